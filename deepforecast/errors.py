@@ -1,18 +1,19 @@
-"""Everything this library raises or warns on purpose.
+"""Exceptions and warnings of the library, and helpers for their messages.
 
 DeepForecastError
-├── DataError            (ValueError)        the frame is not what it has to be
-├── ParameterError       (ValueError)        an argument is out of its range
-│   └── ParameterTypeError (TypeError)       an argument is of the wrong type
-├── CapabilityError      (ValueError)        the model cannot do what was asked
-├── NotFittedError       (ValueError, AttributeError)  predict or save came before fit
-├── TrainingError        (ValueError)        the optimisation went wrong
-├── ModelFileError       (ValueError)        the file is not a whole model of ours
-├── SaveError            (OSError)           the model could not be written
-└── DependencyError      (ImportError)       an optional package is missing
+├── DataError              (ValueError)                  invalid data
+├── ParameterError         (ValueError)                  invalid value of an argument
+│   └── ParameterTypeError (TypeError)                   invalid type or name of an argument
+├── CapabilityError        (ValueError)                  the model cannot do this
+│   └── CalibrationError   (also a DataError)            too few errors to calibrate intervals
+├── NotFittedError         (ValueError, AttributeError)  `fit` was not called
+├── TrainingError          (ValueError)                  the optimization failed
+├── ModelFileError         (ValueError)                  the file is damaged or not a model
+├── SaveError              (OSError)                     the model or a file cannot be written
+└── DependencyError        (ImportError)                 an optional package is missing
 DataWarning, TrainingWarning (UserWarning)
 
-A message states the rule, then the value found (series, column, time stamp), then the way out.
+A message states the rule, the value found (with series, column and time stamp) and the fix.
 """
 
 from __future__ import annotations
@@ -27,54 +28,54 @@ from pathlib import Path
 
 
 class DeepForecastError(Exception):
-    """Root of all errors raised on purpose. Whatever names they carry, no control character of these reaches a terminal."""
+    """Base class of all errors of the library. Control characters in messages are escaped."""
 
     def __str__(self) -> str:
         return escape_control_characters(super().__str__())
 
 
 class DataError(DeepForecastError, ValueError):
-    """The data break a rule of the frame: see `check(frame)` for the whole list."""
+    """Invalid data; `check(frame)` lists all problems of a frame."""
 
 
 class ParameterError(DeepForecastError, ValueError):
-    """A parameter is outside its range."""
+    """Invalid value of a parameter or argument."""
 
 
 class ParameterTypeError(ParameterError, TypeError):
-    """A parameter is of the wrong type, or its name is not known."""
+    """Invalid type of a parameter or argument, or an unknown name."""
 
 
 class CapabilityError(DeepForecastError, ValueError):
-    """The model cannot do what was asked of it."""
+    """The model does not support the requested operation."""
 
 
 class CalibrationError(CapabilityError, DataError):
-    """There are too few values or windows to calibrate the prediction intervals asked for."""
+    """Too few observations or windows to calibrate the requested prediction intervals."""
 
 
 class NotFittedError(DeepForecastError, ValueError, AttributeError):
-    """The model has to be fitted first. Also caught by scikit-learn's class of that name."""
+    """The model has not been fitted. `except sklearn.exceptions.NotFittedError` catches it, too."""
 
 
 class TrainingError(DeepForecastError, ValueError):
-    """The optimisation diverged or met numbers that are not finite."""
+    """The optimization diverged or produced values that are not finite."""
 
 
 class ModelFileError(DeepForecastError, ValueError):
-    """The file is not a whole, unaltered model of this library."""
+    """The file is damaged, was altered, or is not a model of this library."""
 
 
 class SaveError(DeepForecastError, OSError):
-    """The model could not be written; what stood at the path before is still there."""
+    """The model cannot be saved; an existing file at the path is unchanged."""
 
 
 class DependencyError(DeepForecastError, ImportError):
-    """An optional package is needed for what was asked."""
+    """A required optional package is not installed or cannot be imported."""
 
 
 def missing_extra_error(feature: str, extra: str) -> DependencyError:
-    """The error to raise where an optional package of the same name as its extra is not installed.
+    """The error for a missing optional package whose extra has the same name.
 
     >>> print(missing_extra_error("backend='plotly'", "plotly"))
     backend='plotly' needs the package plotly (extra plotly), which is not installed. Run: pip install plotly
@@ -85,15 +86,15 @@ def missing_extra_error(feature: str, extra: str) -> DependencyError:
 
 
 class DataWarning(UserWarning):
-    """Something in the data was handled in a way the user should know of."""
+    """Data were handled in a way that may affect the forecasts, e.g. missing values or dropped columns."""
 
 
 class TrainingWarning(UserWarning):
-    """Something happened while fitting that the user should know of."""
+    """Something in a fit may affect the forecasts, e.g. an optimizer that did not converge."""
 
 
 def not_fitted_error(name: str, reason: str = "") -> NotFittedError:
-    """The error to raise before fit: scikit-learn's too, where that is loaded (or nobody can be catching its class)."""
+    """The error to raise before `fit`; also an instance of scikit-learn's class, if scikit-learn is loaded."""
     error_class: type[NotFittedError] = NotFittedError
     sklearn = sys.modules.get("sklearn.exceptions")
     if sklearn is not None:
@@ -103,13 +104,13 @@ def not_fitted_error(name: str, reason: str = "") -> NotFittedError:
     return error_class(f"{message}. Call fit(frame) first (again after set_params changed what a fit depends on).")
 
 
-CollectedWarnings = dict[object, tuple[str, type[UserWarning]]]  # what was said, by where and of what
-_collector: ContextVar[CollectedWarnings | None] = ContextVar("kept", default=None)
+CollectedWarnings = dict[object, tuple[str, type[UserWarning]]]  # message and category by code location and subject
+_collector: ContextVar[CollectedWarnings | None] = ContextVar("collected_warnings", default=None)
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 def warn(message: str, category: type[UserWarning] = DataWarning) -> None:
-    """Warn, pointing at the caller's own line; inside `suppress_warnings()` or `collect_warnings(...)` nothing is said."""
+    """Issue a warning that points to the user's code, or collect it inside `collect_warnings` or `suppress_warnings`."""
     collected, caller = _collector.get(), sys._getframe(1)
     if collected is not None:
         collected[caller.f_code, caller.f_lineno, message.partition(":")[0]] = (message, category)
@@ -122,14 +123,14 @@ def warn(message: str, category: type[UserWarning] = DataWarning) -> None:
 
 @contextmanager
 def suppress_warnings() -> Iterator[None]:
-    """Keep `warn` silent, for work that repeats what has been said or will be."""
+    """Discard warnings of repeated work, whose warnings are issued elsewhere."""
     with collect_warnings({}):
         yield
 
 
 @contextmanager
 def collect_warnings(collected: CollectedWarnings) -> Iterator[None]:
-    """Keep what `warn` is given for later, for work done many times over: of the same thing said again only the last."""
+    """Collect warnings in a dict instead of issuing them; of repeated ones only the last is kept."""
     token = _collector.set(collected)
     try:
         yield
@@ -138,7 +139,7 @@ def collect_warnings(collected: CollectedWarnings) -> Iterator[None]:
 
 
 def emit_warnings(collected: CollectedWarnings) -> None:
-    """Say what was kept; inside of another `collect_warnings(...)` it is kept there, as if it had been said in place."""
+    """Issue the collected warnings, or pass them on to an enclosing `collect_warnings`."""
     outer = _collector.get()
     if outer is not None:
         outer.update(collected)
@@ -148,18 +149,18 @@ def emit_warnings(collected: CollectedWarnings) -> None:
 
 
 def format_value(value: object, max_length: int = 80) -> str:
-    """`value` as it may appear in a message: escaped (no control characters reach a terminal) and cut."""
+    """`value` for a message: control characters escaped, and truncated."""
     text = escape_control_characters((value if isinstance(value, str) else ascii(value))[: max_length + 1])
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def escape_control_characters(text: str) -> str:
-    """`text` with its control characters written out."""
+    """`text` with control characters escaped."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def format_list(values: Sequence[object] | Iterable[object], count: int | None = None, max_shown: int = 5) -> str:
-    """The first few of `values`, and how many there are in all if not all are shown.
+    """The first few of `values`, and the total count if not all are shown.
 
     >>> format_list(["s1", "s2"])
     's1, s2'
@@ -173,7 +174,7 @@ def format_list(values: Sequence[object] | Iterable[object], count: int | None =
 
 
 def pluralize(count: int, noun: str) -> str:
-    """So many of something.
+    """A count with its noun in singular or plural.
 
     >>> pluralize(1, "task"), pluralize(2000, "row")
     ('1 task', '2,000 rows')

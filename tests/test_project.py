@@ -67,7 +67,7 @@ def differences(markdown: str) -> list[str]:
 
 
 def same(promised: str, printed: str) -> bool:
-    """Equal but for spaces at the ends of lines, what `...` state_leaves open, and the last digits of decimals.
+    """Equal but for spaces at the ends of lines, what `...` leaves open, and the last digits of decimals.
 
     A model that searches for its parameters ends within that on another machine.
     """
@@ -184,7 +184,8 @@ def test_make_alone_lists_every_target() -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     done = subprocess.run(["make"], cwd=ROOT, env=env, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")] == ["help", *TARGETS]
+    targets, _, _ = done.stdout.partition("Variables:")
+    assert [line.split()[0] for line in targets.splitlines() if line.startswith("  ")] == ["help", *TARGETS]
 
 
 @pytest.mark.parametrize("script", [".ci/run", ".ci/setup"])
@@ -194,7 +195,7 @@ def test_scripts_can_be_run(script: str) -> None:
 
 
 def test_the_wheel_is_whole(tmp_path: Path) -> None:
-    """Built daily_panel_with_missing the network: every file of the package is in it, and nothing that does not belong there."""
+    """Built without the network: every file of the package is in it, and nothing that does not belong there."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr

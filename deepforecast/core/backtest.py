@@ -1,4 +1,4 @@
-"""The one engine behind cross-validation, ensembles and tuning: forecasts of a model at many cutoffs."""
+"""Forecasts of a model at many cutoffs, used by cross-validation, calibration and tuning."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fold:
-    """The forecasts of one window, arrays of shape (series, steps); `has_row`: which steps the panel has rows for.
+    """The forecasts and actual values of one window, shape (series, steps).
 
-    `value_range`: the smallest and the largest value of each series up to the cutoff, shape (series, 2).
+    has_row: the steps for which the panel has rows.
+    value_range: minimum and maximum of each series up to the cutoff, shape (series, 2).
     """
 
     window: BacktestWindow
@@ -44,21 +45,21 @@ class Fold:
 
 
 def refit_every(refit: Any, local: bool) -> int:
-    """`refit` as a number of windows: 0 = once at the first, 1 = at every one, k = at every k-th."""
+    """The number of windows between fits: 0 fits only in the first window, k in every k-th."""
     if refit == "auto":
         return int(local)
     if isinstance(refit, bool):
         return int(refit)
     if hasattr(refit, "__index__") and int(refit) >= 1:
         return int(refit)
-    raise ParameterError(f"refit is 'auto', True, False or a number of windows, at least 1; got {format_value(refit)}.")
+    raise ParameterError(f"`refit` must be 'auto', True, False or a number of windows of at least 1, got {format_value(refit)}.")
 
 
 def rolling_folds(model: Forecaster, panel: Panel, plan: BacktestPlan, *, refit_interval: int, monitor: Monitor = SILENT) -> Iterator[Fold]:
-    """Forecasts of `model` (left untouched) at every window of the plan, the oldest first.
+    """Forecasts of a clone of `model` for every window of the plan, oldest first.
 
-    Every window is what `fit` (or between refits, where the parameters stay, `predict(frame=...)`) makes of the rows before its
-    cutoff and of no other. What there is to say is said once, at the end. It ends where who listens tells a fit to end.
+    Each forecast is that of `fit` (between refits: of `predict(frame=...)`) on the rows before the cutoff alone. Warnings are
+    issued once, at the end. Stops if the monitor cancels.
     """
     state: State | None = None
     fitted_on = np.empty(0, dtype=np.int64)
@@ -85,7 +86,7 @@ def rolling_folds(model: Forecaster, panel: Panel, plan: BacktestPlan, *, refit_
 
 
 def forecast_window(model: Forecaster, panel: Panel, window: BacktestWindow, state: State, gap: int, horizon: int) -> Fold:
-    """The forecasts from a state that stands at the cutoff of a window, beside what the panel says of these steps."""
+    """The forecasts of a window from the state at its cutoff, and the actual values of the panel."""
     steps = gap + horizon
     rows, _ = window.test_rows(panel, 0, steps)
     names = panel.series.columns.future
@@ -96,7 +97,7 @@ def forecast_window(model: Forecaster, panel: Panel, window: BacktestWindow, sta
 
 
 def refuse_missing_future(panel: Panel, all_windows: Sequence[BacktestWindow], steps: int) -> None:
-    """What is known ahead is known at every step of every window."""
+    """Raise if a future covariate is missing at a step of a window."""
     for name in panel.series.columns.future:
         missing = panel.covariates[name].missing()
         for window in all_windows if missing.any() else ():
@@ -105,8 +106,9 @@ def refuse_missing_future(panel: Panel, all_windows: Sequence[BacktestWindow], s
             if len(absent):
                 series_number, step = absent[0]
                 raise DataError(
-                    f"Columns known ahead are known at every step that is forecast; {name} is missing for series "
-                    f"{panel.series.label(int(window.series[series_number]))} at {panel.format_timestamp(int(rows[series_number, step]))}. Fill it."
+                    f"Future covariates must have a value at every step of the forecast; {name} is missing for series "
+                    f"{panel.series.label(int(window.series[series_number]))} at "
+                    f"{panel.format_timestamp(int(rows[series_number, step]))}. Fill it in."
                 )
 
 

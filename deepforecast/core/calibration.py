@@ -1,4 +1,4 @@
-"""From a model and a panel to a calibration: forecasts at rolling cutoffs, held against what came."""
+"""Calibration errors of a model: forecasts at rolling cutoffs compared with the actual values."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from deepforecast.errors import CalibrationError, suppress_warnings
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
-MAX_WINDOWS = 100  # of a series; beyond this more errors change a band by less than the noise in them
+MAX_WINDOWS = 100  # per series; more errors hardly change the intervals
 MAX_POOLED_ERRORS = 1000  # of all series together
 PROGRESS_LABEL = "calibration windows"
 
 
 def series_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> SeriesErrors:
-    """The errors of each series, as many windows as it can give and at most `n_windows`; NaN where it has fewer than others."""
+    """The errors of each series in at most `n_windows` windows; NaN where a series has fewer windows than others."""
     count = _count_windows(model, panel, horizon, model._min_observations(panel), MAX_WINDOWS if n_windows is None else n_windows)
     errors = np.full((len(panel), int(count.max()), horizon), np.nan)
     with progress_bar(int(count.max()), PROGRESS_LABEL) as tick:
@@ -38,14 +38,13 @@ def series_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int 
 
 
 def pooled_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> PooledErrors:
-    """The errors of all series over the scale each had at the cutoff: a thousand, or `n_windows` of each.
+    """The errors of all series divided by their scale at the cutoff: about MAX_POOLED_ERRORS, or `n_windows` per series.
 
-    A series that was constant up to a cutoff had no scale there, and its error, 0 or not, tells nothing of those that have one:
-    it is left out of the pool.
+    Errors of series that are constant up to the cutoff have no scale and are left out.
     """
     scale = _series_scale(model, panel)
     max_windows = -(-MAX_POOLED_ERRORS // max(int(np.count_nonzero(scale)), 1)) if n_windows is None else n_windows
-    count = _count_windows(model, panel, horizon, max(model._min_observations(panel), 2), max_windows)  # of one value alone no scale is known
+    count = _count_windows(model, panel, horizon, max(model._min_observations(panel), 2), max_windows)  # the scale requires two values
     scores = []
     with progress_bar(int(count.max()), PROGRESS_LABEL) as tick:
         for fold, history in _folds(model, panel, horizon, count):
@@ -58,25 +57,25 @@ def pooled_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int 
 
 
 def _count_windows(model: Forecaster, panel: Panel, horizon: int, min_observations: int, max_windows: int) -> Ints:
-    """How many windows each series gives, one row apart: learning from half of its rows at least, and from what is needed."""
+    """Number of windows per series, one row apart; at least half of its rows, and the model's minimum, are for training."""
     available_windows = panel.lengths - horizon - rows_until_observed(panel, min_observations) + 1
     short = np.flatnonzero(available_windows < 1)
     if len(short):
         raise CalibrationError(
-            f"Conformal bands of {model.name} need {min_observations} values to learn from and {horizon} more to compare a forecast "
-            f"with; series {describe_short(panel, short)}. Leave such series out, give longer ones or a shorter horizon."
+            f"Conformal intervals of {model.name} require {min_observations} values to fit and {horizon} more to compare with a "
+            f"forecast; series {describe_short(panel, short)}. Leave them out, pass longer series, or use a shorter horizon."
         )
     half_of_rows = np.maximum((panel.lengths - horizon + 1) // 2, 1)
     return np.asarray(np.minimum(np.minimum(available_windows, half_of_rows), max_windows))
 
 
 def _folds(model: Forecaster, panel: Panel, horizon: int, count: Ints) -> Iterator[tuple[Fold, Panel]]:
-    """The last `count[i]` windows of each series, the oldest first, and the histories before them; fitted once."""
+    """Forecasts of the last `count[i]` windows of each series, oldest first, and the histories before them; fitted once."""
     max_count = int(count.max())
     first = panel.lengths - horizon - count + 1
     every_window = [_make_window(panel, horizon, count, number) for number in range(max_count)]
     refuse_missing_future(panel, every_window, horizon)
-    with suppress_warnings():  # the fit of the whole panel says what there is to say
+    with suppress_warnings():  # the fit of the whole panel issues them
         first_history = drop_unseen_categories(panel.between(np.zeros(len(panel), np.int64), first))
         state = model._fit_panel(first_history, SILENT.fold(0))
     for window in every_window:
@@ -88,14 +87,14 @@ def _folds(model: Forecaster, panel: Panel, horizon: int, count: Ints) -> Iterat
 
 
 def _make_window(panel: Panel, horizon: int, count: Ints, number: int) -> BacktestWindow:
-    """Window `number` of as many as the series that gives most has: the last of all series come together at the end."""
+    """Window `number` out of the largest count; the windows of all series are aligned at the end."""
     windows_after = int(count.max()) - 1 - number
     series = np.flatnonzero(count > windows_after)
     return BacktestWindow(number, series, np.zeros(len(series), np.int64), panel.lengths[series] - horizon - windows_after)
 
 
 def _series_scale(model: Forecaster, panel: Panel) -> Floats:
-    """The scale of each series as the model sees it: with what was missing filled, where the model is told to."""
+    """The scale of each series, after imputation if the model imputes."""
     if panel.complete or model.missing_method == "auto":
         return mean_absolute_change(panel)
     with suppress_warnings():

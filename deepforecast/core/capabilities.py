@@ -1,4 +1,4 @@
-"""What a model can do, as data: asked by the engine, the contract checks and the model table instead of class names."""
+"""Capabilities of models as data, such as the covariates they use; read instead of checking classes."""
 
 from __future__ import annotations
 
@@ -8,20 +8,45 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Class defaults; an instance may narrow them (by its regressor or its head).
+    """Capabilities of a model.
 
-    - `distribution`: what stands behind intervals, a formula ("analytic"), sample paths, learned quantiles, or None (then
-      `intervals="conformal"` gives them).
-    - `local`: a forecast, bands included, rests on its own series alone. `pooled`: on its own series, but for the bands, which
-      are shared; such a model is not `local`. `partly_own`: learned across series, but for some parameters that are a series'
-      own; one not seen has those of no series, and this is said.
-    - `domain`: the values of the target it takes; others are refused by name.
-    - `precision`: how exactly the forecast follows a scale or shift of the data, relative to it: but for rounding where it is a
-      closed form, as far as an optimiser goes where there is one.
-    - `sign_equivariant`: it follows a change of sign too, where it follows scale and shift; trees do not, as what lies on a
-      threshold goes to one side of it.
-    - `new_values`: what they do while parameters stay, in `update` and `predict(frame=...)`. A shift of all of them is
-      "followed" whole; they are "heard"; or "ignored", where the forecast is made of what was learned in fit and of time alone.
+    The class declares them; an instance may have fewer, depending on its parameters (regressor, head).
+
+    Parameters
+    ----------
+    future, past, static : bool
+        Whether the model uses future, past and static covariates.
+    categorical : bool
+        Whether covariates may be categorical.
+    missing : bool
+        Whether the model handles missing values without imputation.
+    multivariate : bool
+        Whether series are forecast jointly.
+    distribution : {"analytic", "samples", "quantiles"} or None
+        Origin of prediction intervals: a formula, sample paths, learned quantiles, or none (use `intervals="conformal"`).
+    learns_distribution : bool
+        Whether the distribution is part of the training loss; then the default point forecast is the median.
+    local : bool
+        Whether a forecast and its intervals depend on the series alone, not on other series.
+    pooled : bool
+        Whether point forecasts depend on the series alone, but intervals on all series. Such a model is not `local`.
+    partly_own : bool
+        Whether a global model has some parameters per series, which are missing for new series (with a warning).
+    domain : {"real", "nonnegative", "positive"}
+        Values of the target that the model accepts.
+    scale_equivariant, shift_equivariant : bool
+        Whether the forecast changes as the data do when they are multiplied by a positive number or shifted.
+    sign_equivariant : bool
+        Whether a scale-equivariant model also follows a change of sign. Trees do not, as thresholds are one-sided.
+    precision : float
+        Relative error of this equivariance: rounding for closed forms, the tolerance of the optimizer otherwise.
+    new_values : {"followed", "heard", "ignored"}
+        Effect of new observations in `update` and `predict(frame=...)`: the forecast shifts with them, depends on them, or
+        depends only on `fit` and on time.
+    simulates : bool
+        Whether `simulate` is available.
+    explains : bool
+        Whether `explain` is available.
     """
 
     future: bool = False
@@ -46,16 +71,16 @@ class Capabilities:
 
     @property
     def by_series(self) -> bool:
-        """Whether every series has parameters of its own, so that one not seen in fit is fitted when it is asked for."""
+        """Whether parameters are estimated per series, so that a new series must be fitted before it is forecast."""
         return self.local or self.pooled
 
     def can_use(self, role: str) -> bool:
-        """Whether columns of a role (future, past, static) are used."""
+        """Whether covariates of a role ("future", "past" or "static") are used."""
         return bool(getattr(self, role))
 
 
 class CapabilitiesDescriptor:
-    """Descriptor: on the class its declaration, on an instance what `narrow` leaves of it."""
+    """Descriptor that returns the declared capabilities of a class, or those of an instance after `_narrow`."""
 
     def __init__(self, declared: Capabilities) -> None:
         self.declared = declared
@@ -63,5 +88,5 @@ class CapabilitiesDescriptor:
     def __get__(self, instance: object | None, owner: type) -> Capabilities:
         narrow = None if instance is None else getattr(owner, "_narrow", None)
         capabilities = self.declared if narrow is None else narrow(instance, self.declared)
-        # sample paths come from the model's own distribution, which calibrated bands are there to correct
+        # sample paths come from the model's own distribution, which calibrated intervals correct
         return capabilities if getattr(instance, "intervals", None) is None else replace(capabilities, simulates=False)

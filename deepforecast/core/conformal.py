@@ -1,10 +1,13 @@
-"""Conformal arithmetic: bands from the errors a model made on windows it was not fitted on.
+"""Conformal prediction intervals from the errors of forecasts for windows after each fit.
 
-Calibration      half widths for a level; what becomes of them when series are taken, joined or moved on
-├── OwnErrors    each series' own. Split: the finite-sample quantile of the absolute errors at a step (Vovk et al. 2005;
-│                Lei et al. 2018). Adaptive: the miss rate aimed at follows the misses seen, window after window
-│                (Gibbs & Candès 2021), so that bands widen when the errors grow
-└── PooledErrors those of all series together, each over the scale of its series, for series too short to have enough
+Calibration       interface: half widths of the intervals at a level
+├── SeriesErrors  errors of each series. Split: the finite-sample quantile of the absolute errors at a step (Vovk et al.
+│                 2005; Lei et al. 2018). Adaptive: the miss rate follows past misses (Gibbs & Candès 2021,
+│                 arXiv:2106.00170), so that intervals widen when errors grow
+└── PooledErrors  scaled errors of all series together, for series too short to have enough
+
+With n errors, split intervals of miss rate a have the half width of rank ceil((n + 1)(1 - a)) among the sorted absolute
+errors. Adaptive intervals replace a by a_t, updated window by window: a_{t+1} = a_t + rate (a - [miss at t]).
 """
 
 from __future__ import annotations
@@ -24,66 +27,69 @@ from deepforecast.errors import CalibrationError, CapabilityError
 
 Method = Literal["split", "adaptive"]
 METHODS: tuple[str, ...] = get_args(Method)
-MISS_RATES = np.array([0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # miss rates followed
+MISS_RATES = np.array([0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # grid of target miss rates
 
 
 class Calibration(ABC):
-    """How far a forecast is off, by series and step."""
+    """Errors of past forecasts by series and step, from which intervals are computed."""
 
-    shared: bool  # whether it serves series that were not there when it was made
+    shared: bool  # whether it applies to series that were not calibrated
 
     @property
     @abstractmethod
     def steps(self) -> int:
-        """How many steps were calibrated."""
+        """Number of steps that were calibrated."""
 
     @abstractmethod
     def take(self, numbers: Ints) -> Self:
-        """Some of the series."""
+        """The calibration of some of the series."""
 
     @abstractmethod
     def join(self, added: Self) -> Self:
-        """Another's series after ours."""
+        """Append the series of another calibration."""
 
     @abstractmethod
     def for_panel(self, panel: Panel, numbers: Ints) -> Self:
-        """For the series of a panel; `numbers` are their places here, -1 (if `shared`) for one that has none."""
+        """The calibration of the series of a panel; `numbers` is their index here, -1 for new ones (only if `shared`)."""
 
     @abstractmethod
     def half_widths(self, level: float, steps: int) -> Floats:
-        """Half widths of the central band, shape (series, steps); refused where there are too few errors for the level."""
+        """Half widths of the central interval, shape (series, steps); raises if there are too few errors for the level."""
 
     def forecast_around(self, points: Floats) -> ConformalForecast:
-        """Bands around point forecasts."""
+        """Intervals around point forecasts."""
         return ConformalForecast(points, self)
 
 
 @dataclass(frozen=True)
 class SeriesErrors(Calibration):
-    """Errors `actual - forecast` of shape (series, windows, steps), the oldest window first; NaN where there was no actual."""
+    """Errors `actual - forecast` of each series, shape (series, windows, steps), oldest window first.
+
+    NaN where the actual is missing.
+    """
 
     errors: Floats
     method: str = "split"
-    rate: float = 0.05  # how fast the adaptive miss rate moves
+    rate: float = 0.05  # step size of the adaptive miss rate
 
     shared = False
 
     @property
     def steps(self) -> int:
-        """How many steps were calibrated."""
+        """Number of steps that were calibrated."""
         return int(self.errors.shape[2])
 
     def take(self, numbers: Ints) -> SeriesErrors:
-        """Some of the series."""
+        """The calibration of some of the series."""
         return replace(self, errors=self.errors[numbers])
 
     def join(self, added: SeriesErrors) -> SeriesErrors:
-        """Another's series after ours; the one with fewer windows begins with missing errors."""
+        """Append the series of another calibration, padded with missing errors to the same number of windows."""
         windows = max(self.errors.shape[1], added.errors.shape[1])
         return replace(self, errors=np.concatenate([_pad_windows(self.errors, windows), _pad_windows(added.errors, windows)]))
 
     def for_panel(self, panel: Panel, numbers: Ints) -> SeriesErrors:
-        """The errors of these series: they stay what they were."""
+        """The unchanged errors of these series."""
         return self.take(numbers)
 
     def half_widths(self, level: float, steps: int) -> Floats:
@@ -92,7 +98,7 @@ class SeriesErrors(Calibration):
         absolute_errors = np.abs(self.errors[:, :, :steps])
         scores = np.sort(absolute_errors, axis=1)  # NaN last
         count = np.sum(~np.isnan(scores), axis=1)
-        _refuse_few_errors(level, count, "give longer series or more windows: Conformal(model, n_windows=..., or pool=True)")
+        _refuse_few_errors(level, count, "pass longer series, or use more windows: Conformal(model, n_windows=..., or pool=True)")
         miss_rates = np.full(count.shape, 1 - level / 100)
         if self.method == "adaptive":
             miss_rates = interpolate_miss_rate(absolute_errors, 1 - level / 100, self.rate)
@@ -101,34 +107,33 @@ class SeriesErrors(Calibration):
 
 @dataclass(frozen=True)
 class PooledErrors(Calibration):
-    """Absolute errors of all series and windows, each over the scale of its series before the window: shape (errors, steps),
-    sorted.
+    """Absolute errors of all series and windows divided by the scale of the series up to the cutoff, sorted: (errors, steps).
 
-    That a band covers what its level says rests on these scaled errors being exchangeable among series: one that is harder to
-    forecast than its changes tell has too narrow a band, an easier one too wide a band. Over all series coverage is as said,
-    but for those that were constant: a scale of 0 gives a band of width 0, whose level no pooled error speaks of.
+    Coverage holds if the scaled errors are exchangeable across series. A series that is harder to forecast than its scale
+    suggests has too narrow intervals, an easier one too wide intervals; on average over the series coverage is right. Series
+    that were constant have a scale of 0 and intervals of width 0, without coverage.
     """
 
     scores: Floats
-    scale: Floats  # of each series
+    scale: Floats  # (series,)
 
     shared = True
 
     @property
     def steps(self) -> int:
-        """How many steps were calibrated."""
+        """Number of steps that were calibrated."""
         return int(self.scores.shape[1])
 
     def take(self, numbers: Ints) -> PooledErrors:
-        """Some of the series."""
+        """The calibration of some of the series."""
         return replace(self, scale=self.scale[numbers])
 
     def join(self, added: PooledErrors) -> PooledErrors:
-        """Another's series after ours, with our errors."""
+        """Append the series of another calibration; the pooled errors do not change."""
         return replace(self, scale=np.concatenate([self.scale, added.scale]))
 
     def for_panel(self, panel: Panel, numbers: Ints) -> PooledErrors:
-        """The same errors. Known series keep the scale of the fit, as in `update`; a new one has that of its history."""
+        """The same errors. Known series keep the scale of the fit; new ones have that of their history."""
         is_known = numbers >= 0
         scale = mean_absolute_change(panel)
         scale[is_known] = self.scale[numbers[is_known]]
@@ -141,23 +146,23 @@ class PooledErrors(Calibration):
             return np.zeros((len(self.scale), steps))
         scores = self.scores[:, :steps]
         count = np.sum(~np.isnan(scores), axis=0)
-        _refuse_few_errors(level, count, "give more or longer series (errors of those constant before a cutoff do not count)")
+        _refuse_few_errors(level, count, "pass more or longer series (those constant before a cutoff do not count)")
         quantile_scores: Floats = scores[_rank(count, np.full(steps, 1 - level / 100)) - 1, np.arange(steps)]
         scale = self.scale[:, None]
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+        with np.errstate(over="ignore", invalid="ignore"):  # check_finite raises later, with the name of the series
             return np.where(scale == 0, 0.0, scale * quantile_scores)
 
 
 @dataclass(frozen=True)
 class ConformalForecast(Forecast):
-    """Points with calibrated bands around them; symmetric, so the point is the median."""
+    """Point forecasts with calibrated symmetric intervals, so the point forecast is also the median."""
 
     mean: Floats
     calibration: Calibration
     n_skipped: int = 0
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Any probability whose central level the calibration can carry; monotone."""
+        """Bounds of the central intervals that end at these probabilities, made monotone in the level."""
         steps = self.mean.shape[1] + self.n_skipped
         radii: dict[float, Floats] = {0.0: np.zeros_like(self.mean)}
         for level in sorted({_central_level(probability) for probability in probabilities} - {0.0}):
@@ -167,7 +172,7 @@ class ConformalForecast(Forecast):
         return np.stack([self.mean + radius for radius in signed], axis=-1)
 
     def point(self, point_kind: str) -> Floats:
-        """The model's own points."""
+        """The model's point forecasts."""
         return self.mean
 
     def skip_steps(self, steps: int) -> ConformalForecast:
@@ -176,7 +181,7 @@ class ConformalForecast(Forecast):
 
 
 def min_windows(level: float) -> int:
-    """The fewest errors whose finite-sample quantile reaches a level.
+    """Minimum number of errors for a level: the smallest n with ceil((n + 1) level / 100) <= n.
 
     >>> min_windows(80), min_windows(95), min_windows(99)
     (4, 19, 99)
@@ -185,7 +190,10 @@ def min_windows(level: float) -> int:
 
 
 def interpolate_miss_rate(scores: Floats, miss_rate: float, rate: float) -> Floats:
-    """`adapt_miss_rates` for any aim, shape (series, steps): never less for a lower level, so that bands stay nested."""
+    """Adapted miss rates for any target, interpolated from those for MISS_RATES; shape (series, steps).
+
+    They increase with the target, so that intervals of different levels are nested.
+    """
     adapted_rates = adapt_miss_rates(scores, MISS_RATES, rate)
     zeros = np.zeros_like(adapted_rates[:1])
     adapted_rates = np.concatenate([zeros, np.maximum.accumulate(adapted_rates, axis=0), zeros + 1])
@@ -196,23 +204,23 @@ def interpolate_miss_rate(scores: Floats, miss_rate: float, rate: float) -> Floa
 
 
 def adapt_miss_rates(scores: Floats, miss_rates: Floats, rate: float) -> Floats:
-    """The miss rates to use next, shape (aims, series, steps), after following the misses over the windows in their order."""
+    """The miss rates after all windows, a_{t+1} = a_t + rate (a - [miss at t]); shape (targets, series, steps)."""
     miss_rates = np.asarray(miss_rates, dtype=np.float64)[:, None, None]
     current_rates = np.repeat(np.repeat(miss_rates, scores.shape[0], axis=1), scores.shape[2], axis=2)
     for window in range(1, scores.shape[1]):
         past_scores, window_scores = scores[:, :window], scores[:, window]
         count = np.sum(~np.isnan(past_scores), axis=1)
-        rank = np.ceil((count + 1) * (1 - current_rates) - 1e-9)  # of the error that was the band; no sorting is needed to compare
+        rank = np.ceil((count + 1) * (1 - current_rates) - 1e-9)  # of the half width among past errors; counting smaller errors avoids sorting
         is_miss = np.sum(past_scores < window_scores[:, None], axis=1) >= rank
         current_rates = current_rates + rate * np.where(np.isnan(window_scores) | (count == 0), 0.0, miss_rates - is_miss)
     return np.asarray(np.clip(current_rates, 1e-6, 1 - 1e-6))
 
 
 def mean_absolute_change(panel: Panel) -> Floats:
-    """The mean absolute change from value to value of each series; 0 where it is constant, NaN where there is one value."""
+    """Mean absolute first difference of each series; 0 if constant, NaN with a single value."""
     rows = np.flatnonzero(~panel.missing())
     values, bounds = panel.y[rows], np.searchsorted(rows, panel.indptr)
-    first, last = bounds[:-1], bounds[1:] - 1  # change i is the one from value i to value i + 1
+    first, last = bounds[:-1], bounds[1:] - 1  # changes[i] = |y[i + 1] - y[i]|
     with np.errstate(over="ignore", invalid="ignore"):
         changes = np.append(np.abs(np.diff(values)), [0.0, 0.0])
         changes[last] = 0.0
@@ -220,20 +228,20 @@ def mean_absolute_change(panel: Panel) -> Floats:
 
 
 def _central_level(probability: float) -> float:
-    """The level of the central band that ends at a probability."""
+    """The level of the central interval that ends at this probability."""
     return round(100 * abs(2 * probability - 1), 9)
 
 
 def _rank(count: Ints, miss_rate: Floats) -> Ints:
-    """Which of the sorted errors, counted from 1, is the finite-sample quantile."""
+    """Rank (from 1) of the finite-sample quantile among the sorted errors: ceil((n + 1)(1 - a)), within 1..n."""
     return np.asarray(np.clip(np.ceil((count + 1) * (1 - miss_rate) - 1e-9), 1, count), dtype=np.int64)
 
 
 def _refuse_long_horizon(steps: int, calibrated: int) -> None:
     if steps > calibrated:
         raise CapabilityError(
-            f"The bands were calibrated for {calibrated} steps; {steps} were asked for. Fit with horizon={steps} to calibrate "
-            "them all."
+            f"`horizon` must be at most {calibrated}, the number of steps for which intervals were calibrated, got {steps}. "
+            f"Fit with horizon={steps}."
         )
 
 
@@ -241,9 +249,9 @@ def _refuse_few_errors(level: float, count: Ints, suggestion: str) -> None:
     min_count, min_errors = int(count.min()), min_windows(level)
     if min_count < min_errors:
         max_level = math.floor(1e4 * min_count / (min_count + 1)) / 100
-        advice = f"Ask for a level of at most {max_level:g}, or {suggestion}" if min_count else suggestion[0].upper() + suggestion[1:]
+        advice = f"Use a level of at most {max_level:g}, or {suggestion}" if min_count else suggestion[0].upper() + suggestion[1:]
         raise CalibrationError(
-            f"A conformal level of {level:g} needs at least {min_errors} calibration errors a step; there are {min_count}. {advice}."
+            f"A conformal level of {level:g} needs at least {min_errors} calibration errors per step; there are {min_count}. {advice}."
         )
 
 

@@ -1,4 +1,4 @@
-"""The `param` declarations of a class body, taken up when the class is made: whole, sound, and the constructor's signature."""
+"""Collects and validates the `param` declarations of a class when it is created, and builds its signature."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from deepforecast.errors import ParameterError, ParameterTypeError
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
 class ParameterizedClass:
-    """Base of classes that declare parameters with `param`: type checkers derive the constructor of each subclass."""
+    """Base of classes that declare parameters with `param`.
+
+    Type checkers derive the constructor of each subclass from the declarations.
+    """
 
 
-SEARCH_OPTIONS = ("low", "high", "log", "step", "search", "when")  # where a search looks: said as a whole or inherited as a whole
+SEARCH_OPTIONS = ("low", "high", "log", "step", "search", "when")  # inherited all or none
 
 
 def collect_params(cls: type) -> None:
-    """Take the `param` declarations of a class body up: called once for each class, when it is made."""
+    """Collect the `param` declarations of a class; called once, when the class is created."""
     inherited: dict[str, Param] = {}
     for base in reversed(cls.__mro__[1:]):
         inherited |= _read_declarations(base, inherited)
@@ -31,15 +34,15 @@ def collect_params(cls: type) -> None:
     for name in vars(cls):
         if name in inherited and name not in declared_here:
             raise ParameterTypeError(
-                f"{cls.__name__}.{name} is a parameter of {cls.__mro__[1].__name__} and stays one. To change its default, "
-                f"declare it again: {name}: ... = param(...)."
+                f"{cls.__name__}.{name} cannot be replaced: it is a parameter of {cls.__mro__[1].__name__}. "
+                f"To change its default, declare it again: {name}: ... = param(...)."
             )
     cls._params = declared_params(cls)  # type: ignore[attr-defined]
     cls.__signature__ = _signature(cls._params)  # type: ignore[attr-defined]
 
 
 def _read_declarations(cls: type, inherited: Mapping[str, Param]) -> dict[str, Param]:
-    """The declarations of one class, made whole; its body then holds them no more."""
+    """The completed declarations of one class, which are deleted from its body."""
     if "_own_params" in vars(cls):
         return dict(vars(cls)["_own_params"])
     declarations = {name: value for name, value in vars(cls).items() if isinstance(value, Param)}
@@ -52,10 +55,12 @@ def _read_declarations(cls: type, inherited: Mapping[str, Param]) -> dict[str, P
 
 
 def _complete_declaration(name: str, declaration: Param, cls: type, inherited_param: Param | None) -> Param:
-    """The declaration with its name, its annotation and what an inherited one of that name says beyond it."""
+    """The declaration with its name, its annotation and the options it inherits from a base class."""
     annotations = inspect.get_annotations(cls)
     if name not in annotations:
-        raise ParameterTypeError(f"{cls.__name__}.{name} needs an annotation of what it takes, e.g. {name}: int = param(...).")
+        raise ParameterTypeError(
+            f"{cls.__name__}.{name} must have a type annotation, e.g. {name}: int = param(...)."
+        )
     _check_name(name, cls)
     if inherited_param is not None:
         own_options = {key: getattr(declaration, key) for key in declaration.declared}
@@ -70,19 +75,27 @@ def _complete_declaration(name: str, declaration: Param, cls: type, inherited_pa
 
 
 def _check_name(name: str, cls: type) -> None:
-    """Names that mean something else: attributes of the class, and `a__b`, by which set_params reaches into a wrapped model."""
+    """Refuse names of class attributes, and `a__b`, which `set_params` reads as parameter b of the model a."""
     if hasattr(cls, name):
-        raise ParameterTypeError(f"{cls.__name__}.{name} cannot be a parameter: the class has an attribute of that name.")
+        raise ParameterTypeError(
+            f"{cls.__name__}.{name} cannot be a parameter: the class has an attribute of that name."
+        )
     if name.strip("_") != name or "__" in name:
-        raise ParameterTypeError(f"{cls.__name__}.{name}: a parameter's name has no underscore at an end, nor two in a row.")
+        raise ParameterTypeError(
+            f"{cls.__name__}.{name}: the name of a parameter cannot start or end with an underscore, "
+            "or have two in a row."
+        )
 
 
 def _check_declaration(declaration: Param, cls: type) -> None:
-    """A default and search values are legal, and a range is one that can be searched."""
+    """Check that the default, the search range and the search values are valid."""
     location = f"{cls.__name__}.{declaration.name}"
     if type(declaration.default).__hash__ is None:
         type_name = type(declaration.default).__name__
-        raise ParameterTypeError(f"{location}: all objects share a default, so it cannot be a {type_name}. Use a tuple or None.")
+        raise ParameterTypeError(
+            f"{location}: the default cannot be a {type_name}, as all instances would share it. "
+            "Use a tuple or None."
+        )
     if declaration.is_searched:
         _check_search(declaration, location)
     limits = [limit for limit in (declaration.low, declaration.high) if limit is not None]
@@ -91,21 +104,31 @@ def _check_declaration(declaration: Param, cls: type) -> None:
             try:
                 declaration.check(value)
             except ParameterError as error:
-                raise type(error)(f"{cls.__name__}: what is declared of a parameter is legal for it. {error}") from None
+                raise type(error)(
+                    f"{cls.__name__}: default, `search`, `low` and `high` must be valid values. {error}"
+                ) from None
 
 
 def _check_search(declaration: Param, location: str) -> None:
     if declaration.low is None or declaration.high is None:
         if declaration.low is not None or declaration.high is not None or declaration.search is None:
-            raise ParameterError(f"{location}: a search range has both low and high.")
+            raise ParameterError(f"{location}: a search range must have both `low` and `high`.")
         return
     if declaration.search is not None:
-        raise ParameterError(f"{location}: a search looks in a range (low, high) or among values (search), not both.")
-    if declaration.low > declaration.high or (declaration.log and declaration.low <= 0) or (declaration.step is not None and (declaration.step <= 0 or declaration.log)):
-        raise ParameterError(f"{location}: a search goes up from low to high in positive steps, or with log from above 0 without.")
-    all_integers = all(isinstance(end, int) for end in (declaration.low, declaration.high, declaration.step or 1))
+        raise ParameterError(f"{location}: `search` cannot be combined with `low` and `high`. Use one of them.")
+    low, high, step, log = declaration.low, declaration.high, declaration.step, declaration.log
+    if low > high:
+        raise ParameterError(f"{location}: `low` must not exceed `high`, got low={low} and high={high}.")
+    if log and low <= 0:
+        raise ParameterError(f"{location}: `low` must be above 0 with log=True, got {low}.")
+    if step is not None and (step <= 0 or log):
+        raise ParameterError(f"{location}: `step` must be positive and cannot be used with log=True, got {step}.")
+    all_integers = all(isinstance(end, int) for end in (low, high, step or 1))
     if not (all_integers if is_integer_param(declaration) else float in union_members(declaration.annotation)):
-        raise ParameterError(f"{location}: a search range is of whole numbers for an integer, of numbers for a number.")
+        raise ParameterError(
+            f"{location}: only numeric parameters can have `low` and `high`, and integer parameters must have "
+            f"integer `low`, `high` and `step`; got low={low}, high={high}."
+        )
 
 
 def _signature(params: Mapping[str, Param]) -> inspect.Signature:

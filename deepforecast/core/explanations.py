@@ -1,4 +1,4 @@
-"""`explain`: a forecast taken apart into components, or the weights of attention, as a tidy frame."""
+"""Implementation of `explain`: forecast components or attention weights as a frame in long format."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
     from deepforecast.core.state import State
 
-MAX_ROWS = 5_000_000  # of a frame of weights: about half a gigabyte
+MAX_ROWS = 5_000_000  # of a frame of attention weights: about half a gigabyte
 ATTENTION_COLUMNS = ("cutoff", "step", "lag", "kind", "layer", "head", "weight")
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
-    """Where a layer of a model looked: each query's weights over the keys add up to 1.
+    """Attention weights of one layer; those of each query sum to 1 over the keys.
 
-    Rows are counted from each series' last one: 0 is that, 1 the first step ahead. `cutoff`: the row up to which the model had
-    seen when it looked, 0, or later where a horizon longer than learned is walked on in blocks. `first_rows`: the keys and queries
-    of a series that there are; those before its first value are not.
+    Time steps are numbered from the last observation of each series: 0 is the last one, 1 the first step ahead. `cutoff` is the
+    last step the model had seen: 0, or later where a horizon longer than that of the fit is forecast in blocks. Queries and keys
+    before `first_rows` are padding.
     """
 
-    kind: str  # "cross": steps look at the window; "self": rows among themselves
+    kind: str  # "cross": steps ahead attend to the window; "self": steps attend to each other
     layer: int
     cutoff: int
     weights: NDArray[np.float32]  # (series, heads, queries, keys)
     queries: Ints  # (queries,)
     keys: Ints  # (keys,)
-    first_rows: Ints  # (series,): the first row of each
+    first_rows: Ints  # (series,): the first observation of each
 
     def pair_mask(self) -> NDArray[np.bool_]:
-        """Which query and key there are, (series, queries, keys)."""
+        """Mask of the pairs that are not padding, (series, queries, keys)."""
         first_row = self.first_rows[:, None]
         return (self.queries >= first_row)[:, :, None] & (self.keys >= first_row)[:, None, :]
 
     def n_rows(self) -> int:
-        """Rows of the frame."""
+        """Number of rows of the frame."""
         first_row = self.first_rows[:, None]
         queries, keys = ((rows >= first_row).sum(axis=1) for rows in (self.queries, self.keys))
         return int((queries * keys).sum()) * int(self.weights.shape[1])
 
 
 def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future: Frame | None, static: Frame | None) -> Frame:
-    """The frame `explain` gives: components, or the weights of a model with attention.
+    """The frame that `Forecaster.explain` returns.
 
-    Weights: `cutoff` is the stamp up to which the model had seen, `step` the row that looked, counted from it (a step ahead
-    from 1 on, a row of the window up to 0), the time column its stamp; `lag` is the stamp of the row that was looked at. `kind`
-    is "cross" where steps ahead look at the window, "self" where rows look among themselves; `layer` and `head` count from 0.
-    Each step is told the forecast of the one before, as in a greedy forecast.
+    Columns of attention weights: `cutoff` is the time stamp of the last observation seen, `step` the query, counted from it (from
+    1 for steps ahead, up to 0 in the window), the time column its time stamp, and `lag` the time stamp of the key. `kind` is
+    "cross" for steps ahead attending to the window, "self" otherwise; `layer` and `head` count from 0. The input of each decoder
+    step is the forecast of the previous one (greedy decoding).
     """
     if not model.capabilities.explains:
         raise CapabilityError(
-            f"{model.name} has no components to show, and no attention. Ask a model whose capabilities.explains is True."
+            f"{model.name} cannot explain its forecasts. Use a model whose capabilities.explains is True."
         )
     state = model._state_for_frame(frame, static)
     covariates = model._future_covariates(state, steps, future)
@@ -72,12 +72,12 @@ def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future:
 
 
 def refuse_large_frame(rows: int, name: str, series: int) -> None:
-    """Weights are many: of more rows than a frame should have, say how to get fewer."""
+    """Raise if a frame of attention weights would have more than MAX_ROWS rows."""
     if rows > MAX_ROWS:
         max_series = max(series * MAX_ROWS // rows, 1)
         raise DataError(
-            f"A frame of weights has at most {MAX_ROWS:,} rows; {rows:,} is what {name} has for {series} series: a row for "
-            f"each query, key, head and layer. Explain fewer series at a time (about {max_series} here) by explain(frame=...)."
+            f"A frame of attention weights cannot have more than {MAX_ROWS:,} rows; {name} has {rows:,} for {series} series, "
+            f"one per query, key, head and layer. Pass fewer series at a time (about {max_series} here): explain(frame=...)."
         )
 
 
@@ -90,7 +90,7 @@ def _component_frame(state: State, steps: int, components: Mapping[str, Floats])
 
 
 def _attention_frame(model: Forecaster, state: State, attention_maps: Sequence[AttentionMap]) -> Frame:
-    """Series by series, as they were given within each."""
+    """The frame of attention weights, ordered by series."""
     series = state.series
     refuse_large_frame(sum(attention_map.n_rows() for attention_map in attention_maps), model.name, len(series))
     flat_maps = [_flatten_map(attention_map) for attention_map in attention_maps]
@@ -117,7 +117,7 @@ def _attention_frame(model: Forecaster, state: State, attention_maps: Sequence[A
 
 
 def _flatten_map(attention_map: AttentionMap) -> tuple[Any, ...]:
-    """Flat columns: series, cutoff, query, key, layer, head, weight, and whether it is cross-attention."""
+    """Flat arrays: series, cutoff, query, key, layer, head, weight, and 1 for cross-attention."""
     mask = np.broadcast_to(attention_map.pair_mask()[:, None], attention_map.weights.shape)
     series_index, head, query, key = np.nonzero(mask)
     ones = np.full(len(series_index), 1, dtype=np.int64)

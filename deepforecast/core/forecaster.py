@@ -1,6 +1,6 @@
-"""The contract every model keeps: public methods here, final; a family fills in the private hooks at the end.
+"""The base class of all models: its public methods are final and call private hooks, which model classes implement.
 
-Data go `fit: Panel.from_frame -> _fit`, `predict: state (or histories) -> _forecast -> frame`.
+`fit` turns the frame into a `Panel` and calls `_fit`; `predict` passes the state to `_forecast` and returns a frame.
 """
 
 from __future__ import annotations
@@ -55,26 +55,56 @@ from deepforecast.errors import (
 
 
 class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
-    """Base of all models. Parameters are declared with `param`; the constructor only stores, what is learned is in `state_`."""
+    """Base class of all models.
+
+    A subclass declares its hyperparameters with `param` and implements the hooks `_fit`, `_advance` and `_forecast`. The
+    constructor only validates and stores the parameters; what `fit` learns is in the attribute `state_`.
+
+    Attributes
+    ----------
+    state_ : State
+        What was learned; only after `fit`.
+    capabilities : Capabilities
+        What the model can do, such as which covariates it uses. Instances may have fewer capabilities than their class.
+
+    See Also
+    --------
+    deepforecast.cross_validate : Evaluate a model on rolling windows.
+    deepforecast.tune : Search for better hyperparameters.
+    deepforecast.load : Read a saved model.
+
+    Examples
+    --------
+    >>> from deepforecast import SeasonalNaive, datasets
+    >>> model = SeasonalNaive(horizon=2).fit(datasets.load("air_passengers"))
+    >>> model.predict()["SeasonalNaive"].tolist()
+    [417.0, 391.0]
+    """
 
     capabilities: ClassVar[Any] = CapabilitiesDescriptor(Capabilities())
-    accepts_any_value: ClassVar[bool] = True  # whether no instance has another domain than all real values
-    always_calibrates: ClassVar[bool] = False  # bands made of the errors of rolling forecasts, without being asked for
+    accepts_any_value: ClassVar[bool] = True  # whether the domain of every instance is all real values
+    always_calibrates: ClassVar[bool] = False  # whether intervals are calibrated even if `intervals` is None
 
     horizon: int | None = param(
-        default=None, at_least=1, help="steps to forecast when predict is not told",
+        default=None, at_least=1, help="number of steps to forecast, unless passed to `predict`",
     )
     alias: str | None = param(
-        default=None, help="name of the forecast column, in place of the class name",
+        default=None, help="name of the forecast column; None: the class name",
     )
     missing: Literal["auto", "interpolate", "ffill", "zero"] = param(
-        default="auto", help="what to do with missing values",
+        default="auto",
+        help="imputation of missing values: linear interpolation, the last value or zero; 'auto': none, "
+        "and an error if the model cannot handle missing values",
     )
     point: Literal["auto", "median", "mean"] = param(
-        default="auto", help="which point of the distribution is the forecast",
+        default="auto",
+        help="statistic of the predictive distribution used as point forecast; 'auto': the median for models "
+        "that learn a distribution, else the mean",
     )
     intervals: Literal["conformal"] | None = param(
-        default=None, help="calibrate bands on rolling forecasts during fit",
+        default=None,
+        help="method for prediction intervals: 'conformal' calibrates them on rolling forecasts during fit; "
+        "None: the model's own distribution, if it has one",
     )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -87,14 +117,53 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         cls.accepts_any_value = cls.capabilities.domain == "real" and not hasattr(cls, "_narrow")
 
     def __init__(self, *args: Any, **values: Any) -> None:
-        self.state_: State  # set by `fit`; annotated here, for in the class body it would be a parameter
+        self.state_: State  # set by `fit`; not annotated in the class body, where it would look like a field
         self.__dict__.update(params.resolve_values(type(self), args, values))
 
     # -- fitting and forecasting -------------------------------------------------------------------------------------------
 
     def fit(self, frame: Frame, *extra: Any, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None,
             static: Frame | None = None) -> Self:  # fmt: skip
-        """Learn from the whole frame; a second fit starts fresh. A fit that fails leaves the model as it was."""
+        """Fit the model to all series of a frame.
+
+        A second call discards the previous fit. If it raises, the model keeps its previous state.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            One row per series and time step, with the columns "unique_id" (optional for a single series), "ds" (time) and
+            "y" (target), of pandas, polars or any library that narwhals supports.
+        freq : str, optional
+            Frequency, e.g. "D", "W-SUN", "MS" or "15min". Inferred from the time stamps by default.
+        columns : Columns or dict, optional
+            Names of the id, time and target columns, and which columns are future or past covariates.
+        static : DataFrame, optional
+            Static covariates, one row per series.
+
+        Returns
+        -------
+        Self
+            The fitted model.
+
+        Raises
+        ------
+        DataError
+            If the frame has duplicate or irregular time stamps, non-numeric targets, missing values the model cannot
+            handle, or too few observations.
+        CapabilityError
+            If the model cannot use the covariates declared in `columns`.
+
+        Warns
+        -----
+        DataWarning
+            If columns are left out because they have no role, or a future covariate may leak the target.
+
+        Examples
+        --------
+        >>> from deepforecast import SeasonalNaive, datasets
+        >>> SeasonalNaive(season_length=12).fit(datasets.load("air_passengers"))
+        SeasonalNaive(season_length=12)
+        """
         if extra:
             raise positional_target_error(type(self).__name__, extra)
         panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
@@ -115,7 +184,50 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         level: Any = None,
         quantiles: Any = None,
     ) -> Frame:
-        """Forecast every series from its own end (or from the end of the histories in `frame`)."""
+        """Forecast each series from its last observation.
+
+        Parameters
+        ----------
+        horizon : int, optional
+            Number of steps. Defaults to the `horizon` of the constructor.
+        frame : DataFrame, optional
+            Forecast from the end of these series instead of those seen in `fit`. Series known from `fit` keep their
+            parameters. New series are forecast by global models as they are; local models fit them first.
+        future : DataFrame, optional
+            Future covariates, one row per series and step (see `future_frame`).
+        static : DataFrame, optional
+            Static covariates of the series in `frame`.
+        level : float or list of float, optional
+            Coverage of the prediction intervals in percent, e.g. `[80, 95]`.
+        quantiles : float or list of float, optional
+            Probabilities between 0 and 1, e.g. `[0.1, 0.5, 0.9]`.
+
+        Returns
+        -------
+        DataFrame
+            Of the same library as the training data, with the id and time columns, the point forecast (named after the
+            model or its `alias`) and, per level, `<model>-lo-80` and `<model>-hi-80`, per quantile `<model>-q-0.1`.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        ParameterError
+            If there is no horizon, or a level or quantile is out of range.
+        CapabilityError
+            If intervals are requested from a model without a distribution.
+        DataError
+            If `future` or `frame` does not fit the series.
+
+        Examples
+        --------
+        >>> from deepforecast import SeasonalNaive, datasets
+        >>> model = SeasonalNaive(horizon=2).fit(datasets.load("air_passengers"))
+        >>> model.predict(level=80).iloc[:, 2:].round(1)
+           SeasonalNaive  SeasonalNaive-lo-80  SeasonalNaive-hi-80
+        0          417.0                370.5                463.5
+        1          391.0                344.5                437.5
+        """
         steps = self._resolve_horizon(horizon)
         levels = [] if level is None else validate_levels(level)
         probabilities = [] if quantiles is None else validate_quantiles(quantiles)
@@ -142,12 +254,44 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         static: Frame | None = None,
         seed: int = 0,
     ) -> Frame:
-        """Sample paths, long: a row for each series, `sample` (from 0) and step. The same seed gives the same paths."""
+        """Draw sample paths from the predictive distribution.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of paths per series.
+        horizon : int, optional
+            Number of steps. Defaults to the `horizon` of the constructor.
+        frame, future, static : DataFrame, optional
+            As in `predict`.
+        seed : int, default 0
+            Seed of the random number generator; the same seed gives the same paths.
+
+        Returns
+        -------
+        DataFrame
+            In long format: one row per series, sample and step, with the id and time columns, `sample` (from 0) and the
+            value, in a column named after the model.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        CapabilityError
+            If `capabilities.simulates` is False.
+
+        Examples
+        --------
+        >>> from deepforecast import SeasonalNaive, datasets
+        >>> model = SeasonalNaive(horizon=2).fit(datasets.load("air_passengers"))
+        >>> model.simulate(n_samples=3).shape
+        (6, 4)
+        """
         steps, samples = self._resolve_horizon(horizon), validate_horizon(n_samples, name="n_samples")
         if not self.capabilities.simulates:
             simulates_without = self.intervals is not None and self.clone(intervals=None).capabilities.simulates
-            reason = f" with intervals={self.intervals!r}, only without: they correct its bands, not its paths" if simulates_without else ""
-            suggestion = "`predict(level=...)` may give what you need."
+            reason = f" with intervals={self.intervals!r}, which correct the intervals but not the paths" if simulates_without else ""
+            suggestion = "Set intervals=None, or use predict(level=...)." if simulates_without else "Use predict(level=...) instead."
             raise CapabilityError(f"{self.name} cannot simulate sample paths{reason}. {suggestion}")
         state = self._state_for_frame(frame, static)
         paths = self._simulate(state.learned_with_series, steps, samples, seed, self._future_covariates(state, steps, future))
@@ -162,15 +306,61 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         self, horizon: int | None = None, *,
         frame: Frame | None = None, future: Frame | None = None, static: Frame | None = None,
     ) -> Frame:  # fmt: skip
-        """The forecast taken apart, tidy: a row for each series, step and `component`, whose `value`s add up to the forecast;
-        of a model with attention a row for each `weight`: see `core.explanations`."""
+        """Decompose the forecast into components, or return the attention weights of models with attention.
+
+        Parameters
+        ----------
+        horizon : int, optional
+            Number of steps. Defaults to the `horizon` of the constructor.
+        frame, future, static : DataFrame, optional
+            As in `predict`.
+
+        Returns
+        -------
+        DataFrame
+            In long format: one row per series, step and `component`, whose `value`s add up to the forecast. For models with
+            attention one row per pair of time steps, layer and head: `cutoff` is the last observation the model had seen,
+            `step` the number of the query step after it (0 and below in the input window), `lag` the time stamp of the key,
+            `kind` "cross" (steps ahead attend to the window) or "self", and `weight` the attention weight.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        CapabilityError
+            If `capabilities.explains` is False.
+        """
         from deepforecast.core.explanations import explain_forecast
         return explain_forecast(self, self._resolve_horizon(horizon), frame, future, static)
 
     def update(self, frame: Frame) -> Self:
-        """Append observations to series known from fit: the state moves on, parameters stay.
+        """Append new observations to the fitted series; parameters are not estimated again.
 
-        A model that takes missing values also takes rows that hold nothing else: time goes on, what is known stays.
+        Parameters
+        ----------
+        frame : DataFrame
+            New rows, which continue each series without a gap (models that handle missing values allow gaps). Series that
+            are not in the frame stay as they are.
+
+        Returns
+        -------
+        Self
+            The model, which now forecasts from the new last observations.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        DataError
+            If a series was not in `fit`, or its rows do not follow its last observation.
+
+        Examples
+        --------
+        >>> from deepforecast import Naive, datasets
+        >>> passengers = datasets.load("air_passengers")
+        >>> model = Naive(horizon=1).fit(passengers.iloc[:-1])
+        >>> model.update(passengers.iloc[-1:]).predict()["Naive"].tolist()
+        [432.0]
         """
         from deepforecast.core.state_updates import append_observations
 
@@ -178,26 +368,102 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return self
 
     def fine_tune(self, frame: Frame, *, static: Frame | None = None, **options: Any) -> Self:
-        """Go on learning from the parameters found, on these histories. Networks take freeze=, max_steps=, learning_rate=."""
+        """Continue training from the learned parameters on new histories; models in closed form are fitted again.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Histories, as for `fit`.
+        static : DataFrame, optional
+            Static covariates of these series.
+        **options
+            For neural networks: `freeze`, `max_steps` and `learning_rate`.
+
+        Returns
+        -------
+        Self
+            The model, which now forecasts from the end of `frame`.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        ParameterTypeError
+            If the model does not have one of the options.
+        """
         from deepforecast.core.state_updates import fine_tune_state
         self.state_ = self._update_and_warn(fine_tune_state, frame, static, options)
         return self
 
     def future_frame(self, horizon: int | None = None) -> Frame:
-        """The ids and stamps a `future` frame has to cover; add the columns known ahead to it."""
+        """Return the id and time columns of the forecast, to which future covariates can be added.
+
+        Parameters
+        ----------
+        horizon : int, optional
+            Number of steps. Defaults to the `horizon` of the constructor.
+
+        Returns
+        -------
+        DataFrame
+            One row per series and step.
+
+        Examples
+        --------
+        >>> from deepforecast import Naive, datasets
+        >>> Naive(horizon=2).fit(datasets.load("air_passengers")).future_frame()
+                unique_id         ds
+        0  air_passengers 1961-01-01
+        1  air_passengers 1961-02-01
+        """
         steps, series = self._resolve_horizon(horizon), self.state_.series
         return frames.build(series.library, series.key_columns(series.calendar.next_positions(series.last, steps)))
 
     def save(self, path: Any, *, allow_skops: bool = False) -> None:
-        """Write the fitted model to one file, atomically; `deepforecast.load(path)` reads it. With `allow_skops` it may hold a
-        regressor of any type, by skops; who loads it then names the types in `trusted`."""
+        """Save the fitted model to a file, which `deepforecast.load` reads.
+
+        The file is written atomically: if saving fails, an existing file at `path` stays as it is.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Path of the file.
+        allow_skops : bool, default False
+            Whether the file may contain regressors of other libraries, stored with skops. To load such a file, pass their
+            types as `trusted`.
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+        SaveError
+            If the model cannot be stored or the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from deepforecast import Naive, datasets
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Naive(horizon=2).fit(datasets.load("air_passengers")).save(folder + "/model.dfc")
+        """
         from deepforecast.core.model_file import save
         save(self, path, allow_skops)
 
-    # -- parameters: scikit-learn's meaning ------------------------------------------------------------------------------------
+    # -- parameters, as in scikit-learn ----------------------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's parameters; with `deep` those of wrapped models too, as `model__season_length`."""
+        """Return the parameters of the constructor.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Whether to include the parameters of wrapped models, as `model__season_length`.
+
+        Returns
+        -------
+        dict
+            Values by parameter name.
+        """
         values = {name: getattr(self, name) for name in params.declared_params(type(self))}
         for name, value in list(values.items()) if deep else ():
             if isinstance(value, Forecaster):
@@ -205,10 +471,26 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return values
 
     def set_params(self, **values: Any) -> Self:
-        """Change parameters, checked as on construction; all of them or, on an error, none.
+        """Set parameters, validated as in the constructor; if one is invalid, none is changed.
 
-        A change of what a fit depends on (all but `predict_params`) unfits the model: what it learned is not what its
-        parameters say any more.
+        Unless only parameters in `predict_params` change, the model loses its fitted state.
+
+        Parameters
+        ----------
+        **values
+            New values by parameter name; `model__season_length` sets a parameter of a wrapped model.
+
+        Returns
+        -------
+        Self
+            The model.
+
+        Raises
+        ------
+        ParameterError
+            If a value is invalid.
+        ParameterTypeError
+            If a value has the wrong type, or there is no such parameter.
         """
         checked = params.change_values(self, values)
         previous = type(self)(**{name: getattr(self, name) for name in checked})
@@ -225,7 +507,24 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             object.__setattr__(self, name, value)
 
     def clone(self, **changes: Any) -> Self:
-        """An unfitted copy with the same parameters, some of them changed."""
+        """Return an unfitted copy of the model.
+
+        Parameters
+        ----------
+        **changes
+            Parameters that differ in the copy.
+
+        Returns
+        -------
+        Self
+            A new model; wrapped models are copied, too.
+
+        Examples
+        --------
+        >>> from deepforecast import SeasonalNaive
+        >>> SeasonalNaive(horizon=7, season_length=12).clone(horizon=3)
+        SeasonalNaive(horizon=3, season_length=12)
+        """
         values = {name: value.clone() if isinstance(value, Forecaster) else value for name, value in self.get_params(deep=False).items()}
         return type(self)(**{**values, **changes})
 
@@ -237,7 +536,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     def __repr__(self) -> str:
         return params.format_model(self)
 
-    # -- for the engines -------------------------------------------------------------------------------------------------------
+    # -- for evaluation, tuning and serialization ------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -246,37 +545,37 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     @property
     def point_kind(self) -> str:
-        """"median" where a distribution is learned, else "mean", unless the user chose."""
+        """The point forecast's statistic, "mean" or "median", with `point="auto"` resolved."""
         return self.point if self.point != "auto" else "median" if self.capabilities.learns_distribution else "mean"
 
     @property
     def predict_params(self) -> tuple[str, ...]:
-        """Parameters that change no fit."""
+        """Names of the parameters that do not affect `fit`."""
         return ("horizon", "alias", "point")
 
     @property
     def default_horizon(self) -> int | None:
-        """The steps to forecast where a call does not say."""
+        """Number of steps to forecast if none is passed."""
         return self.horizon
 
     @property
     def missing_method(self) -> str:
-        """What is done with missing values; "auto": they stay missing."""
+        """Imputation of missing values; "auto": none."""
         return self.missing
 
     @property
     def calibrates(self) -> bool:
-        """Whether a fit makes bands from the errors of rolling forecasts."""
+        """Whether `fit` calibrates prediction intervals on rolling forecasts."""
         return self.always_calibrates or self.intervals is not None
 
     def fitted_state(self) -> State:
-        """The state, or `NotFittedError`."""
+        """The state; raises `NotFittedError` before `fit`."""
         if "state_" not in self.__dict__:
             raise not_fitted_error(type(self).__name__, self.__dict__.get("_failure", ""))
         return self.state_
 
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        """The forecast as arrays, with calibrated bands where there are; never a point that is not finite."""
+        """Forecast as arrays, with calibrated intervals if there are; raises if a point forecast is not finite."""
         forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
         point = forecast.point(self.point_kind)
         if not np.isfinite(point).all():
@@ -284,7 +583,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return state.calibration.forecast_around(point) if state.calibration is not None else forecast
 
     def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
-        """Everything a fit does with a panel, without touching the model. What is handled is said once it has been."""
+        """The state after fitting a panel; does not change the model. Warnings are emitted after a successful fit."""
         has_covariates, complete_panel, collected = panel.covariates or panel.static, panel, CollectedWarnings()
         if has_covariates or not (panel.complete and self.accepts_any_value):
             from deepforecast.core.preprocessing import preprocess
@@ -297,13 +596,13 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             from deepforecast.core.preprocessing import refuse_too_short_to_fit
 
             refuse_too_short_to_fit(self, complete_panel, min_observations)
-        calibration = self._calibrate(panel) if calibrates else None  # before filling: each of its windows fills for itself
+        calibration = self._calibrate(panel) if calibrates else None  # on the panel before imputation, which each window does with its own history
         learned = self._fit(complete_panel, monitor)
         if collected:
             emit_warnings(collected)
         categories = {name: covariate.categories for name, covariate in {**complete_panel.covariates, **complete_panel.static}.items()} if has_covariates else {}
         series, calendar, last = panel.series, panel.series.calendar, panel.series.last
-        day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)  # the unit of time does not count
+        day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)  # days, so that the unit of time does not matter
         time_fields = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)
         text_fields = (*(() if series.native_ids is None else series.native_ids), *time_fields, series.columns.future, series.columns.past, categories)
         checksum = zlib.crc32("\0".join(map(str, text_fields)).encode("utf-8", "surrogatepass"))
@@ -318,14 +617,14 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     def _state_for_frame(self, frame: Frame | None, static: Frame | None) -> State:
         if frame is None:
             if static is not None:
-                raise ParameterError("static= goes with the histories of frame=; without them the values of the fit hold.")
+                raise ParameterError("`static` cannot be passed without `frame`: the series of `fit` keep theirs. Pass both, or neither.")
             return self.fitted_state()
         from deepforecast.core.state_updates import move_state
 
         return self._update_and_warn(move_state, frame, static)
 
     def _update_and_warn(self, function: Callable[..., State], *args: Any) -> State:
-        """The state after `function` on the one there is; what was handled is said once it has been."""
+        """The result of `function(self, state, *args)`; its warnings are emitted after it succeeded."""
         state, collected = self.fitted_state(), CollectedWarnings()
         with collect_warnings(collected):
             state = function(self, state, *args)
@@ -337,63 +636,65 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             self.fitted_state()  # raises
         horizon = self.default_horizon if horizon is None else horizon
         if horizon is None:
-            raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")
+            raise ParameterError(f"`horizon` must be set, as {self.name} was constructed without one. Pass predict(horizon=...).")
         return validate_horizon(horizon)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         names, past = state.series.columns.future, state.series.columns.past
         if past and self.default_horizon is not None and steps > self.default_horizon:
             raise CapabilityError(
-                f"A horizon longer than declared needs columns known ahead; {format_list(past)} is known only up to now and "
-                f"{self.name} was fitted for horizon {self.default_horizon}, not {steps}. Fit it with horizon={steps}, or without "
-                "these columns."
+                f"`horizon` cannot exceed that of the fit with past covariates ({format_list(past)}), got {steps}; {self.name} was "
+                f"fitted for horizon {self.default_horizon}. Fit it with horizon={steps}, or without these columns."
             )
         if future is None and not names:
             return {}
         return read_future_covariates(future, state.series, steps, {name: state.categories[name] for name in names}, state.undeclared)
 
-    # -- hooks of a family -----------------------------------------------------------------------------------------------------
+    # -- hooks, implemented by model classes -----------------------------------------------------------------------------------
 
     def _min_observations(self, panel: Panel) -> int:
-        """The fewest values a series must have."""
+        """Minimum number of observations per series."""
         return 1
 
     def _min_observations_to_fit(self, panel: Panel) -> int:
-        """The same for a fit, which calibrates bands too where they are asked for."""
+        """Minimum number of observations per series in `fit`, which may also calibrate intervals."""
         return self._min_observations(panel) + ((self.default_horizon or 0) if self.calibrates else 0)
 
     def _min_observations_for_spread(self, learned: LearnedState) -> int | None:
-        """The fewest values of a series for the spread of its errors to be known, where that is just one more than it needs."""
+        """Minimum number of observations to estimate the error variance, if one more than the model needs; else None."""
         return None
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> Mapping[str, Sequence[Any]]:
-        """What a search varies by the data, in place of what is declared; `rows`: of the longest series, 0: not known."""
+        """Search values that depend on the data, in place of those declared; `rows`: length of the longest series, 0: unknown."""
         return {}
 
     def _calibrate(self, panel: Panel) -> Calibration | None:
-        """What bands are made of, where they are not the model's own: the errors of forecasts at rolling cutoffs."""
+        """The errors of forecasts at rolling cutoffs, from which conformal intervals are computed; None without."""
         if self.intervals is None:
             return None
         if self.default_horizon is None:
             class_name = type(self).__name__
-            raise ParameterError(f"intervals='conformal' calibrates every step, so it needs a horizon: {class_name}(horizon=...).")
+            raise ParameterError(f"intervals='conformal' cannot be used without a horizon. Pass {class_name}(horizon=...).")
         from deepforecast.core.calibration import series_errors
         return series_errors(self.clone(intervals=None), panel, self.default_horizon)
 
     def _warn_about_intervals(self, state: State) -> None:
-        """What is to be known of bands that are the model's own, if anything."""
+        """Warn if the model's own prediction intervals are unreliable."""
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
-        """Learn from a panel."""
+        """Estimate the parameters from a panel."""
         raise _missing_hook_error(self, "_fit")
 
     def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        """Move the state over the rows of `panel`, parameters as they are. `fresh`: from before its first row; of a model that
-        is not local, `learned` then holds other series. Else the rows go on where each series stands; `shared` stays."""
+        """Run the recursions over the rows of `panel` with fixed parameters; `shared` does not change.
+
+        fresh: the state starts before the first row of `panel`; for a global model, `learned` may be of other series.
+        Otherwise the rows follow the last observation of each series.
+        """
         raise _missing_hook_error(self, "_advance")
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        """Forecast from the state."""
+        """Forecast from the end of each series."""
         raise _missing_hook_error(self, "_forecast")
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
@@ -405,17 +706,17 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         raise _missing_hook_error(self, "_explain")
 
     def _attention_maps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Sequence[Any]:
-        """Where the model looked, `core.explaining.Weights`; nothing without attention, and `_explain` is asked."""
+        """The attention weights; empty for models without attention, for which `_explain` is called."""
         return ()
 
     def _serialize(self, learned: LearnedState, serializer: SkopsSerializer) -> LearnedState:
-        """What was learned as a file can hold it: arrays, numbers and text. `_deserialize` brings it back."""
+        """The learned state as arrays, numbers and strings; the inverse of `_deserialize`."""
         return learned
 
     _deserialize = _serialize
 
     def _fine_tune(self, learned: LearnedState, panel: Panel) -> LearnedState:
-        """Go on learning; for closed forms that is a fit."""
+        """Continue training; by default a new fit."""
         return self._fit(panel, SILENT)
 
 
@@ -424,4 +725,4 @@ collect_params(Forecaster)
 
 def _missing_hook_error(model: Forecaster, hook: str) -> CapabilityError:
     name = type(model).__name__
-    return CapabilityError(f"{name} cannot do this: its class does not define {hook}. Define it, or use another model.")
+    return CapabilityError(f"{name} cannot do this, as its class does not define {hook}. Define it, or use another model.")

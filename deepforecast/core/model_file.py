@@ -1,4 +1,4 @@
-"""Fitted models to files and back: no pickle, nothing from the file is run."""
+"""Saves and loads fitted models, without pickle and without running code from the file."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from deepforecast.io import bundle
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
-N_TRIAL_SERIES, N_TRIAL_STEPS = 16, 3  # series, and steps of each, that are forecast on loading
+N_TRIAL_SERIES, N_TRIAL_STEPS = 16, 3  # size of the forecast that checks a file on loading
 
 
 @one_thread_if_forked()
 def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
-    """Write a fitted model; at every instant `path` holds the file that was there or the new one."""
+    """Save a fitted model; see `Forecaster.save`."""
     state, serializer = model.fitted_state(), SkopsSerializer(allow_any=allow_skops)
     if model.calibrates and state.calibration is None:
-        raise _save_error(model, path, "it was told to calibrate bands after it was fitted. Fit it again")
+        raise _save_error(model, path, "`intervals` was set after the fit, so there is no calibration. Fit it again")
     try:
         manifest, arrays = to_manifest(model, state, serializer)
         if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
             raise UntrustedTypeError(
-                f"it holds types of other libraries, {format_list(types)}, which whoever loads it must trust. "
+                f"it contains types of other libraries, {format_list(types)}, which must be trusted on loading. "
                 f"Pass save(path, allow_skops=True), and load(path, trusted={types!r})"
             )
-        _trial_forecast(from_manifest(manifest, arrays, serializer))  # what could not be loaded is not saved
+        _trial_forecast(from_manifest(manifest, arrays, serializer))  # never save a file that cannot be loaded
     except (InvalidManifest, DeepForecastError) as error:
-        if isinstance(error.__cause__, ImportError):  # the error names the package that is missing
+        if isinstance(error.__cause__, ImportError):  # which names the missing package
             raise
         raise _save_error(model, path, str(error)) from error
     bundle.write(path, manifest, arrays)
@@ -53,14 +53,33 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
 
 @one_thread_if_forked()
 def load(path: Any, *, trusted: Any = ()) -> Any:
-    """A fitted model from its file, ready to forecast: the data it was fitted on are not needed.
+    """Load a fitted model, which can forecast without the training data.
 
-    Nothing from the file is run or imported: a model is found by its name in the registry (the library's own, those of
-    installed packages, those registered in this process), its parameters pass its constructor, all else is numbers and text.
-    `trusted` names further types, of your own, that may be built while loading, as "module.Class": those of a regressor that
-    was saved with allow_skops=True; no model of the library needs any. A file that is not whole, was altered, or does not fit
-    together raises `ModelFileError`, which names it.
+    No code of the file is run or imported: the class is looked up by name in the registry (models of the library, of installed
+    packages, and those registered with `register`), the parameters are validated by its constructor, and everything else is
+    numbers and text.
 
+    Parameters
+    ----------
+    path : str or path-like
+        Path of a file written by `Forecaster.save`.
+    trusted : sequence of str, default ()
+        Types that may be created, as "module.Class"; needed only for files saved with `allow_skops=True`.
+
+    Returns
+    -------
+    Forecaster
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file does not exist, is damaged or inconsistent, or contains types that are not trusted.
+    DependencyError
+        If the model requires a package that is not installed.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from deepforecast import Naive, datasets
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +88,7 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
     Naive(horizon=2)
     """
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
-        raise ParameterTypeError(f"trusted is a tuple of names, each 'module.Class'; got {format_value(trusted)}.")
+        raise ParameterTypeError(f"`trusted` must be a tuple of names 'module.Class', got {format_value(trusted)}.")
     try:
         manifest, arrays = bundle.read(path)
     except ModelFileError as error:
@@ -81,7 +100,7 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
         if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
             names = repr(sorted({*trusted, *types}))
             raise UntrustedTypeError(
-                f"it holds {format_list(types)}, which must be trusted. If you trust its origin, pass load(path, trusted={names})"
+                f"it contains {format_list(types)}, which must be trusted. If you trust its origin, pass load(path, trusted={names})"
             )
         model = from_manifest(manifest, arrays, serializer)
         _trial_forecast(model)
@@ -89,32 +108,32 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
         raise
     except UntrustedTypeError as error:
         raise ModelFileError(f"{format_value(str(path), 200)} cannot be loaded: {error}.") from error
-    except (Exception, MemoryError) as error:  # whatever a file made to do harm may provoke in a model
+    except (Exception, MemoryError) as error:  # a malicious file may cause any error in a model
         text = str(error) if isinstance(error, (DeepForecastError, InvalidManifest)) else f"{type(error).__name__}: {error}"
         name, reason = format_value(str(path), 200), format_value(text, 400).rstrip(".")
-        raise ModelFileError(f"{name} is not a whole model of this library: {reason}. Save it again.") from error
+        raise ModelFileError(f"{name} cannot be loaded, as it is damaged or not a model of this library: {reason}. Save it again.") from error
     return model
 
 
 def _trial_forecast(model: Forecaster) -> None:
-    """A few steps of a few series: what was learned has to fit the model, and the time stamps the frame."""
+    """Forecast a few steps of a few series, to check that state, model and time stamps are consistent."""
     state = model.fitted_state()
     if model.calibrates and state.calibration is None:
-        raise InvalidManifest("its bands are to be calibrated, and no calibration is there")
+        raise InvalidManifest("its intervals must be calibrated, but the file has no calibration")
     trial_state = state.take(np.arange(min(N_TRIAL_SERIES, len(state.series))))
     trial_state.series.key_columns(trial_state.series.calendar.next_positions(trial_state.series.last, 1))
     shape = (len(trial_state.series), min(N_TRIAL_STEPS, model.default_horizon or N_TRIAL_STEPS))
     future = {name: _unknown_covariate(state.categories[name], shape) for name in state.series.columns.future}
     forecast = model.forecast_from(replace(trial_state, calibration=None), shape[1], future)
     interval = np.stack([forecast.mean, forecast.mean], axis=-1)
-    with suppress(CapabilityError):  # of a model that has points alone
+    with suppress(CapabilityError):  # the model has no distribution
         interval = forecast.quantiles([0.1, 0.9])
     if forecast.mean.shape != shape or interval.shape != (*shape, 2):
         raise InvalidManifest(
-            f"a forecast of {shape[1]} steps for {shape[0]} series has the shape {forecast.mean.shape}, its bands {interval.shape}"
+            f"a forecast of {shape[1]} steps for {shape[0]} series has the shape {forecast.mean.shape}, its intervals {interval.shape}"
         )
     if (interval[..., 0] > interval[..., 1]).any():
-        raise InvalidManifest("the lower end of a band lies above its upper end")
+        raise InvalidManifest("the lower bound of an interval is above its upper bound")
 
 
 def _unknown_covariate(categories: tuple[str, ...] | None, shape: tuple[int, int]) -> Covariate:

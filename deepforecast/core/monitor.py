@@ -1,8 +1,7 @@
-"""How a fit talks to whoever waits for it: it reports how well it does, and asks whether to go on.
+"""Reports of intermediate scores from a fit, and requests to stop it.
 
-A fit is given a `Monitor`, reports a score now and then, and looks at `should_stop` between two steps. It raises nothing
-when it is to stop: it ends with the best it has found. What follows from a report (a pruner, a progress bar, a plot) is the
-business of the callback.
+A fit receives a `Monitor`, reports scores and checks `should_stop` between steps. When it is to stop, it does not raise but
+returns the best result so far. The callback decides what follows from a report, e.g. pruning or a progress bar.
 """
 
 from __future__ import annotations
@@ -14,17 +13,24 @@ from collections.abc import Callable
 from typing import Any
 
 STEPS_PER_FOLD = 100
-"""Length of one fold on the axis of steps that all folds of all fits share: a step there is a hundredth of a fold."""
+"""Length of a fold on the common axis of steps, whatever number of steps its fit takes."""
 
 
 class Monitor:
-    """Takes the reports of a fit, and tells it when to end: because the callback said so, or because time is up.
+    """Receives the reports of a fit and tells it when to stop.
 
-    on_report: called with (value, step), one call at a time, also for folds fitted side by side; if it gives True, the
-        fit is to end. Smaller values are better.
-    stop_when: asked whenever the fit asks, for instance `threading.Event().is_set`.
-    deadline: when time is up, on the clock of `time.monotonic()`.
+    Parameters
+    ----------
+    on_report : callable, optional
+        Called with (value, step), never concurrently, even if folds are fitted in parallel. Smaller values are better. The fit
+        stops if it returns True.
+    stop_when : callable, optional
+        Returns True if the fit must stop, e.g. `threading.Event().is_set`.
+    deadline : float, optional
+        Time at which the fit must stop, on the clock of `time.monotonic()`.
 
+    Examples
+    --------
     >>> monitor = Monitor(lambda value, step: print(step, value))
     >>> fold = monitor.fold(2)
     >>> for step in (1, 40, 80):
@@ -53,7 +59,7 @@ class Monitor:
         self._lock = threading.Lock()
 
     def report(self, value: float, step: int, n_steps: int | None = None) -> None:
-        """Report `value` after `step` steps of the fit, counted from 1, of which there will be at most `n_steps`."""
+        """Report `value` after `step` steps (from 1) of at most `n_steps`."""
         if self._parent is not None:
             fold_steps = min(step, n_steps) * STEPS_PER_FOLD // n_steps if n_steps else min(step, STEPS_PER_FOLD)
             position = self._start + fold_steps
@@ -68,10 +74,7 @@ class Monitor:
                     self._stop_requested = True
 
     def set_snapshot(self, snapshot: Callable[[], Any] | None) -> None:
-        """Let who listens see what has been learned so far: `snapshot()` gives it as it is at that moment; None: no longer.
-
-        By convention `snapshot()` is (the panel that is learned from, what a `_fit` would return now).
-        """
+        """Set the function that returns the training panel and the current learned state; None removes it."""
         root = self
         while root._parent is not None:
             root = root._parent
@@ -79,24 +82,24 @@ class Monitor:
             root._snapshot = snapshot
 
     def snapshot(self) -> Any:
-        """What has been learned so far, for who listens and is being reported to; None where a fit does not show it."""
+        """The training panel and the current learned state, or None if the fit does not provide them."""
         return None if self._snapshot is None else self._snapshot()
 
     @property
     def should_stop(self) -> bool:
-        """Whether the fit is to end now, with the best it has."""
+        """Whether the fit must stop now and return the best result so far."""
         if self._stop_requested or self.time_left() <= 0 or (self._stop_when is not None and self._stop_when()):
             return True
         return self._parent is not None and self._parent.should_stop
 
     @property
     def cancelled(self) -> bool:
-        """Whether who listens has said to end: what the fit gives then, nobody waits for."""
+        """Whether the callback requested to stop, so that the result of the fit is not needed."""
         return self._stop_requested or (self._parent is not None and self._parent.cancelled)
 
     @property
     def is_outermost(self) -> bool:
-        """Whether the fit is all there is: not a fold, whose forecasts of its horizon are judged before it is forgotten."""
+        """Whether this is not the monitor of a fold."""
         return self._parent is None
 
     def time_left(self) -> float:
@@ -104,11 +107,10 @@ class Monitor:
         return math.inf if self.deadline is None else self.deadline - time.monotonic()
 
     def fold(self, number: int) -> Monitor:
-        """Give the view for the fit on fold `number`, counted from 0.
+        """Return the monitor of fold `number`, counted from 0, which reports to this one.
 
-        All folds are equally long, however many steps their fits take: step s of n in fold k is `STEPS_PER_FOLD * k + FOLD * s // n`
-        on the axis of `on_report`. A fit without inner steps reports once, `report(value, 1, of=1)`. A report that does
-        not move on along the axis is left out. The fold that a step belongs to is `(step - 1) // FOLD`.
+        Step s of n in fold k is reported as step F k + F s // n with F = STEPS_PER_FOLD, so a step belongs to fold
+        (step - 1) // F. Reports that do not advance are dropped. A fit without inner steps calls `report(value, 1, n_steps=1)`.
         """
         view = Monitor(deadline=self.deadline)
         view._parent = self
@@ -117,14 +119,14 @@ class Monitor:
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._on_report or self._stop_when or self._parent:
-            raise TypeError("A Monitor that somebody listens to stays in its process: fit there, with workers=1.")
+            raise TypeError("A Monitor with callbacks cannot be sent to another process. Set n_jobs=1.")
         return _rebuild, (self.time_left(),)
 
 
 def _rebuild(seconds: float) -> Monitor:
-    """Set up in a worker again, where the clock may be another one."""
+    """Unpickle in another process, whose monotonic clock may differ."""
     return Monitor(deadline=None if seconds == math.inf else time.monotonic() + seconds)
 
 
 SILENT = Monitor()
-"""Listens to nobody and never stops a fit."""
+"""A monitor that ignores reports and never stops a fit."""

@@ -1,9 +1,12 @@
-"""Hyperparameters: declared once with default, range and meaning; constructor, errors, repr, search space and flags follow.
+"""Hyperparameters, declared once in the class body with default, range and meaning.
 
     class SeasonalNaive(Forecaster):
-        season_length: int | Literal["auto"] = param(default="auto", at_least=1, help="number of steps per season")
+        season_length: int | Literal["auto"] = param(
+            default="auto", at_least=1, help="number of steps per season"
+        )
 
-A subclass that declares a parameter again gives it another default and keeps what it does not say of it.
+The constructor, its errors, the repr, the search space of `tune` and the command-line flags derive from the declaration.
+A subclass that declares a parameter again changes its default and inherits the options it does not set.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
-from deepforecast.core.type_checks import format_choices, is_choice, is_instance, type_name, union_members
+from deepforecast.core.synonyms import suggest
+from deepforecast.core.type_checks import is_choice, is_instance, join_alternatives, type_name, union_members
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 
 
@@ -59,29 +63,29 @@ class Param:
 
     @property
     def required(self) -> bool:
-        """No default: the caller has to give it."""
+        """Whether the parameter has no default."""
         return self.default is REQUIRED
 
     @property
     def is_searched(self) -> bool:
-        """A search may vary it."""
+        """Whether `tune` varies the parameter."""
         return self.search is not None or self.low is not None or self.high is not None
 
     def check(self, value: Any) -> None:
-        """Raise `ParameterTypeError` or `ParameterError` unless the value is legal."""
+        """Raise `ParameterTypeError` or `ParameterError` unless the value is valid."""
         if is_choice(value, self.choices or ()):
             return
         members = union_members(self.annotation)
         if not any(is_instance(value, member) for member in self._unlimited_types(members)):
             if any(is_instance(value, member) for member in (*members, *map(type, self.choices or ()))):
-                raise ParameterError(f"{self.name} is {self._describe_rule(members)}; got {_format_argument(value)}.")
+                raise ParameterError(f"`{self.name}` must be {self._describe_rule(members)}, got {_format_argument(value)}.")
             description = f"{_format_argument(value)} ({type(value).__name__}).{_instance_hint(value, members)}"
-            raise ParameterTypeError(f"{self.name} is {self._describe_rule(members)}; got {description}")
+            raise ParameterTypeError(f"`{self.name}` must be {self._describe_rule(members)}, got {description}")
         if not any(member is Any or Any in typing.get_args(member) for member in members) and not self._is_within_bounds(value):
-            raise ParameterError(f"{self.name} is {self._describe_rule(members)}; got {_format_argument(value)}.")
+            raise ParameterError(f"`{self.name}` must be {self._describe_rule(members)}, got {_format_argument(value)}.")
 
     def _unlimited_types(self, members: Sequence[Any]) -> list[Any]:
-        """The kinds of which any value does: those that no choice is of."""
+        """The types whose values are not restricted to choices."""
         return [member for member in members if not any(is_instance(choice, member) for choice in self.choices or ())]
 
     def _is_within_bounds(self, value: Any) -> bool:
@@ -89,7 +93,7 @@ class Param:
             return all(self._is_within_bounds(element) for element in value)
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             return True
-        number: Any = value  # compared as it is: float() would overflow on a long integer
+        number: Any = value  # not float(value), which overflows for very large integers
         return (
             (isinstance(value, numbers.Integral) or math.isfinite(number))
             and (self.at_least is None or number >= self.at_least)
@@ -99,14 +103,13 @@ class Param:
         )
 
     def _describe_rule(self, members: Sequence[Any]) -> str:
-        """What is legal, in words."""
-        words = (("of at least", self.at_least), ("above", self.above), ("of at most", self.at_most), ("below", self.below))
+        """The valid values in words, to follow "must be"."""
+        words = (("at least", self.at_least), ("above", self.above), ("at most", self.at_most), ("below", self.below))
         bounds = " and ".join(f"{word} {bound:,}" for word, bound in words if bound is not None)
-        unlimited = [member for member in self._unlimited_types(members) if member is not type(None)]
-        none_value = [None] if type(None) in members and None not in (self.choices or ()) else []
-        rules = [format_choices([*(self.choices or ())])] if self.choices else []
-        rules += [type_name(member, bounds and f" {bounds}") for member in unlimited] + [repr(value) for value in none_value]
-        return " or ".join([", ".join(rules[:-1]), rules[-1]] if len(rules) > 1 else rules)
+        bounds = f" of {bounds}" if bounds.startswith("at") else bounds and f" {bounds}"
+        types = [member for member in self._unlimited_types(members) if member is not type(None)]
+        rules = [*map(repr, self.choices or ()), *(type_name(member, bounds) for member in types)]
+        return join_alternatives([*rules, "None"] if type(None) in members and None not in (self.choices or ()) else rules)
 
 
 OPTIONS = {field.name for field in fields(Param)} - {"default", "name", "annotation", "choices", "declared"}
@@ -144,8 +147,8 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
     unknown_options = sorted(set(options) - OPTIONS)
     if unknown_options:
         raise ParameterTypeError(
-            f"`param` has no option {format_list(unknown_options)}. Use {format_list(sorted(OPTIONS), max_shown=20)}; choices are `Literal` types "
-            "in the annotation."
+            f"`param` has no option {format_list(unknown_options)}. "
+            f"Use {format_list(sorted(OPTIONS), max_shown=20)}; choices are `Literal` types in the annotation."
         )
     if options.get("search") is not None:
         options["search"] = tuple(options["search"])
@@ -153,7 +156,7 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
 
 
 def declared_params(cls: type) -> dict[str, Param]:
-    """The hyperparameters of a class in the order of its constructor, those of its bases first."""
+    """The hyperparameters of a class by name, those of its bases first."""
     params: dict[str, Param] = {}
     for base in reversed(cls.__mro__):
         params |= vars(base).get("_own_params", {})
@@ -161,7 +164,7 @@ def declared_params(cls: type) -> dict[str, Param]:
 
 
 def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The full set of values for a constructor call, each checked; the very objects given."""
+    """Values of all parameters for a constructor call, validated; the objects passed are not copied."""
     params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
     positional = [name for name, param in in_constructor_order(params) if not param.kw_only]
     if len(args) > len(positional):
@@ -169,7 +172,9 @@ def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]
     values = dict(zip(positional, args, strict=False))
     duplicates = [name for name in values if name in keywords]
     if duplicates:
-        raise ParameterTypeError(f"{cls.__name__} got multiple values for {format_list(duplicates)}: by position and by keyword.")
+        raise ParameterTypeError(
+            f"{cls.__name__} got multiple values for {format_list(duplicates)}: by position and by keyword."
+        )
     values.update(keywords)
     refuse_unknown(cls, values)
     for name, param in params.items():
@@ -177,15 +182,17 @@ def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]
             values[name] = param.convert(values[name]) if param.convert is not None else values[name]
             param.check(values[name])
         elif param.required:
-            what = f"{name} ({param.help})" if param.help else name
-            raise ParameterTypeError(f"{cls.__name__} needs {what}. Say {cls.__name__}({name}=...).")
+            meaning = f" ({param.help})" if param.help else ""
+            raise ParameterTypeError(
+                f"{cls.__name__} requires `{name}`{meaning}. Pass {cls.__name__}({name}=...)."
+            )
         else:
             values[name] = param.default
     return {name: values[name] for name in params}
 
 
 def _positional_error(cls: type, positional: Sequence[str], value: Any) -> ParameterTypeError:
-    """The error for an argument that must be passed by keyword, with the keywords it may be meant for."""
+    """The error for an argument that must be passed by keyword; suggests keywords for which the value is valid."""
     params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
     allowed = f"only {format_list(positional)} by position" if positional else "keyword arguments only"
     candidates = [name for name in ("horizon", "season_length") if name in params and _is_valid(params[name], value)]
@@ -194,7 +201,7 @@ def _positional_error(cls: type, positional: Sequence[str], value: Any) -> Param
 
 
 def change_values(model: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """All values of a model with some of them changed, checked as on construction; those of a wrapped one by `model__name`."""
+    """All parameter values of a model with some changed, validated; `model__name` is a parameter of a wrapped model."""
     nested = {name: value for name, value in changes.items() if "__" in name}
     direct = {name: value for name, value in changes.items() if "__" not in name}
     refuse_unknown(type(model), {**direct, **{name.partition("__")[0]: None for name in nested}})
@@ -202,38 +209,47 @@ def change_values(model: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in nested.items():
         outer, _, inner = name.partition("__")
         if not hasattr(type(checked[outer]), "_params"):
-            raise ParameterTypeError(f"{name} is a parameter of a model in {outer}; {outer} is {format_value(checked[outer])}.")
+            raise ParameterTypeError(
+                f"`{name}` cannot be set: `{outer}` must be a model, got {format_value(checked[outer])}."
+            )
         checked[outer] = checked[outer].clone().set_params(**{inner: value})
     return checked
 
 
 def format_model(model: Any) -> str:
-    """A model as it is constructed: the parameters that are not their defaults."""
+    """The constructor call of a model, with the parameters that differ from their defaults."""
     settings = [(name, getattr(model, name), param.default) for name, param in declared_params(type(model)).items()]
     arguments = [f"{name}={value!r}" for name, value, default in settings if not _is_same(value, default)]
     return f"{type(model).__name__}({', '.join(arguments)})"
 
 
 def refuse_unknown(cls: type, names: Mapping[str, Any]) -> None:
-    """Raise `ParameterTypeError` for names the class does not declare, with the nearest that it does."""
+    """Raise `ParameterTypeError` for an undeclared name and suggest similar ones."""
     params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
     for name in names:
         if name not in params:
             similar = get_close_matches(name, params, n=3)
-            hint = f"Did you mean {format_list(similar)}?" if similar else f"It takes {format_list(list(params), max_shown=40)}."
+            hint = suggest(name, params) or (
+                f"Did you mean {format_list(similar)}?" if similar else f"It takes {format_list(list(params), max_shown=40)}."
+            )
             raise ParameterTypeError(f"{cls.__name__} has no parameter {format_value(name)}. {hint}")
 
 
 def sample(cls: type, choose: Any) -> dict[str, Any]:
-    """A configuration drawn from the search ranges. `choose` has `suggest_int`, `suggest_float`, `suggest_categorical` (an
-    Optuna trial, or `RandomTrial(seed)`)."""
+    """Draw a configuration from the search ranges of a class.
+
+    `choose` is an Optuna trial or a `RandomTrial`.
+    """
     params = declared_params(cls)
     searched = {name: param for name, param in params.items() if param.is_searched}
     return sample_from(searched, {name: param.default for name, param in params.items()}, choose)
 
 
 def sample_from(ranges: Mapping[str, Param], base_values: Mapping[str, Any], choose: Any) -> dict[str, Any]:
-    """The same from these ranges, in their order; `base_values`: values of the parameters that are not, or not yet, drawn."""
+    """Draw a configuration from `ranges`, in their order.
+
+    `base_values` are the values of parameters that are not drawn, or not yet; `Param.when` reads them.
+    """
     configuration: dict[str, Any] = {}
     for name, param in ranges.items():
         if param.when is not None and not param.when({**base_values, **configuration}):
@@ -248,7 +264,7 @@ def sample_from(ranges: Mapping[str, Param], base_values: Mapping[str, Any], cho
 
 
 class RandomTrial:
-    """Seeded uniform draws with the face of an Optuna trial: random configurations without a study."""
+    """Seeded uniform draws with the interface of an Optuna trial."""
 
     def __init__(self, seed: int) -> None:
         import random
@@ -256,11 +272,11 @@ class RandomTrial:
         self._random = random.Random(seed)
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
-        """One of the choices."""
+        """Draw one of the choices."""
         return self._random.choice(list(choices))
 
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False, step: float | None = None) -> float:
-        """A number in the range."""
+        """Draw a number in [low, high]."""
         if step is not None:
             return low + step * self._random.randrange(int((high - low) / step + 1e-9) + 1)
         if log:
@@ -268,7 +284,7 @@ class RandomTrial:
         return self._random.uniform(low, high)
 
     def suggest_int(self, name: str, low: int, high: int, *, log: bool = False, step: int = 1) -> int:
-        """A whole number in the range."""
+        """Draw an integer in [low, high]."""
         if log:
             return round(self.suggest_float(name, low, high, log=True))
         return self._random.randrange(low, high + 1, step)
@@ -296,11 +312,11 @@ def _instance_hint(value: Any, members: Sequence[Any]) -> str:
 
 
 def is_integer_param(param: Param) -> bool:
-    """It is searched in whole numbers."""
+    """Whether the parameter takes integers but no other numbers."""
     members = union_members(param.annotation)
     return int in members and float not in members
 
 
 def in_constructor_order(params: Mapping[str, Param]) -> list[tuple[str, Param]]:
-    """Parameters as in the constructor: what may be given by position before the rest, what must be given before what may."""
+    """Parameters in the order of the constructor: positional before keyword-only, required before optional."""
     return sorted(params.items(), key=lambda entry: (entry[1].kw_only, not entry[1].required))

@@ -1,8 +1,8 @@
-"""Forecasts far outside the history of their series: a `DataWarning` names these series.
+"""Warnings about forecasts far outside the history of their series.
 
-A forecast is implausible if a 95 % prediction interval is wider than WIDEST times the range of the history, or if a point
-forecast lies outside of it by more than FARTHEST times that range. Intervals of other levels are held against the width that a
-normal distribution has there.
+A forecast is implausible if a 95 % prediction interval is wider than MAX_WIDTH_RATIO times the range of the history, or if a
+point forecast is outside of it by more than MAX_DISTANCE_RATIO times that range. For intervals of other levels the limit is
+scaled by the quantiles of the normal distribution.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 LIMITS = MAX_WIDTH_RATIO, MAX_DISTANCE_RATIO = 20.0, 3.0
 ROUNDING = 1e-6
-"""The range of a constant series, relative to its value: what optimisers and rounding leave."""
-MIN_RANGE = 1e-300  # the range of a series of zeros
+"""Assumed range of a constant series, relative to its value: the size of numerical errors."""
+MIN_RANGE = 1e-300  # assumed range of a series of zeros
 MIN_PATHS = 20
 MAX_SHOWN_RATIO = 1000
 
@@ -34,7 +34,7 @@ MAX_SHOWN_RATIO = 1000
 def value_range(panel: Panel, known_range: Floats | None = None, numbers: Ints | None = None) -> Floats:
     """The smallest and the largest value of each series, shape (series, 2).
 
-    With `known_range`, those of another panel count too; `numbers` gives the row of each series there, -1 for a new one.
+    `known_range` are those of earlier observations, merged in; `numbers` is the row of each series there, -1 for a new one.
     """
     first_rows = panel.indptr[:-1]
     extremes = np.stack([np.fmin.reduceat(panel.y, first_rows), np.fmax.reduceat(panel.y, first_rows)], axis=1)
@@ -48,9 +48,9 @@ def value_range(panel: Panel, known_range: Floats | None = None, numbers: Ints |
 def check_columns(
     columns: Mapping[str, Floats], state: State, model: Forecaster, levels: Sequence[float], quantiles: Sequence[float]
 ) -> None:
-    """Refuse forecasts that are not finite, and warn of the series whose forecasts are implausible.
+    """Raise if a forecast is not finite, and warn about series with implausible forecasts.
 
-    `columns` is what `output_columns` returns for these levels and quantiles.
+    `columns` are the `output_columns` for these levels and quantiles.
     """
     for label, values in columns.items():
         if not np.isfinite(values).all():
@@ -60,16 +60,16 @@ def check_columns(
 
 
 def check_paths(paths: Floats, state: State, model: Forecaster) -> Floats:
-    """Sample paths, shape (series, samples, steps), flat; refused or warned of as forecasts with a 95 % interval are.
+    """Check sample paths, shape (series, samples, steps), like forecasts with a 95 % interval; return them flat.
 
-    From LEAST_PATHS on their means and quantiles tell what is implausible.
+    With fewer than MIN_PATHS paths, only that they are finite.
     """
     flat = check_finite(paths.reshape(len(state.series), -1), state, model.name, distribution_model=model).reshape(-1)
     if state.value_range is not None and paths.shape[1] >= MIN_PATHS:
         lowest, highest = state.value_range.T
         max_distance = MAX_DISTANCE_RATIO * (highest - lowest)
         outside = (paths.max(axis=(1, 2)) - highest > max_distance) | (lowest - paths.min(axis=(1, 2)) > max_distance)
-        series = np.flatnonzero(outside)  # of the others neither limit can be broken
+        series = np.flatnonzero(outside)  # the means and quantiles of the others are within the limits
         if len(series):
             columns = output_columns(SampledForecast(paths[series]), model.name, "mean", [95.0], [])
             ratios = np.zeros((len(outside), 2))
@@ -81,10 +81,10 @@ def check_paths(paths: Floats, state: State, model: Forecaster) -> Floats:
 def range_ratios(
     columns: Mapping[str, Floats], extremes: Floats | None, levels: Sequence[float], quantiles: Sequence[float] = ()
 ) -> Floats:
-    """The widest 95 % interval and the farthest point of each series, in units of the range of its history; (series, 2).
+    """Width of the widest 95 % interval, and distance of the farthest point from the history, per series; shape (series, 2).
 
-    An interval of another level counts as one of 95 % that is as wide in relation to the limit. NaN where a forecast is NaN,
-    and where the `extremes` are not known.
+    In units of the range of the history. The width of other intervals is rescaled so that the same limit applies. NaN if a
+    forecast is NaN or the `extremes` are unknown.
     """
     point, *bounds = columns.values()
     if extremes is None:
@@ -108,14 +108,14 @@ def range_ratios(
 
 
 def warn_of_far_forecasts(name: str, series: Series, ratios: Floats) -> None:
-    """Warn of the series that break a limit, by what `range_ratios` returned of them."""
+    """Warn about the series whose `range_ratios` exceed a limit."""
     exceeds = ratios > LIMITS
     numbers = np.flatnonzero(exceeds.any(axis=1))
     if not len(numbers):
         return
     descriptions = [f"over {MAX_SHOWN_RATIO:,}" if ratio > MAX_SHOWN_RATIO else f"up to {ratio:.2g}" for ratio in np.nanmax(ratios, axis=0)]
     violations = [f"95 % intervals are {descriptions[0]} times as wide as its range"] if exceeds[:, 0].any() else []
-    violations += [f"points lie outside of it by {descriptions[1]} times its range"] if exceeds[:, 1].any() else []
+    violations += [f"point forecasts are outside of it by {descriptions[1]} times its range"] if exceeds[:, 1].any() else []
     warn(
         f"{name}: forecasts of series {series.labels(numbers)} lie far outside the history: {' and '.join(violations)}. Use a "
         "shorter horizon or another model for these series."
@@ -123,6 +123,6 @@ def warn_of_far_forecasts(name: str, series: Series, ratios: Floats) -> None:
 
 
 def _max_width(probability: float) -> float:
-    """The widest plausible central interval with an end at this quantile, in units of the range of the history."""
+    """Largest plausible width of the central interval with an end at this quantile, in units of the range of the history."""
     ratio = abs(NormalDist().inv_cdf(probability)) / NormalDist().inv_cdf(0.975)
     return max(MAX_WIDTH_RATIO * ratio, 2.0 * MAX_DISTANCE_RATIO)

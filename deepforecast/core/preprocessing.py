@@ -1,4 +1,4 @@
-"""A panel as a model takes it: its roles usable, its missing values filled, masked aloud, or refused; long enough."""
+"""Preparation of a panel for a model: checks of covariates, domain and length, and imputation of missing values."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
 ROLES = ("future", "past", "static")
-MissingRows = Mapping[str, NDArray[np.bool_]]  # column -> which of its rows
+MissingRows = Mapping[str, NDArray[np.bool_]]  # column name -> mask of its rows
 
 
 def preprocess(model: Forecaster, panel: Panel, continues: bool = False) -> Panel:
-    """The panel for this model, with no value from outside of it; or what speaks against that. Where it `continues` from what the
-    model knows, a series may have no value in it, unless there is something to be filled from it."""
+    """The panel with missing values imputed as the model requires, from values of the panel alone.
+
+    Raises if the model cannot use the panel. With `continues` the panel follows known observations, so a series may have no
+    value in it, unless one is needed for imputation.
+    """
     columns, capabilities = panel.series.columns, model.capabilities
     for role in ROLES:
         names = getattr(columns, role)
         if names and not capabilities.can_use(role):
             raise CapabilityError(
-                f"{model.name} cannot use {role} covariates ({format_list(names)}). Leave them out of columns=, or choose a model "
-                f"whose capabilities.{role} is true; compare() runs models without what they cannot use."
+                f"{model.name} cannot use {role} covariates ({format_list(names)}). Leave them out of columns=, or use a model "
+                f"whose capabilities.{role} is true; compare() drops covariates that a model cannot use."
             )
     categorical = [name for name, covariate in {**panel.covariates, **panel.static}.items() if covariate.categories is not None]
     if categorical and not capabilities.categorical:
@@ -64,23 +67,23 @@ def drop_unusable(panel: Panel, capabilities: Capabilities) -> tuple[Panel, list
 def refuse_short_series(
     model: Forecaster, panel: Panel, min_observations: int, description: str = "values", error_class: type[DataError] = DataError
 ) -> None:
-    """Every series has the values the model needs."""
+    """Raise if a series has fewer observations than the model requires."""
     short = np.flatnonzero(panel.observed < min_observations)
     if len(short):
         raise error_class(
-            f"{model.name} needs at least {min_observations} {description} a series; series {describe_short(panel, short)}. Leave such series out, give "
-            "longer ones, or choose a simpler model."
+            f"{model.name} needs at least {min_observations} {description} per series; series {describe_short(panel, short)}. "
+            "Leave them out, pass longer series, or use a simpler model."
         )
 
 
 def refuse_too_short_to_fit(model: Forecaster, panel: Panel, min_observations: int) -> None:
-    """Every series has the values a fit needs, which calibrates prediction intervals where they are asked for."""
+    """Raise if a series has fewer observations than `fit` requires, calibration of intervals included."""
     calibration = int(panel.observed.min()) >= model._min_observations(panel)  # the model itself could be fitted
     refuse_short_series(model, panel, min_observations, error_class=CalibrationError if calibration else DataError)
 
 
 def describe_short(panel: Panel, short: Ints) -> str:
-    """Which series have too few values, and how many each."""
+    """The series in `short` and how many observations they have."""
     counts = panel.observed[short]
     if (counts == counts[0]).all():
         return f"{panel.series.labels(short)} has {counts[0]}"
@@ -88,7 +91,7 @@ def describe_short(panel: Panel, short: Ints) -> str:
 
 
 def refuse_out_of_domain(model: Forecaster, panel: Panel, imputed: NDArray[np.bool_] | None = None) -> None:
-    """Every value lies in the domain that the model declares; those of the rows `imputed` were not given but filled in."""
+    """Raise if a value is outside the domain of the model; `imputed` masks the rows that were filled in."""
     domain = model.capabilities.domain
     if domain == "real":
         return
@@ -96,33 +99,32 @@ def refuse_out_of_domain(model: Forecaster, panel: Panel, imputed: NDArray[np.bo
     observed_outside = outside if imputed is None else outside & ~imputed
     if outside.any() and not observed_outside.any():
         raise DataError(
-            f"{model.name} takes {domain} values; missing={model.missing_method!r} puts others in: "
-            f"{_describe_missing(panel, {panel.series.columns.target: outside})}. Say another missing=, such as 'interpolate' or 'ffill', "
-            "or choose a model whose capabilities.domain is 'real'."
+            f"{model.name} cannot be used with missing={model.missing_method!r}: values must be {domain}, and "
+            f"{_describe_missing(panel, {panel.series.columns.target: outside})}. Set missing='interpolate' or 'ffill', or use "
+            "a model whose capabilities.domain is 'real'."
         )
     outside = observed_outside
     if outside.any():
         row = int(np.argmax(outside))
         series = _series_with_rows(panel, outside)
         raise DataError(
-            f"{model.name} takes {domain} values; column {panel.series.columns.target} has others in series "
-            f"{panel.series.labels(series)}, first {panel.y[row]:g} at {panel.format_timestamp(row)}{_first_series_label(panel, series)}. Leave "
-            "these series out, or choose a model whose capabilities.domain is 'real'."
+            f"Column {panel.series.columns.target} must be {domain} for {model.name}, got {panel.y[row]:g} at "
+            f"{panel.format_timestamp(row)}{_first_series_label(panel, series)} in series {panel.series.labels(series)}. Leave "
+            "these series out, or use a model whose capabilities.domain is 'real'."
         )
 
 
 def drop_unseen_categories(panel: Panel) -> Panel:
-    """The panel with those categories only that occur in it: what a fit on these very rows would know."""
-
+    """The panel without categories that do not occur in it, as in a fit on exactly these rows."""
     covariates = {name: occurring_categories(covariate) for name, covariate in panel.covariates.items()}
     return replace(panel, covariates=covariates, static={name: occurring_categories(covariate) for name, covariate in panel.static.items()})
 
 
 def occurring_categories(covariate: Covariate) -> Covariate:
-    """A covariate with those categories only that occur in it."""
+    """The covariate without categories that do not occur in it."""
     if covariate.categories is None:
         return covariate
-    occurs = np.zeros(len(covariate.categories) + 1, dtype=bool)  # the last place is that of the unknown code, -1
+    occurs = np.zeros(len(covariate.categories) + 1, dtype=bool)  # the last element is for the code -1, unknown
     occurs[covariate.values.astype(np.int64)] = True
     return covariate.recode(tuple(name for name, has_rows in zip(covariate.categories, occurs[:-1], strict=True) if has_rows))
 
@@ -141,8 +143,8 @@ def _handle_missing(model: Forecaster, panel: Panel, continues: bool) -> Panel:
         _refuse_all_missing(panel, {target: missing[target]})
     if not model.capabilities.missing:
         raise DataError(
-            f"{model.name} needs complete data; {_describe_missing(panel, missing)} (rows absent from the frame count as missing). Say "
-            "missing='interpolate', 'ffill' or 'zero': filled inside each training window, so that nothing crosses a cutoff."
+            f"{model.name} cannot handle missing values: {_describe_missing(panel, missing)} (rows absent from the frame count "
+            "as missing). Set missing='interpolate', 'ffill' or 'zero' to fill them within each training window."
         )
     if model.capabilities.by_series and not continues:
         _refuse_few_complete_rows(model, panel)
@@ -151,18 +153,18 @@ def _handle_missing(model: Forecaster, panel: Panel, continues: bool) -> Panel:
 
 
 def _refuse_few_complete_rows(model: Forecaster, panel: Panel) -> None:
-    """A model of each series alone learns nothing from observations without their future covariates."""
+    """Raise if a local model has too few observations whose future covariates are all there."""
     complete_rows = ~panel.missing()
     for name in panel.series.columns.future:
-        if panel.covariates[name].categories is None:  # a missing category counts as the average one
+        if panel.covariates[name].categories is None:  # a missing category is not fatal: it gets an average effect
             complete_rows &= ~panel.covariates[name].missing()
     complete, min_observations = np.add.reduceat(complete_rows, panel.indptr[:-1], dtype=np.int64), model._min_observations(panel)
     short = np.flatnonzero((complete < min_observations) & (panel.observed >= min_observations))
     if len(short):
         raise DataError(
-            f"{model.name} needs at least {min_observations} observations of a series with all future covariates "
-            f"({format_list(panel.series.columns.future)}); series {panel.series.labels(short)} has {complete[short[0]]}. Fill these "
-            "columns, or leave them or these series out."
+            f"{model.name} needs at least {min_observations} observations per series with all future covariates "
+            f"({format_list(panel.series.columns.future)}); series {panel.series.labels(short)} has {complete[short[0]]}. Fill in "
+            "these columns, or leave them or these series out."
         )
 
 
@@ -173,7 +175,7 @@ def _fill_missing(model: Forecaster, panel: Panel, missing: MissingRows, continu
     _refuse_all_missing(panel, to_refuse)
     unknown = {name: rows for name, rows in missing.items() if name not in numbers}
     if unknown:
-        warn(f"{model.name} takes missing categories for unknown ones: {_describe_missing(panel, unknown)}.")
+        warn(f"{model.name} treats missing categories as unknown: {_describe_missing(panel, unknown)}.")
     y = gaps.fill_missing(panel.y, panel.indptr, model.missing_method) if target in numbers else panel.y
     for name in numbers:
         if name != target:
@@ -182,23 +184,23 @@ def _fill_missing(model: Forecaster, panel: Panel, missing: MissingRows, continu
 
 
 def _refuse_all_missing(panel: Panel, missing: MissingRows) -> None:
-    """No series lacks a column altogether: there is nothing to fill it from."""
+    """Raise if a column has no value at all in a series."""
     for name, rows in missing.items():
         empty = np.flatnonzero(np.add.reduceat(~rows, panel.indptr[:-1], dtype=np.int64) == 0)
         if len(empty):
             raise DataError(
-                f"Every series has at least one value; column {name} is missing throughout in series "
+                f"Every series must have at least one value; column {name} is missing throughout in series "
                 f"{panel.series.labels(empty)}, from {panel.format_timestamp(int(panel.indptr[empty[0]]))} to "
-                f"{panel.format_timestamp(int(panel.indptr[empty[0] + 1]) - 1)}{_first_series_label(panel, empty)}. Leave these series out or give "
-                "longer histories."
+                f"{panel.format_timestamp(int(panel.indptr[empty[0] + 1]) - 1)}{_first_series_label(panel, empty)}. Leave these "
+                "series out, or pass longer histories."
             )
 
 
 def _describe_missing(panel: Panel, missing: MissingRows) -> str:
-    """Which column is missing where; the first of several in full."""
+    """Where values are missing, in detail for the first column."""
     name, rows = next(iter(missing.items()))
     series = _series_with_rows(panel, rows)
-    more = f" (so are rows of {format_list(list(missing)[1:])})" if len(missing) > 1 else ""
+    more = f" (also in {format_list(list(missing)[1:])})" if len(missing) > 1 else ""
     return (
         f"column {name} is missing in {int(rows.sum())} rows of series {panel.series.labels(series)}, first at "
         f"{panel.format_timestamp(int(np.argmax(rows)))}{_first_series_label(panel, series)}{more}"
@@ -206,10 +208,10 @@ def _describe_missing(panel: Panel, missing: MissingRows) -> str:
 
 
 def _series_with_rows(panel: Panel, rows: NDArray[np.bool_]) -> Ints:
-    """The series that some of these rows belong to."""
+    """The numbers of the series that the masked rows belong to."""
     return np.unique(np.searchsorted(panel.indptr, np.flatnonzero(rows), side="right") - 1)
 
 
 def _first_series_label(panel: Panel, series: Ints) -> str:
-    """Whose the value is that stands before: where several series are named, the first one's."""
+    """The first series, in parentheses, if there are several."""
     return f" (series {panel.series.label(int(series[0]))})" if len(series) > 1 else ""

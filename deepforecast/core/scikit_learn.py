@@ -1,8 +1,8 @@
-"""What scikit-learn asks of an estimator: tags, whether it is fitted, copies; a refusal where it passes rows and targets.
+"""The estimator protocol of scikit-learn: clone, fitted state and tags, but no use in its model selection.
 
-`GridSearchCV`, `cross_val_score` and `Pipeline` split and transform rows regardless of series and time. The first two
-ask for an attribute `score` and, before each split, whether rows are pairwise distances; all call `fit(X, y)`. What is
-asked can be read by anyone; to use it is refused.
+`GridSearchCV`, `cross_val_score` and `Pipeline` split and transform rows regardless of series and time, so models must refuse
+them. The first two read the attribute `score` and, before each split, the tag `pairwise`; all call `fit(X, y)`. Reading these
+attributes works, as displays and checks of estimators do; using them raises.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 ALTERNATIVES = (
-    "Use deepforecast.tune(model, frame, ...) for a search of parameters and deepforecast.cross_validate(model, frame, "
-    "...) for a backtest, and pass frames, with the target as a column, to the model itself."
+    "Use deepforecast.tune(model, frame, ...) to search hyperparameters and deepforecast.cross_validate(model, frame, ...) "
+    "for a backtest, and pass frames with the target as a column to the model itself."
 )
 
 
 class ScikitLearnProtocol:
-    """Base of models that scikit-learn can display, copy and check."""
+    """Mixin that lets scikit-learn display, copy and check models."""
 
     def clone(self) -> Self:
-        """Return an unfitted copy; defined by the model."""
+        """Return an unfitted copy; implemented by `Forecaster`."""
         raise NotImplementedError
 
     def __sklearn_clone__(self) -> Self:
@@ -45,19 +45,19 @@ class ScikitLearnProtocol:
         def __getattr__(self, name: str) -> Any:
             if name == "score":
                 return partial(_refuse, type(self).__name__)
-            return object.__getattribute__(self, name)  # its own error, also that of a property
+            return object.__getattribute__(self, name)  # raises the usual AttributeError, or that of a property
 
 
 def positional_target_error(name: str, extra: tuple[Any, ...]) -> ParameterTypeError:
-    """The error to raise for a second positional argument of `fit`, which scikit-learn passes as y."""
+    """The error for more than one positional argument of `fit`; scikit-learn passes y as the second."""
     return ParameterTypeError(
-        f"{name}.fit takes one positional argument, the frame; got {1 + len(extra)}, as GridSearchCV and Pipeline of "
-        f"scikit-learn pass rows and targets (X, y). {ALTERNATIVES}"
+        f"{name}.fit takes one positional argument, the frame, got {1 + len(extra)}. GridSearchCV and Pipeline of "
+        f"scikit-learn, which pass (X, y), cannot be used. {ALTERNATIVES}"
     )
 
 
 class RefusedTag:
-    """The tag `pairwise`, which decides how rows are split: an error when used as a condition."""
+    """Value of the tag `pairwise` that raises when scikit-learn reads its truth value to split rows."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""What a fit leaves behind, in one slot: arrays, by series or shared; no objects that would need pickle."""
+"""The state of a fitted model: arrays by series, shared values and the series they belong to."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ from deepforecast.data.panel import Panel, Series
 
 @dataclass(frozen=True)
 class LearnedState:
-    """What a model's `_fit` returns. `by_series`: arrays whose first axis is the series; `shared`: arrays, numbers, text, and
-    lists and dicts (with text as keys) of these. `history`: the rows it was learned from, where a model looks back at them; not
-    saved. `series`: whose these are and where each stands, as the hooks of a model are given it; kept in the `State`."""
+    """What a model learned: the return value of `_fit`.
+
+    by_series: arrays whose first axis is the series.
+    shared: arrays, numbers, strings, and lists and dicts (with string keys) of these.
+    history: the rows it was fitted on, if the model needs them later; not saved.
+    series: ids and last time stamps of the series, set when the state is passed to hooks; stored in `State`.
+    """
 
     by_series: Mapping[str, Any] = field(default_factory=dict)
     shared: Mapping[str, Any] = field(default_factory=dict)
@@ -28,33 +32,37 @@ class LearnedState:
         return self.by_series[name] if name in self.by_series else self.shared[name]
 
     def take(self, numbers: Ints) -> LearnedState:
-        """Some of the series, in the order given."""
+        """The state of the series with these numbers, in this order."""
         history = None if self.history is None else self.history.take(numbers)
         series = None if self.series is None else self.series.take(numbers)
         arrays = {name: values[numbers] for name, values in self.by_series.items()}
         return replace(self, by_series=arrays, history=history, series=series)
 
     def put(self, numbers: Ints, source: LearnedState) -> LearnedState:
-        """These series' arrays replaced by another's."""
+        """A copy with the arrays of these series replaced by those of `source`."""
         arrays = {name: values.copy() for name, values in self.by_series.items()}
         for name, values in arrays.items():
             values[numbers] = source.by_series[name]
         return replace(self, by_series=arrays)
 
     def join(self, added: LearnedState) -> LearnedState:
-        """Another's series after ours; what is shared stays ours."""
+        """Append the series of another state; the shared values do not change."""
         arrays = {name: np.concatenate([values, added.by_series[name]]) for name, values in self.by_series.items()}
         return replace(self, by_series=arrays, history=None, series=None)
 
 
 @dataclass(frozen=True)
 class State:
-    """A fitted model: the series it knows, what it learned of them, and the covariates it was fitted with.
+    """The state of a fitted model.
 
-    `categories`: declared covariate -> its categories, None for a numeric one. `static`: the values of each series. `fingerprint`: the
-    panel it was fitted on as its number of rows and a checksum of values and stamps (no seal: it can be forged). `undeclared`:
-    columns left out so far, and said to be. `value_range`: the smallest and the largest value of each series so far, shape
-    (series, 2); None in files of version 0.1.0.
+    series: ids, columns, calendar and last time stamps.
+    learned: what the model learned from them.
+    categories: categories by covariate, None for a numeric one.
+    static: static covariates.
+    calibration: errors for conformal intervals.
+    fingerprint: number of rows of the training panel and a checksum of values and time stamps (not cryptographic).
+    undeclared: columns without a role, which were ignored with a warning.
+    value_range: minimum and maximum of each series, shape (series, 2); None in files of version 0.1.0.
     """
 
     series: Series
@@ -68,17 +76,17 @@ class State:
 
     @property
     def n_rows(self) -> int:
-        """How many rows it was fitted on, as `fingerprint` says; 0 where it does not."""
+        """Number of rows of the training panel, from `fingerprint`; 0 if unknown."""
         row_count = self.fingerprint.partition("-")[0]
         return int(row_count) if row_count.isdecimal() and len(row_count) < 19 else 0
 
     @property
     def learned_with_series(self) -> LearnedState:
-        """What was learned, with the series it was learned of."""
+        """`learned` with `series` set, as hooks receive it."""
         return replace(self.learned, series=self.series)
 
     def take(self, numbers: Ints) -> State:
-        """Some of the series, in the order given."""
+        """The state of the series with these numbers, in this order."""
         return replace(
             self,
             series=self.series.take(numbers),

@@ -1,4 +1,4 @@
-"""A fitted model on other rows than those of its fit: moved to the end of a history, appended, refined."""
+"""Moves a fitted state to other histories, appends observations to it, and fine-tunes it."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 
 
 def move_state(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
-    """The state at the end of other histories: known series keep their parameters, unknown ones are fitted if they must be."""
+    """The state at the end of other histories. Known series keep their parameters; local models fit new series."""
     panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
     _refuse_off_grid(state, panel, rows)
     return move_state_to_panel(model, state, panel, rows)
 
 
 def prepare_history(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> tuple[Panel, Ints]:
-    """A frame as a model in this state sees it, and the number of each of its series in the state, -1 for an unknown one."""
+    """The preprocessed panel of a frame, and the index of each of its series in the state, -1 for new ones."""
     panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
     _refuse_off_grid(state, panel, rows)
     return _recode_categories(preprocess(model, panel), state), rows
 
 
 def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
-    """`move_state` for a panel; `rows` is the number of each of its series in the state, -1 for an unknown one."""
+    """`move_state` for a panel; `rows` is the index of each of its series in the state, -1 for new ones."""
     complete_panel = _recode_categories(preprocess(model, panel), state)
     refuse_short_series(model, complete_panel, model._min_observations(complete_panel), "values of history")
     new = np.flatnonzero(rows < 0)
     if model.capabilities.by_series and len(new):
-        warn(f"{model.name} learns each series apart: series {panel.series.labels(new)} was not there in fit and is fitted now.")
+        warn(f"{model.name} fits each series separately: series {panel.series.labels(new)} was not in fit and is fitted now.")
     calibration = _calibration_for_panel(model, state, panel, complete_panel, rows)
     learned = _learned_for_panel(model, state, complete_panel, rows, lambda learned_known, panel_part: model._advance(learned_known, panel_part, True))
     extremes = value_range(complete_panel, state.value_range, rows)
@@ -59,14 +59,14 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Int
 
 
 def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
-    """The state after the rows of `frame`, which go on where each series stands. A calibration of bands stays as it is."""
+    """The state after the rows of `frame`, which follow the last observation of each series; keeps the calibration."""
     series = state.series
     panel, rows = _read_history(state, frame, None, calendar=series.calendar)
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):
         raise DataError(
-            f"update goes on with series known from fit; series {panel.series.labels(unknown)} is not. Fit again with it, or "
-            "forecast it by predict(frame=...)."
+            f"`update` cannot add new series: {panel.series.labels(unknown)} was not in fit. Fit again with it, or use "
+            "predict(frame=...)."
         )
     skipped = _skipped_steps(model, series.last[rows], panel)
     _refuse_large_gap(panel, series.last[rows], skipped, state.n_rows)
@@ -85,10 +85,10 @@ def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
 def fine_tune_state(
     model: Forecaster, state: State, frame: Frame, static: Frame | None, options: Mapping[str, Any] = MappingProxyType({})
 ) -> State:
-    """Learning goes on from the state on these histories; the model then stands at their end. `options`: for its `_refine`."""
+    """The state at the end of these histories after training continued on them; `options` are passed to `_fine_tune`."""
     unknown = [name for name in options if name not in signature(model._fine_tune).parameters]
     if unknown:
-        raise ParameterTypeError(f"fine_tune of {model.name} takes frame and static; it has no {unknown[0]}. Leave it out.")
+        raise ParameterTypeError(f"`fine_tune` of {model.name} has no parameter {unknown[0]}. Leave it out.")
     panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
     _refuse_off_grid(state, panel, rows)
     complete_panel = _recode_categories(preprocess(model, panel), state)
@@ -101,7 +101,7 @@ def fine_tune_state(
 
 
 def _learned_for_panel(model: Forecaster, state: State, panel: Panel, rows: Ints, function: Callable[[LearnedState, Panel], LearnedState]) -> LearnedState:
-    """What a model knows of the series of a panel: `function` on what it learned; a local one fits the series it has not seen."""
+    """What was learned of the series of a panel: `function` applied to known series; local models fit new ones."""
     if not model.capabilities.by_series:
         return function(state.learned_with_series, panel)
     known_series, new_series = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
@@ -115,15 +115,17 @@ def _learned_for_panel(model: Forecaster, state: State, panel: Panel, rows: Ints
 
 
 def _calibration_for_panel(model: Forecaster, state: State, panel: Panel, complete_panel: Panel, rows: Ints) -> Calibration | None:
-    """The bands for the series of a panel (`complete_panel`: as the model sees it); a model that was calibrated series by series is so
-    on the new ones too, each window filling what is missing for itself."""
+    """The calibration for the series of a panel; `complete_panel` is the preprocessed one.
+
+    If errors are per series, new series are calibrated on the original panel, as each window imputes missing values itself.
+    """
     known_series, new_series = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
     if state.calibration is None or state.calibration.shared or not len(new_series):
         return None if state.calibration is None else state.calibration.for_panel(complete_panel, rows)
     if not model.capabilities.by_series:
         raise CapabilityError(
-            f"Conformal bands come from a series' own errors; series {panel.series.labels(new_series)} was not there in fit. Fit "
-            "with it, share errors among series (Conformal(model, pool=True)), or construct the model without intervals."
+            f"Conformal intervals cannot be computed for series {panel.series.labels(new_series)}, which was not in fit and has no "
+            "errors of its own. Fit with it, use errors of all series (Conformal(model, pool=True)), or set intervals=None."
         )
     calibration_new = model._calibrate(panel.take(new_series))
     if not len(known_series) or calibration_new is None:
@@ -132,9 +134,9 @@ def _calibration_for_panel(model: Forecaster, state: State, panel: Panel, comple
 
 
 def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any) -> tuple[Panel, Ints]:
-    """A frame as a panel with the columns of the fit, and the number of each of its series in the state, -1 for an unknown one.
+    """A frame as a panel with the columns of the fit, and the index of each of its series in the state, -1 for new ones.
 
-    Static columns that are given neither in the frame nor beside it are those of the fit.
+    Static covariates that are neither in the frame nor in `static` are taken from the fit.
     """
     columns = state.series.columns
     expected_static = state.static if static is None else {}
@@ -146,8 +148,7 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
     if state.series.native_ids is None or panel.series.native_ids is None:
         if state.series.native_ids is not None:
             raise DataError(
-                f"The model was fitted with the id column {columns.id}; the frame has none, so its series cannot be told. Add "
-                "the column."
+                f"The frame must have the id column {columns.id}, as in fit, to identify its series. Add the column."
             )
         rows = np.zeros(len(panel), dtype=np.int64)
     else:
@@ -155,8 +156,8 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
     unknown = np.flatnonzero(rows < 0)
     if absent_names and len(unknown):
         raise DataError(
-            f"Static columns of a new series are in the frame or in static=; {format_list(absent_names)} of series "
-            f"{panel.series.labels(unknown)} is in neither. Add them."
+            f"New series must have static covariates; {format_list(absent_names)} of series {panel.series.labels(unknown)} is "
+            "missing. Add it to the frame or to static=."
         )
     if columns is panel.series.columns and panel.undeclared == state.undeclared:
         return panel, rows
@@ -166,7 +167,7 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
 
 
 def _recode_categories(panel: Panel, state: State) -> Panel:
-    """The panel with the categories of the fit. Done after what is missing was seen to: a new category is not a missing one."""
+    """The panel with the codes of the categories of the fit; after imputation, as a new category is not a missing one."""
     categories = state.categories
     if all(covariate.categories == categories.get(name) for name, covariate in {**panel.covariates, **panel.static}.items()):
         return panel
@@ -178,52 +179,52 @@ def _recode_categories(panel: Panel, state: State) -> Panel:
 
 
 def _skipped_steps(model: Forecaster, last: Ints, panel: Panel) -> Ints:
-    """The rows that lie between where each series stands and the first of its new rows."""
+    """Number of time steps between the last known observation of each series and its first new row."""
     calendar = panel.calendar
     skipped, remainder = np.divmod(panel.start - last, calendar.step)
     early = np.flatnonzero((skipped < 1) | (remainder != 0))
     if len(early):
         raise DataError(
-            f"update takes rows after the last known one, on the same grid of time; {_describe_ends(panel, last, early)}. Give only "
-            "rows that are new."
+            f"Rows passed to `update` must be after the last known ones, on the same time grid; {_describe_ends(panel, last, early)}. "
+            "Pass only new rows."
         )
     late = np.flatnonzero(skipped > 1)
     if len(late) and model.missing_method != "auto":
         raise DataError(
-            f"update with missing={model.missing_method!r} goes on without a gap, as what was before it is not kept to fill it from; "
-            f"{_describe_ends(panel, last, late)}. Give the rows between, or fit again."
+            f"`update` cannot fill a gap before the new rows with missing={model.missing_method!r}, as earlier rows are not stored; "
+            f"{_describe_ends(panel, last, late)}. Pass the rows between, or fit again."
         )
     return skipped - 1
 
 
 def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
-    """Histories of known series lie on the grid of time of the fit: their season is counted on it."""
+    """Raise if a known series is not on the time grid of the fit, by which its season is counted."""
     known_series = np.flatnonzero(rows >= 0)
     off_grid = known_series[(panel.series.last[known_series] - state.series.last[rows[known_series]]) % panel.calendar.step != 0]
     if len(off_grid):
         calendar, series_number = panel.calendar, int(off_grid[0])
         raise DataError(
-            f"The history of a known series lies on the grid of time of the fit, {calendar.freq!r} through "
-            f"{calendar.format(int(state.series.last[rows[series_number]]))}; series {panel.series.labels(off_grid)} has stamps beside it, "
-            f"the last of {panel.series.label(series_number)} at {calendar.format(int(panel.series.last[series_number]))}. Shift the "
-            "stamps, or fit again."
+            f"Known series must be on the time grid of the fit, {calendar.freq!r} through "
+            f"{calendar.format(int(state.series.last[rows[series_number]]))}; series {panel.series.labels(off_grid)} is not, with the "
+            f"last row of {panel.series.label(series_number)} at {calendar.format(int(panel.series.last[series_number]))}. Shift the "
+            "time stamps, or fit again."
         )
 
 
 def _refuse_large_gap(panel: Panel, last: Ints, skipped: Ints, n_known: int) -> None:
-    """The new rows and the `n_known` ones are most of the rows that the frequency asks for, as in a fit."""
+    """Raise if most rows that the frequency requires are absent, as in `fit`."""
     n_absent, n_rows = float(skipped.sum(dtype=np.float64)), n_known + len(panel.y)
     if is_blown_up(n_rows + n_absent, n_rows):
         largest = np.array([np.argmax(skipped)])
         raise DataError(
-            f"update goes on with most of the rows that freq asks for; with {panel.calendar.freq!r} {n_absent:,.0f} are absent "
-            f"before the new ones, and {n_rows:,} there; {_describe_ends(panel, last, largest)}. Repair the stamps, give the rows between, "
-            "or fit again."
+            f"`update` cannot leave out most rows of freq={panel.calendar.freq!r}: {n_absent:,.0f} are absent before the new ones, "
+            f"and {n_rows:,} there; {_describe_ends(panel, last, largest)}. Correct the time stamps, pass the rows between, or fit "
+            "again."
         )
 
 
 def _describe_ends(panel: Panel, last: Ints, numbers: Ints) -> str:
-    """Where these series stand and where their new rows start; of several, the first says it."""
+    """The last known time stamp and the first new one, for the first of these series."""
     series_number, calendar = int(numbers[0]), panel.calendar
     first = f"; the first, {panel.series.label(series_number)}," if len(numbers) > 1 else ""
     known_until, start = calendar.format(int(last[series_number])), calendar.format(int(panel.start[series_number]))

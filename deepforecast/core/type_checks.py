@@ -1,4 +1,4 @@
-"""Annotations of hyperparameters read as kinds of values: what is one, and what it is called in a message."""
+"""Run-time checks of values against the type annotations of hyperparameters, and names of types for messages."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import numpy as np
 from deepforecast.errors import ParameterTypeError
 
 NONE_TYPE = type(None)
-TYPE_NAMES = {int: "an integer", float: "a finite number", str: "text", bool: "True or False", NONE_TYPE: "None"}
-PLURAL_NAMES = {int: "integers", float: "finite numbers", str: "texts"}
+TYPE_NAMES = {int: "an integer", float: "a finite number", str: "a string", bool: "True or False", NONE_TYPE: "None"}
+PLURAL_NAMES = {int: "integers", float: "finite numbers", str: "strings"}
 
 
 def union_members(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, `None` as its type; one annotation alone is its only member.
+    """The members of a union, `None` as its type. Any other annotation is its own only member.
 
     >>> union_members(int | list[int] | None) == (int, list[int], type(None))
     True
@@ -34,7 +34,10 @@ def union_members(annotation: Any) -> tuple[Any, ...]:
 
 
 def is_instance(value: Any, expected_type: Any) -> bool:
-    """Whether a value is of a kind. True and False are no numbers, a list does for a tuple, numpy's numbers for Python's."""
+    """Whether a value matches a type.
+
+    Unlike `isinstance`, True and False are not numbers, a list matches a tuple type, and numpy numbers match Python's.
+    """
     origin, inner = typing.get_origin(expected_type) or expected_type, typing.get_args(expected_type)
     if origin is Any:
         return True
@@ -56,15 +59,15 @@ def is_instance(value: Any, expected_type: Any) -> bool:
 
 
 def is_choice(value: Any, choices: Sequence[Any]) -> bool:
-    """Whether a value is among the choices, and of the kind of the choice: True is not 1, 1.0 is not either."""
+    """Whether a value equals one of the choices and matches its type: neither True nor 1.0 matches 1."""
     return any(value is choice or (is_instance(value, type(choice)) and bool(value == choice)) for choice in choices)
 
 
 def type_name(expected_type: Any, bounds: str = "") -> str:
-    """A kind as it is called in messages; `bounds` are said of its numbers.
+    """The name of a type in messages; `bounds` follows the names of numeric types.
 
     >>> type_name(list[int], " of at least 1"), type_name(str), type_name(tuple[float, float]), type_name(tuple[int | str, int])
-    ('a list of integers of at least 1', 'text', 'a tuple of 2 finite numbers', 'a tuple (an integer or text, an integer)')
+    ('a list of integers of at least 1', 'a string', 'a tuple of 2 finite numbers', 'a tuple (an integer or a string, an integer)')
     """
     origin, inner = typing.get_origin(expected_type) or expected_type, typing.get_args(expected_type)
     if origin in (int, float):
@@ -83,21 +86,30 @@ def type_name(expected_type: Any, bounds: str = "") -> str:
         return f"a {'tuple' if origin is tuple else 'list'}" + (f" of {count}{' or '.join(members)}{element_bounds}" if members else "")
     if origin in (dict, Mapping):
         return "a dict"
-    return TYPE_NAMES.get(origin) or f"a {getattr(origin, '__name__', str(origin))}"
+    name = getattr(origin, "__name__", str(origin))
+    return TYPE_NAMES.get(origin) or f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
 
 def format_choices(choices: Sequence[Any]) -> str:
-    """Choices as they are written in a message: 'a', 'b' or None.
+    """Choices as written in messages.
 
     >>> format_choices(("a", "b", None))
     "'a', 'b' or None"
     """
-    words = [repr(choice) for choice in choices]
+    return join_alternatives([repr(choice) for choice in choices])
+
+
+def join_alternatives(words: Sequence[str]) -> str:
+    """The words separated by commas, the last one by "or".
+
+    >>> join_alternatives(["'auto'", "an integer", "None"])
+    "'auto', an integer or None"
+    """
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def resolve_annotation(annotation: Any, cls: type, name: str) -> Any:
-    """The annotation of a parameter as an object, checked to be one that values can be held against."""
+    """The annotation of a parameter, evaluated if it is a string; only types, unions and `Literal` are allowed."""
     if isinstance(annotation, str):
         module = sys.modules.get(cls.__module__)
         names = {**vars(builtins), **vars(typing), **(vars(module) if module is not None else {}), cls.__name__: cls}
@@ -105,14 +117,15 @@ def resolve_annotation(annotation: Any, cls: type, name: str) -> Any:
             annotation = typing.get_type_hints(types.SimpleNamespace(__annotations__={name: annotation}), names)[name]
         except (NameError, AttributeError, SyntaxError, TypeError) as error:
             raise ParameterTypeError(
-                f"{cls.__name__}.{name}: the annotation {annotation!r} has to be understood where the class is made ({error}). "
+                f"{cls.__name__}.{name}: the annotation {annotation!r} cannot be evaluated ({error}). "
                 "Import its names at the top of the module."
             ) from error
     for member in union_members(annotation):
         origin = typing.get_origin(member) or member
         if not (inspect.isclass(origin) or origin in (Any, typing.Literal)):
             raise ParameterTypeError(
-                f"{cls.__name__}.{name}: no value can be held against the annotation {member!r}. Use types, unions or Literal."
+                f"{cls.__name__}.{name}: values cannot be checked against the annotation {member!r}. "
+                "Use types, unions or Literal."
             )
     return annotation
 

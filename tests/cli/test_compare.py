@@ -84,7 +84,7 @@ def test_all_baselines_if_none_is_named(run) -> None:
         ([*THREE, "--plot", "plot.jpg"], "ends in .png, .svg or .pdf"),
         ([*THREE, "--report", "sales.csv/r.html"], "cannot be written"),
         ([*THREE, "--horizon", "0"], "horizon is"),
-        ([*THREE, "--level", "200"], "level lies between"),
+        ([*THREE, "--level", "200"], "`level` must be between 0 and 100"),
         (
             ["compare", "sales.csv", "--horizon", "7", "--models", "SeasonalNaive:season_length=60"],
             "No model could be compared",

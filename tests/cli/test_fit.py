@@ -101,7 +101,7 @@ GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]
         ([*GOOD, "--season-length", "1.5"], "season_length is"),
         ([*GOOD, "--horizon", "0"], "horizon is"),
         ([*GOOD, "--missing", "maybe"], "missing is"),
-        ([*GOOD, "--season-length", "100"], "SeasonalNaive needs at least 100 values a series"),
+        ([*GOOD, "--season-length", "100"], "SeasonalNaive needs at least 100 values per series"),
         ([*GOOD, "--freq", "W"], "freq"),
         ([*GOOD, "--static", "size"], "size"),
         (["fit", "sales.csv", "--model", "Conformal", "--save", "m.dfc"], "Conformal needs model"),

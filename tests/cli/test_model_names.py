@@ -50,7 +50,7 @@ def test_what_a_model_prints_can_be_given_back() -> None:
         ("Oracle9000", "There is "),
         ("SeasonalNaive:7", "set as name=value; got '7'"),
         ("SeasonalNaive:season_lenght=7", "has no parameter season_lenght. Did you mean season_length"),
-        ("SeasonalNaive:season_length=0", "season_length is 'auto' or an integer"),
+        ("SeasonalNaive:season_length=0", "`season_length` must be 'auto' or an integer"),
         ("SeasonalNaive:alias=a,alias=b", "alias is there twice"),
         ("SeasonalNaive(", "A model is written Name"),
         ("SeasonalNaive(__import__('os').system('x'))", "plain values or other models"),

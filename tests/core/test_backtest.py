@@ -76,7 +76,7 @@ def test_refit_in_words() -> None:
     assert [refit_every(refit, True) for refit in (True, False)] == [1, 0]
     assert refit_every(np.int64(4), True) == 4
     for wrong in (0, -1, 1.5, "never", None, [1]):
-        with pytest.raises(ParameterError, match="refit is 'auto', True, False or a number of windows"):
+        with pytest.raises(ParameterError, match="`refit` must be 'auto', True, False or a number of windows"):
             refit_every(wrong, True)
 
 
@@ -213,7 +213,7 @@ def test_a_series_that_comes_later_is_fitted_when_it_is_there() -> None:
     frame = noisy()
     frame = frame[(frame.unique_id != "s002") | (frame.ds > "2024-01-30")]
     panel, plan = Panel.from_frame(frame), BacktestPlan(3, 4, 3, align="calendar")
-    with pytest.warns(DataWarning, match="series s002 was not there in fit and is fitted now") as said:
+    with pytest.warns(DataWarning, match="series s002 was not in fit and is fitted now") as said:
         folds = list(rolling_folds(Naive(), panel, plan, refit_interval=0))
     assert len(said) == 1
     assert [len(fold.window.series) for fold in folds] == [2, 3, 3, 3]

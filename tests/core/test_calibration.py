@@ -49,11 +49,11 @@ def test_the_number_of_windows() -> None:
 
 def test_too_short_a_series_is_refused_by_name() -> None:
     panel = Panel.from_frame(noisy(40, 9, 10))
-    with pytest.raises(DataError, match=r"bands of SeasonalNaive need 7 values to learn from and 3 more .*series s1 has 9\."):
+    with pytest.raises(DataError, match=r"intervals of SeasonalNaive require 7 values to fit and 3 more .*series s1 has 9\."):
         series_errors(SeasonalNaive(season_length=7), panel, 3)
-    with pytest.raises(DataError, match="need 2 values to learn from and 9 more"):
+    with pytest.raises(DataError, match="require 2 values to fit and 9 more"):
         pooled_errors(Naive(), panel, 9)
-    with pytest.raises(DataError, match=r"Naive needs at least 10 values a series; series s1 has 9"):
+    with pytest.raises(DataError, match=r"Naive needs at least 10 values per series; series s1 has 9"):
         Naive(horizon=9, intervals="conformal").fit(noisy(40, 9, 10))
 
 

@@ -68,7 +68,7 @@ def test_a_level_too_high_says_which_one_is_possible() -> None:
         calibration = SeriesErrors(np.ones((2, count, 1)))
         with pytest.raises(CapabilityError) as caught:
             calibration.half_widths(99, 1)
-        words = f"A conformal level of 99 needs at least 99 calibration errors a step; there are {count}. Ask for a level "
+        words = f"A conformal level of 99 needs at least 99 calibration errors per step; there are {count}. Use a level "
         words += "of at most "
         assert str(caught.value).startswith(words)
         possible = float(str(caught.value)[len(words) :].partition(",")[0])
@@ -83,7 +83,7 @@ def test_a_horizon_longer_than_calibrated_is_refused() -> None:
     for calibration in (SeriesErrors(np.ones((2, 30, 3))), PooledErrors(np.ones((30, 3)), np.ones(2))):
         assert calibration.steps == 3
         assert calibration.half_widths(80, 2).shape == (2, 2)
-        with pytest.raises(CapabilityError, match=r"calibrated for 3 steps; 4 were asked for\. Fit with horizon=4"):
+        with pytest.raises(CapabilityError, match=r"must be at most 3, .* intervals were calibrated, got 4\. Fit with horizon=4"):
             calibration.forecast_around(np.zeros((2, 4))).quantiles([0.1])
     assert SeriesErrors(np.ones((2, 30, 3))).forecast_around(np.zeros((2, 4))).quantiles([0.5]).shape == (2, 4, 1)
 

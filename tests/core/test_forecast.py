@@ -33,14 +33,14 @@ NORMAL = NormalForecast(np.array([[1.0, 2.0, 3.0]]), np.array([[0.5, 1.0, 2.0]])
 
 @pytest.mark.parametrize("level", [[0], [100], [-1], [101], ["80"], [math.nan], "80", True, [80, None], math.inf], ids=str)
 def test_invalid_levels_are_refused(level: Any) -> None:
-    with pytest.raises(ParameterError, match=r"level .*between 0 and 100"):
+    with pytest.raises(ParameterError, match=r"level` must be .*between 0 and 100"):
         validate_levels(level)
     with pytest.raises(ParameterError, match="level"):
         Naive(horizon=2).fit(FRAME).predict(level=level)
 
 
 def test_level_too_close_to_100_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"level lies between 0 and 100, .*got 99\.99999999999999"):
+    with pytest.raises(ParameterError, match=r"`level` must be below 100 .*got 99\.99999999999999"):
         validate_levels(math.nextafter(100, 0))
     assert np.isfinite(NORMAL.quantiles(level_probabilities(validate_levels(99.9999999)[0]))).all()
 
@@ -53,7 +53,7 @@ def test_single_level_of_any_numeric_type(level: Any) -> None:
 
 def test_a_level_below_one_percent_is_taken_as_said_aloud() -> None:
     model = Naive(horizon=3).fit(FRAME)
-    with pytest.warns(DataWarning, match=r"level is in percent: 0\.95 asks for a band that holds 0\.95 %.*Say 95"):
+    with pytest.warns(DataWarning, match=r"`level` is in percent: an interval of level 0\.95 covers 0\.95 %.*Pass 95"):
         found = model.predict(level=0.95)
     assert list(found.columns)[3:] == ["Naive-lo-0.95", "Naive-hi-0.95"]
     assert model.predict(level=pd.Series([80, 95])).equals(model.predict(level=[80, 95]))
@@ -91,7 +91,7 @@ def test_names_of_columns_are_exact() -> None:
 
 @pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.5], math.nan, "0.5", True], ids=str)
 def test_quantiles_are_checked_too(quantiles: Any) -> None:
-    with pytest.raises(ParameterError, match=r"quantiles .*between 0 and 1"):
+    with pytest.raises(ParameterError, match=r"quantiles` must be .*between 0 and 1"):
         validate_quantiles(quantiles)
     assert validate_quantiles([0.9, 0.1, 0.9]) == [0.1, 0.9]
 
@@ -111,14 +111,14 @@ def test_the_number_of_samples_is_called_by_its_name(samples: Any) -> None:
 
 
 def test_predict_without_any_horizon_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"horizon is needed: Naive was constructed daily_panel_with_missing one\. Say predict"):
+    with pytest.raises(ParameterError, match=r"`horizon` must be set, as Naive was constructed without one\. Pass predict"):
         Naive().fit(FRAME).predict()
     assert len(Naive().fit(FRAME).predict(np.int8(3))) == 3
 
 
 def test_points_alone_have_no_bands() -> None:
     points = PointForecast(np.ones((2, 3)), "Mine")
-    with pytest.raises(CapabilityError, match=r"Mine has no distribution .*intervals='conformal'.*Conformal\(model\)"):
+    with pytest.raises(CapabilityError, match=r"Mine cannot compute levels .*intervals='conformal'.*Conformal\(model\)"):
         points.quantiles([0.1])
     assert points.point("median").shape == (2, 3)
     assert points.skip_steps(1).mean.shape == (2, 2)
@@ -166,7 +166,7 @@ def test_later_steps_of_learned_quantiles_stay_what_they_were() -> None:
 
 @pytest.mark.parametrize(("asked", "level"), [([0.05, 0.95], "90"), ([0.5, 0.91], "82")])
 def test_outside_of_those_learned_none_is_invented(asked: list[float], level: str) -> None:
-    said = rf"Mine learned the quantiles 0\.1, 0\.5, 0\.9, .* from 0\.1 to 0\.9; .*\(level {level}\)\. Fit it with quantiles="
+    said = rf"Mine cannot forecast quantiles outside of 0\.1 to 0\.9, .*\(level {level}\); it learned 0\.1, 0\.5, 0\.9\. Fit it"
     with pytest.raises(CapabilityError, match=said):
         LEARNED.quantiles(asked)
 
@@ -181,7 +181,7 @@ def test_a_single_quantile_gives_itself_alone() -> None:
 @pytest.mark.parametrize("alias", ["ds", "unique_id"])
 def test_a_model_named_as_a_key_is_refused(alias: str) -> None:
     model = Naive(horizon=2, alias=alias).fit(FRAME)
-    with pytest.raises(ParameterError, match=rf"{alias} would stand there twice\. Give the model another alias="):
+    with pytest.raises(ParameterError, match=rf"different names, got {alias} twice\. Pass another alias="):
         model.predict()
     with pytest.raises(ParameterError, match=alias):
         model.simulate(3)
@@ -197,5 +197,5 @@ def test_an_id_named_as_an_output_column_is_refused(key: str) -> None:
 
 def test_all_doubles_are_named() -> None:
     refuse_duplicate_columns(["a", "b"], ["c"])
-    with pytest.raises(ParameterError, match="a, b would stand"):
+    with pytest.raises(ParameterError, match="got a, b twice"):
         refuse_duplicate_columns(["a", "b", "b"], ["c", "a"])

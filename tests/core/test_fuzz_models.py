@@ -79,7 +79,7 @@ def test_integers_out_of_range_are_refused_at_load(
     cls: Any = get(name)
     season = {} if name in ("ETS", "Holt") else {"season_length": 7}
     model = cls(horizon=2, **season).fit(noisy())
-    manifest, arrays = to_manifest(model, model.fitted())
+    manifest, arrays = to_manifest(model, model.fitted_state())
     reference = manifest["learned"]["by_series"]["tree"][learned]["array"]
     array = arrays[reference][:, :-1] if learned == "known" else with_element(arrays[reference], 0, value)
     bundle.write(tmp_path / "file", manifest, {**arrays, reference: array})

@@ -294,7 +294,7 @@ def test_save_wants_a_fitted_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("trusted", ["builtins.eval", [3], (None,)])
 def test_trusted_is_a_list_of_names(trusted: Any, tmp_path: Path) -> None:
     Naive(horizon=2).fit(noisy()).save(tmp_path / "model")
-    with pytest.raises(ParameterTypeError, match=r"trusted is a tuple of names, each 'module\.Class'"):
+    with pytest.raises(ParameterTypeError, match=r"`trusted` must be a tuple of names 'module\.Class'"):
         deepforecast.load(tmp_path / "model", trusted=trusted)
     assert len(deepforecast.load(tmp_path / "model", trusted=["mine.Class"]).predict()) == 6
 

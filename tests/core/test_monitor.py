@@ -123,7 +123,7 @@ def test_what_goes_to_a_worker():
     assert 900 < there.time_left() <= 1000
     assert pickle.loads(pickle.dumps(SILENT)).time_left() == math.inf
     for monitor in (Monitor(lambda value, step: False), Monitor(stop_when=lambda: False), SILENT.fold(0)):
-        with pytest.raises(TypeError, match="workers=1"):
+        with pytest.raises(TypeError, match="n_jobs=1"):
             pickle.dumps(monitor)
 
 

@@ -110,7 +110,7 @@ class TestResults:
         code = """
         import sys, threading
         from deepforecast.core.parallel import map_chunks
-        print(set(map_chunks(lambda part: threading.current_thread() is threading.main_thread(), 1000, workers=1)))
+        print(set(map_chunks(lambda part: threading.current_thread() is threading.main_thread(), 1000, n_jobs=1)))
         map_chunks(lambda part: 0, 10, cost=1e-6)
         print({"joblib", "tqdm", "pandas", "torch"} & set(sys.modules))
         """
@@ -444,7 +444,7 @@ def work(part):
     open(sys.argv[1] + str(part.start) + "-" + str(os.getpid()), "w").close()
     time.sleep(600)
 
-map_chunks(work, 50, workers=2, prefer=sys.argv[2], cost=1.0)
+map_chunks(work, 50, n_jobs=2, prefer=sys.argv[2], cost=1.0)
 """
 
 
@@ -509,7 +509,7 @@ from deepforecast.core.parallel import map_chunks
 if sys.stdout:
     time.sleep(0.2)  # until nobody reads, in one case
     sys.stdout.write("to nobody")
-done = map_chunks(lambda part: part.start, 4, workers=2, prefer="processes", cost=1.0)
+done = map_chunks(lambda part: part.start, 4, n_jobs=2, prefer="processes", cost=1.0)
 open(sys.argv[1], "w").write(str(done))
 os._exit(0)
 """
@@ -521,7 +521,7 @@ class TestAround:
         script.write_text(
             "from deepforecast.core.parallel import map_chunks\n"
             "def work(part):\n    return part.start\n"
-            "print(map_chunks(work, 4, workers=2, prefer='processes', cost=1.0))\n"
+            "print(map_chunks(work, 4, n_jobs=2, prefer='processes', cost=1.0))\n"
         )
         child = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=240)
         assert (child.stdout, child.stderr) == ("[0, 1, 2, 3]\n", "")
@@ -532,7 +532,7 @@ class TestAround:
         from deepforecast.core.parallel import map_chunks
 
         def inside(_):
-            return map_chunks(lambda part: os.getpid(), 3, workers=2, prefer="processes", cost=1.0) == [os.getpid()] * 3
+            return map_chunks(lambda part: os.getpid(), 3, n_jobs=2, prefer="processes", cost=1.0) == [os.getpid()] * 3
 
         if __name__ == "__main__":
             with multiprocessing.get_context("fork").Pool(1) as pool:
@@ -547,7 +547,7 @@ class TestAround:
         from deepforecast.core.parallel import map_chunks
 
         def use(prefer):
-            return map_chunks(lambda part: part.start, 6, workers=2, prefer=prefer, cost=1.0) == list(range(6))
+            return map_chunks(lambda part: part.start, 6, n_jobs=2, prefer=prefer, cost=1.0) == list(range(6))
 
         print(use("threads"), use("processes"), flush=True)
         child = os.fork()
@@ -594,8 +594,8 @@ class TestAround:
             del os.environ[name]  # of the process that started this one
         before, filters = dict(os.environ), list(warnings.filters)
         from deepforecast.core.parallel import map_chunks
-        map_chunks(lambda part: 0, 4, workers=2, cost=1.0)
-        map_chunks(lambda part: 0, 4, workers=2, prefer="processes", cost=1.0, progress=True)
+        map_chunks(lambda part: 0, 4, n_jobs=2, cost=1.0)
+        map_chunks(lambda part: 0, 4, n_jobs=2, prefer="processes", cost=1.0, progress=True)
         print(before == dict(os.environ), [each for each in warnings.filters if each not in filters])
         """
         assert run(code).stdout == "True []\n"

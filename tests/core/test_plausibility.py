@@ -100,10 +100,10 @@ def test_quantiles_are_judged_as_ends_of_intervals(quantiles: list[float]) -> No
 @pytest.mark.parametrize("mean", [7.2, -7.2])
 def test_a_point_more_than_three_ranges_outside_is_warned_of(mean: float) -> None:
     (message,) = warned(stated(mean=mean))
-    assert "outside the history: points lie outside of it by up to 3.1 times its range. Use" in message
+    assert "outside the history: point forecasts are outside of it by up to 3.1 times its range. Use" in message
     assert warned(stated(mean=0.97 * mean)) == []
     (message,) = warned(stated(50.0, mean), level=95)
-    assert "intervals are up to 98 times as wide as its range and points lie outside of it by up to 3.1 times" in message
+    assert "intervals are up to 98 times as wide as its range and point forecasts are outside of it by up to 3.1 times" in message
 
 
 def test_the_median_of_a_skewed_distribution_may_be_as_far_from_the_mean_as_points_from_the_history() -> None:
@@ -127,7 +127,7 @@ class Paths(Stated):
 
 def test_sample_paths_are_judged_as_the_forecasts_they_are_of() -> None:
     model = Paths(horizon=2).fit(history())
-    for deviation, mean, words in ((20.0, 0.0, "95 % intervals are up to"), (1.0, 8.0, "points lie outside of it by up to 3.")):
+    for deviation, mean, words in ((20.0, 0.0, "95 % intervals are up to"), (1.0, 8.0, "point forecasts are outside of it by up to 3.")):
         model.deviation, model.mean = deviation, mean
         with pytest.warns(DataWarning, match=f"^Paths: forecasts of series s1 lie far outside the history: {words}") as caught:
             model.simulate(400)
@@ -160,7 +160,7 @@ def test_backtests_warn_once_per_model_of_all_series_and_windows(run: Any, level
     with pytest.warns(DataWarning, match=FAR) as caught:
         run(models, frame, horizon=10, n_windows=2, level=level)
     (message,) = (str(one.message) for one in caught if FAR in str(one.message))
-    words = "forecasts of series s0, s1 lie far outside the history: points lie outside of it by up to 4 times its range."
+    words = "forecasts of series s0, s1 lie far outside the history: point forecasts are outside of it by up to 4 times its range."
     assert message.startswith(f"Growing: {words}")
     assert message.endswith("The same holds for Other.")
 
@@ -225,5 +225,5 @@ def test_values_filled_in_belong_to_the_history() -> None:
     y = np.r_[np.full(30, 1000.0) + np.arange(30) % 3, np.nan, np.full(9, 1001.0), np.nan]
     frame = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024-01-01", periods=len(y)), "y": y})
     model = Naive(horizon=2, missing="zero").fit(frame)
-    assert model.predict()["Naive"].tolist() == [0.0, 0.0]  # daily_panel_with_missing a warning: 0 is in the history
+    assert model.predict()["Naive"].tolist() == [0.0, 0.0]  # without a warning: 0 is in the history
     assert model.predict(frame=frame)["Naive"].tolist() == [0.0, 0.0]

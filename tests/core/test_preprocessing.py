@@ -35,8 +35,8 @@ def panel(**lengths: int) -> Panel:
 @pytest.mark.parametrize(
     ("lengths", "said"),
     [
-        ({"A": 60, "B": 6}, "needs at least 7 values a series; series B has 6. Leave"),
-        ({"A": 4, "B": 6}, "needs at least 7 values a series; series A has 4, B has 6. Leave"),
+        ({"A": 60, "B": 6}, "needs at least 7 values per series; series B has 6. Leave"),
+        ({"A": 4, "B": 6}, "needs at least 7 values per series; series A has 4, B has 6. Leave"),
         ({"A": 5, "B": 5, "C": 9}, "series A, B has 5. Leave"),
         ({f"s{n}": n for n in range(1, 7)}, "series s1 has 1, s2 has 2, s3 has 3, s4 has 4, s5 has 5 … (6 in all). Leave"),
     ],
@@ -51,7 +51,7 @@ def test_message_of_short_series_gives_the_length_of_each(lengths: dict[str, int
 
 def test_message_of_series_too_short_for_calibration_gives_the_length_of_each() -> None:
     frame = joined(D("A", 60), D("B", 8), D("C", 9))
-    with pytest.raises(DataError, match=r"need 7 values to learn from and 3 more .* with; series B has 8, C has 9\. Leave"):
+    with pytest.raises(DataError, match=r"require 7 values to fit and 3 more .* forecast; series B has 8, C has 9\. Leave"):
         Conformal(SeasonalNaive(season_length=7), horizon=3)._calibrate(Panel.from_frame(frame))
 
 
@@ -80,7 +80,7 @@ def test_where_several_series_stand_says_whose_it_is() -> None:
     again = joined(D("A", 30), D("B", 40)).groupby("unique_id").tail(1)
     with pytest.raises(DataError, match=r"series A, B; the first, A, is known up to 2024-01-30 and the new rows start at "):
         model.update(again)
-    with pytest.raises(DataError, match=r"grid of time; series B is known up to 2024-02-09 and the new rows"):
+    with pytest.raises(DataError, match=r"time grid; series B is known up to 2024-02-09 and the new rows"):
         model.update(again[again.unique_id == "B"])
     later = again.assign(ds=again.ds + pd.Timedelta(days=9))
     filling = Naive(horizon=3, missing="ffill").fit(joined(D("A", 30), D("B", 40)))
@@ -105,9 +105,9 @@ def test_values_outside_the_domain_are_refused_by_name(model: Any, value: float,
     domain = model.capabilities.domain
     with pytest.raises(DataError) as caught:
         preprocess(model(missing="ffill"), changed)
-    assert f"takes {domain} values; column y has others in series B, first {value:g} at 2024-01-06. Leave" in str(caught.value)
+    assert f"Column y must be {domain} for {model().name}, got {value:g} at 2024-01-06 in series B. Leave" in str(caught.value)
     y[3] = -7.0
-    with pytest.raises(DataError, match=r"others in series A, B, first -7 at 2024-01-04 \(series A\)\."):
+    with pytest.raises(DataError, match=r"got -7 at 2024-01-04 \(series A\) in series A, B\."):
         preprocess(model(missing="ffill"), given.with_target(y))
 
 
@@ -115,10 +115,10 @@ def test_what_filling_puts_outside_the_domain_is_not_said_to_be_in_the_data() ->
     frame = joined(D("A", 40), D("B", 40)).drop(index=[50, 51])
     with pytest.raises(DataError) as caught:
         Ratios(missing="zero").fit(frame)
-    said = "Ratios takes positive values; missing='zero' puts others in: column y is missing in 2 rows of series B, first at "
-    assert str(caught.value).startswith(said + "2024-01-11. Say another missing=, such as 'interpolate'")
+    said = "Ratios cannot be used with missing='zero': values must be positive, and column y is missing in 2 rows of series B, "
+    assert str(caught.value).startswith(said + "first at 2024-01-11. Set missing='interpolate' or 'ffill'")
     Ratios(missing="ffill").fit(frame)
-    with pytest.raises(DataError, match=r"column y has others in series A, first -1 at 2024-01-01\. Leave"):
+    with pytest.raises(DataError, match=r"got -1 at 2024-01-01 in series A\. Leave"):
         Ratios(missing="zero").fit(frame.assign(y=frame.y.mask(frame.index == 0, -1.0)))
 
 
@@ -126,7 +126,7 @@ def test_what_is_filled_with_zeros_has_zeros() -> None:
     given = panel(A=40)
     y = given.y.copy()
     y[5] = np.nan
-    with pytest.raises(DataError, match=r"missing='zero' puts others in.* first at 2024-01-06"):
+    with pytest.raises(DataError, match=r"missing='zero': values must be .* first at 2024-01-06"):
         preprocess(Ratios(missing="zero"), given.with_target(y))
     assert preprocess(Counts(missing="zero"), given.with_target(y)).y[5] == 0
 
@@ -134,7 +134,7 @@ def test_what_is_filled_with_zeros_has_zeros() -> None:
 @pytest.mark.parametrize("model", [Ratios(horizon=3), Conformal(Ratios(horizon=3))], ids=["alone", "wrapped"])
 def test_complete_data_are_looked_at_too(model: Any) -> None:
     frame = joined(D("A"), D("B"))
-    with pytest.raises(DataError, match=r"takes positive values; .* series B, first -1 at 2024-01-11"):
+    with pytest.raises(DataError, match=r"must be positive for .*, got -1 at 2024-01-11 in series B"):
         model.fit(frame.assign(y=frame.y.where(frame.index != 70, -1.0)))
     model.fit(frame)
 
@@ -143,7 +143,7 @@ def test_histories_and_updates_are_looked_at_too() -> None:
     frame = joined(D("A"), D("B"))
     model = Ratios(horizon=3).fit(frame)
     bad = frame.assign(y=frame.y.where(frame.index != 70, -1.0))
-    with pytest.raises(DataError, match="series B, first -1 at 2024-01-11"):
+    with pytest.raises(DataError, match="got -1 at 2024-01-11 in series B"):
         model.predict(frame=bad)
-    with pytest.raises(DataError, match="series A, first 0 at 2024-03-01"):
+    with pytest.raises(DataError, match="got 0 at 2024-03-01 in series A"):
         model.update(D("A", 61).tail(1).assign(y=0.0))

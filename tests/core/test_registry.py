@@ -51,9 +51,9 @@ def test_every_name_of_the_index_gives_its_class() -> None:
 
 
 def test_an_unknown_name_gives_the_nearest() -> None:
-    with pytest.raises(ParameterError, match=r"No model is called SeasonalNaif\. There is SeasonalNaive"):
+    with pytest.raises(ParameterError, match=r"No model is called SeasonalNaif\. Use SeasonalNaive"):
         registry.get("SeasonalNaif")
-    with pytest.raises(ParameterError, match=r"There is .*Naive.*WindowMean"):
+    with pytest.raises(ParameterError, match=r"Use .*Naive.*WindowMean"):
         registry.get("zzzzzz")
 
 
@@ -66,7 +66,7 @@ def test_a_name_belongs_to_one_class(installed: Callable[..., None]) -> None:
     registry.register(Elsewhere)
     assert registry.register(Elsewhere) is Elsewhere
     assert registry.get("Elsewhere") is Elsewhere
-    with pytest.raises(ParameterError, match=r"name is unique; .*test_registry has a Elsewhere already\. Rename that of other"):
+    with pytest.raises(ParameterError, match=r"must be unique, and .*test_registry defines Elsewhere, too\. Rename that of other"):
         registry.register(type("Elsewhere", (Forecaster,), {"__module__": "other"}))
     again = type("Elsewhere", (Forecaster,), {"__module__": Elsewhere.__module__, "__qualname__": Elsewhere.__qualname__})
     assert registry.get(registry.register(again).__name__) is again
@@ -76,14 +76,14 @@ def test_a_name_belongs_to_one_class(installed: Callable[..., None]) -> None:
 def test_a_name_of_the_library_cannot_be_taken(installed: Callable[..., None], loaded: bool) -> None:
     if not loaded:
         registry._registered.pop("Naive", None)
-    with pytest.raises(ParameterError, match=r"naive has a Naive already"):
+    with pytest.raises(ParameterError, match=r"naive defines Naive, too"):
         registry.register(type("Naive", (Forecaster,), {"__module__": "other"}))
     assert loaded == ("Naive" in registry._registered)
 
 
 @pytest.mark.parametrize("thing", [int, Naive(), "Naive", None])
 def test_only_forecasters_are_registered(thing: Any) -> None:
-    with pytest.raises(ParameterTypeError, match="class derived from Forecaster"):
+    with pytest.raises(ParameterTypeError, match="must be passed a subclass of Forecaster"):
         registry.register(thing)
 
 
@@ -98,7 +98,7 @@ def test_a_model_of_another_package_is_found_by_its_entry_point(installed: Calla
     [
         ("no_such_module:Broken", "Broken of .*no_such_module:Broken.* could not be imported: ModuleNotFoundError"),
         (f"{__name__}:Absent", "could not be imported: AttributeError"),
-        (f"{__name__}:Misnamed", "leads to the class of that name; it gave .*Misnamed"),
+        (f"{__name__}:Misnamed", "must load the class of that name, got .*Misnamed"),
     ],
 )
 def test_an_entry_point_that_does_not_lead_to_its_model(installed: Callable[..., None], value: str, words: str) -> None:
@@ -109,7 +109,7 @@ def test_an_entry_point_that_does_not_lead_to_its_model(installed: Callable[...,
 
 def test_two_packages_with_a_model_of_one_name(installed: Callable[..., None]) -> None:
     installed(Elsewhere=[f"{__name__}:Elsewhere", "other:Elsewhere"])
-    with pytest.raises(ParameterError, match=r"several packages bring a Elsewhere: .*other:Elsewhere"):
+    with pytest.raises(ParameterError, match=r"several packages define Elsewhere: .*other:Elsewhere"):
         registry.get("Elsewhere")
     installed(Elsewhere=[f"{__name__}:Elsewhere"] * 2)  # one package seen by two paths
     assert registry.get("Elsewhere") is Elsewhere
@@ -121,5 +121,5 @@ def test_unreadable_package_metadata_warns(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(registry, "entry_points", none_left)
     assert registry.get("Naive") is Naive  # the library's own need none
-    with pytest.raises(DependencyError, match=r"packages are searched for models, and could not be: .*Too many open"):
+    with pytest.raises(DependencyError, match=r"Cannot search installed packages for models: .*Too many open"):
         registry.names()

@@ -88,7 +88,7 @@ def test_fitted_models_are_known_as_fitted() -> None:
 
 
 def test_positional_target_of_a_fit_is_refused_before_anything_is_read() -> None:
-    with pytest.raises(TypeError, match=r"Naive\.fit takes one positional argument, the frame; got 2") as raised:
+    with pytest.raises(TypeError, match=r"Naive\.fit takes one positional argument, the frame, got 2") as raised:
         Naive().fit(None, np.zeros(3))
     assert isinstance(raised.value, DeepForecastError)
 

@@ -1,4 +1,4 @@
-"""Shared libraries that were loaded are noticed, daily_panel_with_missing going through all of them."""
+"""Shared libraries that were loaded are noticed, without going through all of them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from deepforecast.core.shared_libraries import load_counts
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only there the linker counts")
 LATER = """
 from deepforecast.core import threads
-from deepforecast.core.shared_libraries import loaded
+from deepforecast.core.shared_libraries import load_counts
 import numpy, threadpoolctl
-with threads.limited(1):
-    first = loaded(), len(threads._controllers())
+with threads.limit_threads(1):
+    first = load_counts(), len(threads._controllers())
 import scipy.linalg  # brings a BLAS of its own
-with threads.limited(1):
+with threads.limit_threads(1):
     print([one["num_threads"] for one in threadpoolctl.threadpool_info()], len(threads._controllers()) > first[1])
-print(loaded()[0] > first[0][0])
+print(load_counts()[0] > first[0][0])
 """
 
 

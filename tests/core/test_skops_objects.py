@@ -94,7 +94,7 @@ def test_a_model_with_a_class_of_ones_own_is_read_by_who_trusts_it(tmp_path: Pat
         model.save(path)
     assert not path.exists()
     model.save(path, allow_skops=True)
-    with pytest.raises(ModelFileError, match=rf"cannot be loaded: it holds {NAME}, which must be trusted") as said:
+    with pytest.raises(ModelFileError, match=rf"cannot be loaded: it contains {NAME}, which must be trusted") as said:
         load(path)
     assert "whole" not in str(said.value)
     with pytest.raises(ModelFileError, match=NAME):

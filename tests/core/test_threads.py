@@ -105,11 +105,11 @@ import os
 from deepforecast.core import threads
 threads.available_cpus = lambda: 4
 os.environ.pop("OMP_NUM_THREADS", None)
-assert threads.allowed_threads() == 4 and not threads.forked()
+assert threads.allowed_threads() == 4 and not threads.is_forked()
 pid = os.fork()
 if not pid:
     with threads.one_thread_if_forked():
-        os._exit(0 if threads.allowed_threads() == 1 and threads.forked() else 1)
+        os._exit(0 if threads.allowed_threads() == 1 and threads.is_forked() else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     assert run(code) == "0"
@@ -211,7 +211,7 @@ class TestLimited:
 
 
 def openmp_of_torch() -> str:
-    """Path of the OpenMP library that comes with torch, which can be loaded daily_panel_with_missing torch."""
+    """Path of the OpenMP library that comes with torch, which can be loaded without torch."""
     folder = Path(importlib.util.find_spec("torch").submodule_search_locations[0])
     found = [*folder.glob("lib/libgomp*"), *folder.parent.glob("torch.libs/libgomp*")]
     if not found:
@@ -224,7 +224,7 @@ import ctypes, os
 from deepforecast.core import threads
 os.environ["OMP_DISPLAY_ENV"] = "true"
 before = dict(os.environ)
-with threads.waiting_passively():
+with threads.passive_waiting():
     ctypes.CDLL({path!r})
 assert dict(os.environ) == before, "environment changed"
 print(threads.status())
@@ -253,7 +253,7 @@ class TestWaiting:
 import ctypes
 ctypes.CDLL({openmp_of_torch()!r})
 from deepforecast.core import threads
-with threads.waiting_passively():
+with threads.passive_waiting():
     pass
 for name, text in threads.status().items():
     print(name, text)
@@ -281,13 +281,13 @@ for name, text in threads.status().items():
         """The effect outlives the variable: CPU seconds used while nothing but waiting is done."""
         code = """
 import time
-from deepforecast.core.threads import limited, status, waiting_passively
+from deepforecast.core.threads import limit_threads, status, passive_waiting
 if {passive}:
-    with waiting_passively("torch"):
+    with passive_waiting("torch"):
         import torch
 else:
     import torch
-with limited(2):
+with limit_threads(2):
     assert torch.get_num_threads() == 2
     x = torch.ones(2_000_000)
     x.add_(1.0)
@@ -311,7 +311,7 @@ def fit():
     with limited(1):
         seen.append(torch.get_num_threads())
     seen.append(torch.get_num_threads())
-with limited(2):
+with limit_threads(2):
     fit()
 fit()
 other = threading.Thread(target=fit)

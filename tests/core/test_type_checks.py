@@ -56,10 +56,10 @@ def test_unions_are_taken_apart_in_every_spelling() -> None:
     ("kind", "name"),
     [
         (int, "an integer above 0"),
-        (float, "a finite number above 0"), (str, "text"), (bool, "True or False"), (type(None), "None"),
+        (float, "a finite number above 0"), (str, "a string"), (bool, "True or False"), (type(None), "None"),
         (list[int], "a list of integers above 0"), (list, "a list"), (tuple[float, ...], "a tuple of finite numbers above 0"),
-        (tuple[float, float], "a tuple of 2 finite numbers above 0"), (list[str], "a list of texts"),
-        (list[int | str], "a list of integers or texts"),
+        (tuple[float, float], "a tuple of 2 finite numbers above 0"), (list[str], "a list of strings"),
+        (list[int | str], "a list of integers or strings"),
         (list[Any], "a list"), (dict[str, int], "a dict"), (Literal["a", None], "'a' or None"),
         (np.ndarray, "a ndarray"), (Callable[[int], int], "a Callable"),
     ],

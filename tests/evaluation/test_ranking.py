@@ -49,7 +49,7 @@ def test_a_level_without_enough_calibration_windows_leaves_its_scores_empty() ->
     assert "LinearModel-lo-80" in found.forecasts
     assert "LinearModel-lo-95" not in found.forecasts
     (message,) = messages
-    assert message.startswith("LinearModel is ranked daily_panel_with_missing 95 % intervals, which cannot be calibrated: ")
+    assert message.startswith("LinearModel is ranked without 95 % intervals, which cannot be calibrated: ")
     assert "at least 19 calibration errors" in message
     assert str(found)
 
@@ -91,7 +91,7 @@ def test_series_too_short_for_any_calibration_are_ranked() -> None:
     found, messages = board([Naive(), LinearModel()], monthly(22), **options)
     assert rows(found)["LinearModel"]["error"] == ""
     assert len(messages) == 1
-    assert "LinearModel needs at least 13 values a series" in messages[0]
+    assert "LinearModel needs at least 13 values per series" in messages[0]
 
 
 @pytest.fixture

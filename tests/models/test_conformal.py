@@ -95,9 +95,9 @@ def test_a_horizon_of_either_will_do() -> None:
     same(Conformal(Naive(horizon=9), horizon=3).fit(frame).predict(level=80), want)
     same(Conformal(Naive(horizon=9)).fit(frame).predict(3).iloc[:, :3], want.iloc[:, :3])
     for model in (Conformal(Naive()), Naive(intervals="conformal")):
-        with pytest.raises(ParameterError, match=r"needs a horizon: \w+\(.*horizon=\.\.\.\)"):
+        with pytest.raises(ParameterError, match=r"\w+\(.*horizon=\.\.\.\)"):
             model.fit(frame)
-    with pytest.raises(CapabilityError, match="calibrated for 3 steps; 4 were asked for"):
+    with pytest.raises(CapabilityError, match="must be at most 3, .* intervals were calibrated, got 4"):
         Conformal(Naive(horizon=3)).fit(frame).predict(4, level=80)
     assert len(Conformal(Naive(horizon=3)).fit(frame).predict(5)) == 15
 
@@ -112,7 +112,7 @@ def test_missing_values_are_the_models_business_unless_said() -> None:
     for model in (Conformal(complete.clone(missing="ffill")), Conformal(complete, missing="ffill")):
         assert (model.fit(frame).predict(level=80)["Conformal"] == want).all()
         assert (model.predict(frame=frame)["Conformal"] == want).all()
-    with pytest.raises(ValueError, match="Conformal needs complete data"):
+    with pytest.raises(ValueError, match="Conformal cannot handle missing values"):
         Conformal(Complete(horizon=3, window=5)).fit(frame)
 
 
@@ -202,7 +202,7 @@ def test_a_series_not_seen_by_a_global_model_needs_pooled_bands() -> None:
     frame = noisy().assign(x=lambda one: one.y.shift(1).fillna(0))
     columns = {"past": ["x"]}
     known = frame[frame.unique_id != "s002"]
-    with pytest.raises(CapabilityError, match=r"series s002 was not there in fit\. Fit with it, share errors"):
+    with pytest.raises(CapabilityError, match=r"series s002, which was not in fit .* Fit with it, use errors"):
         Conformal(PooledRegression(), horizon=3).fit(known, columns=columns).predict(frame=frame)
     found = Conformal(PooledRegression(), horizon=3, pool=True).fit(known, columns=columns).predict(frame=frame, level=80)
     assert len(found) == 9
@@ -225,7 +225,7 @@ def test_pooled_bands_for_series_that_were_constant(tmp_path: Path) -> None:
     model = Conformal(Naive(), horizon=1, pool=True, n_windows=1).fit(panel_of(values), freq=1)
     model.save(tmp_path / "model")
     for one in (model, deepforecast.load(tmp_path / "model")):
-        with pytest.raises(CapabilityError, match=r"there are 0\. Give more or longer series \(errors of those constant"):
+        with pytest.raises(CapabilityError, match=r"there are 0\. Pass more or longer series \(those constant"):
             one.predict(level=80)
 
 
@@ -244,7 +244,7 @@ def test_constant_has_zero_width_intervals(options: Any, value: float) -> None:
 
 
 def test_adaptive_and_pooled_do_not_go_together() -> None:
-    with pytest.raises(ParameterError, match=r"'adaptive' follows the misses of each series; pool=True is for method='split'"):
+    with pytest.raises(ParameterError, match=r"pool=True cannot be combined with method='adaptive'.*Use method='split'"):
         Conformal(Naive(), horizon=3, method="adaptive", pool=True).fit(noisy())
 
 

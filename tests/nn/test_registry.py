@@ -198,5 +198,5 @@ def test_what_is_no_head_is_refused_by_its_type() -> None:
 def test_points_have_no_levels(loss: str) -> None:
     one, raw = make_head("point", loss=loss), torch.ones(2, 3, 1)
     assert torch.equal(one.quantiles(raw, torch.tensor([0.5])), torch.ones(2, 3, 1, dtype=torch.float64))
-    with pytest.raises(CapabilityError, match="no distribution of its own"):
+    with pytest.raises(CapabilityError, match="no predictive distribution"):
         one.quantiles(raw, torch.tensor([0.5, 0.9]))

@@ -209,8 +209,8 @@ def day_numbers(dates: Any, name: str, integer: bool) -> tuple[int, ...]:
 def to_datetime64(date: Any, unit: str) -> np.datetime64:
     """Convert a date to datetime64, one with a time zone by its local time.
 
-    >>> to_datetime64("2024-12-25 00:00+01:00", "D"), to_datetime64("2024-12-25", "D")
-    (np.datetime64('2024-12-25'), np.datetime64('2024-12-25'))
+    >>> str(to_datetime64("2024-12-25 00:00+01:00", "D")), str(to_datetime64("2024-12-25", "D"))
+    ('2024-12-25', '2024-12-25')
     """
     try:
         parsed = date if isinstance(date, datetime) else datetime.fromisoformat(str(date))

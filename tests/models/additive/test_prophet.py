@@ -400,7 +400,7 @@ def test_cross_validation_and_files(tmp_path: Path) -> None:
         ({"regressors": {"price": {}}}, ParameterError, "future covariates as keys, got price"),
         ({"floor": "least"}, ParameterError, "future covariates, got least"),
         ({"changepoints": [float("nan")]}, ParameterError, "a list of dates such as '2024-12-24', got nan"),
-        ({"changepoints": "2023-01-05"}, ParameterTypeError, "changepoints is a list or None"),
+        ({"changepoints": "2023-01-05"}, ParameterTypeError, "`changepoints` must be a list or None"),
         ({"changepoint_prior_scale": 0.0}, ParameterError, "changepoint_prior_scale"),
         ({"growth": "cubic"}, ParameterError, "growth"),
     ],

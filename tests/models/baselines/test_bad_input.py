@@ -124,7 +124,7 @@ def test_short_series_and_the_minimum_length(model: Forecaster, daily: Any, plai
     y = np.random.default_rng(rows).random(rows)
     frame = daily(long=np.arange(1.0, 40), short=y)
     if rows < needed:
-        with pytest.raises(DataError, match=f"{model.name} needs at least {needed} values a series; series short has {rows}"):
+        with pytest.raises(DataError, match=f"{model.name} needs at least {needed} values per series; series short has {rows}"):
             model.fit(frame, freq="D")
         return
     found = forecast(model, frame, level=None)
@@ -162,14 +162,14 @@ def test_seasonal_phase_is_never_shifted(rows: int) -> None:
 def test_season_position_without_a_value_is_refused(model: Forecaster, daily: Any) -> None:
     y = np.where(np.arange(20) % 4 == 2, np.nan, 1.0)
     frame = daily(A=np.arange(20.0), B=y)
-    match = r"needs a value at each of the 4 places of its season \(season_length\); series B has none at 1 of them"
+    match = r"must have a value at each of the 4 steps of its season \(season_length\); series B lacks 1 of them"
     with pytest.raises(DataError, match=match):  # and nothing is said of forecasting through missing values
         model.fit(frame)
     fitted = model.fit(daily(A=np.arange(20.0), B=np.arange(20.0)))
     for call in (lambda: fitted.predict(2, frame=frame), lambda: fitted.fine_tune(frame)):
         with pytest.raises(DataError, match=match):
             call()
-    both = r"series A, B have places daily_panel_with_missing one: the first, A, has none at 2 of them"
+    both = r"series A, B do not: the first, A, lacks 2 of them"
     with pytest.raises(DataError, match=both):
         model.fit(daily(A=np.where(np.arange(20) % 4 < 2, np.nan, 1.0), B=y))
     filled = model.clone(missing="interpolate").fit(frame).predict(2)
@@ -178,7 +178,7 @@ def test_season_position_without_a_value_is_refused(model: Forecaster, daily: An
 
 def test_naive2_refuses_missing_values_naming_them(daily: Any) -> None:
     frame = daily(A=np.arange(1.0, 20), B=[1.0, np.nan, 3.0])
-    with pytest.raises(DataError, match=r"Naive2 needs complete data; column y .* series B, first at 2024-01-02"):
+    with pytest.raises(DataError, match=r"Naive2 cannot handle missing values; column y .* series B, first at 2024-01-02"):
         Naive2(season_length=7).fit(frame)
     found = Naive2(season_length=7, missing="interpolate").fit(frame).predict(2)
     assert (found.loc[found["unique_id"] == "B", "Naive2"] == 3).all()
@@ -199,7 +199,7 @@ def test_invalid_season_length_and_window_are_refused(cls: type[Forecaster], val
 
 @pytest.mark.parametrize("model", [SeasonalNaive(season_length=100), SeasonalMean(season_length=100), WindowMean(window=100)])
 def test_season_length_and_window_longer_than_the_series(model: Forecaster, daily: Any) -> None:
-    with pytest.raises(DataError, match="at least 100 values a series; series A has 60"):
+    with pytest.raises(DataError, match="at least 100 values per series; series A has 60"):
         model.fit(daily(A=np.arange(60.0)))
 
 
@@ -207,7 +207,7 @@ def test_season_length_and_window_longer_than_the_series(model: Forecaster, dail
 def test_integer_time_has_no_season(cls: type[Forecaster]) -> None:
     name = "window" if cls is WindowMean else "season_length"
     frame = pd.DataFrame({"ds": np.arange(40), "y": np.arange(1.0, 41)})
-    with pytest.raises(ParameterError, match=f"{cls.__name__}: {name}='auto' .* Give {name}"):
+    with pytest.raises(ParameterError, match=f"{cls.__name__}: {name}='auto' .* Pass {name}"):
         cls().fit(frame, freq=1)
     assert len(cls(**{name: 4}).fit(frame, freq=1).predict(3)) == 3
 
@@ -218,7 +218,7 @@ def test_invalid_horizon_is_refused(model: Forecaster, daily: Any, horizon: Any)
     for call in (lambda: fitted.predict(horizon), lambda: fitted.explain(horizon), lambda: fitted.simulate(2, horizon)):
         with pytest.raises(ParameterError, match="horizon"):
             call()
-    with pytest.raises(ParameterError, match="horizon is needed"):
+    with pytest.raises(ParameterError, match="`horizon` must be set"):
         fitted.predict()
 
 

@@ -108,7 +108,7 @@ def test_many_weights_are_refused_before_they_are_computed(monkeypatch: pytest.M
 def test_without_attention_there_is_nothing_to_explain() -> None:
     model = fitted("Seq2Seq", attention=None)
     assert not model.capabilities.explains
-    with pytest.raises(CapabilityError, match="Seq2Seq has no components to show, and no attention"):
+    with pytest.raises(CapabilityError, match="Seq2Seq cannot explain its forecasts"):
         model.explain()
 
 

@@ -43,7 +43,7 @@ def test_bands_are_nested_around_the_median_and_within_what_values_can_be(name: 
     model = fitted(name)
     if not HEADS[name].has_distribution:
         assert np.isfinite(model.predict()["MLP"]).all()
-        with pytest.raises(CapabilityError, match="no distribution"):
+        with pytest.raises(CapabilityError, match="no predictive distribution"):
             model.predict(level=80)
         return
     found = model.predict(9, level=LEVELS, quantiles=[0.5])

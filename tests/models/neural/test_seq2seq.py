@@ -18,7 +18,7 @@ SMALL: dict[str, Any] = {"horizon": 3, "input_size": 12, "hidden_size": 4, "max_
 
 
 def test_message_of_an_unknown_attention_score_lists_the_scores() -> None:
-    with pytest.raises(ParameterError, match=r"attention is None, 'additive', .* or 'gaussian'; got 'foo'"):
+    with pytest.raises(ParameterError, match=r"`attention` must be None, 'additive', .* or 'gaussian', got 'foo'"):
         Seq2Seq(attention="foo")
     model = Seq2Seq()
     with pytest.raises(ParameterError, match="got 'foo'"):
@@ -41,7 +41,7 @@ def test_a_user_adds_a_score() -> None:
         model = Seq2Seq(**SMALL, attention="nearest", bidirectional=True).fit(generate(2, 60))
         assert isinstance(model.network_.body.attention.score, Nearest)
         assert np.isfinite(model.predict()["Seq2Seq"]).all()
-        with pytest.raises(ParameterError, match="'gaussian' or 'nearest'; got"):
+        with pytest.raises(ParameterError, match="'gaussian' or 'nearest', got"):
             Seq2Seq(attention="foo")
     finally:
         del SCORES["nearest"]
