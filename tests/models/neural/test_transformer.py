@@ -58,7 +58,7 @@ def test_so_do_paths_however_many_and_they_share_the_keys() -> None:
 
 @pytest.mark.parametrize("drawn", [0, 10])
 def test_a_step_costs_the_same_whichever_it_is(drawn: int) -> None:
-    """Counted from outside: daily_panel_with_missing what is kept, twelve steps would cost what 78 do; a step of attention itself is small."""
+    """Counted from outside: without what is kept, twelve steps would cost what 78 do; a step of attention itself is small."""
     frame, cost = panel(3, 60), []
     for horizon in (4, 8, 12):
         told = {"n_layers": 1, "max_steps": 1, "head": "quantiles" if drawn else "point", "output": "autoregressive"}
