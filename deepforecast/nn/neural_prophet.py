@@ -86,7 +86,7 @@ class NeuralProphetBody(DirectBody):
         self.uses_lags = spec.uses_lags
         self.first_columns: dict[str, int] = {}  # of columns that lie side by side, the first
         self._register_components(spec.components)
-        self._register_columns("known", spec.future_columns)
+        self._register_columns("future_columns", spec.future_columns)
         self.register_buffer("changepoints", torch.tensor(spec.changepoints or (), dtype=torch.float32), persistent=False)
         self.offset, self.slope = nn.Parameter(torch.zeros(1)), None
         self.slope_changes = nn.Parameter(torch.zeros(len(self.changepoints)))
@@ -108,13 +108,13 @@ class NeuralProphetBody(DirectBody):
         components_by_column = [component for component in terms for _ in range(component.columns.start, component.columns.stop)]
         gates = [component.gate or (0, 0.0, 1.0) for component in components_by_column]
         self.has_gates, self.has_shifts = any(component.gate is not None for component in terms), any(component.shift for component in terms)
-        self._register_columns("at", [column for component in terms for column in range(component.columns.start, component.columns.stop)])
-        self._register_columns("gate_at", [component[0] for component in gates])
-        self._register_columns("owned", [column for column, component in enumerate(components_by_column) if component.per_series])
+        self._register_columns("component_columns", [column for component in terms for column in range(component.columns.start, component.columns.stop)])
+        self._register_columns("gate_columns", [component[0] for component in gates])
+        self._register_columns("per_series_columns", [column for column, component in enumerate(components_by_column) if component.per_series])
         scaled = {
-            "shift": [component.shift for component in components_by_column], "multiplies": [float(component.multiplicative) for component in components_by_column],
-            "precision": [component.prior_scale**-2.0 for component in components_by_column], "gate_by": [component[1] for component in gates],
-            "gate_shift": [component[2] for component in gates],
+            "shift": [component.shift for component in components_by_column], "multiplicative": [float(component.multiplicative) for component in components_by_column],
+            "precision": [component.prior_scale**-2.0 for component in components_by_column], "gate_factor": [component[1] for component in gates],
+            "gate_offset": [component[2] for component in gates],
         }  # fmt: skip
         for name, numbers in scaled.items():
             self.register_buffer(name, torch.tensor(numbers, dtype=torch.float32), persistent=False)
@@ -198,14 +198,14 @@ class NeuralProphetBody(DirectBody):
         """What is known of the rows ahead, and of those of the past where they count: (B, rows, columns)."""
         if not self.uses_lags:
             return inputs.future
-        return torch.cat([self._select_columns(inputs.past, "known"), inputs.future], dim=1)
+        return torch.cat([self._select_columns(inputs.past, "future_columns"), inputs.future], dim=1)
 
     def _evaluate_columns(self, covariates: Tensor) -> Tensor:
         """The columns of all terms, (B, rows, columns)."""
-        columns = self._select_columns(covariates, "at")
+        columns = self._select_columns(covariates, "component_columns")
         if self.has_shifts:
             columns = columns + self.shift
-        return columns * (self._select_columns(covariates, "gate_at") * self.gate_factor + self.gate_offset) if self.has_gates else columns
+        return columns * (self._select_columns(covariates, "gate_columns") * self.gate_factor + self.gate_offset) if self.has_gates else columns
 
     def _trend(self, covariates: Tensor, inputs: Inputs) -> Tensor:
         """(B, rows)."""

@@ -1,1 +1,1 @@
-"""Sums of a trend, seasons, holidays and effects: the Prophet family."""
+"""Additive forecasters: Prophet and NeuralProphet."""

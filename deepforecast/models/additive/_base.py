@@ -1,4 +1,4 @@
-"""What the Prophet family shares: its components, declared as data."""
+"""The base class of Prophet and NeuralProphet: parameters of trend, seasonality and events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from deepforecast.data.covariates import Covariate
     from deepforecast.data.frames import Frame
 
-SEASONALITY = "True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it"
+SEASONALITY = (
+    "number of Fourier terms, True for the default number, False for none; 'auto': if the "
+    "series is long and dense enough"
+)
 
 
 def _has_trend(values: Mapping[str, Any]) -> bool:
@@ -31,26 +34,30 @@ def _has_events(values: Mapping[str, Any]) -> bool:
 
 
 class AdditiveForecaster(Forecaster):
-    """A trend whose slope changes, seasons, holidays, events and regressors; a model adds `growth` and how they are found."""
+    """Base class of additive models: trend, seasonality, holidays, events and regressors.
+
+    A subclass defines `growth` and the estimation.
+    """
 
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
     dateless: ClassVar[dict[str, Any]] = dict.fromkeys(("yearly_seasonality", "weekly_seasonality", "daily_seasonality"), False)
 
-    growth: str = param(default="linear", help="how the trend goes on")
+    growth: str = param(default="linear", help="kind of trend")
     changepoints: list[Any] | None = param(
-        default=None, help="dates on which the slope may change, in place of evenly placed ones",
+        default=None,
+        help="dates of possible changes of the slope; None: n_changepoints evenly spaced ones",
     )
     n_changepoints: int = param(
         default=25, at_least=0, at_most=1000, low=5, high=50, when=_places_changepoints,
-        help="how many changes of slope there may be",
+        help="number of potential changepoints",
     )
     changepoint_range: float = param(
         default=0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_places_changepoints,
-        help="share of a history they lie in",
+        help="fraction of the history, from its start, that contains the changepoints",
     )
     changepoint_prior_scale: float = param(
         default=0.05, above=0, low=0.001, high=0.5, log=True, when=_has_trend,
-        help="how much the slope may change",
+        help="scale of the Laplace prior on changes of the slope (smaller: smoother trend)",
     )
     yearly_seasonality: int | bool | Literal["auto"] = param(
         default="auto", at_least=0, at_most=1000, help=SEASONALITY,
@@ -63,64 +70,70 @@ class AdditiveForecaster(Forecaster):
     )
     seasonality_mode: Literal["additive", "multiplicative"] = param(
         default="additive", search=("additive", "multiplicative"),
-        help="whether seasons add to the trend or multiply it",
+        help="additive or multiplicative seasonality",
     )  # fmt: skip
     seasonality_prior_scale: float = param(
-        default=10.0, above=0, low=0.01, high=10.0, log=True, help="how large seasons may be",
+        default=10.0, above=0, low=0.01, high=10.0, log=True,
+        help="scale of the normal prior on seasonal coefficients",
     )
     seasonalities: dict[str, dict[str, Any]] | None = param(
         default=None,
-        help="more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)",
+        help="additional seasonalities: name -> dict of period (days) and order, optionally "
+        "prior_scale, mode, condition (name of a future covariate)",
     )
     holidays: str | dict[str, Any] | None = param(
         default=None, convert=holidays_as_events,
-        help="a country ('DE') or a part of one ('DE-BY') whose holidays have effects; or a dict as events, or Prophet's frame",
+        help="country ('DE') or subdivision ('DE-BY') with public holidays, a dict as in events, "
+        "or a DataFrame as in Prophet",
     )
     holidays_prior_scale: float = param(
         default=10.0, above=0, low=0.01, high=10.0, log=True, when=_has_events,
-        help="how large these and other effects may be",
+        help="scale of the normal prior on effects of holidays, events and regressors",
     )
     holidays_mode: Literal["additive", "multiplicative"] | None = param(
-        default=None, help="whether they add or multiply; as seasons do if not given"
+        default=None, help="additive or multiplicative holiday effects; None: as seasonality_mode"
     )
     events: dict[str, Any] | None = param(
         default=None, convert=plain_events,
-        help="own days: name -> list of dates, or dict of dates and if wanted lower_window, upper_window, prior_scale, mode",
+        help="events: name -> list of dates, or dict of dates, optionally lower_window, "
+        "upper_window, prior_scale, mode",
     )
     regressors: dict[str, dict[str, Any]] | None = param(
         default=None,
-        help="how columns known ahead are used: name -> prior_scale, standardize, mode",
+        help="options of future covariates: name -> dict of prior_scale, standardize, mode",
     )
 
     @property
     def country(self) -> str | None:
-        """The country or part of one whose holidays have effects."""
+        """Country or subdivision of the public holidays, or None."""
         return self.holidays if isinstance(self.holidays, str) else None
 
     @property
     def dated_events(self) -> dict[str, Any]:
-        """Events and own holidays by name."""
+        """Events and holidays with dates, by name."""
         holidays = {} if self.holidays is None or isinstance(self.holidays, str) else self.holidays
         duplicates = [name for name in holidays if name in (self.events or {})]
         if duplicates:
-            raise ParameterError(f"`holidays` and `events` cannot both have {format_list(duplicates)}. Rename it in one of them.")
+            raise ParameterError(
+                f"`holidays` and `events` cannot both have {format_list(duplicates)}. Rename it in one of them."
+            )
         return {**holidays, **(self.events or {})}
 
     @property
     def max_changepoints(self) -> int:
-        """How many changes of slope there may be."""
+        """Number of potential changepoints."""
         if self.growth == "flat":
             return 0
         return self.n_changepoints if self.changepoints is None else len(self.changepoints)
 
     @property
     def bound_columns(self) -> tuple[str, ...]:
-        """Columns known ahead that are no regressors, as they say how much there can be."""
+        """Future covariates that are bounds (cap, floor) and not regressors."""
         return ()
 
     @property
     def reserved_names(self) -> tuple[str, ...]:
-        """Components it has whatever is declared."""
+        """Names of components that are always present."""
         return ("trend",)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:

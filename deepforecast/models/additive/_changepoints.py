@@ -1,4 +1,4 @@
-"""Changepoints as they are given: dates, or integers where time is counted in these."""
+"""Validation of user-defined changepoints: dates, or integers with integer time."""
 
 from __future__ import annotations
 
@@ -17,33 +17,37 @@ UNITS = {86_400: "s", 86_400_000: "ms", 86_400_000_000: "us", 86_400_000_000_000
 
 
 def read_changepoints(changepoints: Sequence[Any], per_day: int) -> Ints:
-    """Changepoints in units of the clock, sorted. One day a day is integer time or that of dates."""
+    """Changepoints in units of the clock (`per_day` per day; 1: dates or integers), sorted."""
     return np.array(sorted({_to_clock(changepoint, per_day) for changepoint in changepoints}), dtype=np.int64)
 
 
 def refuse_outside(changepoints: Sequence[Any], panel: Panel, start: Ints, end: Ints, per_day: int) -> None:
-    """Changepoints lie within the history of every series."""
+    """Raise `ParameterError` unless all changepoints lie within the history of every series."""
     times = read_changepoints(changepoints, per_day)
     if not len(times):
         return
     outside = np.flatnonzero((start > times[0]) | (end < times[-1]))
     if len(outside):
         raise ParameterError(
-            f"changepoints= lie within the history of every series; that of series {panel.series.labels(outside)} does not "
-            f"reach from the first, {format_value(min(map(str, changepoints)))}, to the last, {format_value(max(map(str, changepoints)))}. Leave those "
-            "outside out, or say n_changepoints=."
+            f"`changepoints` must lie within the history of every series; that of series "
+            f"{panel.series.labels(outside)} does not cover "
+            f"{format_value(min(map(str, changepoints)))} to "
+            f"{format_value(max(map(str, changepoints)))}. Leave out those outside, or use "
+            "n_changepoints."
         )
 
 
 def check_changepoints(changepoints: Sequence[Any], integer: bool) -> None:
-    """Each is a date, or an integer where time is counted in integers."""
+    """Raise `ParameterError` unless all are dates, or integers with integer time."""
     for changepoint in changepoints:
         try:
             if integer != is_instance(changepoint, int) or (not integer and np.isnat(to_datetime64(changepoint, "s"))):
                 raise ValueError
         except (ValueError, OverflowError):
-            expected = "integers, as time is counted in integers" if integer else "dates such as '2024-12-24'"
-            raise ParameterError(f"changepoints= is a list of {expected}; it holds {format_value(changepoint)}.") from None
+            expected = "integers, as time is integer" if integer else "dates such as '2024-12-24'"
+            raise ParameterError(
+                f"`changepoints` must be a list of {expected}, got {format_value(changepoint)}."
+            ) from None
 
 
 def _to_clock(changepoint: Any, per_day: int) -> int:

@@ -1,4 +1,4 @@
-"""The columns of the design: what parts of time alone are at each row, and what covariates add."""
+"""Columns of the design matrix, from time and covariates."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ from deepforecast.data.frames import Floats, Ints
 
 
 def component_columns(
-    component: ComponentSpec, time_columns: Mapping[str, Floats], timestamp_index: Ints, covariates: Mapping[str, Covariate], rows: Ints | slice
+    component: ComponentSpec,
+    time_columns: Mapping[str, Floats],
+    timestamp_index: Ints,
+    covariates: Mapping[str, Covariate],
+    rows: Ints | slice,
 ) -> Floats:
-    """The columns of a part at some rows, (rows, columns); regressors in their own units. `timestamp_index`: which stamp each has."""
+    """The columns of a component (rows, columns); regressors are not standardized.
+
+    `time_columns` has one row per distinct timestamp; `timestamp_index` maps rows to timestamps.
+    """
     if component.kind == REGRESSOR:
         return _covariate_columns(component, covariates[component.name].values.reshape(-1)[rows])
     columns = time_columns[component.name][timestamp_index]
@@ -24,9 +31,13 @@ def component_columns(
 
 
 def component_column(
-    component: ComponentSpec, number: int, time_columns: Mapping[str, Floats], timestamp_index: Ints, covariates: Mapping[str, Covariate]
+    component: ComponentSpec,
+    number: int,
+    time_columns: Mapping[str, Floats],
+    timestamp_index: Ints,
+    covariates: Mapping[str, Covariate],
 ) -> Floats:
-    """One column of a part at all rows."""
+    """One column of a component at all rows."""
     if component.kind == REGRESSOR:
         return _covariate_columns(component, covariates[component.name].values.reshape(-1))[:, number]
     column = time_columns[component.name][:, number][timestamp_index]

@@ -1,4 +1,4 @@
-"""Columns known ahead that never change in a history: what they do is not told by it."""
+"""Warnings about future covariates that were constant in fit, so that their effect is unknown."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 
 def constant_covariate_values(model: Prophet, panel: Panel) -> Floats:
-    """The value of each column known ahead that a series never sees another of, (series, columns); NaN of others, of bounds,
-    and of a condition that always holds: a season that stops is known."""
+    """The value of each future covariate that is constant in a series, (series, columns), else NaN.
+
+    Also NaN for bounds, and for conditions that are always 1: their seasonality is estimated.
+    """
     values = constant_values(panel)
     conditions = {season.get("condition") for season in (model.seasonalities or {}).values()}
     for index, name in enumerate(panel.series.columns.future):
@@ -31,7 +33,7 @@ def constant_covariate_values(model: Prophet, panel: Panel) -> Floats:
 
 
 def warn_unlearned(name: str, state: State, future: Mapping[str, Covariate]) -> None:
-    """Warn of numbers that a network of all series has no weight for, as they never changed in fit, and that change ahead."""
+    """Warn of regressors that were constant in fit and change now; their weights are zero."""
     from deepforecast.models.neural._series_state import window_columns
 
     centre, body = window_columns(state.learned).loc, state.learned["network"].body

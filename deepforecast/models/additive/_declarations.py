@@ -1,4 +1,4 @@
-"""Seasonalities, events and regressors as they are declared, dicts of dicts, read and refused by name."""
+"""Validation of declared seasonalities, events and regressors (dicts of dicts)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODES = ("additive", "multiplicative")
 
 
 class Field(NamedTuple):
-    """A key of a declaration: what its value is in words, and whether a value is that."""
+    """A key of a declaration: description of its value, validator, and whether it is required."""
 
     description: str
     is_valid: Callable[[Any], bool]
@@ -34,7 +34,7 @@ SEASON = {
     "order": Field("an integer of at least 1", lambda value: is_instance(value, int) and value >= 1, True),
     "prior_scale": PRIOR,
     "mode": MODE,
-    "condition": Field("the name of a column known ahead", lambda value: isinstance(value, str)),
+    "condition": Field("the name of a future covariate", lambda value: isinstance(value, str)),
 }
 EVENT = {
     "dates": Field("a list of dates", lambda value: isinstance(value, (list, tuple)) and len(value) > 0, True),
@@ -51,29 +51,46 @@ REGRESSOR = {
 
 
 def read_declarations(declarations: Any, name: str, allowed: Mapping[str, Field]) -> dict[str, dict[str, Any]]:
-    """The declarations of a parameter by the name of each, checked."""
+    """The validated declarations of parameter `name`."""
     checked: dict[str, dict[str, Any]] = {}
     for label, fields in (declarations or {}).items():
         if not isinstance(label, str) or not label:
-            raise ParameterTypeError(f"{name} is a dict whose keys are names; got {format_value(label)} ({type(label).__name__}).")
+            raise ParameterTypeError(
+                f"`{name}` must be a dict with names as keys, got {format_value(label)} "
+                f"({type(label).__name__})."
+            )
         if allowed is EVENT and isinstance(fields, (list, tuple)):
             fields = {"dates": fields}
         if not isinstance(fields, Mapping):
-            raise ParameterTypeError(f"{name}[{label!r}] is a dict with {format_list(list(allowed))}; got {format_value(fields)}.")
+            raise ParameterTypeError(
+                f"{name}[{label!r}] must be a dict with {format_list(list(allowed))}, got "
+                f"{format_value(fields)}."
+            )
         unknown = [key for key in fields if key not in allowed]
         if unknown:
-            raise ParameterError(f"{name}[{label!r}] takes {format_list(list(allowed), max_shown=9)}; it has {format_value(unknown[0])}.")
+            raise ParameterError(
+                f"{name}[{label!r}] must only have the keys "
+                f"{format_list(list(allowed), max_shown=9)}, got {format_value(unknown[0])}."
+            )
         for key, field in allowed.items():
             if field.required and key not in fields:
-                raise ParameterError(f"{name}[{label!r}] needs {key!r}, {field.description}.")
+                raise ParameterError(
+                    f"{name}[{label!r}] must have the key {key!r}, {field.description}."
+                )
             if key in fields and not field.is_valid(fields[key]):
-                raise ParameterError(f"{name}[{label!r}]: {key!r} is {field.description}; got {format_value(fields[key])}.")
+                raise ParameterError(
+                    f"{name}[{label!r}]: {key!r} must be {field.description}, got "
+                    f"{format_value(fields[key])}."
+                )
         checked[label] = dict(fields)
     return checked
 
 
 def plain_events(events: Any) -> Any:
-    """Events with their dates as lists of plain values, which compare, print and serialize; all else as it is."""
+    """Events with their dates as lists of str or int, for comparison and serialization.
+
+    Invalid values are returned unchanged; `read_declarations` refuses them.
+    """
     if not isinstance(events, Mapping):
         return events
     if all(_is_plain(event) for event in events.values()):
@@ -86,8 +103,11 @@ def plain_events(events: Any) -> Any:
 
 
 def holidays_as_events(holidays: Any) -> Any:
-    """The frame that Prophet takes, `holiday, ds, lower_window, upper_window, prior_scale` (the last three may be absent
-    or missing), as events; all else as it is."""
+    """Holidays as events, from a frame with the columns of Prophet or from a dict.
+
+    The columns are holiday, ds and, optionally, lower_window, upper_window and prior_scale. A
+    country and None are returned unchanged.
+    """
     if holidays is None or isinstance(holidays, str):
         return holidays
     if isinstance(holidays, Mapping):
@@ -121,21 +141,24 @@ def holidays_as_events(holidays: Any) -> Any:
 
 
 def _read_event(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Name and declaration of one row of the frame that Prophet takes."""
+    """Name and declaration of one row of a holiday frame."""
     name, date = row["holiday"], row["ds"]
     if _is_missing(name) or not str(name):
         raise ParameterError(f"`holidays` must have a name in each row of the column holiday, got {name!r} at {date}.")
-    day_numbers([date], f"`holidays` of {format_value(str(name))}", is_instance(date, int))  # refuses what is no date
+    # Raises for invalid dates.
+    day_numbers([date], f"`holidays` of {format_value(str(name))}", is_instance(date, int))
     event: dict[str, Any] = {"dates": _plain_dates([date])}
     for key in ("lower_window", "upper_window", "prior_scale"):
         value: Any = row.get(key)
         if _is_missing(value):
             continue
         if key != "prior_scale" and is_instance(value, float) and math.isfinite(value) and value == int(value):
-            value = int(value)  # pandas has whole numbers with missing ones among them as floats
+            value = int(value)  # integer columns with missing values are float in pandas
         if not EVENT[key].is_valid(value):
             value_text = format_value(repr(value) if isinstance(value, str) else value)
-            raise ParameterError(f"`holidays`: {key} of {format_value(str(name))} must be {EVENT[key].description}, got {value_text}.")
+            raise ParameterError(
+                f"`holidays`: {key} of {format_value(str(name))} must be {EVENT[key].description}, got {value_text}."
+            )
         event[key] = float(value) if key == "prior_scale" else value
     return str(name), event
 
@@ -152,7 +175,7 @@ def _is_plain(event: Any) -> bool:
 
 
 def _plain_dates(dates: Any) -> Any:
-    """Dates as texts (integers of integer time as they are)."""
+    """Dates as str; integers unchanged."""
     if isinstance(dates, (str, Mapping)) or not hasattr(dates, "__iter__"):
         return dates
     return [date if type(date) in (str, int) else int(date) if is_instance(date, int) else _text(date) for date in dates]
@@ -164,7 +187,7 @@ def _text(date: Any) -> str:
 
 
 def day_numbers(dates: Any, name: str, integer: bool) -> tuple[int, ...]:
-    """Dates as days since 1970, or as they are where time is counted in integers."""
+    """Dates as sorted days since 1970, or integers with integer time."""
     days = []
     for date in dates:
         try:
@@ -172,15 +195,19 @@ def day_numbers(dates: Any, name: str, integer: bool) -> tuple[int, ...]:
                 raise ValueError
             days.append(int(date) if integer else int(to_datetime64(date, "D").astype(np.int64)))
         except (ValueError, OverflowError):
-            expected = "an integer, as time is counted in integers" if integer else "a date such as '2024-12-24'"
-            raise ParameterError(f"{name} holds {format_value(date)}; each of its dates is {expected}.") from None
+            expected = "integers, as time is integer" if integer else "dates such as '2024-12-24'"
+            raise ParameterError(
+                f"{name} must have {expected}, got {format_value(date)}."
+            ) from None
         if not integer and np.isnat(to_datetime64(date, "D")):
-            raise ParameterError(f"{name} holds {format_value(date)}; each of its dates is a date such as '2024-12-24'.")
+            raise ParameterError(
+                f"{name} must have dates such as '2024-12-24', got {format_value(date)}."
+            )
     return tuple(sorted(set(days)))
 
 
 def to_datetime64(date: Any, unit: str) -> np.datetime64:
-    """A date as numpy counts it. One with a time zone counts by the clock on its wall, as rows do, not by that of Greenwich.
+    """Convert a date to datetime64, one with a time zone by its local time.
 
     >>> str(to_datetime64("2024-12-25 00:00+01:00", "D")), str(to_datetime64("2024-12-25", "D"))
     ('2024-12-25', '2024-12-25')
@@ -189,6 +216,6 @@ def to_datetime64(date: Any, unit: str) -> np.datetime64:
         parsed = date if isinstance(date, datetime) else datetime.fromisoformat(str(date))
         date = parsed.replace(tzinfo=None) if parsed.tzinfo is not None else date
     except ValueError:
-        pass  # what numpy reads beside: a year, a month
+        pass  # numpy also parses years and months
     converted: np.datetime64 = np.datetime64(str(date).replace(" ", "T")).astype(f"M8[{unit}]")
     return converted

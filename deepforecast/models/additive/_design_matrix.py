@@ -1,4 +1,4 @@
-"""What is known of the rows of a series but for its values: time, changes of slope, and the columns that count."""
+"""The design matrix of a series: time, changepoints, and the columns of its components."""
 
 from __future__ import annotations
 
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Design:
-    """What is known of the rows of a series but for its values: `features` are the columns `active_columns` of all there are, `hinges` the
-    changes of slope (at `changepoints`, from 0 to 1) on which precision has no say."""
+    """The design matrix of a series.
+
+    `time` runs from 0 to 1. `features` (rows, active) are the standardized columns `active_columns`
+    of all columns of the components. `hinges` (rows, changepoints) are max(time - changepoint, 0).
+    `precision` is that of the normal priors of trend and features; the changes of the slope have a
+    Laplace prior instead.
+    """
 
     start: int
     span: int
@@ -40,19 +45,24 @@ class Design:
 
     @property
     def is_linear(self) -> bool:
-        """No feature multiplies the trend."""
+        """Whether all features are additive."""
         return not self.multiplicative.any()
 
     @property
     def zero_parameters(self) -> Floats:
-        """Parameters that are all 0."""
+        """A parameter vector of zeros."""
         return np.zeros(len(self.precision) + len(self.changepoints))
 
 
 def build_design(
-    model: Prophet, components: ComponentSpecs, time_columns: dict[str, Floats], timestamps: Timestamps, rows: Ints, panel: Panel
+    model: Prophet,
+    components: ComponentSpecs,
+    time_columns: dict[str, Floats],
+    timestamps: Timestamps,
+    rows: Ints,
+    panel: Panel,
 ) -> Design:
-    """The design of a series whose values lie at these rows."""
+    """Build the design matrix of the series with observations at these rows."""
     timestamp_index = timestamps.index[rows]
     clock = timestamps.local_time[timestamp_index]
     start, span = int(clock[0]), int(clock[-1] - clock[0])
@@ -63,7 +73,10 @@ def build_design(
     active_blocks, features = [np.empty(0, dtype=np.int64)], [np.empty((len(rows), 0))]
     for component in components:
         component_slice = slices[component.name]
-        precision[component_slice], multiplicative[component_slice] = component.prior_scale**-2.0, float(component.multiplicative)
+        precision[component_slice], multiplicative[component_slice] = (
+            component.prior_scale**-2.0,
+            float(component.multiplicative),
+        )
         if not is_active(component, clock, timestamps.per_day):
             continue
         values = component_columns(component, time_columns, timestamp_index, panel.covariates, rows)
@@ -72,7 +85,7 @@ def build_design(
         active_blocks.append(component_slice.start + informative)
         features.append(((values - centre[component_slice]) / scale[component_slice])[:, informative])
     active_columns = np.concatenate(active_blocks)
-    trend = np.full(1 if model.growth == "flat" else 2, 0.04)  # normal priors of deviation 5
+    trend = np.full(1 if model.growth == "flat" else 2, 0.04)  # normal priors, sigma = 5
     return Design(
         start, span, time, changepoints, hinges(time, changepoints), np.ascontiguousarray(np.concatenate(features, axis=1)), active_columns,
         centre, scale, np.concatenate([trend, precision[active_columns]]), multiplicative[active_columns], timestamps.per_day,
@@ -80,14 +93,14 @@ def build_design(
 
 
 def informative_columns(component: ComponentSpec, columns: Floats) -> NDArray[np.bool_]:
-    """Which columns of a part tell something: days that there were, and columns known ahead that change."""
+    """Which columns can be estimated: indicators that occur, and regressors that vary."""
     if component.kind == REGRESSOR:
         return np.asarray(columns.max(axis=0) > columns.min(axis=0))
     return np.asarray((columns != 0.0).any(axis=0))
 
 
 def changepoint_times(model: Prophet, time: Floats, start: int, span: int, per_day: int) -> Floats:
-    """When the slope may change: as said, or evenly among the first rows."""
+    """Potential changepoints from 0 to 1: as declared, or evenly spaced."""
     if model.growth == "flat":
         return np.empty(0)
     if model.changepoints is None:

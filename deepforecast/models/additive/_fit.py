@@ -1,4 +1,4 @@
-"""A panel to what is learned of it."""
+"""Estimation of Prophet for all series of a panel."""
 
 from __future__ import annotations
 
@@ -23,23 +23,36 @@ from deepforecast.models.additive._specification import build_components
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
-SECONDS_PER_VALUE = 3e-10  # about what a number of a design costs in a fit, for each column
-NONLINEAR_COST = 12.0  # as much, where each step needs the products anew
+SECONDS_PER_VALUE = 3e-10  # approximate cost of the normal equations per row and column^2
+NONLINEAR_COST = 12.0  # the same relative to it for the iterations of a nonlinear fit
 
 
 def fit_panel(model: Prophet, panel: Panel, previous: LearnedState | None) -> LearnedState:
-    """What is learned of each series; `previous` from before is where searches start, beside others."""
+    """Estimate the parameters of each series; `previous` gives additional starting points."""
     if model.growth == "logistic" and model.cap is None:
-        raise ParameterError("growth='logistic' needs cap=, the most there can be: a number, or a column known ahead.")
+        raise ParameterError(
+            "growth='logistic' must have an upper bound. Set cap to a number or the name of a "
+            "future covariate."
+        )
     components = build_components(model, panel)
     first, last = _first_and_last(model, panel, used_rows(model, panel, components))
     if model.changepoints is not None and model.growth != "flat":
         _check_changepoints(model.changepoints, panel, first, last)
-    previous_arrays = None if previous is None or len(previous["rate"]) != len(panel) or previous["parts"] != to_dicts(components) else previous.by_series
+    previous_arrays = (
+        None
+        if previous is None
+        or len(previous["rate"]) != len(panel)
+        or previous["parts"] != to_dicts(components)
+        else previous.by_series
+    )
     work = prepare_fit(model, panel, components)
     groups = work.groups()
     group_fits = map_chunks(
-        lambda group: [series_fit for numbers in groups[group] for series_fit in fit_job(model, work.job(model, numbers), previous_arrays)],
+        lambda group: [
+            series_fit
+            for numbers in groups[group]
+            for series_fit in fit_job(model, work.job(model, numbers), previous_arrays)
+        ],
         len(groups),
         cost=[_cost(model, work, numbers) for numbers in groups],
     )
@@ -51,13 +64,15 @@ def fit_panel(model: Prophet, panel: Panel, previous: LearnedState | None) -> Le
 
 
 def _first_and_last(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """The positions of the first and the last row of each series that is used, or a `DataError` where there are not two."""
+    """Positions of the first and last used row of each series; `DataError` if fewer than 2."""
     count = np.add.reduceat(used, panel.indptr[:-1], dtype=np.int64)
     few = np.flatnonzero(count < 2)
     if len(few):
         raise DataError(
-            f"{model.name} needs at least 2 rows a series with a value and all columns known ahead; series "
-            f"{panel.series.labels(few)} has {count[few[0]]}. Leave such series out, or fill the columns."
+            f"{model.name} must have at least 2 rows per series with a value and all future "
+            "covariates; series "
+            f"{panel.series.labels(few)} has {count[few[0]]}. Leave such series out, or fill the "
+            "covariates."
         )
     rows = np.arange(len(used))
     first = np.minimum.reduceat(np.where(used, rows, len(used)), panel.indptr[:-1]) - panel.indptr[:-1]
@@ -67,11 +82,13 @@ def _first_and_last(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tu
 
 
 def _warn_exact_fit(model: Prophet, panel: Panel, exact: NDArray[np.bool_]) -> None:
-    """Series with no more values than parameters, and nothing left over: their bands tell nothing of noise."""
+    """Warn of series with zero residuals, whose intervals contain no noise."""
     if exact.any():
         warn(
-            f"{model.name} goes through every value of series {panel.series.labels(np.flatnonzero(exact))}, which have no more "
-            "values than there are parameters: bands count no noise. Give longer series, or a smaller n_changepoints."
+            f"{model.name} fits every value of series "
+            f"{panel.series.labels(np.flatnonzero(exact))} exactly, as "
+            "they have no more values than parameters; their prediction intervals contain no "
+            "noise. Pass longer series, or set a smaller n_changepoints."
         )
 
 
@@ -82,7 +99,7 @@ def _check_changepoints(changepoints: list[Any], panel: Panel, first: Ints, last
 
 
 def _cost(model: Prophet, work: FitData, numbers: list[int]) -> float:
-    """About how many seconds a job takes."""
+    """Approximate duration of a job in seconds."""
     rows = int(work.panel.lengths[numbers[0]])
     columns = 2 + model.max_changepoints + sum(component.columns for component in work.components)
     has_multiplicative = any(component.multiplicative for component in work.components)

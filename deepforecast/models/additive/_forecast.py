@@ -1,4 +1,4 @@
-"""What may come beside the likeliest: noise, a trend whose slope goes on changing as it did, parameters not known exactly."""
+"""Forecast distributions of Prophet."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from deepforecast.data.frames import Floats
 
 @dataclass(frozen=True)
 class AdditiveForecast(Forecast):
-    """A mean, noise around it (of a deviation), and changes of slope of a mean size (what one at once adds at the step),
-    `count` of them expected until then; all (series, steps). student: the noise is Student's t. Nothing lies outside `low` and
-    `high`."""
+    """Mean plus noise plus the effect of random changes of the slope; arrays (series, steps).
+
+    `noise` is the standard deviation of normal errors, or the scale of Student's t errors. The
+    changes are a compound Poisson process with `count` expected changes up to a step; their sizes
+    are Laplace distributed, and `change` is the mean absolute effect of one at the end of the
+    history. Values are clipped to `low` and `high`.
+    """
 
     mean: Floats
     noise: Floats
@@ -26,17 +30,23 @@ class AdditiveForecast(Forecast):
     high: Floats
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Any probability, exactly."""
+        """Quantiles at any probabilities, computed from the distribution function."""
         from deepforecast.kernels.compound_poisson import quantiles
 
         levels = np.array(probabilities, dtype=np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
-            deviations = quantiles(self.noise.reshape(-1), self.change.reshape(-1), self.count.reshape(-1), levels, self.student_t)
+        with np.errstate(over="ignore", invalid="ignore"):  # non-finite values are reported later
+            deviations = quantiles(
+                self.noise.reshape(-1),
+                self.change.reshape(-1),
+                self.count.reshape(-1),
+                levels,
+                self.student_t,
+            )
             values = self.mean[..., None] + deviations.reshape(*self.mean.shape, len(levels))
         return np.asarray(np.clip(values, self.low[..., None], self.high[..., None]))
 
     def skip_steps(self, steps: int) -> AdditiveForecast:
-        """The same without its first steps."""
+        """The forecast without its first `steps`."""
         return replace(
             self,
             **{name: getattr(self, name)[:, steps:] for name in ("mean", "noise", "change", "count", "low", "high")},
@@ -45,15 +55,15 @@ class AdditiveForecast(Forecast):
 
 @dataclass(frozen=True)
 class SimulatedForecast(Forecast):
-    """A mean, and quantiles of sample paths (series, samples, steps): where a saturating trend bends what may come."""
+    """Mean, and quantiles of sample paths (series, samples, steps), for a logistic trend."""
 
     mean: Floats
     paths: Floats
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Any probability, interpolated between the paths."""
+        """Empirical quantiles of the paths."""
         return np.moveaxis(np.quantile(self.paths, list(probabilities), axis=1), 0, -1)
 
     def skip_steps(self, steps: int) -> SimulatedForecast:
-        """The same without its first steps."""
+        """The forecast without its first `steps`."""
         return SimulatedForecast(self.mean[:, steps:], self.paths[:, :, steps:])

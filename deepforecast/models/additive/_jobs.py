@@ -1,4 +1,4 @@
-"""The work of a fit, cut into jobs: series on the same rows share one design, which is made when its job is done."""
+"""Jobs of a fit: series with the same timestamps and covariates share one design matrix."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from deepforecast.models.additive._scaling import Bounds, bounds, refuse_crossed
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
-BLOCK = 250  # series of one job: work for several threads
+BLOCK = 250  # maximum series per job, for parallelism
 
 
 @dataclass(frozen=True)
 class Job:
-    """Series of one design: their numbers, values, and cap and floor at their rows."""
+    """Series with the same design: their numbers, values, caps and floors."""
 
     design: Design
     series_numbers: list[int]
@@ -36,7 +36,7 @@ class Job:
 
 @dataclass(frozen=True)
 class FitData:
-    """A panel as it is fitted: `time_columns` are the columns of the parts at each stamp, `used_rows` the rows that count."""
+    """A panel with its design columns per timestamp (`time_columns`) and the used rows."""
 
     panel: Panel
     components: ComponentSpecs
@@ -46,12 +46,12 @@ class FitData:
     bounds: Bounds
 
     def rows(self, number: int) -> Ints:
-        """The rows of a series that count."""
+        """The rows of a series that are used."""
         start, stop = self.panel.indptr[number], self.panel.indptr[number + 1]
         return np.asarray(start + np.flatnonzero(self.used_rows[start:stop]))
 
     def groups(self) -> list[list[int]]:
-        """The series of each job, by number."""
+        """The numbers of the series in each job."""
         open_groups: dict[bytes, list[int]] = {}
         groups: list[list[int]] = []
         for number in range(len(self.panel)):
@@ -63,7 +63,7 @@ class FitData:
         return groups
 
     def job(self, model: Prophet, numbers: list[int]) -> Job:
-        """The series of a job with their design."""
+        """Build the job of these series."""
         rows = [self.rows(number) for number in numbers]
         design = build_design(model, self.components, self.time_columns, self.timestamps, rows[0], self.panel)
         values, caps, floors = (
@@ -72,15 +72,18 @@ class FitData:
         return Job(design, numbers, values, caps, floors)
 
     def _key(self, rows: Ints) -> bytes:
-        """Tells designs apart: the stamps of the values, and what covariates are there."""
+        """Hash of timestamps and covariates; equal keys have the same design."""
         digest = blake2b(self.timestamps.index[rows].tobytes(), digest_size=16)
-        for name in (*condition_columns(self.components), *(component.name for component in self.components if component.kind == REGRESSOR)):
+        for name in (
+            *condition_columns(self.components),
+            *(component.name for component in self.components if component.kind == REGRESSOR),
+        ):
             digest.update(np.ascontiguousarray(self.panel.covariates[name].values[rows]).tobytes())
         return digest.digest()
 
 
 def prepare_fit(model: Prophet, panel: Panel, components: ComponentSpecs) -> FitData:
-    """What a fit has to do."""
+    """Collect what the jobs of a fit have in common."""
     timestamps = timestamps_at(panel.calendar, panel.row_positions)
     used, limits = used_rows(model, panel, components), bounds(model, panel.covariates, len(panel.y))
     if model.growth == "logistic":

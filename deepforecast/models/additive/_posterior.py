@@ -1,7 +1,10 @@
-"""How a forecast moves with each parameter, and how far the parameters may be from the likeliest: Laplace's approximation.
+"""Laplace approximation of the posterior of Prophet's parameters.
 
-Given the deviation of the errors, the posterior is taken for normal around its maximum, with the curvature of the squares
-there. The prior of the changes of slope has no curvature; one of a normal prior of the same variance stands for it.
+With the standard deviation sigma of the errors, the posterior is approximated by a normal
+distribution around its maximum with the Gauss-Newton covariance sigma^2 (J'WJ + sigma^2 P)^-1, J
+the Jacobian of the fitted values, W the weights of Student's t errors and P the prior precision.
+The Laplace prior of the changes of the slope has no curvature; a normal prior with the same
+variance, 2 scale^2, replaces it.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def covariance_factor(model: Prophet, design: Design, y: Floats, cap: Floats, x: Floats, deviation: float) -> Floats:
-    """A square root of the covariance of all parameters (rate, offset, coefficients, changes), 0 for any not in the design."""
+    """Square root F of the covariance F F' of rate, offset, coefficients and slope changes."""
     columns = len(design.scale)
     size = 2 + columns + model.max_changepoints
     factor = np.zeros((size, size))
@@ -32,10 +35,13 @@ def covariance_factor(model: Prophet, design: Design, y: Floats, cap: Floats, x:
     products = (jacobian * weight[:, None]).T @ jacobian
     products[np.diag_indices_from(products)] += deviation**2 * prior
     values, vectors = np.linalg.eigh(products)
-    floor = max(deviation**2 * float(prior.min()), 1e-15 * float(values[-1]))  # below it is rounding
+    # Smaller eigenvalues are rounding errors.
+    floor = max(deviation**2 * float(prior.min()), 1e-15 * float(values[-1]))
     scaled_vectors = vectors * (deviation / np.sqrt(np.maximum(values, floor)))
     trend = [1] if n_trend == 1 else [0, 1]
-    index = np.concatenate([trend, 2 + design.active_columns, 2 + columns + np.arange(len(design.changepoints))]).astype(np.int64)
+    index = np.concatenate(
+        [trend, 2 + design.active_columns, 2 + columns + np.arange(len(design.changepoints))]
+    ).astype(np.int64)
     factor[index[:, None], index[None, :]] = scaled_vectors
     return factor
 
@@ -43,7 +49,7 @@ def covariance_factor(model: Prophet, design: Design, y: Floats, cap: Floats, x:
 def _jacobian(
     model: Prophet, design: Design, cap: Floats, x: Floats, n_trend: int, features: int
 ) -> tuple[Floats, Floats]:
-    """Derivatives of the fitted values (rows, parameters), and these."""
+    """Derivatives of the fitted values (rows, parameters), and the fitted values."""
     coefficients, delta = x[n_trend : n_trend + features], x[n_trend + features :]
     line = (x[0] * design.time if n_trend == 2 else 0.0) + x[n_trend - 1] + design.hinges @ delta
     ones = np.ones(len(design.time))
@@ -56,5 +62,8 @@ def _jacobian(
     multiplier = 1.0 + design.features @ (coefficients * design.multiplicative)
     fitted = trend * multiplier + design.features @ (coefficients * (1.0 - design.multiplicative))
     column_factor = np.where(design.multiplicative > 0.0, trend[:, None], 1.0)
-    slopes = np.concatenate([np.stack(trend_derivatives, axis=-1), design.hinges], axis=1) * (slope_factor * multiplier)[:, None]
+    slopes = (
+        np.concatenate([np.stack(trend_derivatives, axis=-1), design.hinges], axis=1)
+        * (slope_factor * multiplier)[:, None]
+    )
     return np.concatenate([slopes[:, :n_trend], design.features * column_factor, slopes[:, n_trend:]], axis=1), fitted

@@ -1,4 +1,4 @@
-"""The steps ahead of a fitted model: mean, bands, components and sample paths."""
+"""Forecasts of a fitted Prophet: mean, intervals, components and sample paths."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.timestamps import timestamps_at
 from deepforecast.models.additive._forecast import AdditiveForecast, SimulatedForecast
-from deepforecast.models.additive._row_components import RowComponents, evaluate_rows, learned_parts, saturate
+from deepforecast.models.additive._row_components import RowComponents, evaluate_rows, learned_components, saturate
 from deepforecast.models.additive._solver import DEGREES_OF_FREEDOM
 from deepforecast.models.additive._time import scale_time
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
-N_SAMPLES = 1000  # paths that bands of a saturating trend are made of, as many as Prophet draws
-DRAWS_PER_STEP = 5  # of a step: noise, how many changes, how large, which way, when
+N_SAMPLES = 1000  # paths for the intervals of a logistic trend, as in Prophet
+DRAWS_PER_STEP = 5  # noise; number, size, sign and time of slope changes
 BOUNDS_COMPONENT = "bounds"
-"""The component of what cap and floor cut off."""
+"""Component with the effect of clipping to cap and floor."""
 
 
 def forecast(model: Prophet, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-    """The forecast: bands by formula, or by paths where the trend saturates."""
+    """The forecast, with analytic intervals or, for a logistic trend, from sample paths."""
     row_components = _evaluate_rows(model, learned, steps, future)
     mean, low, high = _clip_mean(model, row_components, steps)
     if model.growth == "logistic":
@@ -37,7 +37,12 @@ def forecast(model: Prophet, learned: LearnedState, steps: int, future: Mapping[
     scale = learned["scale"][series]
     noise = learned["deviation"][series] * scale
     if model.uncertainty == "laplace":
-        parameter_effects = _parameter_effects(model, learned, row_components, steps, future).reshape(len(scale), -1) / scale[:, None]
+        parameter_effects = (
+            _parameter_effects(model, learned, row_components, steps, future).reshape(
+                len(scale), -1
+            )
+            / scale[:, None]
+        )
         noise = scale * np.sqrt(learned["deviation"][series] ** 2 + np.square(parameter_effects).sum(axis=-1))
     count = learned["count"][series] * elapsed
 
@@ -48,17 +53,22 @@ def forecast(model: Prophet, learned: LearnedState, steps: int, future: Mapping[
 
 
 def components(model: Prophet, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-    """What adds up to the mean: trend, each part (those that are 0 in every series left out), and what bounds cut off."""
+    """Additive components of the mean: trend, those with nonzero coefficients, and clipping."""
     row_components = _evaluate_rows(model, learned, steps, future)
     mean, _, _ = _clip_mean(model, row_components, steps)
-    return {name: values.reshape(-1, steps) for name, values in component_values(model, learned, row_components, mean.reshape(-1)).items()}
+    return {
+        name: values.reshape(-1, steps)
+        for name, values in component_values(
+            model, learned, row_components, mean.reshape(-1)
+        ).items()
+    }
 
 
 def component_values(model: Prophet, learned: LearnedState, row_components: RowComponents, mean: Floats) -> dict[str, Floats]:
-    """The components of rows, as `components` gives them."""
+    """The same at given rows, whose forecast mean is `mean`."""
     from deepforecast.data.components import column_slices
 
-    contributions, slices = row_components.components, column_slices(learned_parts(learned))
+    contributions, slices = row_components.components, column_slices(learned_components(learned))
     active_names = [name for name, columns in slices.items() if learned["coefficients"][:, columns].any()]
     components = {name: contributions[name] for name in ("trend", *active_names)}
     if clips_forecast(model):
@@ -69,7 +79,7 @@ def component_values(model: Prophet, learned: LearnedState, row_components: RowC
 def simulate_paths(
     model: Prophet, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]
 ) -> Floats:
-    """Sample paths (series, samples, steps), each series' own whatever stands beside it."""
+    """Sample paths (series, samples, steps), independent of the other series in the panel."""
     row_components = _evaluate_rows(model, learned, steps, future)
     _, low, high = _clip_mean(model, row_components, steps)
     n_parameters = (2 + learned["coefficients"].shape[1] + model.max_changepoints) if model.uncertainty == "laplace" else 0
@@ -80,14 +90,19 @@ def simulate_paths(
         rows = slice(index * steps, (index + 1) * steps)
         n_steps = int(steps_since_fit[index]) + steps
         draws = _normal_draws(learned.take(np.array([index])), seed, (n_parameters + DRAWS_PER_STEP * n_steps, samples))[0]
-        step_draws, future_steps = draws[n_parameters:].reshape(n_steps, DRAWS_PER_STEP, samples), slice(steps_since_fit[index], n_steps)
+        step_draws, future_steps = (
+            draws[n_parameters:].reshape(n_steps, DRAWS_PER_STEP, samples),
+            slice(steps_since_fit[index], n_steps),
+        )
         line_deviation, noise = _line_deviation(learned, index, n_steps, step_draws)[future_steps], step_draws[future_steps, 0]
         if model.errors == "student":
             noise = _student_t_quantiles(noise)
         trend_deviation = row_components.trend_slope_factor[rows, None] * line_deviation
         if model.growth == "logistic":
             scale = learned["scale"][index]
-            trend_deviation = scale * saturate(row_components.line[rows, None] + line_deviation, row_components.cap[rows, None]) - row_components.scaled_trend[rows, None]
+            line = row_components.line[rows, None] + line_deviation
+            trend = scale * saturate(line, row_components.cap[rows, None])
+            trend_deviation = trend - row_components.scaled_trend[rows, None]
         if not np.isnan(learned["steady"][index]):
             trend_deviation = 0.0 * trend_deviation
         path = row_components.mean[rows, None] + trend_deviation * row_components.multiplier[rows, None]
@@ -99,13 +114,15 @@ def simulate_paths(
 
 
 def clips_forecast(model: Prophet) -> bool:
-    """Whether cap or floor cut forecasts off: where the trend does not saturate by itself."""
+    """Whether cap or floor clip the forecast, as they do unless the trend is logistic."""
     return model.growth != "logistic" and (model.cap is not None or model.floor is not None)
 
 
 def _evaluate_rows(model: Prophet, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> RowComponents:
     positions = learned.series.calendar.next_positions(learned.series.last, steps)  # type: ignore[union-attr]
-    return evaluate_rows(model, learned, learned.series.calendar, _series_index(learned, steps), positions, future)  # type: ignore[union-attr]
+    return evaluate_rows(
+        model, learned, learned.series.calendar, _series_index(learned, steps), positions, future
+    )  # type: ignore[union-attr]
 
 
 def _series_index(learned: LearnedState, steps: int) -> Ints:
@@ -113,7 +130,7 @@ def _series_index(learned: LearnedState, steps: int) -> Ints:
 
 
 def _clip_mean(model: Prophet, row_components: RowComponents, steps: int) -> tuple[Floats, Floats, Floats]:
-    """The mean within its bounds, and these, (series, steps)."""
+    """The clipped mean, and the lower and upper bounds, each (series, steps)."""
     infinity = np.full(len(row_components.trend), np.inf)
     low = row_components.bounds.floor if clips_forecast(model) and model.floor is not None else -infinity
     high = row_components.bounds.cap if clips_forecast(model) and model.cap is not None else infinity
@@ -122,13 +139,13 @@ def _clip_mean(model: Prophet, row_components: RowComponents, steps: int) -> tup
 
 
 def _steps_since_fit(learned: LearnedState) -> Ints:
-    """Steps from the last value of the fit to where each series stands."""
+    """Steps from the last value of the fit to the last observation of each series."""
     series = learned.series
     return np.asarray((series.last - learned["end"]) // series.calendar.step)  # type: ignore[union-attr]
 
 
 def _normal_draws(learned: LearnedState, seed: int, shape: tuple[int, int]) -> Floats:
-    """Standard normal numbers that belong to each series."""
+    """Standard normal draws, seeded by the parameters of each series."""
     from deepforecast.core.noise import standard_normal
 
     names = ("rate", "offset", "deviation", "scale")
@@ -136,7 +153,11 @@ def _normal_draws(learned: LearnedState, seed: int, shape: tuple[int, int]) -> F
 
 
 def _line_deviation(learned: LearnedState, index: int, n_steps: int, draws: Floats) -> Floats:
-    """How far the line of a path is from the one expected, at each step from the last value of the fit on, (steps, samples)."""
+    """Deviation of sampled trend lines from the expected one, (steps since the fit, samples).
+
+    The number n of slope changes in a step is Poisson. Their sum, of n Laplace variables with scale
+    b, is b sqrt(2 G) Z with G ~ gamma(n) and Z standard normal.
+    """
     from scipy.special import gammaincinv, ndtr, pdtr
 
     series = learned.series
@@ -168,11 +189,15 @@ def _student_t_quantiles(draws: Floats) -> Floats:
     return np.asarray(stdtrit(DEGREES_OF_FREEDOM, ndtr(draws)))
 
 
-def _parameter_effects(model: Prophet, learned: LearnedState, row_components: RowComponents, steps: int, future: Mapping[str, Covariate]) -> Floats:
-    """What independent draws of the parameters add at each step: (series, steps, parameters), in units of the values."""
+def _parameter_effects(
+    model: Prophet,
+    learned: LearnedState,
+    row_components: RowComponents,
+    steps: int,
+    future: Mapping[str, Covariate],
+) -> Floats:
+    """Effect of standard normal parameter draws (series, steps, parameters), in data units."""
     from deepforecast.models.additive._sensitivity import sensitivity
 
     derivatives = sensitivity(model, learned, row_components, steps, future)
     return np.asarray(np.einsum("nsp,npq->nsq", derivatives, learned["factor"]))
-
-

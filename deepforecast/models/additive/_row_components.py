@@ -1,4 +1,4 @@
-"""What was learned at any rows of time: the trend, and what each part adds to it."""
+"""Components of the fitted values at any times."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 
 from deepforecast.core.state import LearnedState
 from deepforecast.data.calendar import Calendar
-from deepforecast.data.components import ComponentSpecs, column_slices
-from deepforecast.data.components import from_dicts as read_parts
+from deepforecast.data.components import ComponentSpecs, column_slices, from_dicts
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.design_columns import time_component_columns
 from deepforecast.data.frames import Floats, Ints
@@ -26,9 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowComponents:
-    """Rows taken apart, each of shape (rows,), in units of the values: `trend`; `scaled_trend`, what of it is multiplied (it lies on
-    a base); `trend_slope_factor`, what it moves by as its line does; `multiplicative_terms`, what each part that multiplies is, and `multiplier`, 1 and their
-    sum; `additive_terms`, what each other part is."""
+    """Components at rows, arrays (rows,) in units of the data.
+
+    mean = trend + scaled_trend * sum(multiplicative_terms) + sum(additive_terms), where trend is
+    base + scaled_trend and multiplier is 1 + sum(multiplicative_terms). `line` is the piecewise
+    linear function of time, before the logistic function; `trend_slope_factor` is d trend / d line.
+    """
 
     time: Floats
     line: Floats
@@ -43,25 +45,33 @@ class RowComponents:
 
     @property
     def components(self) -> dict[str, Floats]:
-        """What each part adds to the sum."""
-        return {"trend": self.trend, **{name: self.scaled_trend * share for name, share in self.multiplicative_terms.items()}, **self.additive_terms}
+        """Additive contribution of each component."""
+        multiplicative = {
+            name: self.scaled_trend * term for name, term in self.multiplicative_terms.items()
+        }
+        return {"trend": self.trend, **multiplicative, **self.additive_terms}
 
     @property
     def mean(self) -> Floats:
-        """The sum."""
+        """Sum of the components."""
         return np.asarray(sum(self.components.values()))
 
 
-def learned_parts(learned: LearnedState) -> ComponentSpecs:
-    """The parts of a forecast."""
-    return read_parts(learned["parts"])
+def learned_components(learned: LearnedState) -> ComponentSpecs:
+    """The components of a fitted model."""
+    return from_dicts(learned["parts"])
 
 
 def evaluate_rows(
-    model: Prophet, learned: LearnedState, calendar: Calendar, series: Ints, positions: Ints, covariates: Mapping[str, Covariate]
+    model: Prophet,
+    learned: LearnedState,
+    calendar: Calendar,
+    series: Ints,
+    positions: Ints,
+    covariates: Mapping[str, Covariate],
 ) -> RowComponents:
-    """Rows of some series, flat: `series` says whose each is."""
-    components = learned_parts(learned)
+    """Evaluate the components at rows; `series` is the number of the series of each row."""
+    components = learned_components(learned)
     timestamps = timestamps_at(calendar, positions)
     time = scale_time(timestamps.local_time_of_rows, learned["start"][series], learned["span"][series])
     limits, scale = bounds(model, covariates, len(series)), learned["scale"][series]
@@ -88,7 +98,7 @@ def evaluate_rows(
 
 
 def trend_line(model: Prophet, learned: LearnedState, series: Ints, time: Floats) -> Floats:
-    """The line with changes of slope, before it is bent by a cap."""
+    """The piecewise linear trend, k (t - m) or k t + m, plus delta_j max(t - s_j, 0)."""
     rate, offset = learned["rate"][series], learned["offset"][series]
     line = rate * (time - offset) if model.growth == "logistic" else rate * time + offset
     for change in range(learned["delta"].shape[1]):
@@ -99,21 +109,26 @@ def trend_line(model: Prophet, learned: LearnedState, series: Ints, time: Floats
 
 
 def saturate(line: Floats, cap: Floats) -> Floats:
-    """A line as a saturating trend."""
+    """Logistic trend cap / (1 + exp(-line))."""
     return cap / (1.0 + np.exp(-np.clip(line, -500.0, 500.0)))
 
 
 def _evaluate_terms(
-    model: Prophet, learned: LearnedState, components: ComponentSpecs, timestamps: Timestamps, series: Ints, covariates: Mapping[str, Covariate]
+    model: Prophet,
+    learned: LearnedState,
+    components: ComponentSpecs,
+    timestamps: Timestamps,
+    series: Ints,
+    covariates: Mapping[str, Covariate],
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """What each part is, scaled: those that multiply, and those that add."""
+    """Values of the multiplicative and of the additive components, in scaled units."""
     time_columns, slices = time_component_columns(components, timestamps, model.country), column_slices(components)
     multiplicative_terms: dict[str, Floats] = {}
     additive_terms: dict[str, Floats] = {}
     for component in components:
         columns, values = slices[component.name], np.zeros(len(series))
         if learned["coefficients"][:, columns].any():
-            for number in range(component.columns):  # one at a time: all of them at once take much memory
+            for number in range(component.columns):  # one at a time to save memory
                 index = columns.start + number
                 column = component_column(component, number, time_columns, timestamps.index, covariates)
                 centre, unit = learned["centre"][series, index], learned["unit"][series, index]

@@ -1,4 +1,4 @@
-"""What a series is scaled by before it is fitted, which of its seasons count, and its regressors."""
+"""Scaling of values and regressors, bounds, and automatic selection of seasonality."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Cap and floor at rows, in units of the values; 0 where there is none."""
+    """Cap and floor at rows, in units of the data; 0 where there is none."""
 
     cap: Floats
     floor: Floats
 
 
 def used_rows(model: Prophet, panel: Panel, components: ComponentSpecs) -> NDArray[np.bool_]:
-    """Rows whose value is known, and each column that it is explained by."""
+    """Rows without missing values in the target, regressors, conditions and bounds."""
     used = ~np.isnan(panel.y)
     columns = {column.name for column in components if column.kind == REGRESSOR} | {*condition_columns(components)}
     for name in columns | {column for column in (model.cap, model.floor) if isinstance(column, str)}:
@@ -38,7 +38,7 @@ def used_rows(model: Prophet, panel: Panel, components: ComponentSpecs) -> NDArr
 
 
 def bounds(model: Prophet, covariates: Mapping[str, Covariate], rows: int) -> Bounds:
-    """Cap and floor at each row, as numbers or columns."""
+    """Cap and floor at each row, from numbers or covariates."""
 
     def expand(setting: float | str | None) -> Floats:
         if isinstance(setting, str):
@@ -49,19 +49,21 @@ def bounds(model: Prophet, covariates: Mapping[str, Covariate], rows: int) -> Bo
 
 
 def refuse_crossed_bounds(model: Prophet, panel: Panel, limits: Bounds, used: NDArray[np.bool_]) -> None:
-    """The cap of a saturating trend lies above its floor."""
+    """Raise `DataError` unless the cap is above the floor in all used rows."""
     crossed = np.flatnonzero(used & ~(limits.cap > limits.floor))
     if len(crossed):
         row = int(crossed[0])
         series = np.unique(np.searchsorted(panel.indptr, crossed, side="right") - 1)
         raise DataError(
-            f"The cap of growth='logistic' lies above its floor (0 if not given); of series {panel.series.labels(series)} it "
-            f"does not, first at {panel.format_timestamp(row)}: cap {limits.cap[row]:g}, floor {limits.floor[row]:g}. Correct cap= or floor=."
+            "`cap` must be above `floor` (default 0) with growth='logistic'; in series "
+            f"{panel.series.labels(series)} it is not, first at {panel.format_timestamp(row)}: cap "
+            f"{limits.cap[row]:g}, floor {limits.floor[row]:g}. Set a larger cap or a smaller "
+            "floor."
         )
 
 
 def value_scale(model: Prophet, y: Floats, cap: Floats, floor: Floats) -> tuple[float, float]:
-    """What is taken from the values of a series beside its floor, and what they are divided by."""
+    """Shift (in addition to the floor) and scale of the values of a series."""
     if model.growth == "logistic" and model.floor is not None:
         if model.scaling == "minmax":
             return 0.0, float(cap.max() - floor.min()) or 1.0
@@ -72,7 +74,7 @@ def value_scale(model: Prophet, y: Floats, cap: Floats, floor: Floats) -> tuple[
 
 
 def is_active(component: ComponentSpec, clock: Ints, per_day: int) -> bool:
-    """Whether a season that is found by itself counts in a series: it spans enough days, and its rows are close enough."""
+    """Whether an automatic seasonality is used: the series is long and dense enough."""
     if component.when != AUTO:
         return True
     close = component.max_gap == 0.0 or np.diff(clock).min() < component.max_gap * per_day
@@ -80,7 +82,7 @@ def is_active(component: ComponentSpec, clock: Ints, per_day: int) -> bool:
 
 
 def standardization(component: ComponentSpec, columns: Floats) -> tuple[Floats, Floats]:
-    """Centre and scale of a part's columns: of a regressor, unless it is a flag or never varies."""
+    """Centre and scale of columns; 0 and 1 except for regressors to be standardized."""
     centre, scale = np.zeros(component.columns), np.ones(component.columns)
     if component.kind != REGRESSOR or component.standardize == "no":
         return centre, scale
@@ -92,5 +94,5 @@ def standardization(component: ComponentSpec, columns: Floats) -> tuple[Floats, 
 
 
 def is_flag(values: Floats) -> bool:
-    """Whether values are 0 and 1."""
+    """Whether the values are a 0/1 indicator with both values."""
     return bool(values.min() == 0.0 and values.max() == 1.0 and ((values == 0.0) | (values == 1.0)).all())

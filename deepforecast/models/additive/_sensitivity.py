@@ -1,4 +1,4 @@
-"""How the steps ahead move with each parameter."""
+"""Derivatives of the forecast by the parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deepforecast.data.design_columns import time_component_columns
 from deepforecast.data.frames import Floats
 from deepforecast.data.timestamps import timestamps_at
 from deepforecast.models.additive._columns import component_columns
-from deepforecast.models.additive._row_components import RowComponents, learned_parts
+from deepforecast.models.additive._row_components import RowComponents, learned_components
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def sensitivity(
     model: Prophet, learned: LearnedState, row_components: RowComponents, steps: int, future: Mapping[str, Covariate]
 ) -> Floats:
-    """Derivatives (series, steps, parameters) by rate, offset, coefficients and changes, in units of the values."""
+    """Derivatives (series, steps, parameters) by rate, offset, coefficients and slope changes."""
     series = np.repeat(np.arange(len(learned["rate"])), steps)
     columns = learned["coefficients"].shape[1]
     derivatives = np.zeros((len(series), 2 + columns + model.max_changepoints))
@@ -37,8 +37,14 @@ def sensitivity(
     return derivatives.reshape(-1, steps, derivatives.shape[1])
 
 
-def _column_derivatives(model: Prophet, learned: LearnedState, row_components: RowComponents, future: Mapping[str, Covariate], derivatives: Floats) -> None:
-    components = learned_parts(learned)
+def _column_derivatives(
+    model: Prophet,
+    learned: LearnedState,
+    row_components: RowComponents,
+    future: Mapping[str, Covariate],
+    derivatives: Floats,
+) -> None:
+    components = learned_components(learned)
     steps = len(derivatives) // len(learned["rate"])
     series = np.repeat(np.arange(len(learned["rate"])), steps)
     positions = learned.series.calendar.next_positions(learned.series.last, steps)  # type: ignore[union-attr]
@@ -48,4 +54,11 @@ def _column_derivatives(model: Prophet, learned: LearnedState, row_components: R
         component_slice = slices[component.name]
         columns = component_columns(component, time_columns, timestamps.index, future, slice(None))
         columns = (columns - learned["centre"][series, component_slice]) / learned["unit"][series, component_slice]
-        derivatives[:, component_slice] = columns * (row_components.scaled_trend if component.multiplicative else learned["scale"][series])[:, None]
+        derivatives[:, component_slice] = (
+            columns
+            * (
+                row_components.scaled_trend
+                if component.multiplicative
+                else learned["scale"][series]
+            )[:, None]
+        )

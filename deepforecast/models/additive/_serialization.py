@@ -1,4 +1,4 @@
-"""What a file says of time and its parts is held against what a fit would have said: nothing of it is believed."""
+"""Validation of time features and components from untrusted model files."""
 
 from __future__ import annotations
 
@@ -14,46 +14,57 @@ from deepforecast.data.components import ALWAYS, AUTO, EVENT, HOLIDAY, REGRESSOR
 from deepforecast.data.time_features import TimeFeatures
 from deepforecast.errors import format_list, format_value
 
-MAX_COLUMNS = 10_000  # columns of all parts together
-MAX_SIMULATED_STEPS = 10_000  # steps since the fit of a series whose intervals are those of 1,000 sample paths
-MAX_CLOCK = 2**62  # a clock that no stamp reaches
+MAX_COLUMNS = 10_000  # columns of all components together
+MAX_SIMULATED_STEPS = 10_000  # steps since the fit with a logistic trend, which needs sample paths
+MAX_CLOCK = 2**62  # beyond any timestamp
 TYPE_CHECKS = {str: lambda element: type(element) is str, int: lambda element: type(element) is int and abs(element) < 10**8}
 KINDS = (SEASON, HOLIDAY, EVENT, REGRESSOR)
 
 
-def check_moments(record: Any, future_names: list[str], country: str | None) -> None:
-    """`InvalidManifest` where a file's moments are none; `future_names`: columns known ahead, which conditions are among; `country`: whose
-    holidays the model's parameters say."""
+def check_time_features(record: Any, future_names: list[str], country: str | None) -> None:
+    """Raise `InvalidManifest` unless the record is valid.
+
+    `future_names`: future covariates, which may be conditions; `country`: the one of the model.
+    """
     names = [entry.name for entry in fields(TimeFeatures)]
     if not isinstance(record, dict) or set(record) != set(names):
-        raise InvalidManifest(f"its time has the fields {format_list(names)}; found {format_value(record, 200)}")
+        raise InvalidManifest(
+            f"its time features must have the fields {format_list(names)}, got "
+            f"{format_value(record, 200)}"
+        )
     _check_number(record["start"], "start", -MAX_CLOCK, MAX_CLOCK, int)
     _check_number(record["span"], "span", 1, MAX_CLOCK, int)
-    _check_number(record["values"], "values", 1, MAX_CLOCK, int)
+    _check_number(record["n_values"], "n_values", 1, MAX_CLOCK, int)
     if record["country"] != country:
-        raise InvalidManifest(f"the country of its holidays is {format_value(country)}; found {format_value(record['country'])}")
-    if not isinstance(record["changes"], list) or len(record["changes"]) > MAX_COLUMNS:
-        raise InvalidManifest(f"changes of its slope are a list; found {format_value(record['changes'], 200)}")
-    for entry in record["changes"]:
-        _check_number(entry, "a change of slope", -1e18, 1e18, float)
-    check_parts(record["parts"], future_names, record["country"])
+        raise InvalidManifest(
+            f"its 'country' must be {format_value(country)}, got {format_value(record['country'])}"
+        )
+    if not isinstance(record["changepoints"], list) or len(record["changepoints"]) > MAX_COLUMNS:
+        raise InvalidManifest(
+            f"its 'changepoints' must be a list, got {format_value(record['changepoints'], 200)}"
+        )
+    for entry in record["changepoints"]:
+        _check_number(entry, "changepoints", -1e18, 1e18, float)
+    check_components(record["components"], future_names, record["country"])
 
 
-def check_parts(components: Any, conditions: list[str] | None, country: str | None) -> int:
-    """The columns of all parts together; `InvalidManifest` where a file's parts are none. `conditions`: columns that may be one."""
+def check_components(components: Any, conditions: list[str] | None, country: str | None) -> int:
+    """Number of columns of all components; `InvalidManifest` if a component is invalid."""
     if not isinstance(components, list):
-        raise InvalidManifest(f"its parts are a list; found {format_value(components, 200)}")
+        raise InvalidManifest(f"its components must be a list, got {format_value(components, 200)}")
     for component in components:
         _check_component(component, conditions, country)
     names, columns = {component["name"] for component in components}, sum(component["columns"] for component in components)
     if len(names) < len(components) or columns > MAX_COLUMNS:
-        raise InvalidManifest("its parts have two of one name, or more columns than there can be")
+        raise InvalidManifest(
+            f"its components must have unique names and at most {MAX_COLUMNS:,} columns"
+        )
     return int(columns)
 
 
 def check_prophet(learned: LearnedState, country: str | None, growth: str) -> None:
-    """`InvalidManifest` where the arrays of a file are not those of its parts, or a series stands too long after its fit."""
-    columns = check_parts(learned["parts"], None, country)
+    """Raise `InvalidManifest` if arrays do not match the components, or the fit is too long ago."""
+    columns = check_components(learned["parts"], None, country)
     check_floats(learned, ["coefficients", "centre", "unit"], (columns,))
     check_floats(learned, ["delta", "changes"], learned["delta"].shape[1:2])
     check_floats(learned, ["rate", "offset", "size", "shift", "scale", "deviation", "objective", "steady"], ())
@@ -64,32 +75,55 @@ def check_prophet(learned: LearnedState, country: str | None, growth: str) -> No
     series = learned.series
     if series is not None:
         steps_since_fit = (series.last - learned["end"]) // series.calendar.step
-        check_gaps(replace(learned, by_series={"age": steps_since_fit}), MAX_SIMULATED_STEPS if growth == "logistic" else MAX_SIMULATED_GAP)
+        check_gaps(
+            replace(learned, by_series={"age": steps_since_fit}),
+            MAX_SIMULATED_STEPS if growth == "logistic" else MAX_SIMULATED_GAP,
+        )
 
 
 def _check_component(component: Any, future_names: list[str] | None, country: str | None) -> None:
-    """One part: its fields, their types, and as many columns as they make."""
+    """Check fields, types and number of columns of one component."""
     expected = {field.name: field.type for field in fields(ComponentSpec)}
     if not isinstance(component, dict) or set(component) != set(expected):
-        raise InvalidManifest(f"a part of it has the fields {format_list(list(expected), max_shown=20)}; found {format_value(component, 200)}")
+        raise InvalidManifest(
+            f"a component must have the fields {format_list(list(expected), max_shown=20)}, got "
+            f"{format_value(component, 200)}"
+        )
     for name in ("name", "kind", "condition", "when", "standardize"):
         if not isinstance(component[name], str):
-            raise InvalidManifest(f"{name} of a part is a text; found {format_value(component[name])}")
+            raise InvalidManifest(
+                f"{name!r} of a component must be a string, got {format_value(component[name])}"
+            )
     for name in ("columns", "order"):
         _check_number(component[name], name, 0, MAX_COLUMNS, int)
-    for name in ("prior_scale", "period", "span", "apart"):
+    for name in ("prior_scale", "period", "min_span", "max_gap"):
         _check_number(component[name], name, 0.0, 1e300, float)
     _check_number(component["lower"], "lower", -366, 0, int)
     _check_number(component["upper"], "upper", 0, 366, int)
-    if not isinstance(component["multiplies"], bool) or component["kind"] not in KINDS or component["when"] not in (AUTO, ALWAYS):
-        raise InvalidManifest(f"a part is one of {format_list(KINDS)}; found {format_value(component, 200)}")
+    is_known = component["kind"] in KINDS and component["when"] in (AUTO, ALWAYS)
+    if not isinstance(component["multiplicative"], bool) or not is_known:
+        raise InvalidManifest(
+            f"a component must be one of {format_list(KINDS)}, got {format_value(component, 200)}"
+        )
     for name, expected_type in (("names", str), ("days", int)):
         if not isinstance(component[name], list) or not all(map(TYPE_CHECKS[expected_type], component[name])):
-            raise InvalidManifest(f"{name} of a part is a list; found {format_value(component[name], 200)}")
+            raise InvalidManifest(
+                f"{name!r} of a component must be a list, got {format_value(component[name], 200)}"
+            )
     if component["condition"] and future_names is not None and component["condition"] not in future_names:
-        raise InvalidManifest(f"the condition of a part is a column known ahead; found {format_value(component['condition'])}")
-    if component["prior_scale"] <= 0.0 or component["columns"] != _n_columns(component) or (component["kind"] == HOLIDAY and country is None):
-        raise InvalidManifest(f"a part has other columns than its kind makes, or no scale; found {format_value(component, 200)}")
+        raise InvalidManifest(
+            "'condition' of a component must be a future covariate, got "
+            f"{format_value(component['condition'])}"
+        )
+    if (
+        component["prior_scale"] <= 0.0
+        or component["columns"] != _n_columns(component)
+        or (component["kind"] == HOLIDAY and country is None)
+    ):
+        raise InvalidManifest(
+            "a component must have the columns of its kind and a positive prior_scale, got "
+            f"{format_value(component, 200)}"
+        )
 
 
 def _n_columns(component: Mapping[str, Any]) -> int:
@@ -103,4 +137,6 @@ def _n_columns(component: Mapping[str, Any]) -> int:
 def _check_number(value: Any, label: str, minimum: float, maximum: float, expected_type: type) -> None:
     fits = type(value) is int or (expected_type is float and type(value) is float)
     if not fits or not math.isfinite(value) or not minimum <= value <= maximum:
-        raise InvalidManifest(f"{label} of its time is a number from {minimum:g} to {maximum:g}; found {format_value(value)}")
+        raise InvalidManifest(
+            f"{label!r} must be a number from {minimum:g} to {maximum:g}, got {format_value(value)}"
+        )

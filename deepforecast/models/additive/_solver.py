@@ -1,4 +1,4 @@
-"""From a design and values to what is learned of each series."""
+"""Maximum a posteriori estimation of the series of a job."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from deepforecast.models.additive._scaling import value_scale
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
-EXACT_FIT_DEVIATION = 1e-6  # a deviation below it is none
-DEGREES_OF_FREEDOM = 3.0  # of Student's t
+EXACT_FIT_DEVIATION = 1e-6  # smaller standard deviations count as zero
+DEGREES_OF_FREEDOM = 3.0  # Student's t errors
 GROWTHS = {"linear": 0, "logistic": 1, "flat": 2}
-CAP_MARGIN = 0.01  # of the cap: how near to it and to the floor a start may come
+CAP_MARGIN = 0.01  # starting points keep this fraction of the cap away from cap and floor
 
 
 def fit_job(model: Prophet, job: Job, previous: Mapping[str, Floats] | None) -> Iterator[tuple[int, dict[str, Floats | float]]]:
-    """The number of each series of a job, and what is learned of it. `previous`: what was learned of them before."""
+    """Yield number and learned arrays of each series; `previous`: arrays of an earlier fit."""
     scaled = [_scale_values(model, *series_values) for series_values in zip(job.values, job.caps, job.floors, strict=True)]
     varying = [index for index, series_values in enumerate(job.values) if series_values.min() != series_values.max()]
     numbers = [job.series_numbers[index] for index in varying]
@@ -59,7 +59,7 @@ def _estimate(
     numbers: list[int],
     previous: Mapping[str, Floats] | None,
 ) -> list[tuple[Floats, float, float]]:
-    """Parameters, deviation and objective of each."""
+    """Parameters, standard deviation of the errors and objective of each series."""
     from deepforecast.kernels.additive import Prior, fit_linear
 
     if not series:
@@ -74,7 +74,14 @@ def _estimate(
     if is_linear:
         return list(zip(x, deviations.tolist(), objectives.tolist(), strict=True))
     return [
-        _fit_nonlinear_growth(model, design, y, cap, x[index], None if previous is None else _previous_coefficients(previous, numbers[index], design))
+        _fit_nonlinear_growth(
+            model,
+            design,
+            y,
+            cap,
+            x[index],
+            None if previous is None else _previous_coefficients(previous, numbers[index], design),
+        )
         for index, (y, cap) in enumerate(series)
     ]
 
@@ -82,7 +89,7 @@ def _estimate(
 def _fit_nonlinear_growth(
     model: Prophet, design: Design, y: Floats, cap: Floats, linear_solution: Floats, previous_coefficients: Floats | None
 ) -> tuple[Floats, float, float]:
-    """The best that is found from several starts."""
+    """Nonlinear least squares from several starting points; the lowest objective wins."""
     from deepforecast.kernels.additive import Prior
     from deepforecast.kernels.gauss_newton import Rows, fit_nonlinear
 
@@ -90,13 +97,14 @@ def _fit_nonlinear_growth(
     degrees_of_freedom = DEGREES_OF_FREEDOM if model.errors == "student" else 0.0
     rows = Rows(y, design.time, cap, hinges, design.features, design.multiplicative, GROWTHS[model.growth], degrees_of_freedom)
     prior = Prior(design.precision, 1.0 / model.changepoint_prior_scale)
-    return min((fit_nonlinear(rows, prior, start) for start in _starting_points(model, design, y, cap, linear_solution, previous_coefficients)), key=itemgetter(2))
+    starts = _starting_points(model, design, y, cap, linear_solution, previous_coefficients)
+    return min((fit_nonlinear(rows, prior, start) for start in starts), key=itemgetter(2))
 
 
 def _starting_points(
     model: Prophet, design: Design, y: Floats, cap: Floats, linear_solution: Floats, previous_coefficients: Floats | None
 ) -> Iterator[Floats]:
-    """Where to search from: the straight model, and what was found before."""
+    """Starting points: the linear fit, and the coefficients of an earlier fit."""
     n_trend = 1 if model.growth == "flat" else 2
     features = slice(n_trend, n_trend + len(design.active_columns))
     start = linear_solution.copy()
@@ -117,10 +125,19 @@ def _starting_points(
 
 
 def _endpoint_start(y: Floats, cap: Floats, template: Floats) -> Floats:
-    """A saturating trend through the first and the last value, as Prophet starts."""
+    """Logistic trend through the first and the last value, as in Prophet."""
     start = np.zeros_like(template)
     ends = ((y[0], cap[0]), (y[-1], cap[-1]))
-    ratio = [float(np.clip(maximum / max(value, CAP_MARGIN * maximum), 1.0 / (1.0 - CAP_MARGIN), 1.0 / CAP_MARGIN)) for value, maximum in ends]
+    ratio = [
+        float(
+            np.clip(
+                maximum / max(value, CAP_MARGIN * maximum),
+                1.0 / (1.0 - CAP_MARGIN),
+                1.0 / CAP_MARGIN,
+            )
+        )
+        for value, maximum in ends
+    ]
     if abs(ratio[0] - ratio[1]) <= 0.01:
         ratio[0] *= 1.05
     first, last = (float(np.log(odds - 1.0)) for odds in ratio)
@@ -134,12 +151,12 @@ def _logit(y: Floats, cap: Floats) -> Floats:
 
 
 def _previous_coefficients(previous: Mapping[str, Floats], number: int, design: Design) -> Floats:
-    """The coefficients found before, in the columns of this design."""
+    """Coefficients of an earlier fit, for the columns of this design."""
     return np.asarray(previous["coefficients"][number][design.active_columns])
 
 
 def _parameter_arrays(model: Prophet, design: Design, x: Floats) -> dict[str, Floats | float]:
-    """Parameters in arrays whose shapes follow from the model alone."""
+    """Parameters as arrays whose shapes are the same for all series."""
     n_trend = 1 if model.growth == "flat" else 2
     count = len(design.changepoints)
     max_changepoints = model.max_changepoints

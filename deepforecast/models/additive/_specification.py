@@ -1,4 +1,4 @@
-"""From the parameters of a model and a panel to the parts of its forecast."""
+"""Components of an additive model, from its parameters and a panel."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.data.components import ALWAYS, AUTO, ComponentSpec, ComponentSpecs
-from deepforecast.data.components import EVENT as AN_EVENT
-from deepforecast.data.components import HOLIDAY as A_HOLIDAY
-from deepforecast.data.components import REGRESSOR as A_REGRESSOR
-from deepforecast.data.components import SEASON as A_SEASON
+from deepforecast.data.components import EVENT as EVENT_KIND
+from deepforecast.data.components import HOLIDAY as HOLIDAY_KIND
+from deepforecast.data.components import REGRESSOR as REGRESSOR_KIND
+from deepforecast.data.components import SEASON as SEASON_KIND
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, format_list
 from deepforecast.models.additive._declarations import EVENT, REGRESSOR, SEASON, day_numbers, read_declarations
@@ -21,18 +21,20 @@ if TYPE_CHECKING:
     from deepforecast.models.additive._base import AdditiveForecaster
 
 DEFAULT_SEASONS = {"yearly": (365.25, 10, 730.0, 0.0), "weekly": (7.0, 3, 14.0, 7.0), "daily": (1.0, 4, 2.0, 1.0)}
-"""Seasons found by themselves: period in days, order, days a series must span, and days that rows lie less apart (0: any)."""
+"""Automatic seasonality: period in days, order, minimum span and maximum gap in days (0: any)."""
 
 
 def build_components(model: AdditiveForecaster, panel: Panel) -> ComponentSpecs:
-    """The parts, refused where their names or columns do not go together."""
+    """Build the components; `ParameterError` for duplicate names or missing covariates."""
     components = (*_seasons(model, panel), *_holidays(model, panel), *_events(model, panel), *_regressors(model, panel))
     names = [*model.reserved_names, *(component.name for component in components)]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
         raise ParameterError(
-            f"Each component of {model.name} has a name of its own; {format_list(duplicates)} would stand there twice ("
-            f"{format_list(model.reserved_names)} are taken). Rename the season, event or column."
+            f"Components of {model.name} must have unique names, got {format_list(duplicates)} "
+            "twice "
+            f"({format_list(model.reserved_names)} are reserved). Rename the seasonality, event "
+            "or covariate."
         )
     return components
 
@@ -41,15 +43,27 @@ def _seasons(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]
     declarations = read_declarations(model.seasonalities, "seasonalities", SEASON)
     dated = bool(panel.calendar.frequency.base)
     is_multiplicative = model.seasonality_mode == "multiplicative"
-    for name, (period, order, span, apart) in DEFAULT_SEASONS.items():
+    for name, (period, order, min_span, max_gap) in DEFAULT_SEASONS.items():
         setting = getattr(model, f"{name}_seasonality")
         if setting in (False, 0) or name in declarations or (setting == "auto" and not dated):
             continue
         if not dated:
-            raise ParameterError(f"{name}_seasonality needs dates; time is counted in integers. Declare it in seasonalities=.")
+            raise ParameterError(
+                f"{name}_seasonality cannot be used with integer time. Use seasonalities instead."
+            )
         when, count = (AUTO, order) if setting == "auto" else (ALWAYS, order if setting is True else int(setting))
         yield ComponentSpec(
-            name, A_SEASON, 2 * count, float(model.seasonality_prior_scale), is_multiplicative, period, count, "", when, span, apart
+            name,
+            SEASON_KIND,
+            2 * count,
+            float(model.seasonality_prior_scale),
+            is_multiplicative,
+            period,
+            count,
+            "",
+            when,
+            min_span,
+            max_gap,
         )
     for name, setting in declarations.items():
         condition = setting.get("condition", "")
@@ -57,11 +71,14 @@ def _seasons(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]
             _check_condition(name, condition, panel)
         prior = float(setting.get("prior_scale", model.seasonality_prior_scale))
         order = int(setting["order"])
-        yield ComponentSpec(name, A_SEASON, 2 * order, prior, _is_multiplicative(setting, is_multiplicative), float(setting["period"]), order, condition)
+        yield ComponentSpec(
+            name, SEASON_KIND, 2 * order, prior, _is_multiplicative(setting, is_multiplicative),
+            float(setting["period"]), order, condition,
+        )  # fmt: skip
 
 
 def check_future_conditions(model: AdditiveForecaster, future: Mapping[str, Covariate]) -> None:
-    """Conditions are flags ahead, too."""
+    """Raise `DataError` unless future conditions are 0/1 indicators."""
     for fields in read_declarations(model.seasonalities, "seasonalities", SEASON).values():
         if fields.get("condition") in future:
             _check_flag(fields["condition"], future[fields["condition"]])
@@ -70,8 +87,8 @@ def check_future_conditions(model: AdditiveForecaster, future: Mapping[str, Cova
 def _check_condition(name: str, condition: str, panel: Panel) -> None:
     if condition not in panel.series.columns.future:
         raise ParameterError(
-            f"seasonalities[{name!r}]: 'condition' names a column known ahead; {condition!r} is not declared as one. Say "
-            f"columns={{'future': [..., {condition!r}]}}."
+            f"seasonalities[{name!r}]: 'condition' must be a future covariate, got "
+            f"{condition!r}. Pass columns={{'future': [..., {condition!r}]}} to fit."
         )
     _check_flag(condition, panel.covariates[condition])
 
@@ -81,7 +98,10 @@ def _check_flag(condition: str, column: Covariate) -> None:
     invalid = values[~(np.isnan(values) | (values == 0.0) | (values == 1.0))]
     if is_categorical or len(invalid):
         content = "categories" if is_categorical else f"{invalid[0]:g}"
-        raise DataError(f"Column {condition} says by 1 and 0 where a season holds; it holds {content}. Make it a flag.")
+        raise DataError(
+            f"Column {condition}, the condition of a seasonality, must be 0 or 1, got {content}. "
+            "Pass 0 and 1."
+        )
 
 
 def _holidays(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]:
@@ -93,7 +113,7 @@ def _holidays(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec
     validate_country(model.country, panel.calendar)
     names = country_holiday_names(model.country)
     yield ComponentSpec(
-        "holidays", A_HOLIDAY, len(names), float(model.holidays_prior_scale), _holidays_multiply(model), names=names
+        "holidays", HOLIDAY_KIND, len(names), float(model.holidays_prior_scale), _holidays_multiply(model), names=names
     )
 
 
@@ -103,7 +123,7 @@ def _events(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]:
         lower, upper = int(fields.get("lower_window", 0)), int(fields.get("upper_window", 0))
         prior = float(fields.get("prior_scale", model.holidays_prior_scale))
         yield ComponentSpec(
-            name, AN_EVENT, upper - lower + 1, prior, _is_multiplicative(fields, _holidays_multiply(model)), days=days, lower=lower,
+            name, EVENT_KIND, upper - lower + 1, prior, _is_multiplicative(fields, _holidays_multiply(model)), days=days, lower=lower,
             upper=upper,
         )  # fmt: skip
 
@@ -114,26 +134,26 @@ def _regressors(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSp
     absent = [name for name in declarations if name not in future]
     if absent:
         raise ParameterError(
-            f"regressors says how columns known ahead are used; {format_list(absent)} is not declared as one. Say "
-            f"columns={{'future': {absent!r}}}."
+            f"`regressors` must have future covariates as keys, got {format_list(absent)}. Pass "
+            f"columns={{'future': {absent!r}}} to fit."
         )
     bounds = model.bound_columns
     missing = [column for column in bounds if column not in future]
     if missing:
         raise ParameterError(
-            f"cap and floor are numbers or columns known ahead; {format_list(missing)} is not declared as one. Say "
-            f"columns={{'future': {missing!r}}}."
+            "`cap` and `floor` must be numbers or future covariates, got "
+            f"{format_list(missing)}. Pass columns={{'future': {missing!r}}} to fit."
         )
     seasons = read_declarations(model.seasonalities, "seasonalities", SEASON).values()
-    taken = {*bounds, *(fields.get("condition") for fields in seasons)} - set(declarations)
+    excluded = {*bounds, *(fields.get("condition") for fields in seasons)} - set(declarations)
     for name in future:
-        if name in taken:
+        if name in excluded:
             continue
         fields, categories = declarations.get(name, {}), panel.covariates[name].categories
         standardize = fields.get("standardize", "auto")
         yield ComponentSpec(
             name,
-            A_REGRESSOR,
+            REGRESSOR_KIND,
             1 if categories is None else len(categories),
             float(fields.get("prior_scale", model.holidays_prior_scale)),
             _is_multiplicative(fields, model.seasonality_mode == "multiplicative"),

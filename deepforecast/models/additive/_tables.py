@@ -1,4 +1,4 @@
-"""Tidy frames of what was learned: the parameters of each series, and its history taken apart."""
+"""Data frames of the parameters and of the components of the history."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ PARAMETER_COLUMNS = {"rate": "rate", "offset": "offset", "deviation": "deviation
 
 
 def parameters(model: Prophet) -> Frame:
-    """A row a series: trend and deviation in units of `scale` (and of time from 0 to 1 over the history), changes of slope by
-    number, and a coefficient for each column of each part."""
+    """One row per series with the estimated parameters, see `Prophet.parameters`."""
     state = model.fitted_state()
     columns: dict[str, Any] = {}
     if state.series.columns.id is not None and state.series.ids is not None:
@@ -34,21 +33,32 @@ def parameters(model: Prophet) -> Frame:
     components = from_dicts(state.learned["parts"])
     slices = column_slices(components)
     for component in components:
-        for name, column in zip(_coefficient_names(component), range(slices[component.name].start, slices[component.name].stop), strict=True):
+        for name, column in zip(
+            _coefficient_names(component),
+            range(slices[component.name].start, slices[component.name].stop),
+            strict=True,
+        ):
             columns[name] = state.learned["coefficients"][:, column]
     return frames.build(state.series.library, columns)
 
 
 def history_components(model: Prophet, frame: Frame | None) -> Frame:
-    """A row for each row of a history and component: what adds up to what the model makes of that row."""
+    """One row per series, time and component, see `Prophet.components`."""
     state = model._state_for_frame(frame, None)
     panel = state.learned.history
     if panel is None:
         raise DataError(
-            f"{model.name} holds no history: it was loaded from a file, or some of its series were fitted and some only "
-            "moved. Give the histories: frame=."
+            f"{model.name} must have a history, but was loaded from a file, or some of its "
+            "series were only updated after the fit. Pass the histories as frame."
         )
-    row_components = evaluate_rows(model, state.learned, panel.calendar, panel.row_series, panel.row_positions, panel.covariates)
+    row_components = evaluate_rows(
+        model,
+        state.learned,
+        panel.calendar,
+        panel.row_series,
+        panel.row_positions,
+        panel.covariates,
+    )
     components = component_values(model, state.learned, row_components, row_components.mean)
     names, rows = panel.series.columns, np.repeat(np.arange(len(panel.y)), len(components))
     columns: dict[str, Any] = {}
@@ -62,7 +72,7 @@ def history_components(model: Prophet, frame: Frame | None) -> Frame:
 
 
 def _coefficient_names(component: ComponentSpec) -> Iterator[str]:
-    """A name for each column of a part."""
+    """Names of the columns of a component."""
     if component.kind == SEASON:
         for number in range(1, component.order + 1):
             yield f"{component.name}_sin_{number}"

@@ -1,4 +1,4 @@
-"""Time as an additive model counts it: from 0 to 1 over a history, and where on it slopes may change."""
+"""Scaled time and changepoints of additive models."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from deepforecast.data.frames import Floats, Ints
 
 
 def scale_time(clock: Ints, start: Any, span: Any) -> Floats:
-    """0 at the first value of a history, 1 at its last."""
+    """Time from 0 at the first to 1 at the last value of a history."""
     return np.asarray((clock - start) / span)
 
 
 def place_changepoints(time: Floats, count: int, fraction: float) -> Floats:
-    """Where slopes may change: evenly among the values of the first `fraction` of a history, fewer where it has few values."""
+    """Changepoints, evenly spaced over the first `fraction` of the values."""
     rows = int(np.floor(len(time) * fraction))
     count = min(count, rows - 1)
     if count < 1:
@@ -25,5 +25,5 @@ def place_changepoints(time: Floats, count: int, fraction: float) -> Floats:
 
 
 def hinges(time: Floats, changes: Sequence[float] | Floats) -> Floats:
-    """How far each row is past each change, (rows, changes)."""
+    """Hinge functions max(t - s_j, 0), (rows, changepoints)."""
     return np.asarray(np.maximum(time[:, None] - np.asarray(changes)[None, :], 0.0))

@@ -1,4 +1,4 @@
-"""NeuralProphet: Prophet's components learned by gradients, with auto-regression and columns of the past."""
+"""The NeuralProphet forecaster."""
 
 from __future__ import annotations
 
@@ -36,21 +36,35 @@ def _uses_lags(values: Mapping[str, Any]) -> bool:
 
 @register
 class NeuralProphet(AdditiveForecaster, NeuralForecaster):
-    """Trend, seasons, holidays, events and columns known ahead as in `Prophet`, and what the last rows add (AR-Net).
+    """NeuralProphet: the components of Prophet in a global network, with autoregression (AR-Net).
 
-    One model for all series, each on its own scale, which stays the one of the fit; time runs from 0 to 1 over the history of
-    all. Components of `local` have coefficients for each series beside those of all; a series not seen in fit has their mean.
-    Lags count by how far they were from the other components, so a missing one counts as expected; trend and seasons hang on
-    time alone. Priors are those of `Prophet`, in units of the series' scale: what is made least is the loss of all values minus
-    their logarithm. Learning starts from the straight components' likeliest coefficients. Bands are
-    learned on the fit's own rows and are narrow where what comes differs (80 % bands held 60 to 70 % of electricity prices);
-    `intervals="conformal"` calibrates them on rolling forecasts. Where time is counted in integers, a
-    step is a day, and seasons are those that are declared. Triebe et al. 2021, "NeuralProphet: Explainable Forecasting at
-    Scale".
+    One model for all series. Each series is scaled by its own training data, and time runs from 0
+    to 1 over the history of all series. Components in `local` have additional coefficients per
+    series; a series not seen in fit uses their mean.
+
+    Lags enter as residuals from the other components, so a missing lag counts as the expected
+    value; trend and seasonality depend on time alone. The priors are those of `Prophet`, in units
+    of the series' scale: training minimizes the total loss minus the log prior. It starts from the
+    maximum a posteriori coefficients of the linear components.
+
+    Prediction intervals are trained on the training data and are too narrow if the future differs
+    (80 % intervals covered 60 to 70 % of electricity prices); `intervals="conformal"` calibrates
+    them on rolling forecasts. With integer time a step is a day, and only declared seasonalities
+    are used.
 
     Measured coverage of 80 % intervals at defaults: M1 monthly 56 %, NN5 daily 70 %, EPF Nord Pool
     hourly 79 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    Prophet : The same components per series, without autoregression.
+
+    References
+    ----------
+    Triebe et al. (2021), "NeuralProphet: Explainable forecasting at scale", arXiv:2111.15397.
+
+    Examples
+    --------
     >>> from deepforecast.datasets import generate
     >>> model = NeuralProphet(horizon=7, input_size=14, max_steps=20).fit(generate(2, 100))
     >>> sorted(set(model.explain()["component"]))
@@ -72,23 +86,26 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     changepoint_prior_scale: float = param(default=0.5, low=0.01, high=5.0)
     local: Sequence[str] = param(
         default=(), search=((), ("trend",), ("trend", "seasons")),
-        help="components each series has its own of: trend, seasons, events (and holidays), regressors",
+        help="components with coefficients per series: 'trend', 'seasons', 'events' (with "
+        "holidays), 'regressors'",
     )
     input_size: int | Literal["auto"] = param(
         default="auto", at_least=0,
-        help="rows up to the cutoff that lags are taken from; 0: no lags",
+        help="number of lags; 0: no autoregression",
     )
     hidden_sizes: Sequence[int] = param(
         default=(), at_least=1, when=_uses_lags,
-        help="widths of hidden layers behind lags; (): linear",
+        help="number of units of each hidden layer on the lags; (): linear",
     )
     lag_prior_scale: float | None = param(
         default=None, above=0, low=0.001, high=1.0, log=True, when=_uses_lags,
-        help="how large weights of lags may be (Laplace: most are small); None: any",
+        help="scale of the Laplace prior on lag weights (smaller: sparser); None: no prior",
     )  # fmt: skip
     scaler: Literal["standard", "robust", "min_max", "mean_abs", "none"] = param(default="standard")
     scaler_scope: Literal["series", "panel"] = param(default="series")
-    calendar: None = param(default=None, help="none: seasons are declared")
+    calendar: None = param(
+        default=None, help="calendar features; always None, as seasonalities are declared"
+    )
     head: LocationHead = param(default="quantiles")
     max_steps: int | Literal["auto"] = param(
         default=500,
@@ -112,18 +129,18 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         ]
 
     def predictor(self, quantiles: Sequence[float] = ()) -> Predictor:
-        """Refused: scales and components belong to series by name, which arrays have not."""
+        """Raise `CapabilityError`, as arrays do not have the names of the series."""
         from deepforecast.errors import CapabilityError
 
         self.fitted_state()
         raise CapabilityError(
-            f"{self.name} knows series by name and forecasts them on the scale of the fit, and arrays have no names. Say "
-            "predict(frame=...)."
+            f"{self.name} cannot forecast from arrays, as scales and components belong to series "
+            "by name. Use predict(frame=...)."
         )
 
     @property
     def reserved_names(self) -> tuple[str, ...]:
-        """Components it has whatever is declared."""
+        """Names of components that are always present."""
         return ("trend", LAGS_NAME, "rest")
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
@@ -134,7 +151,6 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return capabilities if self._is_additive() else replace(capabilities, shift_equivariant=False)
 
     def _is_additive(self) -> bool:
-        """Whether no component multiplies the trend."""
         modes = [self.seasonality_mode, self.holidays_mode]
         for declarations in (self.seasonalities, self.dated_events, self.regressors):
             modes += [fields.get("mode") for fields in (declarations or {}).values() if isinstance(fields, Mapping)]
@@ -142,13 +158,13 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.input_size == 0:
-            reason = "with input_size=0, which looks at no lags: leave it out, or say input_size="
+            reason = "with input_size=0 (no lags). Leave it out, or set input_size"
             yield from (("hidden_sizes", reason), ("lag_prior_scale", reason))
         if self.growth == "flat":
-            reason = "with growth='flat': leave it out, or say growth='linear'"
+            reason = "with growth='flat'. Leave it out, or set growth='linear'"
             yield from ((name, reason) for name in (*PLACEMENT_PARAMETERS, "changepoints", "changepoint_prior_scale"))
         elif self.changepoints is not None:
-            reason = "beside changepoints, which are given: leave one of the two out"
+            reason = "with changepoints. Leave one of the two out"
             yield from ((name, reason) for name in PLACEMENT_PARAMETERS)
 
     def _add_series_columns(self, panel: Panel, learned: LearnedState | None) -> Panel:
@@ -157,18 +173,19 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return add_series_codes(self, panel, learned)
 
     def _select_columns(self, columns: WindowColumns, panel: Panel) -> WindowColumns:
-        scales = {name: scale or 1.0 for name, scale in columns.scale.items()}  # a condition that held may end
+        # A condition that was constant in fit may change.
+        scales = {name: scale or 1.0 for name, scale in columns.scale.items()}
         return replace(columns, time_features=self._time_features(panel), scale=scales)
 
     def _time_features(self, panel: Panel | None) -> TimeFeatures | None:
-        from deepforecast.models.additive._networks import EXAMPLE, fit_moments
+        from deepforecast.models.additive._networks import EXAMPLE, fit_time_features
 
-        return EXAMPLE if panel is None else fit_moments(self, panel)
+        return EXAMPLE if panel is None else fit_time_features(self, panel)
 
     def _check_time_features(self, record: Any, future_names: list[str]) -> None:
-        from deepforecast.models.additive._serialization import check_moments
+        from deepforecast.models.additive._serialization import check_time_features
 
-        check_moments(record, future_names, self.country)
+        check_time_features(record, future_names, self.country)
 
     def _initialize(self, network: ForecastNetwork, panel: Panel, columns: WindowColumns, scale: tuple[Floats, Floats]) -> None:
         from deepforecast.models.additive._initialization import initialize

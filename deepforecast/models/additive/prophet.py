@@ -1,4 +1,4 @@
-"""Prophet: a trend that changes its slope, seasons, holidays and effects, for one series or a hundred thousand."""
+"""The Prophet forecaster."""
 
 from __future__ import annotations
 
@@ -20,22 +20,40 @@ if TYPE_CHECKING:
     from deepforecast.data.frames import Floats, Frame
     from deepforecast.data.panel import Panel
 
+
 @register
 class Prophet(AdditiveForecaster):
-    """A trend whose slope changes, seasons of sines and cosines, holidays, events and effects of columns known ahead.
+    """Prophet: trend with changepoints, Fourier seasonality, holidays, events and regressors.
 
-    Parameters are the likeliest under Prophet's priors, found exactly by a compiled solver, thousands of series at a time.
-    Bands are those of noise and of a trend whose slope goes on changing as often and as much as it did, by formula; with
-    `uncertainty="laplace"` the parameters are uncertain, too. Columns known ahead are regressors, unless `cap`, `floor` or the
-    `condition` of a season names them. Values after the fit do not change the forecast: `update` moves on in time, and
-    `fine_tune` fits anew. With growth="linear" or "flat", `cap` and `floor` cut forecasts off; with "logistic" the trend lies
-    between them. A series that never changes is forecast as it is. Rows may be missing; irregular stamps lie on a finer freq,
-    up to 12 steps a row. Where time is counted in integers, a step is a day, and seasons are those that are declared.
-    Reference: Taylor & Letham (2018), Forecasting at Scale, *The American Statistician* 72.
+    The parameters are the maximum a posteriori estimates under Prophet's priors, computed per
+    series by a compiled solver. Prediction intervals combine the noise with future changes of the
+    slope, at the frequency and mean size of the past ones; `uncertainty="laplace"` adds parameter
+    uncertainty.
+
+    Future covariates are regressors unless `cap`, `floor` or the `condition` of a seasonality names
+    them. With growth="logistic" the trend lies between `floor` and `cap`; otherwise they clip the
+    forecast. Values after `fit` do not change the parameters: `update` only moves the start of the
+    forecast, and `fine_tune` estimates the parameters again. A constant series is forecast by its
+    value.
+
+    Values may be missing; irregular timestamps must lie on a finer frequency, with up to 12 steps
+    between observations. With integer time a step is a day, and only declared seasonalities are
+    used.
 
     Measured coverage of 80 % intervals at defaults: M1 monthly 40 %, NN5 daily 84 %
     (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    NeuralProphet : The same components in a global network, with autoregression.
+
+    References
+    ----------
+    Taylor, Letham (2018), "Forecasting at scale", The American Statistician 72(1),
+    doi:10.1080/00031305.2017.1380080.
+
+    Examples
+    --------
     >>> from deepforecast import datasets
     >>> model = Prophet(horizon=12, seasonality_mode="multiplicative").fit(datasets.load("air_passengers"))
     >>> model.predict(level=80).columns.tolist()
@@ -57,28 +75,31 @@ class Prophet(AdditiveForecaster):
     )
 
     growth: Literal["linear", "logistic", "flat"] = param(
-        default="linear", help="how the trend goes on",
+        default="linear", help="kind of trend",
     )
     cap: float | str | None = param(
-        default=None, help="the most there can be: a number, or a column known ahead",
+        default=None, help="upper bound: a number or the name of a future covariate; None: none",
     )
     floor: float | str | None = param(
-        default=None, help="the least there can be: a number, or a column known ahead",
+        default=None, help="lower bound: a number or the name of a future covariate; None: none",
     )
     errors: Literal["normal", "student"] = param(
         default="normal", search=("normal", "student"),
-        help="errors: 'student' for some that are far out (Student's t, 3 degrees of freedom)",
+        help="error distribution: normal, or Student's t (3 degrees of freedom) if there are "
+        "outliers",
     )
     scaling: Literal["absmax", "minmax"] = param(
-        default="absmax", help="what values are divided by before the priors hold",
+        default="absmax",
+        help="scaling of the values to which the priors apply: by maximum or by range",
     )
     uncertainty: Literal["map", "laplace"] = param(
-        default="map", help="'laplace': bands count that parameters are not known exactly"
+        default="map",
+        help="parameters in intervals: point estimates ('map') or Laplace approximation"
     )
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """With which parameters the contract is checked."""
+        """Parameters for the contract checks."""
         return [
             {},
             {"seasonality_mode": "multiplicative", "n_changepoints": 5, "uncertainty": "laplace"},
@@ -87,27 +108,53 @@ class Prophet(AdditiveForecaster):
 
     @property
     def coverage_process(self) -> str:
-        """The process that its intervals are checked on."""
+        """Simulated process for the coverage check."""
         return "seasonal_noise" if self.growth == "flat" else "trend_and_season"
 
     @property
     def bound_columns(self) -> tuple[str, ...]:
-        """Columns that say how much there can be."""
+        """Future covariates that are bounds (cap, floor) and not regressors."""
         return tuple(bound for bound in (self.cap, self.floor) if isinstance(bound, str))
 
     @property
     def reserved_names(self) -> tuple[str, ...]:
-        """Components it has whatever is declared."""
+        """Names of components that are always present."""
         return ("trend", "bounds")
 
     def parameters(self) -> Frame:
-        """What was estimated, a row a series: trend, deviation of the errors, and the coefficient of each column."""
+        """Return the estimated parameters.
+
+        Returns
+        -------
+        DataFrame
+            One row per series: trend `rate` and `offset`, standard `deviation` of the errors,
+            `scale` of the values, changes of the slope `change_1`, ..., and one column per
+            coefficient. Deviation, trend and changes are in units of `scale`, with time from 0 to 1
+            over the history.
+        """
         from deepforecast.models.additive._tables import parameters
 
         return parameters(self)
 
     def components(self, frame: Frame | None = None) -> Frame:
-        """The rows of the fit, or of these histories, taken apart as `explain` does the steps ahead."""
+        """Decompose the history into components, as `explain` does for forecasts.
+
+        Parameters
+        ----------
+        frame : DataFrame, optional
+            Histories to decompose. Defaults to the training data.
+
+        Returns
+        -------
+        DataFrame
+            One row per series, time and `component`, with its `value`.
+
+        Raises
+        ------
+        DataError
+            If the model has no history, e.g. after loading it from a file, and `frame` is not
+            passed.
+        """
         from deepforecast.models.additive._tables import history_components
 
         return history_components(self, frame)
@@ -125,7 +172,13 @@ class Prophet(AdditiveForecaster):
             return state
         from deepforecast.models.additive._constant_covariates import constant_covariate_values
 
-        learned = replace(state.learned, by_series={**state.learned.by_series, "unvaried": constant_covariate_values(self, panel)})
+        learned = replace(
+            state.learned,
+            by_series={
+                **state.learned.by_series,
+                "unvaried": constant_covariate_values(self, panel),
+            },
+        )
         return replace(state, learned=learned)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
@@ -169,5 +222,3 @@ class Prophet(AdditiveForecaster):
         from deepforecast.models.additive._predict import components
 
         return components(self, learned, steps, future)
-
-

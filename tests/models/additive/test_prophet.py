@@ -77,9 +77,9 @@ def test_a_saturating_trend_stays_between_floor_and_cap() -> None:
     assert found["Prophet"].iloc[-1] == pytest.approx(100.0, abs=1.5)
     assert (found["Prophet"] < 100).all()
     assert found["Prophet-hi-90"].iloc[-1] < 104.0  # noise beside a trend that cannot rise further
-    with pytest.raises(ParameterError, match="needs cap="):
+    with pytest.raises(ParameterError, match=r"must have an upper bound\. Set cap"):
         Prophet(horizon=3, growth="logistic").fit(daily(y))
-    with pytest.raises(DataError, match=r"cap of growth='logistic' lies above.*series a .*2023-01-01: cap 10, floor 20"):
+    with pytest.raises(DataError, match=r"`cap` must be above `floor`.*series a .*2023-01-01: cap 10, floor 20"):
         Prophet(horizon=3, growth="logistic", cap=10.0, floor=20.0).fit(daily(y))
 
 
@@ -89,7 +89,7 @@ def test_a_cap_may_be_a_column() -> None:
     ahead = model.future_frame()
     low, high = (model.predict(future=ahead.assign(top=top))["Prophet"] for top in (20.0, 200.0))
     assert (high > 1.5 * low).all()
-    with pytest.raises(ParameterError, match=r"'?roof'? is not declared"):
+    with pytest.raises(ParameterError, match=r"future covariates, got '?roof'?"):
         Prophet(horizon=2, growth="logistic", cap="roof").fit(frame, columns={"future": ["top"]})
 
 
@@ -153,7 +153,7 @@ def test_a_season_may_hold_under_a_condition() -> None:
     on, off = (model.predict(future=ahead.assign(busy=flag))["Prophet"] for flag in (1.0, 0.0))
     assert np.ptp(on) > 7
     assert np.ptp(off) < 0.2
-    with pytest.raises(ParameterError, match="'condition' names a column known ahead; 'busy' is not declared"):
+    with pytest.raises(ParameterError, match="'condition' must be a future covariate, got 'busy'"):
         Prophet(horizon=10, seasonalities=seasons).fit(daily(y))
 
 
@@ -246,7 +246,7 @@ def test_integer_time_has_the_seasons_that_are_declared() -> None:
     frame = pd.DataFrame({"unique_id": "a", "ds": step, "y": 5 + np.sin(2 * np.pi * step / 12)})
     model = Prophet(horizon=12, seasonalities={"dozen": {"period": 12, "order": 1}}).fit(frame, freq=1)
     np.testing.assert_allclose(model.predict()["Prophet"], 5 + np.sin(2 * np.pi * np.arange(120, 132) / 12), atol=1e-3)
-    with pytest.raises(ParameterError, match="weekly_seasonality needs dates"):
+    with pytest.raises(ParameterError, match="weekly_seasonality cannot be used with integer time"):
         Prophet(horizon=1, weekly_seasonality=True).fit(frame, freq=1)
 
 
@@ -383,23 +383,23 @@ def test_cross_validation_and_files(tmp_path: Path) -> None:
     model.fit(frame).save(tmp_path / "model")
     loaded = deepforecast.load(tmp_path / "model")
     pd.testing.assert_frame_equal(loaded.predict(level=80), model.predict(level=80))
-    with pytest.raises(DataError, match="holds no history"):
+    with pytest.raises(DataError, match="must have a history"):
         loaded.components()
 
 
 @pytest.mark.parametrize(
     ("parameters", "error", "words"),
     [
-        ({"seasonalities": {"x": {"period": 5}}}, ParameterError, r"seasonalities\['x'\] needs 'order'"),
-        ({"seasonalities": {"x": {"period": -5, "order": 2}}}, ParameterError, "'period' is a number above 0.*-5"),
-        ({"seasonalities": {"x": {"period": 5, "order": 2, "mod": 1}}}, ParameterError, "it has mod"),
+        ({"seasonalities": {"x": {"period": 5}}}, ParameterError, r"seasonalities\['x'\] must have the key 'order'"),
+        ({"seasonalities": {"x": {"period": -5, "order": 2}}}, ParameterError, "'period' must be a number above 0.*-5"),
+        ({"seasonalities": {"x": {"period": 5, "order": 2, "mod": 1}}}, ParameterError, "must only have the keys .*, got mod"),
         ({"seasonalities": {"x": 3}}, ParameterTypeError, "seasonalities"),
-        ({"seasonalities": {"trend": {"period": 5, "order": 2}}}, ParameterError, "name of its own; trend"),
-        ({"events": {"x": {"dates": ["not a day"]}}}, ParameterError, r"events\['x'\] holds not a day"),
+        ({"seasonalities": {"trend": {"period": 5, "order": 2}}}, ParameterError, "unique names, got trend"),
+        ({"events": {"x": {"dates": ["not a day"]}}}, ParameterError, r"events\['x'\] must have dates.* got not a day"),
         ({"events": {"x": {"dates": ["2023-01-01"], "lower_window": 1}}}, ParameterError, "integer from -366 to 0"),
-        ({"regressors": {"price": {}}}, ParameterError, "price is not declared as one"),
-        ({"floor": "least"}, ParameterError, "least is not declared"),
-        ({"changepoints": [float("nan")]}, ParameterError, "a list of dates such as '2024-12-24'; it holds nan"),
+        ({"regressors": {"price": {}}}, ParameterError, "future covariates as keys, got price"),
+        ({"floor": "least"}, ParameterError, "future covariates, got least"),
+        ({"changepoints": [float("nan")]}, ParameterError, "a list of dates such as '2024-12-24', got nan"),
         ({"changepoints": "2023-01-05"}, ParameterTypeError, "`changepoints` must be a list or None"),
         ({"changepoint_prior_scale": 0.0}, ParameterError, "changepoint_prior_scale"),
         ({"growth": "cubic"}, ParameterError, "growth"),
@@ -412,10 +412,10 @@ def test_what_does_not_go_is_told(parameters: dict[str, Any], error: type[Except
 
 def test_a_condition_is_a_flag() -> None:
     seasons = {"fives": {"period": 5, "order": 1, "condition": "busy"}}
-    with pytest.raises(DataError, match="busy says by 1 and 0 where a season holds; it holds 2"):
+    with pytest.raises(DataError, match="busy, the condition of a seasonality, must be 0 or 1, got 2"):
         Prophet(horizon=1, seasonalities=seasons).fit(daily(noise(30), busy=2.0), columns={"future": ["busy"]})
     model = Prophet(horizon=1, seasonalities=seasons).fit(daily(noise(30), busy=1.0), columns={"future": ["busy"]})
-    with pytest.raises(DataError, match="it holds 2"):
+    with pytest.raises(DataError, match="must be 0 or 1, got 2"):
         model.predict(future=model.future_frame().assign(busy=2.0))
 
 
@@ -527,9 +527,9 @@ def test_a_missing_window_of_a_holiday_is_none(window: Any) -> None:
         ("holiday", None, "`holidays` must have a name in each row of the column holiday, got "),
         ("holiday", np.nan, "`holidays` must have a name in each row of the column holiday, got nan at 2023-02-02"),
         ("holiday", "", "`holidays` must have a name in each row of the column holiday, got '' at 2023-02-02"),
-        ("ds", pd.NaT, "`holidays` of fair holds NaT; each of its dates is a date"),
-        ("ds", None, "`holidays` of fair holds "),
-        ("ds", "Christmas", "`holidays` of fair holds Christmas; each of its dates is a date"),
+        ("ds", pd.NaT, "`holidays` of fair must have dates such as '2024-12-24', got NaT"),
+        ("ds", None, "`holidays` of fair must have dates such as '2024-12-24', got "),
+        ("ds", "Christmas", "`holidays` of fair must have dates such as '2024-12-24', got Christmas"),
     ],
 )
 def test_values_that_a_frame_of_holidays_cannot_have(column: str, value: Any, words: str) -> None:
