@@ -32,7 +32,7 @@ def make_head(name: str | Head, *, loss: str | None = None, quantiles: Sequence[
     """The head of that name, or the one given. `loss` belongs to a point, `quantiles` to learned quantiles.
 
     >>> make_head("point", loss="owa")
-    Point(loss='owa')
+    PointHead(loss='owa')
     >>> make_head("quantiles", quantiles=[0.05, 0.95]).probability_range
     (0.05, 0.95)
     """

@@ -59,7 +59,7 @@ class Checkpoints:
         manifest = {
             "run": self.run, "step": training_monitor.step, "damping": training_monitor.lr_damping, "retries": training_monitor.retries, "since": training_monitor.checks_without_improvement,
             "good_step": training_monitor.good_step, "steps_undone": training_monitor.steps_undone,
-            "best": None if training_monitor.best is None else training_monitor.best[0], "kept": record.pop("kept"), "why": record.pop("why"),
+            "best": None if training_monitor.best is None else training_monitor.best[0], "kept": record.pop("best_step"), "why": record.pop("stop_reason"),
         }  # fmt: skip
         arrays = {f"record:{name}": np.array(values) for name, values in record.items()}
         arrays |= {"validated": np.array(list(validation), dtype=np.int64), "validation": np.array(list(validation.values()))}

@@ -23,16 +23,16 @@ from deepforecast.training.training_monitor import TrainingMonitor
 
 PARAMETERS = {
     "max_steps": "max_steps", "max_epochs": "max_epochs", "max_time": "time_limit", "accelerator": "accelerator",
-    "devices": "devices", "precision": "precision", "strategy": "strategy", "accumulate_grad_batches": "accumulate",
-    "gradient_clip_val": "grad_clip", "gradient_clip_algorithm": "clip_value", "enable_progress_bar": "progress",
-    "val_check_interval": "validate_every", "check_val_every_n_epoch": "validate_every", "limit_val_batches": "validation",
+    "devices": "devices", "precision": "precision", "strategy": "strategy", "accumulate_grad_batches": "accumulate_grad_batches",
+    "gradient_clip_val": "gradient_clip_val", "gradient_clip_algorithm": "clip_value", "enable_progress_bar": "progress",
+    "val_check_interval": "validate_every", "check_val_every_n_epoch": "validate_every", "limit_val_batches": "validation_size",
     "limit_train_batches": "max_steps", "min_steps": "max_steps", "min_epochs": "max_epochs", "fast_dev_run": "max_steps",
 }  # fmt: skip
 """What Lightning's Trainer takes that has a parameter of the model's own."""
 
 CALLBACKS = {
-    "EarlyStopping": "validation= and patience=", "WeightAveraging": "average=", "StochasticWeightAveraging": "average=",
-    "GradientAccumulationScheduler": "accumulate=", "LearningRateFinder": "learning_rate='find'",
+    "EarlyStopping": "validation_size= and patience=", "WeightAveraging": "ema_decay=", "StochasticWeightAveraging": "ema_decay=",
+    "GradientAccumulationScheduler": "accumulate_grad_batches=", "LearningRateFinder": "learning_rate='find'",
     "BatchSizeFinder": "batch_size=",
 }  # fmt: skip
 """Callbacks of Lightning's that look at epochs, of which a fit is one, or change what a fit keeps watch over."""

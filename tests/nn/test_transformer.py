@@ -50,17 +50,17 @@ def renamed(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
         kind = name.rpartition(".")[2].removeprefix("in_proj_")
         if "multihead_attn.in_proj" in name:
             query, keys, values = value.chunk(3)
-            found[name.replace("multihead_attn.in_proj_", "cross.into.")] = query
+            found[name.replace("multihead_attn.in_proj_", "cross.in_proj.")] = query
             across[kind] += [keys, values]
             continue
         for before, after in (
-            ("self_attn.in_proj_", "attention.into."), ("self_attn.out_proj", "attention.out"),
-            ("multihead_attn.out_proj", "cross.out"), ("linear1", "feedforward.into"), ("linear2", "feedforward.out"),
+            ("self_attn.in_proj_", "attention.in_proj."), ("self_attn.out_proj", "attention.out_proj"),
+            ("multihead_attn.out_proj", "cross.out_proj"), ("linear1", "feedforward.linear1"), ("linear2", "feedforward.linear2"),
             ("norm1", "norms.0"), ("norm2", "norms.1"), ("norm3", "norms.2"),
         ):  # fmt: skip
             name = name.replace(before, after)
         found[name] = value
-    return {**found, **{f"memory.into.{kind}": torch.cat(parts) for kind, parts in across.items()}}
+    return {**found, **{f"memory.in_proj.{kind}": torch.cat(parts) for kind, parts in across.items()}}
 
 
 def sequences() -> tuple[Tensor, Tensor, Tensor]:

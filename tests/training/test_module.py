@@ -164,7 +164,7 @@ def test_a_panel_lives_on_the_device_where_there_is_room_and_else_its_batches_go
     assert hardware.place_on_device(train.windows, device) is train.windows
     batch = next(iter(train))
     there = optimization.to_device(batch, device)
-    assert {getattr(there, name).device for name in ("y", "past", "future", "static", "place", "target")} == {device}
+    assert {getattr(there, name).device for name in ("y", "past", "future", "static", "loc", "target")} == {device}
     assert optimization.to_device(batch, torch.device("cpu")) is batch
 
 

@@ -32,7 +32,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "lr_schedule": "cosine",
         "normalization": "batch",
     },
-    "scheduled sampling": {"output": "autoregressive", "teacher": "linear", "decoder_size": 64},
+    "scheduled sampling": {"output": "autoregressive", "teacher_forcing": "linear", "decoder_size": 64},
 }
 
 
