@@ -105,9 +105,9 @@ def test_the_calendar_is_wound_around_its_circles() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"positions is one of 'sinusoidal', .*; got round"):
+    with pytest.raises(ParameterError, match=r"`positional_encoding` must be one of 'sinusoidal', .*; got round"):
         told("round")
     with pytest.raises(ParameterError, match=r"calendar=\['hour', 'day_of_week'\]"):
         told("calendar")
-    with pytest.raises(ParameterError, match=r"d_model=6 with n_heads=2 leaves each head 3\. Say d_model=4"):
+    with pytest.raises(ParameterError, match=r"d_model=6 and n_heads=2\. Use d_model=4"):
         PositionalEncoding("rotary", MISSING_ROWS, 6, 2)
