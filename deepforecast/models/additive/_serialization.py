@@ -29,14 +29,14 @@ def check_moments(record: Any, future_names: list[str], country: str | None) -> 
         raise InvalidManifest(f"its time has the fields {format_list(names)}; found {format_value(record, 200)}")
     _check_number(record["start"], "start", -MAX_CLOCK, MAX_CLOCK, int)
     _check_number(record["span"], "span", 1, MAX_CLOCK, int)
-    _check_number(record["values"], "values", 1, MAX_CLOCK, int)
+    _check_number(record["n_values"], "n_values", 1, MAX_CLOCK, int)
     if record["country"] != country:
         raise InvalidManifest(f"the country of its holidays is {format_value(country)}; found {format_value(record['country'])}")
-    if not isinstance(record["changes"], list) or len(record["changes"]) > MAX_COLUMNS:
+    if not isinstance(record["changepoints"], list) or len(record["changepoints"]) > MAX_COLUMNS:
         raise InvalidManifest(f"changes of its slope are a list; found {format_value(record['changes'], 200)}")
-    for entry in record["changes"]:
+    for entry in record["changepoints"]:
         _check_number(entry, "a change of slope", -1e18, 1e18, float)
-    check_parts(record["parts"], future_names, record["country"])
+    check_parts(record["components"], future_names, record["country"])
 
 
 def check_parts(components: Any, conditions: list[str] | None, country: str | None) -> int:
@@ -77,11 +77,11 @@ def _check_component(component: Any, future_names: list[str] | None, country: st
             raise InvalidManifest(f"{name} of a part is a text; found {format_value(component[name])}")
     for name in ("columns", "order"):
         _check_number(component[name], name, 0, MAX_COLUMNS, int)
-    for name in ("prior_scale", "period", "span", "apart"):
+    for name in ("prior_scale", "period", "min_span", "max_gap"):
         _check_number(component[name], name, 0.0, 1e300, float)
     _check_number(component["lower"], "lower", -366, 0, int)
     _check_number(component["upper"], "upper", 0, 366, int)
-    if not isinstance(component["multiplies"], bool) or component["kind"] not in KINDS or component["when"] not in (AUTO, ALWAYS):
+    if not isinstance(component["multiplicative"], bool) or component["kind"] not in KINDS or component["when"] not in (AUTO, ALWAYS):
         raise InvalidManifest(f"a part is one of {format_list(KINDS)}; found {format_value(component, 200)}")
     for name, expected_type in (("names", str), ("days", int)):
         if not isinstance(component[name], list) or not all(map(TYPE_CHECKS[expected_type], component[name])):

@@ -1,1 +1,1 @@
-"""Networks."""
+"""Neural forecasters."""

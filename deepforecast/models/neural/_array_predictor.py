@@ -1,4 +1,4 @@
-"""Forecasts from arrays to arrays: no frame is read or built, for programs that ask for one series at a time and often."""
+"""Forecasts from arrays to arrays, without the overhead of data frames."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PredictorOutput(NamedTuple):
-    """`points` (series, horizon) and `quantiles` (series, horizon, those asked for)."""
+    """Point forecasts (series, horizon) and quantiles (series, horizon, probabilities)."""
 
     points: Floats
     quantiles: Floats
@@ -33,19 +33,28 @@ class PredictorOutput(NamedTuple):
 
 @dataclass(frozen=True)
 class Predictor:
-    """A fit as it was, called on arrays; from several threads at once too. Its answers are those of `predict`.
+    """A fitted network as a function from arrays to arrays.
 
+    Created by `model.predictor()`. Its forecasts equal those of `predict`. Later changes of the
+    model do not affect it, and several threads can call it at once.
+
+    Attributes
+    ----------
+    model : NeuralForecaster
+        Model with the parameters of the fit.
+    learned : LearnedState
+        State of the fit.
+    levels : tuple of float
+        Probabilities of the quantiles.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from deepforecast import DLinear
     >>> from deepforecast.datasets import generate
     >>> predictor = DLinear(horizon=7, calendar=None, max_steps=20).fit(generate(2, 100)).predictor(quantiles=[0.1, 0.9])
     >>> predictor(np.sin(np.arange(50))).quantiles.shape
     (1, 7, 2)
-
-    - `past`, `future`: columns by name, each (series, rows) or (rows,): numbers, or the codes of categories (from 0, -1 for an
-      unknown one). `past` has every declared column over the rows of y, `future` those known ahead over the steps ahead.
-    - `static`: a value a series by name.
-    - `at`: the stamp of the last row, one or one a series, where the network looks at the calendar.
     """
 
     model: NeuralForecaster
@@ -54,16 +63,19 @@ class Predictor:
 
     @classmethod
     def from_model(cls, model: NeuralForecaster, quantiles: Sequence[float]) -> Predictor:
-        """Of a fitted model."""
+        """Create a predictor from a fitted model."""
         state, levels = model.fitted_state(), tuple(validate_quantiles(quantiles)) if len(quantiles) else ()
         if levels and state.calibration is not None:
-            raise CapabilityError(f"{model.name} has calibrated bands, which go with frames: predict(level=...) gives them.")
+            raise CapabilityError(
+                f"{model.name} cannot predict quantiles from arrays, as its intervals are "
+                "calibrated. Use predict(level=...)."
+            )
         shared = {**state.learned.shared, "network": deepcopy(state.learned.shared["network"]).requires_grad_(False)}
         return cls(model.clone(), LearnedState({}, shared, series=replace(state.series.take(np.arange(1)), native_ids=None)), levels)
 
     @property
     def window_columns(self) -> WindowColumns:
-        """Which columns are looked at, and how many rows."""
+        """Columns and window length of the network."""
         return _series_state.window_columns(self.learned)
 
     def __call__(
@@ -75,7 +87,29 @@ class Predictor:
         static: Mapping[str, Any] | None = None,
         last_time: Any = None,
     ) -> PredictorOutput:
-        """The forecast after y: an array (rows,) or (series, rows), or a list of arrays of any lengths; NaN where missing."""
+        """Forecast the steps after y.
+
+        Parameters
+        ----------
+        y : array of shape (steps,) or (series, steps), or list of arrays
+            Histories, which may have different lengths in a list; NaN where missing.
+        past : mapping, optional
+            Every covariate of the fit by name, each of the shape of `y`: numbers, or codes of
+            categories (from 0; -1 if unknown).
+        future : mapping, optional
+            Future covariates by name over the horizon, each of shape (series, horizon) or
+            (horizon,).
+        static : mapping, optional
+            Static covariates by name, one value per series.
+        last_time : timestamp or array of timestamps, optional
+            Timestamp of the last value of `y`, one for all series or one per series. Required if
+            the network uses calendar features.
+
+        Returns
+        -------
+        PredictorOutput
+            Arrays `points` and `quantiles`.
+        """
         forecast = self._forecast(y, past or {}, future or {}, static or {}, last_time)
         points = forecast.point(self.model.point_kind)
         return PredictorOutput(points, forecast.quantiles(self.levels) if self.levels else np.empty((*points.shape, 0)))
@@ -83,7 +117,10 @@ class Predictor:
     def _forecast(self, y: Any, past: Any, future: Any, static: Any, last_time: Any) -> Forecast:
         columns, histories = self.window_columns, _to_series(y)
         if self.model.missing != "auto" and any(np.isnan(history).any() for history in histories):
-            raise DataError(f"{self.model.name} fills what is missing ({self.model.missing!r}) in frames alone. Fill y first.")
+            raise DataError(
+                f"`y` must not have missing values, as missing={self.model.missing!r} of "
+                f"{self.model.name} applies to frames only. Fill them first."
+            )
         recent_values = _last_rows(histories, columns.input_size, "y")
         loc, scale = self._scales(histories)
         by_series: dict[str, Any] = {"tail": recent_values, "place": loc, "spread": scale}
@@ -103,7 +140,7 @@ class Predictor:
         return self.model._forecast(learned, columns.horizon, covariates)
 
     def _scales(self, histories: list[Floats]) -> tuple[Floats, Floats]:
-        """As a fit or `predict(frame=...)` finds them."""
+        """Location and scale per series, as in `fit` and `predict(frame=...)`."""
         loc, scale = np.zeros(len(histories)), np.ones(len(histories))
         panel_scale = self.learned.shared.get("scale")
         if panel_scale is not None:
@@ -114,38 +151,48 @@ class Predictor:
         return loc, scale
 
     def _series(self, last_time: Any, count: int) -> Series:
-        """Where the series stand in time."""
         series = self.learned.series
         if series is None:
-            raise DataError("A predictor stands in time by the series of a fit; there are none.")
+            raise DataError(
+                "A predictor must be created from a fitted model with series; there are none."
+            )
         if not self.window_columns.uses_time:
             return replace(series, last=np.zeros(count, dtype=np.int64))
         if last_time is None:
             raise ParameterError(
-                f"The network looks at the calendar ({format_list(self.window_columns.calendar)}): say at= the stamp of the last row of y, or "
-                "fit it with calendar=None."
+                f"`last_time` must be set, as the network uses calendar features "
+                f"({format_list(self.window_columns.calendar)}). "
+                "Pass the timestamp of the last value of y, or fit with calendar=None."
             )
         return replace(series, last=np.broadcast_to(positions(series, last_time), (count,)))
 
 
 def positions(series: Series, last_time: Any) -> Any:
-    """Stamps (of a zone: in UTC) as positions on the calendar of a fit."""
+    """Timestamps (in UTC for series with a time zone) as positions on the calendar of the fit."""
     calendar = series.calendar
     try:
         raw = np.atleast_1d(np.asarray(last_time, dtype=f"datetime64[{calendar.time.unit}]")).astype(np.int64)
     except (ValueError, TypeError):
-        raise DataError(f"at is a stamp, or one a series; got {format_value(last_time)}.") from None
+        raise DataError(
+            f"`last_time` must be a timestamp, or one per series, got {format_value(last_time)}."
+        ) from None
     grid_positions = calendar.positions(raw)
     if (grid_positions == OFF_GRID).any():
-        raise DataError(f"at lies on the calendar of the fit (freq {calendar.freq}); {format_value(last_time)} does not.")
+        raise DataError(
+            f"`last_time` must match the frequency {calendar.freq} of the fit, got "
+            f"{format_value(last_time)}."
+        )
     return grid_positions
 
 
 def _to_series(values: Any) -> list[Floats]:
-    """One array a series."""
+    """One array per series."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
         if values.ndim > 2 or not values.size:
-            raise DataError(f"An array is (rows,) or (series, rows), and not empty; got shape {values.shape}.")
+            raise DataError(
+                "An array must have shape (steps,) or (series, steps) and not be empty, got "
+                f"{values.shape}."
+            )
         matrix = np.atleast_2d(values).astype(np.float64)
         return list(matrix)
     arrays = list(values) if isinstance(values, (list, tuple)) else []
@@ -153,36 +200,46 @@ def _to_series(values: Any) -> list[Floats]:
         arrays = [arrays]
     series = [np.asarray(array, dtype=np.float64) for array in arrays]
     if not series or any(array.ndim != 1 for array in series):
-        raise DataError(f"Series are an array (rows,) or (series, rows), or a list of arrays; got {format_value(values)}.")
+        raise DataError(
+            "Series must be an array (steps,) or (series, steps), or a list of arrays, "
+            f"got {format_value(values)}."
+        )
     return series
 
 
 def _last_rows(histories: list[Floats], rows: int, name: str, count: int | None = None, fill_value: float = np.nan) -> Floats:
-    """The last rows of each, missing ones before its first."""
+    """The last `rows` values of each series, left-padded with `fill_value`."""
     if count is not None and len(histories) != count:
-        raise DataError(f"{name} has a row of values for each series: {count} of y, and {len(histories)} are there.")
+        raise DataError(f"{name} must have as many series as y, {count}, got {len(histories)}.")
     recent_values = np.full((len(histories), rows), fill_value)
     for index, history in enumerate(histories):
         if len(history):
             recent_values[index, -min(rows, len(history)) :] = history[-rows:]
     if np.isinf(recent_values).any():
-        raise DataError(f"Values are finite, NaN where missing; {name} holds an infinite one.")
+        raise DataError(f"{name} must be finite, or NaN where missing, but has an infinite value.")
     return recent_values
 
 
 def _future_rows(values: Any, count: int, horizon: int, name: str) -> Floats:
     array = np.atleast_2d(np.asarray(values, dtype=np.float64))
     if array.shape != (count, horizon):
-        raise DataError(f"future: {name} has the steps ahead of each series, ({count}, {horizon}); got shape {array.shape}.")
+        raise DataError(
+            f"future: {name} must have shape (series, horizon) = ({count}, {horizon}), got "
+            f"{array.shape}."
+        )
     return array
 
 
 def _encode_categories(values: Floats, columns: WindowColumns, name: str) -> Floats:
-    """A column as it is; of categories, a code there is none for stands for an unknown one."""
+    """Numbers unchanged; codes of categories that were not in the fit become -1."""
     count = columns.counts.get(name)
     return values if count is None else np.where((values >= 0) & (values < count), np.nan_to_num(values), -1.0)
 
 
 def _check_names(columns: Mapping[str, Any], names: tuple[str, ...], argument: str) -> None:
     if set(columns) != set(names):
-        raise DataError(f"{argument}= holds the columns of the fit: {format_list(names) if names else 'none'}; got {format_value(list(columns))}.")
+        expected = format_list(names) if names else "none"
+        raise DataError(
+            f"`{argument}` must have the columns of the fit ({expected}), got "
+            f"{format_value(list(columns))}."
+        )

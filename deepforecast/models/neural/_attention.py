@@ -1,4 +1,4 @@
-"""Where a network looked: the weights of its attention along the greedy path, for `explain`."""
+"""Attention weights along the greedy path, for `explain`."""
 
 from __future__ import annotations
 
@@ -23,19 +23,24 @@ from deepforecast.nn.decoding import median
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-MAX_WINDOWS = 32  # windows of a pass: of each there are many weights
+MAX_WINDOWS = 32  # windows per batch; each has layers x heads x queries x keys weights
 
 
 def attention_maps(
     model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
 ) -> list[AttentionMap]:
-    """All weights of the next `steps`: each step is told the median of the one before, and beyond the horizon learned the
-    network looks anew, at a window that ends in its own forecast."""
+    """The attention weights of the next `steps`, one map per layer and block of `horizon` steps.
+
+    Each step receives the median of the previous one. Beyond the trained horizon the window moves
+    on and ends with the network's own forecast.
+    """
     forecaster, maps = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model)), list[AttentionMap]()
     recent_values, first_observed = forecaster.recent_values, _first_observed(forecaster.recent_values)
     for begin in range(0, steps, forecaster.horizon):
         batch_maps = list[list[AttentionWeights]]()
-        block_forecast = HeadForecast(forecaster.network.head, *forecaster._run_batches(recent_values, begin, _recording_pass(forecaster, batch_maps, first_observed), MAX_WINDOWS), forecaster.name)
+        run_batch = _recording_pass(forecaster, batch_maps, first_observed)
+        raw_loc_scale = forecaster._run_batches(recent_values, begin, run_batch, MAX_WINDOWS)
+        block_forecast = HeadForecast(forecaster.network.head, *raw_loc_scale, forecaster.name)
         for layer in zip(*batch_maps, strict=True):
             maps.append(_layer_weights(layer, begin, steps, first_observed))
         recent_values = np.concatenate([recent_values, block_forecast.point("median")], axis=1)[:, -recent_values.shape[1] :]
@@ -43,7 +48,11 @@ def attention_maps(
 
 
 def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[AttentionWeights]], first_observed: Ints) -> Any:
-    """A pass that keeps the weights of its windows in `batch_maps`; after the first one it is known how many there will be."""
+    """A forward pass that appends its attention weights to `batch_maps`.
+
+    The first batch determines the total number of weights, which is refused if too large for a
+    frame.
+    """
     def run_batch(batch: Batch, rows: slice) -> tuple[Any, Any]:
         inputs, scaling = forecaster.network.inputs(batch)
         raw, count = forecaster.network.features(inputs), rows.stop - rows.start
@@ -59,18 +68,19 @@ def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[Attenti
 
 
 def _layer_weights(batches: tuple[AttentionWeights, ...], begin: int, steps: int, first_observed: Ints) -> AttentionMap:
-    """One layer's, of all series, with rows counted from the last one known; none of steps that are not asked for."""
+    """The map of one layer, up to step `steps`; positions count from the last observation (0)."""
     first_batch, weights = batches[0], np.concatenate([batch.weights.numpy() for batch in batches])
     queries, keys = first_batch.queries.numpy() + begin, first_batch.keys.numpy() + begin
     weights, queries = weights[:, :, queries <= steps], queries[queries <= steps]
     used = (keys <= steps) | weights.any(axis=(0, 1, 2))
     weights, keys = weights[..., used], keys[used]
     unobserved = keys[None] < first_observed[:, None]
-    attends_padding = (weights.sum(axis=(1, 2)) * unobserved).sum(axis=1) > 0  # of a body that looks at the padding, too
+    # Some bodies also attend to the padding before the first observation.
+    attends_padding = (weights.sum(axis=(1, 2)) * unobserved).sum(axis=1) > 0
     first = min(int(queries.min()), int(keys.min()))
     return AttentionMap(first_batch.kind, first_batch.layer, begin, weights, queries, keys, np.where(attends_padding, first, first_observed))
 
 
 def _first_observed(recent_values: Floats) -> Ints:
-    """The row of each series' first value in the window, 0 the last."""
+    """Position of the first observation of each series in the window; the last position is 0."""
     return np.asarray(np.isfinite(recent_values).argmax(axis=1) - recent_values.shape[1] + 1)

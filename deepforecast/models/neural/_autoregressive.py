@@ -1,4 +1,4 @@
-"""How paths are made of what a network says step by step: parameters of the networks that may take steps in turn."""
+"""The base class of networks that can predict autoregressively."""
 
 from __future__ import annotations
 
@@ -13,41 +13,45 @@ DEFAULT_BEAM_WIDTH = 10
 
 
 class AutoregressiveForecaster(NeuralForecaster):
-    """A network that may take its steps in turn, each told the value of the one before.
+    """Base class of networks that can predict one step after the other.
 
-    Its point is the median (or mean) of sample paths; of `decoding="greedy"` the path in which each step is told the median
-    (or mean) of the one before, at the cost of a single path; of "beam" the most probable one, by beam search. Bands and sample
-    paths always come from draws, so that they hold what comes at each step whatever came before it.
+    Each step receives the previous value. With decoding="sample" the point forecast is the median
+    (or mean) of sample paths; with "greedy" the path on which each step receives the median (or
+    mean) of the previous one, at the cost of a single path; with "beam" the most probable path,
+    found by beam search. Prediction intervals and sample paths are always drawn, so they are
+    marginal over the previous values.
     """
 
     decoding: Literal["sample", "greedy", "beam"] = param(
-        default="sample", help="by which path the point is told",
+        default="sample",
+        help="decoding of the point forecast: sample paths, greedy or beam search",
     )
     temperature: float = param(
         default=1.0, above=0,
-        help="with head='bins': below 1 draws stay with what is likely, above they stray",
+        help="softmax temperature of sampling with head='bins'; below 1: less varied samples",
     )
     top_p: float = param(
         default=1.0, above=0, at_most=1,
-        help="with head='bins': share of the probability that is drawn from",
+        help="probability mass to sample from with head='bins' (nucleus sampling)",
     )
     beam_width: int | None = param(
-        default=None, at_least=1, help="with decoding='beam': paths held at each step; None: 10",
+        default=None, at_least=1,
+        help="number of paths kept per step with decoding='beam'; None: 10",
     )
 
     @property
     def family(self) -> str:
-        """Those that take steps in turn share the code that does, the others that of all networks."""
+        """Family of models that `deepforecast.testing` checks together."""
         return "networks step by step" if self.autoregressive else super().family
 
     @property
     def autoregressive(self) -> bool:
-        """Whether steps are taken in turn."""
+        """Whether the horizon is predicted one step after the other."""
         return True
 
     @property
     def predict_params(self) -> tuple[str, ...]:
-        """Parameters that change no fit: how paths are made is among them, where no bands are calibrated around points."""
+        """Parameters that affect predictions only; a calibration depends on the decoding, too."""
         decoding_parameters = () if self.calibrates else ("decoding", "temperature", "top_p", "beam_width")
         return (*super().predict_params, *decoding_parameters)
 
@@ -55,22 +59,25 @@ class AutoregressiveForecaster(NeuralForecaster):
         if self.head != "bins":
             for name in ("temperature", "top_p"):
                 if getattr(self, name) != 1.0:
-                    raise ParameterError(_unused_message(self, name, f"goes with head='bins', as only bins are drawn by their weights; "
-                                               f"got it beside head={self.head!r}"))  # fmt: skip
+                    message = _unused_message(self, name, f"head={self.head!r}", "head='bins'")
+                    raise ParameterError(message)
             if self.decoding == "beam":
                 raise ParameterError(
-                    f"decoding='beam' counts paths, so it takes head='bins'; got it beside head={self.head!r}. Say "
-                    "head='bins', or decoding='greedy'."
+                    f"decoding='beam' cannot be used with head={self.head!r}, whose values are "
+                    "not discrete. Set head='bins', or decoding='greedy'."
                 )
         if self.decoding == "greedy" and not self.autoregressive:
             raise ParameterError(
-                "decoding='greedy' feeds each step what came before; here all steps come at once, and nothing is fed. Leave it "
-                "out, or take the steps in turn."
+                "decoding='greedy' cannot be used with output='direct', which predicts all "
+                "steps at once. Leave it out, or set output='autoregressive'."
             )
         if self.beam_width is not None and self.decoding != "beam":
-            raise ParameterError(_unused_message(self, "beam_width", f"goes with decoding='beam'; got it beside {self.decoding!r}"))
+            setting = f"decoding={self.decoding!r}"
+            message = _unused_message(self, "beam_width", setting, "decoding='beam'")
+            raise ParameterError(message)
         return DecodingOptions(self.decoding, (self.temperature, self.top_p), self.beam_width or DEFAULT_BEAM_WIDTH)
 
 
-def _unused_message(model: Any, name: str, reason: str) -> str:
-    return f"{name}={format_value(getattr(model, name))} {reason}. Leave it out."
+def _unused_message(model: Any, name: str, setting: str, required: str) -> str:
+    value = format_value(getattr(model, name))
+    return f"{name}={value} cannot be used with {setting}. Leave it out, or set {required}."

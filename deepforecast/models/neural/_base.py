@@ -1,6 +1,6 @@
-"""What the neural forecasters share: options, windows, training, and forecasts of all series in large batches.
+"""The base class of neural forecasters: parameters, training and forecasting.
 
-A model adds its own hyperparameters and `_body(sizes)`: the torch module that turns inputs into what the head reads.
+A model adds its own hyperparameters and `_body(sizes)`, the torch module between inputs and head.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ HeadName = Literal[
 Loss = Literal["mae", "mse", "huber", "mase", "smape", "owa"]
 DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
-OVERFIT_PASSES = 30  # passes from which bands were seen to hold half of what they say, and less: benchmarks/results/small_panels.md
+# Epochs from which the coverage of prediction intervals was half the nominal one or less:
+# benchmarks/results/small_panels.md
+OVERFIT_PASSES = 30
 
 NEURAL = Capabilities(
     future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
@@ -52,133 +54,148 @@ NEURAL = Capabilities(
 
 
 class NeuralForecaster(Forecaster):
-    """One network for all series: windows of the past in, a distribution of every step of the horizon out."""
+    """Base class of neural forecasters: one global network, trained on windows of all series.
 
+    The network maps a window of the past and the covariates to the distribution of every step of
+    the horizon.
+    """
 
     capabilities = NEURAL
 
     input_size: int | Literal["auto"] = param(
-        default="auto", at_least=1, help="rows up to the cutoff that are looked at",
+        default="auto", at_least=1,
+        help="length of the input window in time steps; 'auto': from horizon and season",
     )
     head: HeadName = param(
         default="quantiles", search=("quantiles", "normal", "student_t"),
-        help="what the network says of a step: quantiles, a point or a distribution",
+        help="output of the network per step: quantiles, a point or a distribution",
     )  # fmt: skip
     quantiles: list[float] | None = param(
-        default=None, above=0, below=1, help="those learned with head='quantiles'; None: 15",
+        default=None, above=0, below=1,
+        help="quantile levels trained with head='quantiles'; None: 15 from 0.005 to 0.995",
     )
-    loss: Loss = param(default="mae", help="by what errors of a point are weighed")
+    loss: Loss = param(default="mae", help="loss function of head='point'")
     scaler: Scaler = param(
-        default="standard", help="how each window is brought to a common scale",
+        default="standard", help="scaler of the target",
     )
     scaler_scope: Literal["window", "series", "panel"] = param(
-        default="window", help="of what a scale is",
+        default="window",
+        help="data that the scaler is fitted on: each window, each series, or all series",
     )
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1, help="steps after which the season repeats",
+        default="auto", at_least=1,
+        help="number of time steps per season; 'auto': from the frequency",
     )
     calendar: list[str] | Literal["auto"] | None = param(
-        default="auto", help="features of the date",
+        default="auto", help="calendar features; 'auto': by frequency, None: none",
     )
     bounds: tuple[float | None, float | None] | None = param(
-        default=None, help="least and largest value of a forecast; (0, None)",
+        default=None, help="lower and upper bound of forecasts, e.g. (0, None)",
     )
     max_steps: int | Literal["auto"] = param(
         default="auto", group="training", at_least=1,
-        help="steps of training; auto: a few passes, 50 to 500",
+        help="number of training steps; 'auto': about 8 epochs, at least 50",
     )
     max_epochs: int | None = param(
         default=None, group="training", at_least=1,
-        help="passes over all windows, instead of max_steps",
+        help="number of epochs, instead of max_steps; None: max_steps",
     )
     batch_size: int | Literal["auto"] = param(
-        default="auto", group="training", at_least=1, help="windows of a step; auto: 32 to 256",
+        default="auto", group="training", at_least=1,
+        help="number of windows per batch; 'auto': by the number of windows, at least 32",
     )
     sample_by: Literal["windows", "series"] = param(
         default="windows", group="training",
-        help="whether windows or series are drawn with equal chances",
+        help="unit sampled with equal probability: windows or series",
     )
     recent_windows: int | None = param(
         default=None, group="training", at_least=1,
-        help="only so many of the last windows of each series are learned from",
+        help="number of most recent windows per series to train on; None: all",
     )
     learning_rate: float | Literal["find"] = param(
         default=3e-3, group="training", above=0, low=1e-4, high=1e-2, log=True,
-        help="largest rate; find: by a range test",
+        help="maximum learning rate; 'find': by a learning rate range test",
     )
     lr_schedule: Literal["one_cycle", "cosine", "constant"] = param(
-        default="one_cycle", group="training", help="how the rate changes",
+        default="one_cycle", group="training", help="learning rate schedule",
     )
     warmup: float = param(
         default=0.1, group="training", at_least=0, below=1,
-        help="share of the steps in which the rate rises",
+        help="fraction of the training steps with increasing learning rate",
     )
     weight_decay: float = param(
-        default=1e-4, group="training", at_least=0, help="decay of the weights, decoupled (AdamW)",
+        default=1e-4, group="training", at_least=0, help="decoupled weight decay (AdamW)",
     )
     gradient_clip_val: float | None = param(
-        default=1.0, group="training", above=0, help="largest norm of a gradient; None: any",
+        default=1.0, group="training", above=0,
+        help="maximum norm of the gradient; None: no clipping",
     )
     clip_value: float | None = param(
-        default=None, group="training", above=0, help="largest value in a gradient",
+        default=None, group="training", above=0,
+        help="maximum absolute value of gradient elements; None: no clipping",
     )
     accumulate_grad_batches: int = param(
-        default=1, group="training", at_least=1, help="batches whose gradients make one step",
+        default=1, group="training", at_least=1,
+        help="number of batches whose gradients are accumulated per step",
     )
     ema_decay: float = param(
         default=0.0, group="training", at_least=0, below=1,
-        help="decay of an average of the weights that is kept instead of the last",
+        help="decay of an exponential moving average of the weights; 0: no average",
     )
     validation_size: int | None = param(
         default=None, group="training", at_least=1,
-        help="last rows of each series that the best weights are chosen by",
+        help="number of last observations per series to select the best weights on; None: none",
     )
     validate_every: int = param(
         default=50, group="training", at_least=1,
-        help="steps between two looks at the validation rows",
+        help="number of training steps between validations",
     )
     patience: int | None = param(
         default=None, group="training", at_least=1,
-        help="looks without a better one after which training ends",
+        help="validations without improvement before training stops; None: no early stopping",
     )
     time_limit: float | None = param(
-        default=None, group="training", above=0, help="seconds after which training ends",
+        default=None, group="training", above=0,
+        help="maximum training time in seconds; None: no limit",
     )
     seed: int = param(
-        default=0, group="training", at_least=0, at_most=2**63 - 1, help="of weights and batches",
+        default=0, group="training", at_least=0, at_most=2**63 - 1,
+        help="random seed of initial weights and batches",
     )
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = param(
-        default="32-true", group="training", help="of the arithmetic",
+        default="32-true", group="training", help="floating-point precision of training",
     )
     accelerator: Literal["auto", "cpu", "gpu", "mps", "tpu"] = param(
-        default="auto", group="training", help="where to train",
+        default="auto", group="training", help="device type to train on",
     )
     devices: int | Literal["auto"] | list[int] = param(
-        default=1, group="training", help="how many of them, or which",
+        default=1, group="training", help="number or indices of devices",
     )
     strategy: str = param(
-        default="auto", group="training", help="how several share the work, as Lightning calls it",
+        default="auto", group="training", help="Lightning strategy of training on several devices",
     )
     compile: bool = param(
-        default=False, group="training", help="whether torch compiles the network first",
+        default=False, group="training", help="whether to compile the network with torch.compile",
     )
-    progress: bool = param(default=False, group="training", help="whether a bar shows the steps")
+    progress: bool = param(default=False, group="training", help="whether to show a progress bar")
     checkpoint_dir: str | None = param(
-        default=None, group="training", help="folder that an interrupted training goes on from",
+        default=None, group="training",
+        help="folder of checkpoints to resume interrupted training from; None: no checkpoints",
     )
     checkpoint_every: int = param(
-        default=100, group="training", at_least=1, help="steps between two checkpoints",
+        default=100, group="training", at_least=1,
+        help="number of training steps between checkpoints",
     )
     trainer: dict[str, Any] | None = param(
-        default=None, group="training", help="anything else that Lightning's Trainer takes",
+        default=None, group="training", help="additional arguments of Lightning's Trainer",
     )
 
-    max_auto_steps: ClassVar[int] = 500  # of max_steps="auto"
-    max_auto_batch: ClassVar[int] = 256  # of batch_size="auto"
-    warns_overfitting: ClassVar[bool] = True  # whether many passes over few windows are told: not of what is linear
-    has_components: ClassVar[bool] = False  # whether its forecast is a sum of parts that say something
-    uses_series_id: ClassVar[bool] = False  # whether its body looks fixed categories up by itself
-    keeps_series_scale: ClassVar[bool] = False  # whether the scale of a series is learned of it and stays, whatever its values become
+    max_auto_steps: ClassVar[int] = 500  # limit of max_steps="auto"
+    max_auto_batch: ClassVar[int] = 256  # limit of batch_size="auto"
+    warns_overfitting: ClassVar[bool] = True  # after many epochs; False for linear models
+    has_components: ClassVar[bool] = False  # whether the forecast is a sum of components
+    uses_series_id: ClassVar[bool] = False  # whether the body embeds static categories itself
+    keeps_series_scale: ClassVar[bool] = False  # whether a series keeps the scale of the fit
 
     warm_up_params: ClassVar[dict[str, Any]] = {
         "max_steps": 1, "max_epochs": None, "validation_size": None, "validate_every": 50, "patience": None, "time_limit": None,
@@ -198,36 +215,55 @@ class NeuralForecaster(Forecaster):
 
     @property
     def family(self) -> str:
-        """Of models that share the code around their bodies: see `deepforecast.testing`."""
+        """Family of models that `deepforecast.testing` checks together."""
         return "networks"
 
-    # -- for who wants to look inside ------------------------------------------------------------------------------------------
+    # -- inspection and export ---------------------------------------------------------------------
 
     @property
     def network_(self) -> ForecastNetwork:
-        """The network as it is after training, a torch module."""
+        """The trained network, a torch module."""
         network: ForecastNetwork = self.fitted_state().learned["network"]
         return network
 
     @property
     def training_report_(self) -> Frame:
-        """A row a step: `step`, `loss`, `rate`, `gradient_norm`, `seconds` (not of a loaded model), `validation_size`, and
-        whether its weights were `kept`."""
+        """The training history, one row per step.
+
+        Columns: `step`, `loss`, learning `rate`, `gradient_norm`, `seconds` (NaN in a loaded
+        model), `validation` loss (NaN without one) and `kept`, whether the weights of this step
+        were kept.
+        """
         state = self.fitted_state()
         return frames.build(state.series.library, _fit.training_report(state.learned["record"]))
 
     @property
     def stopped_(self) -> str:
-        """Why training ended."""
+        """Reason why training stopped."""
         return str(self.fitted_state().learned["record"]["why"])
 
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:
-        """The LightningModule around a new network for this frame, for a Trainer of your own: what it learns, this model knows.
-        `fit`: what `fit` takes. Its schedule spans the steps of the Trainer.
+        """Create a LightningModule with a new network for this frame, to be trained by your own
+        Trainer.
 
-        It logs `loss` and, for the observations held out by `validation_size`, `validation_size`, and hands the
-        model's parameters to loggers. `data = model.datamodule(frame)` has the batches; afterwards
-        `model.predict()` works as after `fit`.
+        After training, `predict` works as after `fit`. The learning rate schedule spans the steps
+        of the Trainer. The module logs `loss` and, with `validation_size`, `validation`, and passes
+        the parameters of the model to loggers.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Training data, as in `fit`.
+        **fit
+            Further arguments of `fit`.
+
+        Returns
+        -------
+        LightningModule
+
+        See Also
+        --------
+        datamodule : The batches to train it on.
         """
         panel = Panel.from_frame(frame, **fit)
         panels = self.__dict__["_untrained"] = list[Panel]()
@@ -238,11 +274,43 @@ class NeuralForecaster(Forecaster):
         return _lightning.lightning_module(self, panels[0])
 
     def datamodule(self, frame: Frame, *, static: Frame | None = None) -> Any:
-        """The batches of a frame as a LightningDataModule, with the columns of the fit or of `lightning_module`."""
+        """Create a LightningDataModule with the batches of a frame.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Series with the columns that `fit` or `lightning_module` received.
+        static : DataFrame, optional
+            Static covariates, one row per series.
+
+        Returns
+        -------
+        LightningDataModule
+
+        Raises
+        ------
+        NotFittedError
+            If neither `fit` nor `lightning_module` was called before.
+        """
         return _lightning.datamodule(self, frame, static)
 
     def predictor(self, quantiles: Sequence[float] = ()) -> Predictor:
-        """Forecasts from arrays to arrays, by this fit, whatever becomes of the model: for programs that ask often."""
+        """Create a function from arrays to arrays that forecasts with the current fit, without
+        frames.
+
+        It has less overhead per call than `predict` and is not changed by later calls of `fit` or
+        `update`.
+
+        Parameters
+        ----------
+        quantiles : sequence of float, default ()
+            Probabilities of the quantiles to forecast in addition to the point forecast.
+
+        Returns
+        -------
+        Predictor
+            Callable with arrays, see `Predictor`.
+        """
         from deepforecast.models.neural._array_predictor import Predictor
 
         return Predictor.from_model(self, quantiles)
@@ -251,31 +319,73 @@ class NeuralForecaster(Forecaster):
         self, width: int = 10, horizon: int | None = None, *, frame: Frame | None = None, future: Frame | None = None,
         static: Frame | None = None,
     ) -> Frame:
-        """The `width` most probable paths of each series (head="bins"), long: a row for each series, `path` (from 0, the most
-        probable first) and step, with its `value` and the path's `log_probability`.
+        """Find the most probable paths of each series by beam search (head="bins" only).
 
-        A path goes by the middles of its bins, and its probability is that of these bins, one after the other. Beam search
-        holds `width` paths at each step: all that are found are true paths with their true probabilities; that none is more
-        probable is sure where steps do not hang on the values before them, else for a width of all paths there are.
+        A path is a sequence of bins, with their centres as values; its probability is the product
+        of the conditional probabilities of the bins. The search keeps `width` paths per step. The
+        probabilities are exact, but a more probable path can be missed if steps depend on previous
+        values.
+
+        Parameters
+        ----------
+        width : int, default 10
+            Number of paths kept per step and returned per series.
+        horizon : int, optional
+            Number of steps. Defaults to the `horizon` of the constructor.
+        frame, future, static : DataFrame, optional
+            As in `predict`.
+
+        Returns
+        -------
+        DataFrame
+            One row per series, `path` (0 is the most probable) and step, with `value` and the
+            `log_probability` of the path.
+
+        Raises
+        ------
+        CapabilityError
+            If the head is not "bins".
         """
         from deepforecast.models.neural import _decoding
 
         return _decoding.beam_frame(self, width, horizon, frame, future, static)
 
     def export_onnx(self, path: Any) -> None:
-        """Write the network as an ONNX file, for programs without Python; its inputs and outputs: see `NAMES` of the file's
-        metadata and `models.neural._onnx`. Needs the extra onnx."""
+        """Export the network to an ONNX file, for inference without Python.
+
+        Inputs and outputs are in the units of the data; the metadata entry "deepforecast" of the
+        file describes them as JSON. Requires the extra onnx.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing file is replaced.
+
+        Raises
+        ------
+        CapabilityError
+            If ONNX operators cannot represent the network.
+        """
         from deepforecast.models.neural import _onnx
 
         _onnx.export_network(self, path)
 
     def device_step(self, device: str) -> None:
-        """A forward and a backward step with network and batch on a device, by tensors that only pretend to be there."""
+        """Run a training step on a device with fake tensors, which have a shape and device but no
+        data.
+
+        Finds device mismatches without the device being present.
+
+        Parameters
+        ----------
+        device : str
+            Device in the notation of torch, e.g. "cuda".
+        """
         from deepforecast.models.neural import _device_check
 
         _device_check.fake_device_step(self, device)
 
-    # -- hooks of the contract -------------------------------------------------------------------------------------------------
+    # -- hooks of Forecaster -----------------------------------------------------------------------
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         explanations = self.has_components, self.has_attention
@@ -287,20 +397,20 @@ class NeuralForecaster(Forecaster):
         return covariates
 
     def _warn_about_intervals(self, state: State) -> None:
-        """Bands are learned by windows that were not known: by windows known by heart, they are far too narrow."""
         passes = state.learned["record"].get("passes", 0.0)
         if passes >= OVERFIT_PASSES and self.warns_overfitting:
             uses_defaults = isinstance(self.max_steps, str) and isinstance(self.batch_size, str)
-            remedy = "more series or longer ones" if uses_defaults else "max_steps='auto' and batch_size='auto'"
+            remedy = "max_steps='auto' and batch_size='auto'"
+            remedy = "more or longer series" if uses_defaults else remedy
             message = (
-                f"{self.name}: training passed {passes:,.0f} times over the windows of the fit; seen so often, they are known "
-                "by heart, and the bands learned of them hold fewer values than they say. intervals='conformal' has bands from "
-                f"errors on rows held out; with {remedy} it would pass less often."
+                f"{self.name} trained {passes:,.0f} epochs on the same windows; its prediction "
+                "intervals can be "
+                "too narrow because the network overfits. Use intervals='conformal', which "
+                f"calibrates them on held-out observations, or fewer epochs with {remedy}."
             )
             warn(message, TrainingWarning)
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
-        """Windows of a few horizons, as far as the data reach."""
         steps = self.horizon or 0
         return {"input_size": ["auto", *(k * steps for k in (2, 4) if not rows or (k + 1) * steps <= rows)]} if steps else {}
 
@@ -309,7 +419,8 @@ class NeuralForecaster(Forecaster):
         self._decoding_options()
         _unused_parameters.refuse_unused(self)
         learned = _fit.fit_network(self, panel, monitor)
-        return self._fit_residual_correlation(learned, panel) if monitor.is_outermost else learned  # no paths are made of a fold
+        # Folds of an inner cross-validation draw no sample paths.
+        return self._fit_residual_correlation(learned, panel) if monitor.is_outermost else learned
 
     def _fine_tune(
         self, learned: LearnedState, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,
@@ -322,7 +433,7 @@ class NeuralForecaster(Forecaster):
     def _fit_residual_correlation(self, learned: LearnedState, panel: Panel) -> LearnedState:
         from deepforecast.models.neural import _residual_correlation
 
-        if "_untrained" in self.__dict__:  # a Trainer of the user's is to come
+        if "_untrained" in self.__dict__:  # a user's own Trainer trains the network later
             self.__dict__["_untrained"].append(panel)
             return learned
         return _residual_correlation.fit_residual_correlation(self, learned, panel)
@@ -342,7 +453,6 @@ class NeuralForecaster(Forecaster):
         return _predict.simulate_paths(self, learned, steps, samples, seed, future)
 
     def _decoding_options(self) -> DecodingOptions:
-        """How paths are made of what the network says of a step."""
         return DEFAULT_DECODING
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
@@ -352,7 +462,7 @@ class NeuralForecaster(Forecaster):
 
     @property
     def has_attention(self) -> bool:
-        """Whether its body can say where it looked."""
+        """Whether the model has attention weights, for `explain`."""
         return False
 
     def _attention_maps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Sequence[AttentionMap]:
@@ -368,32 +478,35 @@ class NeuralForecaster(Forecaster):
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         return _serialization.deserialize(self, learned)
 
-    # -- hooks of a model ------------------------------------------------------------------------------------------------------
+    # -- hooks of a model --------------------------------------------------------------------------
 
     def _idle(self) -> Iterable[tuple[str, str]]:
-        """Parameters of its own that have no effect beside the others as they are: names, and why, with the way out."""
+        """Names of parameters that have no effect with the other values, and the reason and fix."""
         return ()
 
     def _add_series_columns(self, panel: Panel, learned: LearnedState | None) -> Panel:
-        """A panel with what the network is told beside it; `learned`: what was learned before, of these series or of others."""
+        """The panel with additional static columns; `learned` is the state of an earlier fit."""
         return panel
 
     def _select_columns(self, columns: WindowColumns, panel: Panel) -> WindowColumns:
-        """The columns it looks at, from those there are in the panel of the fit."""
+        """The columns of the panel that the network uses."""
         return columns
 
     def _time_features(self, panel: Panel | None) -> TimeFeatures | None:
-        """Columns that follow from time, learned of a panel; of none: of any kind, to try a network with."""
+        """Features that depend on time alone, fitted on the panel; without a panel, an example."""
         return None
 
     def _check_time_features(self, record: Any, future_names: list[str]) -> None:
-        """`InvalidManifest` where what a file says of them is not what a fit says; `future_names`: columns known ahead."""
+        """Raise `InvalidManifest` unless the record of a file is valid."""
         if record is not None:
-            raise InvalidManifest(f"a network of its kind has no columns of time; found {format_value(record)}")
+            raise InvalidManifest(
+                "'time_features' of its columns must be null for this model, got "
+                f"{format_value(record)}"
+            )
 
     def _initialize(self, network: ForecastNetwork, panel: Panel, columns: WindowColumns, scale: tuple[Floats, Floats]) -> None:
-        """Weights to begin with, where something better than chance is known."""
+        """Set initial weights where better ones than random ones are known."""
 
     @abstractmethod
     def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
-        """The body of the network."""
+        """The torch module between inputs and head."""

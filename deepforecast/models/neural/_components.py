@@ -1,4 +1,4 @@
-"""A forecast of a network that adds parts up, taken apart: the level it started from and what each part brings."""
+"""Components of the forecast of an additive network."""
 
 from __future__ import annotations
 
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 def components(
     model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
 ) -> dict[str, Floats]:
-    """`level`, where the window's scale has its place; the parts of the body; and the `rest`, which rounding and bounds leave
-    and, beyond the horizon learned, that the forecast is one of many paths. Each (series, steps)."""
+    """The additive components of the forecast, each (series, steps).
+
+    `level` is the location of the scaled window, followed by the components of the body. `rest` is
+    the difference to the forecast: rounding, bounds and, beyond the trained horizon, that the
+    forecast is a statistic of many paths.
+    """
     forecaster, network = HorizonForecaster(model.name, learned, steps, future), learned["network"]
     forecast, names, blocks = model._forecast(learned, steps, future).point(model.point_kind), list[str](), []
 

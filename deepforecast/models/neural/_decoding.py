@@ -1,4 +1,4 @@
-"""The path a forecast goes by, other than the middle of what is drawn: the greedy one, or the most probable ones."""
+"""Point forecasts by greedy decoding and beam search."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
     from deepforecast.models.neural._forecast import DecodingOptions
 
-MAX_BEAM_WIDTH = 10_000  # paths that are held of a series
+MAX_BEAM_WIDTH = 10_000  # paths per series
 
 
 @dataclass(frozen=True)
 class PathForecast(Forecast):
-    """A path, (series, steps), and around it the bands of each step by itself, drawn when they are asked for."""
+    """A decoded path (series, steps) and, on demand, the marginal distribution of each step."""
 
     path: Floats
     marginal_forecast: Callable[[], Forecast]
@@ -49,29 +49,31 @@ class PathForecast(Forecast):
         return self.path
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Of each step by itself."""
+        """Quantiles of the marginal distribution of each step."""
         return self.marginal.quantiles(probabilities)
 
     def skip_steps(self, steps: int) -> PathForecast:
-        """The same without its first steps."""
+        """The forecast without its first `steps`."""
         return PathForecast(self.path[:, steps:], self.marginal_forecast, self.begin + steps)
 
     @cached_property
     def marginal(self) -> Forecast:
-        """What the network says of each step by itself."""
+        """The marginal distribution of each step."""
         forecast = self.marginal_forecast()
         return forecast.skip_steps(self.begin) if self.begin else forecast
 
 
 def path_forecast(forecaster: HorizonForecaster, decoding: DecodingOptions, mean: bool, marginal_forecast: Callable[[], Forecast]) -> PathForecast:
-    """The forecast that goes by the greedy path (`mean`: each step is told the mean of the one before), or the likeliest.
-    `marginal_forecast` gives what is said of each step by itself."""
+    """The forecast on the greedy path or the most probable one (beam search).
+
+    `mean`: each greedy step receives the mean of the previous one instead of the median.
+    """
     path = _greedy_paths(forecaster, mean) if decoding.method == "greedy" else np.ascontiguousarray(beam_paths(forecaster, decoding.width)[0][:, 0])
     return PathForecast(path, marginal_forecast)
 
 
 def _greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
-    """(series, steps), block by block."""
+    """Greedy paths (series, steps), computed in blocks of `horizon` steps."""
     def run_batch(batch: Batch, _: slice) -> tuple[Any, Any]:
         inputs, scaling = forecaster.network.inputs(batch)
         return decode_greedy(forecaster.network, inputs, mean), scaling
@@ -85,7 +87,7 @@ def _greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
 
 
 def beam_paths(forecaster: HorizonForecaster, width: int) -> tuple[Floats, Floats]:
-    """The most probable paths, (series, paths, steps), and their logarithms of probability, (series, paths)."""
+    """Most probable paths (series, paths, steps) and their log-probabilities (series, paths)."""
     batches = []
     size = max(MAX_WINDOWS // width // BATCH_MULTIPLE, 1) * BATCH_MULTIPLE
     threads = 1 if forecaster._is_small(len(forecaster.recent_values) * width) else torch_threads()
@@ -99,7 +101,7 @@ def beam_paths(forecaster: HorizonForecaster, width: int) -> tuple[Floats, Float
 
 
 def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tuple[Floats, Floats]:
-    """Of some series, block by block: in each the network looks at the end of every path it goes on from."""
+    """Beam search in blocks of `horizon` steps; the window of a path ends with its values."""
     network, recent_values, length = forecaster.network, forecaster.recent_values[series], forecaster.recent_values.shape[1]
     log_probability, paths, n_paths = torch.zeros(len(series), 1, dtype=torch.float64), np.empty((len(series), 1, 0)), 1
     for begin in range(0, forecaster.steps, forecaster.horizon):
@@ -117,12 +119,12 @@ def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tu
 def beam_frame(
     model: NeuralForecaster, width: int, horizon: int | None, frame: Frame | None, future: Frame | None, static: Frame | None
 ) -> Frame:
-    """The most probable paths of each series as a frame."""
+    """The most probable paths of each series, see `NeuralForecaster.beam_search`."""
     width, steps = validate_integer(width, "width", maximum=MAX_BEAM_WIDTH), model._resolve_horizon(horizon)
     if model.head != "bins":
         raise CapabilityError(
-            f"Beam search counts paths, so it takes head='bins'; {model.name} has head={model.head!r}, whose values are not "
-            "countable. Fit it with head='bins', or draw paths by simulate."
+            f"Beam search must have head='bins'; {model.name} has head={model.head!r}, whose "
+            "values are not discrete. Fit with head='bins', or draw paths with `simulate`."
         )
     state = model._state_for_frame(frame, static)
     forecaster = HorizonForecaster(model.name, state.learned_with_series, steps, model._future_covariates(state, steps, future), clip_bounds(model))

@@ -1,4 +1,4 @@
-"""A step of learning on a device that need not be there: shapes and devices are followed, nothing is computed."""
+"""A training step with fake tensors, which finds device mismatches without the device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ N_WINDOWS, SEASON, N_STEPS = 4, 4, 5
 
 
 def fake_device_step(model: NeuralForecaster, device: str) -> None:
-    """Loss, gradients and a forecast of a network that is given a column of every kind, all of it on the device."""
+    """Compute loss, gradients and a forecast with all kinds of covariates as fake tensors."""
     with passive_waiting("torch"), quiet_import():
         import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -55,11 +55,11 @@ def fake_device_step(model: NeuralForecaster, device: str) -> None:
             scaling.unstandardize(network.head.median(raw))
     misplaced = [name for name, parameter in network.named_parameters() if parameter.grad is not None and parameter.grad.device != parameter.device]
     if misplaced:
-        raise RuntimeError(f"gradients lie on another device than their weights: {misplaced[0]}")
+        raise RuntimeError(f"gradients are on another device than their weights: {misplaced[0]}")
 
 
 def _move(network: nn.Module, device: str) -> None:
-    """What `Module.to` does, which tensors that pretend do not let it do."""
+    """`Module.to(device)` for fake tensors, which torch does not support."""
     from torch.nn import Parameter
 
     for module in network.modules():

@@ -1,4 +1,4 @@
-"""Going on learning: from the weights there are, some parts of the network frozen."""
+"""Fine-tuning: training from the current weights, optionally with frozen modules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
     from deepforecast.nn.network import ForecastNetwork
 
-FINE_TUNE_LR_FACTOR = 0.1  # of the fit's rate: what is known is not to be forgotten
+FINE_TUNE_LR_FACTOR = 0.1  # smaller than in fit, against catastrophic forgetting
+
 
 def fine_tune(
     model: NeuralForecaster,
@@ -27,7 +28,10 @@ def fine_tune(
     max_steps: int | None = None,
     learning_rate: float | None = None,
 ) -> LearnedState:
-    """Learned on from these weights, at a tenth of the rate if none is said; the frozen parts stay as they are, to the bit."""
+    """Train on from the learned weights, by default at a tenth of the learning rate.
+
+    Frozen modules stay bitwise equal.
+    """
     model = _with_options(model, max_steps, learning_rate)
     lr_factor = FINE_TUNE_LR_FACTOR if learning_rate is None else 1.0
     previous_network = learned.shared["network"]
@@ -38,33 +42,40 @@ def fine_tune(
     fine_tuned = _fit.fit_network(model, panel, SILENT, replace(learned, shared={**learned.shared, "network": initial_network}), lr_factor)
     network = fine_tuned.shared["network"]
     frozen_weights = {name: value for name, value in previous_network.state_dict().items() if name in names}
-    network.load_state_dict(frozen_weights, strict=False)  # an average of the weights rounds, and running means follow the data
+    # The moving average of weights rounds, and batch norm statistics follow the data.
+    network.load_state_dict(frozen_weights, strict=False)
     network.requires_grad_(True)
     return fine_tuned
 
 
 def _with_options(model: NeuralForecaster, max_steps: int | None, learning_rate: float | None) -> NeuralForecaster:
-    """The model, or one like it with other steps and another rate, each held to the range of its parameter."""
     changes: dict[str, Any] = {} if max_steps is None else {"max_steps": max_steps, "max_epochs": None}
     changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
     return model.clone(**changes) if changes else model
 
 
 def frozen_parameters(network: ForecastNetwork, freeze: Sequence[str] | None) -> set[str]:
-    """The weights and running means of these parts, named as in `network_.named_parameters()`; "body." may be left out."""
+    """Names of parameters and buffers in these modules, whose names may omit the prefix "body."."""
     if freeze is None:
         return set()
     if isinstance(freeze, str) or not all(isinstance(text, str) for text in freeze):
-        raise ParameterTypeError(f"freeze is a list of names of parts of the network; got {format_value(freeze)}.")
+        raise ParameterTypeError(
+            f"`freeze` must be a list of module names, got {format_value(freeze)}."
+        )
     state_names, parameter_names, frozen_names = list(network.state_dict()), {name for name, _ in network.named_parameters()}, set[str]()
     for prefix in freeze:
         matches = {name for name in state_names if _is_inside(name, prefix) or _is_inside(name, f"body.{prefix}")}
         if not matches:
             available = sorted({".".join(name.split(".")[:2]) for name in parameter_names})
-            raise ParameterError(f"freeze names parts of the network: {format_list(available, max_shown=20)}; {format_value(prefix)} is none of them.")
+            raise ParameterError(
+                "`freeze` must name modules of the network "
+                f"({format_list(available, max_shown=20)}), got {format_value(prefix)}."
+            )
         frozen_names |= matches
     if parameter_names <= frozen_names:
-        raise ParameterError("freeze leaves nothing to learn: all parts are named. Leave one out.")
+        raise ParameterError(
+            "`freeze` must leave a module to train, but contains all of them. Leave one out."
+        )
     return frozen_names
 
 

@@ -1,4 +1,4 @@
-"""From a model's parameters and a panel to a trained network."""
+"""Training of a network from the parameters of a model and a panel."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from deepforecast.nn.network import ForecastNetwork
     from deepforecast.training.options import TrainingOptions
 
-SHIFT_EQUIVARIANT_SCALERS = ("standard", "robust", "min_max", "last", "revin", "difference")  # scalers that follow a shift of the data
+SHIFT_EQUIVARIANT_SCALERS = ("standard", "robust", "min_max", "last", "revin", "difference")
 LocationHead = Literal["point", "quantiles", "normal", "student_t", "laplace"]
-LOCATION_HEADS: tuple[str, ...] = get_args(LocationHead)  # heads whose point is on the scale of the window
-PASSES = 8  # over all windows, of max_steps="auto"
-NONNEGATIVE_HEADS = ("lognormal", "negative_binomial", "poisson", "zero_inflated", "tweedie")  # heads of values that are not negative
+LOCATION_HEADS: tuple[str, ...] = get_args(LocationHead)  # their point forecast is loc + scale z
+PASSES = 8  # epochs of max_steps="auto"
+NONNEGATIVE_HEADS = ("lognormal", "negative_binomial", "poisson", "zero_inflated", "tweedie")
 
 
 def fit_network(
     model: NeuralForecaster, panel: Panel, monitor: Monitor, previous: LearnedState | None = None, lr_factor: float = 1.0
 ) -> LearnedState:
-    """A network trained on a panel, from new weights or from those learned `previous`, at a share of the learning rate."""
+    """Train a new network, or the one in `previous`; `lr_factor` multiplies the learning rate."""
     with TRAINING_LOCK, passive_waiting("torch"), quiet_import():
         import torch
-    # Tensors made in inference mode, in which a caller may be, cannot be trained.
+    # A caller may be in inference mode, whose tensors cannot be trained.
     with TRAINING_LOCK, torch_defaults(), torch.inference_mode(False):
         return _fit_network(model, panel, monitor, previous, lr_factor)
 
@@ -80,7 +80,7 @@ def _fit_network(model: NeuralForecaster, panel: Panel, monitor: Monitor, previo
 
 
 def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) -> ForecastNetwork:
-    """An untrained network; its weights come from the seed, and nobody is kept waiting."""
+    """Build an untrained network, with initial weights from the seed of the model."""
     from deepforecast.nn.batch import InputSizes
     from deepforecast.nn.embeddings import embedding_width
     from deepforecast.nn.network import ForecastNetwork
@@ -106,7 +106,7 @@ def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) 
 
 
 def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float = 1.0) -> TrainingOptions:
-    """The parameters that say how to train."""
+    """The options of the training loop from the parameters of the model."""
     from deepforecast.training.options import TrainingOptions
 
     size = batch_size(model, n_windows)
@@ -119,14 +119,14 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
     return TrainingOptions(
         max_steps=steps, batch_size=size, lr_factor=lr_factor, sample_by_series=model.sample_by == "series",
         learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * lr_factor,
-        teacher_forcing=getattr(model, "teacher", "constant"), trainer=model.trainer or {},
+        teacher_forcing=getattr(model, "teacher_forcing", "constant"), trainer=model.trainer or {},
         hyperparameters=hyperparameters(model),
         **{name: getattr(model, name) for name in shared_names},
     )  # fmt: skip
 
 
 def hyperparameters(model: NeuralForecaster) -> dict[str, Any]:
-    """The class and the parameters of a model in JSON's types, without the options of a Trainer."""
+    """Class and parameters of the model as JSON types, without `trainer`."""
     settings = {name: value for name, value in model.get_params().items() if name != "trainer"}
     text = json.dumps({"model": type(model).__name__, **settings}, default=str)
     hyperparameters: dict[str, Any] = json.loads(text)
@@ -134,18 +134,21 @@ def hyperparameters(model: NeuralForecaster) -> dict[str, Any]:
 
 
 def batch_size(model: NeuralForecaster, n_windows: int) -> int:
-    """Windows of a step: as many as the model says, or so many that one pass over few windows takes some steps."""
+    """The batch size; "auto" gives several steps per epoch if there are few windows."""
     if not isinstance(model.batch_size, str):
         return model.batch_size
     return min(max(n_windows // PASSES, 32), model.max_auto_batch)
 
 
 def default_max_steps(n_windows: int, batch_size: int, max_steps: int = 500) -> int:
-    """Steps of training for so many windows: a few passes over them, at least 50 steps and at most 500; where more are allowed,
-    they grow from there as the root of the batches that one pass takes.
+    """The number of training steps of max_steps="auto".
 
-    On few windows, more passes learn them by heart. On the parts to learn from of 10 and 60 short series of M1, of NN5 and of
-    single ones, 8 passes had better points and far better bands than 20 or 40, in a twentieth of the time of 500 steps of 256.
+    8 epochs, but at least 50 and at most 500 steps. If `max_steps` allows more than 500, the limit
+    grows with the square root of the batches per epoch.
+
+    More epochs overfit on few windows: on the training sets of 10 and 60 short series of M1, of NN5
+    and of single series, 8 epochs had better point forecasts and much better intervals than 20 or
+    40, in a twentieth of the time of 500 steps of 256 windows.
 
     >>> default_max_steps(40, 32), default_max_steps(1_000, 125), default_max_steps(300_000, 256), default_max_steps(8_000_000, 1024, max_steps=4500)
     (50, 64, 500, 4500)
@@ -156,9 +159,12 @@ def default_max_steps(n_windows: int, batch_size: int, max_steps: int = 500) -> 
     return min(max(round(PASSES * batches), 50), limit)
 
 
-@lru_cache(maxsize=256)  # asked several times a forecast, and there are but a few
+@lru_cache(maxsize=256)  # called several times per forecast, with few different arguments
 def narrow_capabilities(capabilities: Capabilities, head: str, loss: str, scaler: str, explanations: tuple[bool, bool], bounded: bool) -> Capabilities:
-    """What head, loss, scaling and bounds leave of what networks can do."""
+    """The capabilities that remain with this head, loss, scaler and bounds.
+
+    `explanations`: whether the model has components, and attention weights.
+    """
     has_components, has_attention = explanations
     if head == "point":
         capabilities = replace(capabilities, distribution=None, learns_distribution=False, simulates=False)
@@ -175,7 +181,7 @@ def narrow_capabilities(capabilities: Capabilities, head: str, loss: str, scaler
 
 
 def training_report(record: dict[str, Any]) -> dict[str, Any]:
-    """The columns of a training report."""
+    """The columns of `training_report_`, one entry per step."""
     steps = np.arange(1, len(record["loss"]) + 1)
     validation = np.full(len(steps), np.nan)
     validation[np.asarray(record["validated"], dtype=np.int64) - 1] = record["validation"]
@@ -188,7 +194,7 @@ def training_report(record: dict[str, Any]) -> dict[str, Any]:
 def build_batches(
     model: NeuralForecaster, panel: Panel, columns: WindowColumns, scales: tuple[Floats, Floats]
 ) -> tuple[Any, Any]:
-    """The batches to learn from, and those of windows held out if there are any; each series scaled as `scales` say."""
+    """Training batches, and validation windows or None; `scales`: location and scale per series."""
     from deepforecast.nn.windows import WindowStore
     from deepforecast.training.sampler import ValidationWindows, WindowSampler
 
@@ -216,7 +222,7 @@ def build_batches(
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a network learns from: a panel, which of its columns, and the scales of its series."""
+    """Training panel, the columns that the network uses, and location and scale per series."""
 
     panel: Panel
     window_columns: WindowColumns
@@ -231,7 +237,7 @@ def _train(
         from deepforecast.training.training_monitor import TrainingRecord
 
     if "_untrained" in model.__dict__:
-        return _record_arrays(TrainingRecord(stop_reason="left to a Trainer of one's own"))
+        return _record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))
     sampler, validation = build_batches(model, training_data.panel, training_data.window_columns, training_data.scales)
     run_options = training_options(model, len(sampler.window_index), lr_factor)
     sampler.stop_step = run_options.max_steps
@@ -244,7 +250,7 @@ def _train(
 
 
 def _level_ratio(panel: Panel, columns: WindowColumns) -> float:
-    """What spreads of the scaler "level" are multiplied by, so that the usual window has spread 1."""
+    """Factor of the scales of the scaler "level" that gives typical windows unit variance."""
     import torch
 
     from deepforecast.nn.scaling import level_ratio
@@ -256,15 +262,19 @@ def _level_ratio(panel: Panel, columns: WindowColumns) -> float:
 
 
 def _validation_size(model: NeuralForecaster, panel: Panel) -> int:
-    """Rows of each series that are not learned from: with patience= at least so many that there is something to wait for."""
     if model.validation_size is None:
         if model.patience is not None:
-            raise ParameterError("patience= waits for a better loss on rows held out, and there are none. Say validation_size= too.")
+            raise ParameterError(
+                "`patience` cannot be used without a validation set. Set `validation_size` to "
+                "the number of observations to hold out per series."
+            )
         return 0
     longest = int(panel.lengths.max())
     if longest < model.validation_size + 2:
         raise ParameterError(
-            f"validation_size= leaves rows to learn from; {model.validation_size} of at most {longest} in a series are too many."
+            "`validation_size` must leave at least 2 time steps to train on, got "
+            f"{model.validation_size} with at "
+            f"most {longest} in a series. Set validation_size to at most {longest - 2}."
         )
     return model.validation_size
 
@@ -273,13 +283,12 @@ def _record_arrays(record: Any, passes: float = 0.0) -> dict[str, Any]:
     return {
         "loss": np.array(record.loss), "rate": np.array(record.rate), "norm": np.array(record.norm),
         "seconds": np.array(record.seconds), "validated": np.array(list(record.validation), dtype=np.int64),
-        "validation": np.array(list(record.validation.values())), "kept": record.kept, "why": record.stop_reason,
-        "passes": passes,
+        "validation": np.array(list(record.validation.values())), "kept": record.best_step,
+        "why": record.stop_reason, "passes": passes,
     }  # fmt: skip
 
 
 def _weights_hash(network: ForecastNetwork) -> str:
-    """Of the weights a run begins with."""
     return sha256(b"".join(tensor.detach().cpu().numpy().tobytes() for tensor in network.state_dict().values())).hexdigest()[:16]
 
 
@@ -292,21 +301,24 @@ def _quantile_levels(model: NeuralForecaster) -> tuple[float, ...]:
     from deepforecast.models.neural._base import DEFAULT_QUANTILES
 
     if model.quantiles is not None and not model.quantiles:
-        raise ParameterError("quantiles= is a list of probabilities, or None for 15 of them; this one is empty. Leave it out.")
+        raise ParameterError(
+            "`quantiles` must be a non-empty list of probabilities, or None for 15 levels, got "
+            "an empty list. Leave it out."
+        )
     return tuple(sorted(set(model.quantiles or DEFAULT_QUANTILES)))
 
 
 def _required_horizon(model: NeuralForecaster) -> int:
     if model.horizon is None:
         raise ParameterError(
-            f"A network learns to forecast so many steps: {type(model).__name__} needs its horizon before fit. Say "
-            f"{type(model).__name__}(horizon=...)."
+            f"{type(model).__name__} must have a horizon before `fit`, as the network is trained "
+            f"for it. Set {type(model).__name__}(horizon=...)."
         )
     return model.horizon
 
 
 def _season(model: NeuralForecaster, panel: Panel) -> int:
-    """The season of errors and of the auto input size; of integer time, which tells none, 1."""
+    """Season length of scaled errors and of input_size="auto"; 1 for integer time."""
     if not isinstance(model.season_length, str):
         return model.season_length
     lengths = seasons(panel.calendar.frequency)

@@ -1,4 +1,4 @@
-"""What a network says, as a forecast: the head's numbers, and the scale to bring them back by."""
+"""Forecast objects made from the output of a network's head."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from deepforecast.training.defaults import torch_defaults
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-BATCH_MULTIPLE = 4  # what is computed at once is a multiple of it: of fewer rows, many processors sum products in another order
+# Batches are padded to a multiple of this size: matrix products of fewer rows are summed in another
+# order on many processors, which changes the last bits.
+BATCH_MULTIPLE = 4
 
 
 @dataclass(frozen=True)
 class DecodingOptions:
-    """How paths are made of what a network says of a step: see `StepwiseForecaster`. `sampling`: temperature and top-p."""
+    """Decoding method, sampling options (temperature, top_p) and beam width."""
 
     method: str = "sample"
     sampling: tuple[float, float] = (1.0, 1.0)
@@ -34,24 +36,31 @@ DEFAULT_DECODING = DecodingOptions()
 
 
 def pad_batch(values: Any, size: int) -> Any:
-    """Values with the first again behind them, up to so many rows."""
+    """Append copies of the first row up to `size` rows."""
     return values if len(values) == size else np.concatenate([values, np.repeat(values[:1], size - len(values), axis=0)])
 
 
 def clip_bounds(model: NeuralForecaster) -> tuple[float, float]:
-    """The least and the largest value of a forecast."""
+    """Lower and upper bound of forecasts, infinite where there is none."""
     if model.bounds is None:
         return -inf, inf
     low, high = model.bounds
     low, high = -inf if low is None else low, inf if high is None else high
     if low < high:
         return low, high
-    raise ParameterError(f"bounds are a least value and a larger one, None for none; got {format_value(model.bounds)}.")
+    raise ParameterError(
+        "`bounds` must be an increasing pair, with None for no bound, got "
+        f"{format_value(model.bounds)}."
+    )
 
 
 @dataclass(frozen=True)
 class HeadForecast(Forecast):
-    """`raw` (series, steps, width) as `head` reads it; y = place + spread * z, both (series, 1), held within `bounds`."""
+    """Forecast from the head's raw output (series, steps, out_features).
+
+    The head gives the distribution of z; y = loc + scale z, with loc and scale of shape (series,
+    1), clipped to `bounds`.
+    """
 
     head: Any
     raw: Floats
@@ -62,7 +71,7 @@ class HeadForecast(Forecast):
 
     @cached_property
     def mean(self) -> Floats:  # type: ignore[override]
-        """The mean of the distribution, or the point."""
+        """Mean of the distribution, or the point forecast."""
         import torch
 
         with torch_defaults(), torch.inference_mode():
@@ -70,7 +79,7 @@ class HeadForecast(Forecast):
         return self._clip(self.loc + self.scale * standardized)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Those the head has."""
+        """Quantiles of the head's distribution."""
         import torch
 
         from deepforecast.nn.quantiles import QuantileHead
@@ -79,7 +88,7 @@ class HeadForecast(Forecast):
             from deepforecast.core.forecast import PointForecast
 
             return PointForecast(self.mean, self.name).quantiles(probabilities)
-        if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):  # as it is learned
+        if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):  # the trained one
             return self._clip(self.loc + self.scale * self.raw[..., self.head.median_index])[..., None]
         with torch_defaults(), torch.inference_mode():
             levels = torch.tensor(list(probabilities), dtype=torch.float64)
@@ -88,7 +97,7 @@ class HeadForecast(Forecast):
         return self._clip(self.loc[..., None] + self.scale[..., None] * standardized)
 
     def sample(self, uniform: Floats) -> Floats:
-        """Values at these probabilities, (series, samples, steps)."""
+        """Quantiles at the given probabilities, both (series, samples, steps)."""
         import torch
 
         with torch_defaults(), torch.inference_mode():
@@ -103,7 +112,7 @@ class HeadForecast(Forecast):
         return values if self.bounds == (-inf, inf) else np.clip(values, *self.bounds)
 
     def _padded(self) -> tuple[Any, Any]:
-        """What the head reads, of a multiple of LEAST series: the last bits of a product hang on the rows left over."""
+        """Raw output and scale, padded to a multiple of BATCH_MULTIPLE series."""
         import torch
 
         count = -(-len(self.raw) // BATCH_MULTIPLE) * BATCH_MULTIPLE
@@ -112,27 +121,27 @@ class HeadForecast(Forecast):
         return torch.from_numpy(raw), torch.from_numpy(scale)
 
     def skip_steps(self, steps: int) -> HeadForecast:
-        """The same without its first steps."""
+        """The forecast without its first `steps`."""
         return replace(self, raw=self.raw[:, steps:])
 
 
 @dataclass(frozen=True)
 class ConcatenatedForecast(Forecast):
-    """One forecast's steps after another's."""
+    """Forecasts of consecutive blocks of steps."""
 
     forecasts: tuple[Forecast, ...]
 
     @property
     def mean(self) -> Floats:  # type: ignore[override]
-        """Of each part."""
+        """Means of all blocks."""
         return np.concatenate([forecast.mean for forecast in self.forecasts], axis=1)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Of each part."""
+        """Quantiles of all blocks."""
         return np.concatenate([forecast.quantiles(probabilities) for forecast in self.forecasts], axis=1)
 
     def skip_steps(self, steps: int) -> ConcatenatedForecast:
-        """The same without its first steps."""
+        """The forecast without its first `steps`."""
         forecasts, remaining = [], steps
         for forecast in self.forecasts:
             length = forecast.mean.shape[1]

@@ -1,4 +1,4 @@
-"""Training by a Trainer of the user's: the module around a model's network, and the batches of a frame."""
+"""Training with a user's own Lightning Trainer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
-    """The LightningModule around a model's network, to be trained on this panel, which the model has prepared."""
+    """The LightningModule of a model's network; `panel` is the prepared training data."""
     with quiet_import():
         from deepforecast.training.module import ForecastModule
 
@@ -29,20 +29,21 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
 
     @torch_defaults()
     def on_finished() -> None:
-        """What paths are made of is learned after the weights are."""
+        """Estimate the residual correlation of the trained network, which sample paths use."""
         from deepforecast.models.neural import _residual_correlation
 
         state = model.fitted_state()
-        if state.learned["network"] is not network:  # the model has gone on to something else
+        if state.learned["network"] is not network:  # the model was fitted again
             return
         trained = replace(state.learned, shared={**state.learned.shared, "network": deepcopy(network).cpu().eval()})
-        ties = _residual_correlation.fit_residual_correlation(model, trained, panel).shared.get("ties")
+        trained = _residual_correlation.fit_residual_correlation(model, trained, panel)
+        factor = trained.shared.get("ties")
         shared = {name: value for name, value in state.learned.shared.items() if name != "ties"}
-        shared |= {} if ties is None else {"ties": ties}
+        shared |= {} if factor is None else {"ties": factor}
         model.__dict__["state_"] = replace(state, learned=replace(state.learned, shared=shared))
 
     def on_diverged(error: TrainingError) -> None:
-        """The weights are not finite: nothing can be forecast by them."""
+        """Discard the network, whose weights are not finite."""
         if "state_" in model.__dict__ and model.state_.learned["network"] is network:
             del model.__dict__["state_"]
             model.__dict__["_failure"] = f"its training diverged. {error}"  # for NotFittedError
@@ -51,14 +52,14 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
 
 
 def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> Any:
-    """The batches of a frame, its columns and categories read as in the fit."""
+    """The LightningDataModule of a frame, with the columns and categories of the fit."""
     with quiet_import():
         from deepforecast.training.module import ForecastDataModule
 
     if "state_" not in model.__dict__:
         raise NotFittedError(
-            f"datamodule() reads a frame with the columns that {model.name} learned of before; it has learned of none. Call "
-            "lightning_module(frame) first, or fit(frame)."
+            f"{model.name} must be fitted before `datamodule`, which reads the columns of the "
+            "fit. Call lightning_module(frame) or fit(frame) first."
         )
     state = model.fitted_state()
     panel, _ = prepare_history(model, state, frame, static)

@@ -1,18 +1,25 @@
-"""The network as an ONNX file: arrays in the units of the data go in, forecasts in these units come out.
+"""Export of a network to ONNX, with inputs and outputs in the units of the data.
 
-Inputs, each with a first axis of any number of windows; those a network has no columns for are not there:
+Inputs, each with a dynamic first axis of windows; inputs without columns are absent:
 
-- `y` (windows, input_size) float64: the last values, NaN where missing; `place`, `spread` (windows, 1) float64: shift and scale
-  of the whole series, where scale_by is not "window" (and nowhere else).
-- `past` (windows, input_size, columns) float32: the columns of numbers as they are, those known ahead first, NaN where missing,
-  then the calendar's (sine and cosine of 2 pi value / period for each that comes round, flags as 0 and 1).
-- `future` (windows, horizon, columns) float32: the columns known ahead and the calendar's over the steps ahead.
-- `past_codes`, `future_codes`, `static_codes` int64: categories, counted from 1 in the order told, 0 for an unknown one.
+- `y` (windows, input_size) float64: the last values, NaN where missing.
+- `place`, `spread` (windows, 1) float64: location and scale of the series; only if `scaler_scope`
+is
+  not "window".
+- `past` (windows, input_size, columns) float32: unscaled numeric covariates, future covariates
+first,
+  NaN where missing; then calendar features (sine and cosine of 2 pi value / period for cyclic ones,
+  flags as 0 and 1).
+- `future` (windows, horizon, columns) float32: future covariates and calendar features of the
+horizon.
+- `past_codes`, `future_codes`, `static_codes` int64: categories, counted from 1 in the order of the
+  metadata; 0 if unknown.
 - `static` (windows, columns) float32.
 
-Output: `points` (windows, horizon) float64 and, of learned quantiles, `quantiles` (windows, horizon, quantiles). The file's
-metadata hold as JSON, under "deepforecast": input_size, horizon, the names of columns, the categories of each that has some,
-the calendar's features with their periods, and the probabilities.
+Outputs: `points` (windows, horizon) float64 and, if the head has a distribution, `quantiles`
+(windows, horizon, probabilities). The metadata entry "deepforecast" is JSON with input_size,
+horizon, the names of the columns, their categories, the calendar features with their periods, and
+the probabilities.
 """
 
 from __future__ import annotations
@@ -46,26 +53,27 @@ from deepforecast.training.defaults import torch_defaults
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-EXPORTED_QUANTILES = (0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975)  # of a distribution that has any
+# Quantiles of parametric heads.
+EXPORTED_QUANTILES = (0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975)
 
 
 @torch_defaults()
 def export_network(model: NeuralForecaster, path: Any) -> None:
-    """Write a fitted model's network; what stood at the path before is replaced whole or not at all."""
+    """Write the network of a fitted model to an ONNX file, atomically."""
     if not isinstance(path, (str, os.PathLike)):
-        raise ParameterTypeError(f"path is the name of a file; got {format_value(path)}.")
+        raise ParameterTypeError(f"`path` must be a str or path-like, got {format_value(path)}.")
     learned = model.fitted_state().learned
     network, columns = learned.shared["network"], window_columns(learned)
     if isinstance(network.body, AutoregressiveBody):
         raise CapabilityError(
-            f"{model.name} takes its steps in turn, by draws that no ONNX file makes. Fit one that takes them at once: "
-            "output='direct'."
+            f"{model.name} cannot be exported to ONNX, as it is autoregressive and draws sample "
+            "paths. Fit a model with output='direct'."
         )
     head = network.head
     if head.has_distribution and not isinstance(head, (QuantileHead, LocationScaleHead)):
         raise CapabilityError(
-            f"An ONNX file gives quantiles that its operators can compute; those of head={model.head!r} they cannot. Fit with "
-            "head='quantiles', 'normal', 'laplace', 'lognormal' or 'point'."
+            f"head={model.head!r} cannot be exported to ONNX, whose operators cannot compute its "
+            "quantiles. Fit with head='quantiles', 'normal', 'laplace', 'lognormal' or 'point'."
         )
     onnx = _import_onnx()
     inputs = _example_inputs(columns, model.scaler_scope != "window")
@@ -79,11 +87,13 @@ def export_network(model: NeuralForecaster, path: Any) -> None:
     try:
         replace_file(path, [program.SerializeToString()])
     except OSError as error:
-        raise SaveError(f"The network cannot be written to {format_value(str(path), 200)}: {error}.") from error
+        raise SaveError(
+            f"Cannot write the network to {format_value(str(path), 200)}: {error}."
+        ) from error
 
 
 class _ExportedNetwork(nn.Module):
-    """A network between raw columns and forecasts in the units of the data."""
+    """A network including the scaling of its inputs and outputs."""
 
     standard_quantiles: Tensor
     centre: Tensor
@@ -106,7 +116,7 @@ class _ExportedNetwork(nn.Module):
             self.register_buffer(f"{name}scale", torch.tensor(scales, dtype=torch.float64))
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
-        """Points, and quantiles where there are any."""
+        """Point forecasts and, if the head has a distribution, quantiles."""
         arrays, window_columns = dict(zip(self.names, values, strict=True)), self.window_columns
         y, count = values[0], values[0].shape[0]
 
@@ -128,12 +138,15 @@ class _ExportedNetwork(nn.Module):
         head = self.network.head
         if not head.has_distribution:
             return (head.mean(raw),)
-        quantiles = head.from_standard_quantile(raw.double(), self.standard_quantiles) if isinstance(head, LocationScaleHead) else cast(QuantileHead, head).values(raw)
+        if isinstance(head, LocationScaleHead):
+            quantiles = head.from_standard_quantile(raw.double(), self.standard_quantiles)
+        else:
+            quantiles = cast(QuantileHead, head).values(raw)
         points = quantiles[..., self.probabilities.index(0.5)] if self.point_kind == "median" else head.mean(raw, scale)
         return points, quantiles
 
     def _standardize(self, values: Tensor, centre: Tensor, scale: Tensor, n_columns: int) -> Tensor:
-        """The first columns standardised, 0 where they are missing."""
+        """Standardize the first `n_columns`, with 0 for missing values."""
         if not n_columns:
             return values
         standardized = (values[..., :n_columns].double() - centre[:n_columns]) / scale[:n_columns]
@@ -147,7 +160,7 @@ def _probabilities(head: Head) -> tuple[float, ...]:
 
 
 def _example_inputs(columns: WindowColumns, scaled: bool) -> dict[str, Tensor]:
-    """An example of every input the network has."""
+    """Example inputs of the network, by name."""
     length, horizon, n_calendar = columns.input_size, columns.horizon, columns.calendar_width
     shapes = {
         "past": (length, len(columns.numeric) + n_calendar), "future": (horizon, columns.n_future + n_calendar),
@@ -167,7 +180,7 @@ def _to_onnx(network: _ExportedNetwork, inputs: dict[str, Tensor], output_names:
     axis = torch.export.Dim("windows")
     shapes = {"values": tuple({0: axis} for _ in inputs)}
     with warnings.catch_warnings(), torch.no_grad(), _quiet():
-        warnings.simplefilter("ignore")  # of torch and onnxscript on each other
+        warnings.simplefilter("ignore")  # deprecations between torch and onnxscript
         try:
             program = torch.onnx.export(
                 network, tuple(inputs.values()), dynamo=True, dynamic_shapes=shapes, input_names=list(inputs),
@@ -180,7 +193,7 @@ def _to_onnx(network: _ExportedNetwork, inputs: dict[str, Tensor], output_names:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Torch says of each library that is not there that it is not there."""
+    """Silence torch's warnings about optional libraries."""
     logger = logging.getLogger("torch.onnx")
     previous_level = logger.level
     logger.setLevel(logging.ERROR)
@@ -191,7 +204,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _cast_softplus(onnx: Any, program: Any) -> None:
-    """Softplus in float32: onnxruntime has it in no other."""
+    """Cast Softplus to float32, the only type that onnxruntime implements it for."""
     element_types = {value.name: value.type.tensor_type.elem_type for value in program.graph.value_info}
     double, single = onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT
     nodes = []
@@ -210,7 +223,7 @@ def _cast_softplus(onnx: Any, program: Any) -> None:
 
 
 def _verify(program: Any, network: _ExportedNetwork, inputs: dict[str, Tensor]) -> None:
-    """That onnxruntime says of the file what torch says of the network."""
+    """Raise `CapabilityError` unless onnxruntime and torch compute the same values."""
     import onnxruntime
 
     try:
@@ -222,14 +235,14 @@ def _verify(program: Any, network: _ExportedNetwork, inputs: dict[str, Tensor]) 
         torch_values = network(*inputs.values())
     for tensor, expected in zip(onnx_values, torch_values, strict=True):
         if not torch.allclose(torch.from_numpy(tensor).double(), expected.double(), rtol=1e-4, atol=1e-4):
-            raise _export_error(network, "onnxruntime finds other numbers")
+            raise _export_error(network, "onnxruntime computes other values than torch")
 
 
 def _export_error(network: _ExportedNetwork, reason: object) -> CapabilityError:
     head = type(network.network.head).__name__
     return CapabilityError(
-        f"The network cannot be written as ONNX (head {head}): {format_value(str(reason), 200)}. What cannot is the body: take another "
-        "model, or leave its special options out."
+        f"The body of the network cannot be exported to ONNX (head {head}): "
+        f"{format_value(str(reason), 200)}. Use another model or its default options."
     )
 
 
@@ -240,8 +253,8 @@ def _import_onnx() -> Any:
         import onnxscript  # noqa: F401
     except ImportError:
         raise DependencyError(
-            "An ONNX file is written by the packages onnx and onnxscript and checked by onnxruntime. Install them: "
-            "pip install onnx onnxscript onnxruntime."
+            "The packages onnx, onnxscript and onnxruntime must be installed to export to ONNX. "
+            "Use `pip install onnx onnxscript onnxruntime`."
         ) from None
     return onnx
 

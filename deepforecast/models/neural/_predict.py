@@ -1,4 +1,8 @@
-"""Forecasts of a trained network: the last windows of all series in large batches, rolled on where the horizon is longer."""
+"""Forecasts of a trained network from the last windows of all series.
+
+A network predicts blocks of `horizon` steps. For longer forecasts the window moves on and ends with
+previous forecasts or sampled values.
+"""
 
 from __future__ import annotations
 
@@ -29,31 +33,40 @@ from deepforecast.training.defaults import torch_defaults
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-MAX_WINDOWS = 512  # windows of a pass, and a multiple of LEAST: the last bits of a product hang on how many rows are left over
-MAX_PATHS = 2400  # paths of a pass: more of them leave the processor's memory, fewer cost more calls
-MIN_PARALLEL_WORK = 2e8  # multiplications of a pass from which a second thread helps more than it costs
-MAX_VALUES = 4_000_000  # numbers that a network says of paths at once
-EXTENDED_SAMPLING = (200, 9)  # paths by which steps beyond the horizon are told, and values of the distribution of each that are pooled
-AUTOREGRESSIVE_SAMPLING = (100, 5)  # the same of networks that take their steps in turn
+MAX_WINDOWS = 512  # windows per batch, a multiple of BATCH_MULTIPLE for reproducible last bits
+MAX_PATHS = 2400  # paths per batch, which fit in the cache
+MIN_PARALLEL_WORK = 2e8  # multiplications per batch from which several threads are faster
+MAX_VALUES = 4_000_000  # raw outputs in memory at once
+# Paths for steps beyond the trained horizon, and pooled values per path and step.
+EXTENDED_SAMPLING = (200, 9)
+AUTOREGRESSIVE_SAMPLING = (100, 5)  # the same for autoregressive networks
 
 
 def forecast_horizon(
     model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate], marginal: bool = False
 ) -> Forecast:
-    """The forecast of the next `steps` rows. `marginal`: of each by itself, not by a path that is asked for."""
+    """Forecast the next `steps`; `marginal` ignores the decoding of the point forecast."""
     decoding = model._decoding_options()
     forecaster = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model), decoding.sampling)
     if decoding.method != "sample" and not marginal:
         from deepforecast.models.neural._decoding import path_forecast
 
-        return path_forecast(forecaster, decoding, model.point_kind == "mean", partial(forecast_horizon, model, learned, steps, future, marginal=True))
+        marginal_forecast = partial(forecast_horizon, model, learned, steps, future, marginal=True)
+        return path_forecast(forecaster, decoding, model.point_kind == "mean", marginal_forecast)
     if forecaster.autoregressive and forecaster.network.head.has_distribution:
-        return SampledForecast(sample_paths(forecaster, _stratified_noise(forecaster, AUTOREGRESSIVE_SAMPLING[0]), AUTOREGRESSIVE_SAMPLING[1]))
+        n_paths, n_pooled = AUTOREGRESSIVE_SAMPLING
+        noise = _stratified_noise(forecaster, n_paths)
+        return SampledForecast(sample_paths(forecaster, noise, n_pooled))
     first_block = forecaster.forecast_block(forecaster.recent_values, 0)
     if steps <= forecaster.horizon:
         return first_block if steps == forecaster.horizon else replace(first_block, raw=first_block.raw[:, :steps])
     if forecaster.network.head.has_distribution and forecaster.network.body.uses_history:
-        extended = _map_groups(forecaster, EXTENDED_SAMPLING[0], lambda group: sample_paths(group, _stratified_noise(group, EXTENDED_SAMPLING[0]), EXTENDED_SAMPLING[1]))
+        n_paths, n_pooled = EXTENDED_SAMPLING
+
+        def extend(group: HorizonForecaster) -> Floats:
+            return sample_paths(group, _stratified_noise(group, n_paths), n_pooled)
+
+        extended = _map_groups(forecaster, n_paths, extend)
         return ConcatenatedForecast((first_block, SampledForecast(extended)))
     forecasts, recent_values = [first_block], forecaster.recent_values
     for begin in range(forecaster.horizon, steps, forecaster.horizon):
@@ -66,7 +79,10 @@ def forecast_horizon(
 def simulate_paths(
     model: NeuralForecaster, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]
 ) -> Floats:
-    """Sample paths, (series, samples, steps); the noise belongs to the series, whatever stands beside it."""
+    """Sample paths (series, samples, steps).
+
+    The noise of a series does not depend on the other series in the panel.
+    """
     forecaster = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model), model._decoding_options().sampling)
 
     def draw(group: HorizonForecaster) -> Floats:
@@ -77,21 +93,27 @@ def simulate_paths(
 
 
 def _map_groups(forecaster: HorizonForecaster, samples: int, function: Callable[[HorizonForecaster], Floats]) -> Floats:
-    """Of some series after the other: what a network says of the paths of all at once would fill the memory. One that takes
-    its steps in turn says one step at a time."""
+    """Apply `function` to groups of series, which limits the memory of the raw outputs of all
+    paths.
+
+    Autoregressive networks need no groups, as they output one step at a time.
+    """
     count, numbers = len(forecaster.recent_values), samples * forecaster.horizon * forecaster.network.sizes.out_features
     size = max(MAX_VALUES // numbers // BATCH_MULTIPLE, 1) * BATCH_MULTIPLE
     if forecaster.autoregressive or count <= size:
         return function(forecaster)
     chunks = (function(forecaster.select_series(np.arange(begin, min(begin + size, count)))) for begin in range(0, count, size))
-    return np.concatenate([np.array(chunk) for chunk in chunks])  # copied: a part may be a view of far more
+    return np.concatenate([np.array(chunk) for chunk in chunks])  # copy views of larger arrays
 
 
 def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0) -> Floats:
-    """Paths of all steps, (series, samples, steps), by standard normal noise: block by block, each from its own values.
+    """Sample paths (series, samples, steps) from standard normal noise of the same shape.
 
-    `n_pooled`: not the paths, but so many values of each path's distribution at each step, for quantiles; of steps that come at
-    once only those beyond the first block.
+    Paths are extended in blocks of `horizon` steps; the window of each path ends with its own
+    values.
+
+    With `n_pooled` > 0 the result has, instead of the paths, `n_pooled` values of each path's
+    predictive distribution at each step, for quantiles. Direct networks then omit the first block.
     """
     from scipy.special import ndtr
 
@@ -117,13 +139,13 @@ def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0
 
 
 def _stratify(uniform: Floats, n_values: int) -> Floats:
-    """For each draw so many, evenly spread: (B, samples, steps) to (B, samples * values, steps)."""
+    """Values (u + k) / n for k < n: (B, samples, steps) to (B, samples * n, steps)."""
     stratified = (uniform[:, :, None] + np.arange(n_values)[:, None]) / n_values
     return stratified.reshape(len(uniform), -1, uniform.shape[2])
 
 
 def _stratified_noise(forecaster: HorizonForecaster, count: int) -> Floats:
-    """Noise for quantiles: the same for every series, its draws at each step evenly spread over the distribution."""
+    """Normal noise for quantiles: equal for all series, stratified over the samples of a step."""
     from scipy.special import ndtri
 
     noise = standard_normal(0, np.zeros((1, 1)), (forecaster.blocks * forecaster.horizon, count)).transpose(0, 2, 1)
@@ -132,11 +154,11 @@ def _stratified_noise(forecaster: HorizonForecaster, count: int) -> Floats:
 
 
 class HorizonForecaster:
-    """The steps after each series' end: what is known of them, and the network's passes.
+    """Forward passes of a network for the steps after the last observations.
 
-    - `horizon`: steps of one pass; `blocks`: passes up to the last step; `autoregressive`: whether steps come one by one.
-    - `recent_values`: the last rows of the target, (series, input_size).
-    - `correlation_factor`: how errors of the steps hang together, a factor of their correlation.
+    - `horizon`: steps per forward pass; `blocks`: number of passes up to the last step.
+    - `recent_values`: the last values of the target, (series, input_size).
+    - `correlation_factor`: Cholesky factor of the residual correlation between steps, or None.
     """
 
     def __init__(
@@ -161,12 +183,12 @@ class HorizonForecaster:
         self._length = self.recent_values.shape[1] + self.blocks * self.horizon
 
     def select_series(self, series: Ints) -> HorizonForecaster:
-        """The same of some of the series."""
+        """The forecaster of a subset of the series."""
         future = {name: covariate.take(series) for name, covariate in self.future.items()}
         return HorizonForecaster(self.name, self.learned.take(series), self.steps, future, self.bounds, self.sampling)
 
     def forecast_block(self, recent_values: Floats, begin: int) -> HeadForecast:
-        """What the network says of the steps from `begin` on, after these values; several tails a series: its paths."""
+        """Forecast `horizon` steps from `begin`; `recent_values` has one row per series or path."""
         raw, loc, scale = self._run_batches(recent_values, begin)
         if self.sampling != DEFAULT_SAMPLING:
             with torch_defaults():
@@ -174,8 +196,11 @@ class HorizonForecaster:
         return HeadForecast(self.network.head, raw, loc, scale, self.name, self.bounds)
 
     def sample_block(self, recent_values: Floats, begin: int, uniform: Floats, n_values: int = 0) -> Floats:
-        """Values of paths drawn step by step, (series, samples, steps), after the values of each series or of each path; with
-        `n_values` so many of each path's distribution behind them: see `nn.decoding.sampled`."""
+        """Autoregressive sample paths (series, samples, steps), see `nn.decoding.decode_samples`.
+
+        With `n_values`, so many values of each path's predictive distribution follow along the
+        second axis.
+        """
         def run_batch(batch: Batch, rows: slice) -> Any:
             inputs, scaling = self.network.inputs(batch)
             probabilities = torch.from_numpy(pad_batch(uniform[rows], len(batch)))
@@ -186,7 +211,7 @@ class HorizonForecaster:
         return np.clip(loc[..., None] + scale[..., None] * z, *self.bounds)
 
     def _run_batches(self, recent_values: Floats, begin: int, run_batch: Any = None, max_windows: int = MAX_WINDOWS) -> tuple[Floats, Floats, Floats]:
-        """What `run_batch` (the network itself, if not said) makes of the batches, its place and its spread."""
+        """Apply `run_batch`, by default the network, to batches: its output, location and scale."""
         passes: list[tuple[Any, Any, Any]] = []
         paths_per_series = len(recent_values) // len(self.recent_values)
         is_small = len(recent_values) <= BATCH_MULTIPLE or self._is_small(len(recent_values))
@@ -204,13 +229,13 @@ class HorizonForecaster:
         return raw, loc, scale
 
     def _is_small(self, rows: int) -> bool:
-        """Whether a second thread would cost more than it helps."""
         return bool(rows * self.network.n_multiplications < MIN_PARALLEL_WORK)
 
     def _make_batch(self, recent_values: Floats, series: Any, begin: int) -> Batch:
         padded_size = -(-len(recent_values) // BATCH_MULTIPLE) * BATCH_MULTIPLE
         recent_values, rows = np.require(pad_batch(recent_values, padded_size), requirements=["C", "W"]), pad_batch(series, padded_size)
-        past_rows, future_rows = slice(begin, begin + recent_values.shape[1]), slice(begin + recent_values.shape[1], begin + recent_values.shape[1] + self.horizon)
+        cutoff = begin + recent_values.shape[1]
+        past_rows, future_rows = slice(begin, cutoff), slice(cutoff, cutoff + self.horizon)
         columns, by_series, calendar = self.window_columns, self.learned.by_series, self._calendar
         first_row = np.zeros_like(rows)
         series_rows = rows if len(calendar) > 1 else first_row
@@ -222,7 +247,9 @@ class HorizonForecaster:
         category_codes, (static, static_codes) = self._category_codes, self._static
         series_rows = rows if len(category_codes) > 1 else first_row
         fields = (
-            recent_values, past_values, future_values, static[rows], category_codes[series_rows, past_rows], category_codes[series_rows, future_rows, : columns.n_future_codes],
+            recent_values, past_values, future_values, static[rows],
+            category_codes[series_rows, past_rows],
+            category_codes[series_rows, future_rows, : columns.n_future_codes],
             static_codes[rows], by_series["place"][rows, None], by_series["spread"][rows, None],
         )  # fmt: skip
         return Batch(*map(torch.from_numpy, fields))
@@ -236,7 +263,7 @@ class HorizonForecaster:
 
     @cached_property
     def _category_codes(self) -> Any:
-        """Codes of categories, (series, rows, columns); of one series where there are no columns."""
+        """Codes of categories (series, steps, columns), with one series if there are no columns."""
         count = len(self.recent_values) if self.window_columns.categorical else 1
         codes = np.zeros((count, self._length, len(self.window_columns.categorical)), dtype=np.int64)
         for column, name in enumerate(self.window_columns.categorical):
@@ -244,7 +271,7 @@ class HorizonForecaster:
         return codes
 
     def _full_column(self, name: str, encode: Any) -> Any:
-        """A column over the rows of the tail and the steps ahead; after those given, the last one again."""
+        """A covariate over window and forecast steps, padded with its last value."""
         past_values = encode(self.learned.by_series[f"tail:{name}"])
         future_values = encode(self.future[name].values) if name in self.future else past_values[:, -1:]
         n_missing = self._length - past_values.shape[1] - future_values.shape[1]
@@ -252,10 +279,13 @@ class HorizonForecaster:
 
     @cached_property
     def _calendar(self) -> Any:
-        """The calendar's columns, (series, rows, columns); of one series where all stand at the same place."""
+        """Calendar features (series, steps, columns); one series if all end at the same time."""
         series = self.learned.series
         if series is None:
-            raise DeepForecastError("A network forecasts for series with stamps; the model around it hands none on.")
+            raise DeepForecastError(
+                "A wrapper of a network must pass on the series with their timestamps; there "
+                "are none."
+            )
         if not self.window_columns.uses_time:
             return np.empty((1, self._length, 0), dtype=np.float32)
         last = series.last

@@ -1,4 +1,4 @@
-"""What the recurrent networks share: their layers, and how the steps ahead come out of them."""
+"""The base class of LSTM, GRU and RNN."""
 
 from __future__ import annotations
 
@@ -14,42 +14,54 @@ if TYPE_CHECKING:
 
 
 class RecurrentForecaster(AutoregressiveForecaster):
-    """Recurrent layers over the window. With output="direct" all steps are read off their states at once, and a perceptron
-    that sees the window itself and the last state is added (states alone forget its values: `skip_hidden_sizes`); with "autoregressive"
-    a second stack goes on from there, told the value before at each step: the true one in training (teacher forcing, less and
-    less of it by `teacher_forcing`), its own draws in forecasts."""
+    """Recurrent encoder of the window with a direct or an autoregressive decoder.
+
+    With output="direct" a multilayer perceptron maps the states to all steps at once, and a second
+    one, on the window and the last state, is added (`skip_hidden_sizes`), as the states alone lose
+    the values of the window. With output="autoregressive" a second recurrent stack continues from
+    the last state and receives the previous value at each step: the true one in training (teacher
+    forcing), a sampled one in forecasts.
+    """
 
     cell: ClassVar[str]
 
     hidden_size: int = param(
-        default=64, at_least=1, low=16, high=256, log=True, expensive=True, help="width of a layer",
+        default=64, at_least=1, low=16, high=256, log=True, expensive=True,
+        help="number of units per layer",
     )
     n_layers: int = param(
-        default=1, at_least=1, low=1, high=3, expensive=True, help="layers on top of each other",
+        default=1, at_least=1, low=1, high=3, expensive=True, help="number of stacked layers",
     )
-    bidirectional: bool = param(default=False, help="whether the window is read backwards too")
+    bidirectional: bool = param(default=False, help="whether to also read the window backwards")
     dropout: float = param(
         default=0.0, at_least=0, below=1, low=0.0, high=0.5,
-        help="share of the numbers hidden while training",
+        help="dropout probability",
     )
     residual: bool = param(
-        default=False, help="whether a layer adds to what goes into it, from the second on",
+        default=False, help="whether to add residual connections from the second layer on",
     )
     normalization: Literal["layer", "batch", "rms"] | None = param(
-        default=None, help="of what comes out of each layer",
+        default=None, help="normalization of the output of each layer; None: none",
     )
     output: Literal["direct", "autoregressive"] = param(
-        default="direct", search=("direct", "autoregressive"), help="steps at once or in turn"
+        default="direct", search=("direct", "autoregressive"),
+        help="prediction of all steps at once ('direct') or one after the other"
     )
     teacher_forcing: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
-        default="constant", help="how long true values are fed in training"
+        default="constant",
+        help="teacher forcing in training; 'constant': always, 'free': never, else decaying"
     )
-    decoder_layers: int = param(default=1, at_least=0, help="hidden layers of the direct output")
-    decoder_size: int = param(default=64, at_least=1, help="their width")
+    decoder_layers: int = param(
+        default=1, at_least=0, help="number of hidden layers of the direct decoder"
+    )
+    decoder_size: int = param(
+        default=64, at_least=1, help="number of units per hidden layer of the direct decoder"
+    )
     skip_hidden_sizes: Sequence[int] | None = param(
         default=(256, 256), at_least=1, search=(None, (128,), (256, 256)),
         when=lambda drawn: drawn["output"] == "direct",
-        help="widths of a perceptron over the window and the last state, added to the direct output; None: none",
+        help="number of units of each layer of the perceptron added to the direct output; None: "
+        "none",
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
@@ -69,17 +81,18 @@ class RecurrentForecaster(AutoregressiveForecaster):
 
     @property
     def autoregressive(self) -> bool:
-        """Whether steps are taken in turn."""
+        """Whether the horizon is predicted one step after the other."""
         return self.output == "autoregressive"
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.output == "direct":
-            yield "teacher_forcing", "where all steps come at once: leave it out, or say output='autoregressive'"
+            reason = "with output='direct'. Leave it out, or set output='autoregressive'"
+            yield "teacher_forcing", reason
         else:
             for name in ("decoder_layers", "decoder_size", "skip_hidden_sizes"):
-                yield name, "where steps are taken in turn: leave it out, or say output='direct'"
+                yield name, "with output='autoregressive'. Leave it out, or set output='direct'"
         if self.n_layers == 1:
-            yield "residual", "on a single layer: leave it out, or say n_layers=2"
+            yield "residual", "with n_layers=1. Leave it out, or set n_layers=2"
 
     def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
         from deepforecast.nn.recurrent import RecurrentOptions
@@ -88,7 +101,7 @@ class RecurrentForecaster(AutoregressiveForecaster):
 
         options = RecurrentOptions(
             self.cell, self.hidden_size, self.n_layers, self.bidirectional, self.dropout, self.residual, self.normalization,
-            getattr(self, "nonlinearity", "tanh"),
+            getattr(self, "activation", "tanh"),
         )  # fmt: skip
         if self.output == "autoregressive":
             return RecurrentAutoregressive(sizes, options)

@@ -1,4 +1,9 @@
-"""How the errors of the steps ahead hang together: what makes paths of forecasts that are made for each step by itself."""
+"""Correlation of the residuals between the steps of the horizon, for sample paths of direct
+networks.
+
+Direct networks predict the marginal distribution of each step. Sample paths join them with a
+Gaussian copula, whose correlation is estimated from the residuals on training windows.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +30,18 @@ from deepforecast.training.sampler import gather_batch
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-MAX_WINDOWS = 1024  # that are looked at
-MAX_HORIZON = 1024  # steps; of more, a matrix of steps by steps is more than it is worth
-SAMPLING_STEP = 2**31 - 1  # a step that no training draws windows for
+MAX_WINDOWS = 1024  # sampled training windows
+MAX_HORIZON = 1024  # limits the (horizon, horizon) matrix
+SAMPLING_STEP = 2**31 - 1  # random stream that no training step uses
 QUARTILES = (0.25, 0.5, 0.75)
 
 
 def fit_residual_correlation(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> LearnedState:
-    """With `ties`: a factor of the correlation of the steps' errors in training windows, (horizon, horizon), rows of length 1.
+    """Add "ties" to the learned state: the Cholesky factor of the residual correlation, (horizon,
+    horizon).
 
-    Not where paths are not made by it: of points, of steps taken in turn, of one step, and beyond a horizon of 1,024.
+    Skipped where no sample path uses it: for point heads, autoregressive networks and a horizon of
+    1; and for horizons above 1,024.
     """
     network = learned.shared["network"]
     horizon = network.sizes.horizon
@@ -46,14 +53,16 @@ def fit_residual_correlation(model: NeuralForecaster, learned: LearnedState, pan
 
 @torch_defaults()
 def _errors(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Floats:
-    """Errors in units of the spread forecast, (windows, horizon), NaN where nothing was seen."""
+    """Residuals over the predicted interquartile range, (windows, horizon); NaN where missing."""
     network, columns = learned.shared["network"], window_columns(learned)
     window_index = windows.training_windows(panel, columns.input_size, columns.horizon, model.validation_size or 0, model.recent_windows)
     uses_all = len(window_index) <= MAX_WINDOWS
     series, cutoff = window_index.locate(np.arange(len(window_index))) if uses_all else window_index.draw(model.seed, SAMPLING_STEP, MAX_WINDOWS, False)
     selected, row = np.unique(series, return_inverse=True)
-    scales: dict[str, Any] = {name: np.ascontiguousarray(learned.by_series[name][selected, None]) for name in ("place", "spread")}
-    rows = replace(windows.window_arrays(model._add_series_columns(panel, learned).take(selected), columns), **scales)
+    by_series = (learned.by_series[name][selected, None] for name in ("place", "spread"))
+    loc, scale = map(np.ascontiguousarray, by_series)
+    panel = model._add_series_columns(panel, learned).take(selected)
+    rows = replace(windows.window_arrays(panel, columns), loc=loc, scale=scale)
     store = WindowStore.from_arrays(rows)
     low, high = network.head.probability_range
     levels = torch.tensor([min(max(level, low), high) for level in QUARTILES], dtype=torch.float64)
@@ -74,7 +83,7 @@ def _standardized_errors(network: ForecastNetwork, batch: Batch, levels: Tensor)
 
 
 def normal_scores(errors: Floats) -> Floats:
-    """Each column's ranks as standard normal values; NaN stays."""
+    """Normal scores of the ranks in each column; NaN stays NaN."""
     from scipy.special import ndtri
     from scipy.stats import rankdata
 
@@ -83,9 +92,10 @@ def normal_scores(errors: Floats) -> Floats:
 
 
 def shrink_correlation(values: Floats) -> Floats:
-    """The correlation of columns around 0, NaN left out, shrunk to the identity by what chance adds to it.
+    """Correlation of zero-mean columns, pairwise complete, shrunk towards the identity.
 
-    Schäfer, Strimmer 2005: the share is the sum of the variances of the correlations over the sum of their squares.
+    R* = (1 - lambda) R + lambda I with lambda = sum var(r_ij) / sum r_ij^2 over i != j (Schäfer,
+    Strimmer 2005, doi:10.2202/1544-6115.1175), followed by a shift to positive definiteness.
     """
     observed = np.isfinite(values)
     filled, size = np.where(observed, values, 0.0), values.shape[1]

@@ -1,4 +1,4 @@
-"""Where each series stands: the last rows of its columns, as a network looks at them."""
+"""State per series: the last observations of target and covariates, and scales."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
 
-_WINDOW_COLUMNS: MutableMapping[Any, WindowColumns] = WeakKeyDictionary()  # of each network, read once
+_WINDOW_COLUMNS: MutableMapping[Any, WindowColumns] = WeakKeyDictionary()  # cache by network
 
 
 def window_columns(learned: LearnedState) -> WindowColumns:
-    """The columns of the fit."""
+    """The columns that the network was trained with."""
     network = learned.shared["network"]
     columns = _WINDOW_COLUMNS.get(network)
     if columns is None:
@@ -34,7 +34,7 @@ def window_columns(learned: LearnedState) -> WindowColumns:
 
 
 def last_observations(panel: Panel, columns: WindowColumns, scales: tuple[Floats, Floats]) -> dict[str, Any]:
-    """The last rows of every column of a panel, and by what its series are scaled where they are as a whole."""
+    """Last observations, static covariates, location and scale of each series."""
     rows = columns.input_size
     by_series: dict[str, Any] = {"tail": panel.padded(rows), "place": scales[0], "spread": scales[1]}
     for name in (*columns.numeric, *columns.categorical):
@@ -46,22 +46,26 @@ def last_observations(panel: Panel, columns: WindowColumns, scales: tuple[Floats
 
 
 def refuse_unobserved(name: str, learned: LearnedState) -> None:
-    """No series is forecast of which nothing was seen in all the rows that the network looks at: it would be zero."""
+    """Raise `DataError` for series without an observation in the window."""
     series, recent_values = learned.series, learned.by_series["tail"]
     unobserved = np.flatnonzero(np.isnan(recent_values).all(axis=1))
     if not len(unobserved):
         return
     has_ids = series is not None and series.native_ids is not None
-    whose = f"of series {series.labels(unobserved)}" if series is not None and has_ids else "here"
-    until = f", the last at {series.calendar.format(int(series.last[unobserved[0]]))}" if series is not None and has_ids else ""
+    which, until = "they are", ""
+    if series is not None and has_ids:
+        which = f"in series {series.labels(unobserved)} they are"
+        until = f", the last at {series.calendar.format(int(series.last[unobserved[0]]))}"
     raise DataError(
-        f"{name} looks at the last {recent_values.shape[1]} values of a series, and one of them has to be known; {whose} none is"
-        f"{until}. Leave such series out, end them where they are known, say missing='ffill', or fit with a larger input_size=."
+        f"{name} must have an observation among the last {recent_values.shape[1]} values of a "
+        "series; "
+        f"{which} all missing{until}. Leave such series out, end them at their last observation, "
+        "set missing='ffill', or fit with a larger input_size."
     )
 
 
 def warn_constant_covariate(name: str, state: State, future: Mapping[str, Covariate]) -> None:
-    """Warn of numbers ahead that differ from the one value they had in all of the fit: they count as nothing."""
+    """Warn of future covariates that were constant in fit and change now: they have no effect."""
     columns = window_columns(state.learned)
     constant = {column: future[column] for column in future if columns.scale.get(column) == 0.0}
     if not constant:
@@ -72,12 +76,12 @@ def warn_constant_covariate(name: str, state: State, future: Mapping[str, Covari
 
 
 def from_history(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> dict[str, Any]:
-    """The same for histories of any series."""
+    """State of series from their histories, as `last_observations`."""
     return last_observations(model._add_series_columns(panel, learned), window_columns(learned), known_scales(model, learned, panel))
 
 
 def advance(learned: LearnedState, panel: Panel) -> dict[str, Any]:
-    """The last rows after further ones."""
+    """State after new observations."""
     by_series = dict(learned.by_series)
     for name in [key for key in by_series if key == "tail" or key.startswith("tail:")]:
         values = panel.y if name == "tail" else panel.covariates[name.partition(":")[2]].values
@@ -86,8 +90,11 @@ def advance(learned: LearnedState, panel: Panel) -> dict[str, Any]:
 
 
 def known_scales(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> tuple[Floats, Floats]:
-    """Of histories of any series after a fit: that of all series together is as it was in the fit, and of models that keep it,
-    that of each it knows."""
+    """Location and scale per series after a fit.
+
+    The scale of the panel stays that of the fit. So does that of a known series if the model keeps
+    it.
+    """
     panel_scale = learned.shared.get("scale")
     if panel_scale is not None:
         return np.full(len(panel), panel_scale[0]), np.full(len(panel), panel_scale[1])
@@ -101,7 +108,7 @@ def known_scales(model: NeuralForecaster, learned: LearnedState, panel: Panel) -
 
 
 def series_index(learned: LearnedState, panel: Panel) -> Ints:
-    """The number of each series of a panel among those of which something is known, -1 for one that is not there."""
+    """Index of each series of the panel among those of the state, -1 for new ones."""
     series = learned.series
     if series is None or series.native_ids is None or panel.series.native_ids is None:
         return np.arange(len(panel))
@@ -109,7 +116,7 @@ def series_index(learned: LearnedState, panel: Panel) -> Ints:
 
 
 def series_scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats]:
-    """Place and spread of each series as a whole, or of all of them together."""
+    """Location and scale per series, of the series or the panel; 0 and 1 with scope "window"."""
     loc, scale = np.zeros(len(panel)), np.ones(len(panel))
     if model.scaler_scope == "window":
         return loc, scale
@@ -121,7 +128,7 @@ def series_scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats
 
 
 def estimate_scale(values: Floats, scaler: str) -> tuple[float, float]:
-    """Place and spread of all the values of a series."""
+    """Location and scale of the values of a series."""
     import torch
 
     from deepforecast.nn.scaling import series_scale
@@ -138,7 +145,7 @@ def _pad_column(values: Floats, panel: Panel, rows: int, fill_value: float) -> F
 
 
 def _append_rows(previous: Floats, values: Floats, panel: Panel) -> Floats:
-    """Of the rows before and the further ones behind them, the last."""
+    """Shift the last rows (series, rows) by the new values of each series."""
     rows = previous.shape[1]
     updated = np.empty_like(previous)
     for index in range(len(previous)):

@@ -1,4 +1,4 @@
-"""LSTM: recurrent layers with a memory that gates open and close."""
+"""The LSTM forecaster."""
 
 from __future__ import annotations
 
@@ -10,13 +10,26 @@ from deepforecast.models.neural._recurrent import RecurrentForecaster
 
 @register
 class LSTM(RecurrentForecaster):
-    """A memory cell beside the state: gates decide what is let in, kept and shown, so that what lies far back is remembered.
+    """Recurrent network of long short-term memory cells.
 
-    Hochreiter, Schmidhuber 1997, "Long Short-Term Memory".
+    Input, forget and output gates control a memory cell, which can keep information over many time
+    steps.
 
     Measured coverage of 80 % intervals at defaults: M1 monthly 78 %, NN5 daily 75 %, EPF Nord Pool
     hourly 66 % (benchmarks/bench_coverage.py).
 
+    References
+    ----------
+    Hochreiter, Schmidhuber (1997), "Long short-term memory", Neural Computation 9(8),
+    doi:10.1162/neco.1997.9.8.1735.
+
+    See Also
+    --------
+    GRU : Recurrent network of gated recurrent units, with fewer weights.
+    Seq2Seq : Recurrent encoder and decoder with attention.
+
+    Examples
+    --------
     >>> from deepforecast.datasets import generate
     >>> LSTM(horizon=7, hidden_size=8, max_steps=20).fit(generate(2, 100)).predict(level=80).shape
     (14, 5)

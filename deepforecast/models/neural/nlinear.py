@@ -1,4 +1,4 @@
-"""NLinear: a linear map of the window less its last value."""
+"""The NLinear forecaster."""
 
 from __future__ import annotations
 
@@ -15,14 +15,26 @@ if TYPE_CHECKING:
 
 @register
 class NLinear(NeuralForecaster):
-    """The window less its last value, mapped to the steps ahead by one matrix, and the last value added again.
+    """Linear forecaster on the window relative to its last value.
 
-    It follows a series whose level shifts, and so takes no static columns: they could not move that level. Zeng, Chen, Zhang,
-    Xu 2022, "Are Transformers Effective for Time Series Forecasting?"
+    The last value is subtracted from the window, one matrix maps the differences to all steps of
+    the horizon, and the last value is added again. The forecast follows shifts of the level. Static
+    covariates are not supported, as they could only change that level.
 
     Measured coverage of 80 % intervals at defaults: M1 monthly 86 %, NN5 daily 84 %, EPF Nord Pool
     hourly 82 % (benchmarks/bench_coverage.py).
 
+    References
+    ----------
+    Zeng, Chen, Zhang, Xu (2023), "Are Transformers effective for time series forecasting?", AAAI
+    37, doi:10.1609/aaai.v37i9.26317.
+
+    See Also
+    --------
+    DLinear : Linear maps of a trend and a remainder.
+
+    Examples
+    --------
     >>> from deepforecast.datasets import generate
     >>> NLinear(horizon=7, max_steps=20).fit(generate(2, 100)).predict().shape
     (14, 3)

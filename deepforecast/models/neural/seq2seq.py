@@ -1,4 +1,4 @@
-"""Seq2Seq: a recurrent decoder that looks back at the encoded window at every step."""
+"""The Seq2Seq forecaster: encoder and recurrent decoder with attention."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ SCORES: tuple[str, ...] = get_args(Score)
 
 
 class _ScoreParam(Param):
-    """The name of a score, or None. `nn.scores.score` may have registered more of them than `SCORES`."""
+    """Parameter whose choices are the names of all registered attention scores, or None.
+
+    Users can register scores in addition to `SCORES`, see `deepforecast.nn.scores`.
+    """
 
     def check(self, value: Any) -> None:
-        """As `Param`, with the scores registered by now as choices."""
+        """Raise `ParameterError` unless the value is None or a registered score."""
         registered = getattr(sys.modules.get("deepforecast.nn.scores"), "SCORES", ())
         options = {field.name: getattr(self, field.name) for field in fields(Param)}
         choices = (None, *SCORES, *(name for name in registered if name not in SCORES))
@@ -34,7 +37,9 @@ class _ScoreParam(Param):
         except ParameterTypeError:
             raise
         except ParameterError as error:
-            raise ParameterError(f"{error} Import the module that registers a score of your own first.") from None
+            raise ParameterError(
+                f"{error} Import the module that registers your own score first."
+            ) from None
 
 
 def _score(*, default: str, **options: Any) -> Any:
@@ -43,15 +48,30 @@ def _score(*, default: str, **options: Any) -> Any:
 
 @register
 class Seq2Seq(AutoregressiveForecaster):
-    """Encoder and decoder: the window is read to a vector a row, and each step ahead, told the value of the one before, takes
-    from these rows as much as a score of it and them says. `attention=None` leaves it the state after the last row alone.
+    """Encoder and recurrent decoder with attention.
 
-    Bahdanau, Cho, Bengio 2015, "Neural machine translation by jointly learning to align and translate"; Luong, Pham, Manning
-    2015, "Effective approaches to attention-based neural machine translation".
+    The encoder maps the window to one vector per time step. The decoder predicts one step at a time
+    from the previous value and from an average of the encoder outputs, weighted by the softmax of
+    an attention score between its state and each of them. With `attention=None` the decoder only
+    receives the final encoder state.
 
     Measured coverage of 80 % intervals at defaults: M1 monthly 81 %, NN5 daily 76 %, EPF Nord Pool
     hourly 75 % (benchmarks/bench_coverage.py).
 
+    References
+    ----------
+    Bahdanau, Cho, Bengio (2015), "Neural machine translation by jointly learning to align and
+    translate", ICLR, arXiv:1409.0473.
+
+    Luong, Pham, Manning (2015), "Effective approaches to attention-based neural machine
+    translation", EMNLP, arXiv:1508.04025.
+
+    See Also
+    --------
+    Transformer : Encoder and decoder of attention layers.
+
+    Examples
+    --------
     >>> from deepforecast.datasets import generate
     >>> Seq2Seq(horizon=7, hidden_size=8, max_steps=20, attention="additive").fit(generate(2, 100)).predict(level=80).shape
     (14, 5)
@@ -61,53 +81,67 @@ class Seq2Seq(AutoregressiveForecaster):
 
     attention: Score | str | None = _score(
         default="general", search=SCORES[:4],
-        help="score by which a step looks back at the rows; None: not",
+        help="attention score between decoder state and encoder outputs; None: no attention",
     )
     cell: Literal["lstm", "gru", "rnn"] = param(
-        default="lstm", help="of the decoder and of a recurrent encoder",
+        default="lstm", help="recurrent cell of the decoder and of a recurrent encoder",
     )
     encoder: Literal["recurrent", "convolutional"] = param(
-        default="recurrent", help="what reads the window",
+        default="recurrent", help="kind of encoder",
     )
     hidden_size: int = param(
-        default=64, at_least=1, low=16, high=256, log=True, expensive=True, help="width of a layer",
+        default=64, at_least=1, low=16, high=256, log=True, expensive=True,
+        help="number of units per layer",
     )
     n_layers: int = param(
-        default=1, at_least=1, low=1, high=3, expensive=True, help="layers on top of each other",
+        default=1, at_least=1, low=1, high=3, expensive=True, help="number of stacked layers",
     )
-    bidirectional: bool = param(default=False, help="whether the window is read backwards too")
-    kernel_size: int = param(default=3, at_least=1, help="rows that a convolution looks at")
+    bidirectional: bool = param(
+        default=False, help="whether the encoder also reads the window backwards"
+    )
+    kernel_size: int = param(
+        default=3, at_least=1, help="kernel size of a convolutional encoder, in time steps"
+    )
     dropout: float = param(
         default=0.0, at_least=0, below=1, low=0.0, high=0.5,
-        help="share of the numbers hidden while training",
+        help="dropout probability",
     )
     decoder: Literal["bahdanau", "luong"] = param(
-        default="luong", help="whether it looks back before it takes a step, or after it"
+        default="luong", help="attention before ('bahdanau') or after ('luong') the recurrent step"
     )
     input_feeding: bool = param(
-        default=False, help="with decoder='luong': whether what came of a look enters the next step",
+        default=False,
+        help="whether the attention output enters the next step; decoder='luong' only",
     )
     start_value: Literal["last", "learned"] = param(
-        default="last", help="value before the first step: the last one, or a learned one",
+        default="last", help="input of the first decoder step: last observation or a learned value",
     )
     teacher_forcing: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
-        default="constant", help="how long true values are fed in training"
+        default="constant",
+        help="teacher forcing in training; 'constant': always, 'free': never, else decaying"
     )
-    positional_encoding: bool = param(default=False, help="whether rows and steps are told where they stand")
+    positional_encoding: bool = param(
+        default=False,
+        help="whether to add positional encodings to time steps of window and horizon"
+    )
     separate_values: bool = param(
-        default=False, help="whether keys and values are maps of their own of what was read",
+        default=False,
+        help="whether keys and values are separate linear maps of the encoder outputs",
     )
     self_attention: bool = param(
-        default=False, help="whether the rows look at each other first: softmax(x xT) x",
+        default=False,
+        help="whether to apply self-attention softmax(x x^T) x to the encoder outputs",
     )
     learned_scale: bool = param(
-        default=False, help="whether a learned number multiplies the score",
+        default=False, help="whether to multiply the attention score by a learned factor",
     )
     attention_window: int | None = param(
         default=None, at_least=1,
-        help="rows on either side of one that a step chooses; None: all are looked at",
+        help="half-width of local attention around a predicted position; None: global attention",
     )
-    hard_attention: bool = param(default=False, help="whether a step looks at one row alone")
+    hard_attention: bool = param(
+        default=False, help="whether each step attends to a single time step (hard attention)"
+    )
     scaler: Scaler = param(default="last")
 
     learning_example: ClassVar[dict[str, Any]] = {
@@ -122,7 +156,7 @@ class Seq2Seq(AutoregressiveForecaster):
 
     @property
     def has_attention(self) -> bool:
-        """Whether it can say where it looked."""
+        """Whether the model has attention weights, for `explain`."""
         return self.attention is not None
 
     def _body(self, sizes: InputSizes) -> Seq2SeqBody:
@@ -142,10 +176,13 @@ class Seq2Seq(AutoregressiveForecaster):
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.attention is None:
             for name in ("decoder", "input_feeding", "separate_values", "self_attention", "learned_scale", "attention_window", "hard_attention"):
-                yield name, "where nothing is looked back at: leave it out, or say attention='general'"
+                yield name, "with attention=None. Leave it out, or set attention='general'"
         if self.decoder == "bahdanau":
-            yield "input_feeding", "with decoder='bahdanau', where each look enters its step: leave it out, or say decoder='luong'"
+            reason = "with decoder='bahdanau', where the attention output always enters the step."
+            yield "input_feeding", f"{reason} Leave it out, or set decoder='luong'"
         if self.encoder == "convolutional":
-            yield "bidirectional", "on convolutions, which look both ways: leave it out, or say encoder='recurrent'"
+            reason = "with encoder='convolutional'. Leave it out, or set encoder='recurrent'"
+            yield "bidirectional", reason
         else:
-            yield "kernel_size", "on recurrent layers: leave it out, or say encoder='convolutional'"
+            reason = "with encoder='recurrent'. Leave it out, or set encoder='convolutional'"
+            yield "kernel_size", reason

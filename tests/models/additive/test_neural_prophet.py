@@ -164,13 +164,13 @@ def test_a_file_keeps_what_is_a_series_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [
-    ("span", 0), ("start", "now"), ("values", -1), ("country", "XX"), ("changes", {"list": ["soon"], "tuple": False}),
-    ("parts", 3),
+    ("span", 0), ("start", "now"), ("n_values", -1), ("country", "XX"), ("changepoints", {"list": ["soon"], "tuple": False}),
+    ("components", 3),
 ])  # fmt: skip
 def test_a_file_whose_time_is_none_is_refused(name: str, value: Any, tmp_path: Path) -> None:
     NeuralProphet(horizon=5, input_size=5, **FAST).fit(two((0.1, -0.1))).save(tmp_path / "model.dfc")
     manifest, arrays = bundle.read(tmp_path / "model.dfc")
-    held = tree(manifest, "channels", "moments")
+    held = tree(manifest, "channels", "time_features")
     assert name in held
     held[name] = value
     bundle.write(tmp_path / "other.dfc", manifest, arrays)
@@ -187,7 +187,7 @@ def test_lags_are_learned_and_a_prior_makes_them_few() -> None:
     frame = daily(lfilter([1.0], [1.0, -0.8], noise(600)))
     settings: dict[str, Any] = {"horizon": 1, "input_size": 20, "max_steps": 400, "learning_rate": 0.02, "head": "point", **OFF}
     plain, sparse = (NeuralProphet(lag_prior_scale=one, **settings).fit(frame) for one in (None, 0.01))
-    weights = [model.network_.body.lags.weight.detach().numpy()[0] for model in (plain, sparse)]
+    weights = [model.network_.body.lag_layers.weight.detach().numpy()[0] for model in (plain, sparse)]
     for one in weights:
         assert one[-1] == pytest.approx(0.8, abs=0.2)
     assert np.abs(weights[1][:-1]).sum() < 0.4 * np.abs(weights[0][:-1]).sum()

@@ -20,14 +20,14 @@ from tests.models.neural.test_predict import HORIZON, fitted, panel
 def test_it_says_what_predict_says(rest: dict[str, object]) -> None:
     model, frame = fitted("MLP", **rest), panel(3, 40)
     said = model.predict(frame=frame, quantiles=[0.1, 0.9])
-    found = model.predictor([0.1, 0.9])(frame.y.to_numpy().reshape(3, 40), at=frame.ds.max())
+    found = model.predictor([0.1, 0.9])(frame.y.to_numpy().reshape(3, 40), last_time=frame.ds.max())
     assert (found.points.reshape(-1) == said["MLP"]).all()
     assert (found.quantiles.reshape(-1, 2) == said[["MLP-q-0.1", "MLP-q-0.9"]].to_numpy()).all()
 
 
 def test_steps_taken_in_turn() -> None:
     model, frame = fitted("LSTM", output="autoregressive"), panel(2, 40)
-    found = model.predictor()(frame.y.to_numpy().reshape(2, 40), at=frame.ds.max())
+    found = model.predictor()(frame.y.to_numpy().reshape(2, 40), last_time=frame.ds.max())
     assert (found.points.reshape(-1) == model.predict(frame=frame)["LSTM"]).all()
 
 
@@ -62,9 +62,9 @@ def test_columns_and_categories() -> None:
     predictor = model.predictor()
     found = predictor(rows("y"), past=past, future=future, static={"size": [1.0, 2.0]})
     assert (found.points == said).all()
-    with pytest.raises(DataError, match=r"future= holds the columns of the fit: ahead, kind; got"):
+    with pytest.raises(DataError, match=r"`future` must have the columns of the fit \(ahead, kind\), got"):
         predictor(rows("y"), past=past, static={"size": [1.0, 2.0]})
-    with pytest.raises(DataError, match=r"ahead has the steps ahead of each series, \(2, 6\); got shape \(1, 6\)"):
+    with pytest.raises(DataError, match=r"ahead must have shape \(series, horizon\) = \(2, 6\), got \(1, 6\)"):
         predictor(rows("y"), past=past, future={**future, "ahead": np.ones(HORIZON)}, static={"size": [1.0, 2.0]})
 
 
@@ -90,18 +90,18 @@ def test_from_several_threads() -> None:
 
 def test_what_it_cannot_do_is_said() -> None:
     model = fitted("MLP")
-    with pytest.raises(ParameterError, match=r"looks at the calendar .*: say at= the stamp of the last row"):
+    with pytest.raises(ParameterError, match=r"`last_time` must be set.*calendar features .*Pass the timestamp of the last value"):
         model.predictor()(np.ones(9))
-    with pytest.raises(DataError, match="at is a stamp"):
-        model.predictor()(np.ones(9), at="soon")
-    with pytest.raises(DataError, match="holds an infinite one"):
-        model.predictor()(np.array([1.0, np.inf]), at="2021-01-01")
-    with pytest.raises(DataError, match="Series are an array"):
-        model.predictor()("text", at="2021-01-01")
-    with pytest.raises(DataError, match="not empty"):
-        model.predictor()(np.empty((0, 4)), at="2021-01-01")
+    with pytest.raises(DataError, match="`last_time` must be a timestamp"):
+        model.predictor()(np.ones(9), last_time="soon")
+    with pytest.raises(DataError, match="has an infinite value"):
+        model.predictor()(np.array([1.0, np.inf]), last_time="2021-01-01")
+    with pytest.raises(DataError, match="Series must be an array"):
+        model.predictor()("text", last_time="2021-01-01")
+    with pytest.raises(DataError, match="not be empty"):
+        model.predictor()(np.empty((0, 4)), last_time="2021-01-01")
     calibrated = MLP(horizon=2, input_size=4, hidden_sizes=[4], max_steps=2, intervals="conformal").fit(panel(1, 60))
-    with pytest.raises(CapabilityError, match="calibrated bands"):
+    with pytest.raises(CapabilityError, match="intervals are calibrated"):
         calibrated.predictor([0.1])
 
 

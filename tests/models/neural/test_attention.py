@@ -122,12 +122,12 @@ def test_a_model_around_it_shows_the_same() -> None:
 def test_what_was_read_is_not_repeated_for_paths_or_beams(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted(name, head="bins")
     body, seen = type(model.network_.body), []
-    step, start = body.step, body.start
+    step, start = body.step, body.initial_state
     monkeypatch.setattr(body, "step", lambda self, state, previous, *rest: (
         seen.append((len(state[0]), len(previous))) or step(self, state, previous, *rest)
     ))  # fmt: skip
     starts: list[int] = []
-    monkeypatch.setattr(body, "start", lambda self, inputs: starts.append(len(inputs.y)) or start(self, inputs))
+    monkeypatch.setattr(body, "initial_state", lambda self, inputs: starts.append(len(inputs.y)) or start(self, inputs))
     model.simulate(50)
     rows = starts[0]  # three series, and what they are filled up to
     assert 3 <= rows <= 8

@@ -116,7 +116,7 @@ def test_a_greedy_point_is_the_path_in_which_each_step_is_told_the_one_before() 
 
         def block(y: Tensor) -> Tensor:
             inputs = inputs_of(model, y)
-            state, previous, path = network.start(inputs), inputs.y[:, -1], []
+            state, previous, path = network.initial_state(inputs), inputs.y[:, -1], []
             for step in range(HORIZON):
                 raw, state = network.step(state, previous, inputs.future_features[:, step], step)
                 previous = raw[:, 0]
@@ -141,7 +141,7 @@ def test_the_way_to_the_point_moves_no_band(decoding: str) -> None:
 def test_steps_at_once_have_a_most_probable_path_but_no_greedy_one() -> None:
     model = fitted(output="direct", decoding="beam")
     assert np.allclose(model.predict()["LSTM"], model.beam_search(1)["value"])
-    with pytest.raises(ParameterError, match=r"all steps come at once.*take the steps in turn"):
+    with pytest.raises(ParameterError, match=r"predicts all steps at once.*output='autoregressive'"):
         fitted(output="direct", decoding="greedy")
 
 
@@ -164,10 +164,10 @@ def test_draws_stay_with_what_is_likely(output: str) -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"decoding": "beam"}, "decoding='beam' counts paths, so it takes head='bins'"),
-        ({"temperature": 0.5}, "temperature=0.5 goes with head='bins'"),
-        ({"top_p": 0.5}, "top_p=0.5 goes with head='bins'"),
-        ({"head": "bins", "beam_width": 3}, "beam_width=3 goes with decoding='beam'; got it beside 'sample'. Leave it out."),
+        ({"decoding": "beam"}, "decoding='beam' cannot be used with head='normal'"),
+        ({"temperature": 0.5}, "temperature=0.5 cannot be used with head='normal'.*set head='bins'"),
+        ({"top_p": 0.5}, "top_p=0.5 cannot be used with head='normal'"),
+        ({"head": "bins", "beam_width": 3}, "beam_width=3 cannot be used with decoding='sample'. Leave it out, or set decoding='beam'"),
     ],
 )
 def test_what_can_have_no_effect_is_refused_with_the_way_out(said: dict[str, Any], words: str) -> None:
@@ -185,7 +185,7 @@ def test_how_paths_are_made_changes_no_fit_but_calibrated_bands() -> None:
 
 
 def test_other_heads_have_no_countable_paths() -> None:
-    with pytest.raises(CapabilityError, match=r"takes head='bins'; LSTM has head='normal'.*or draw paths by simulate"):
+    with pytest.raises(CapabilityError, match=r"must have head='bins'; LSTM has head='normal'.*or draw paths with `simulate`"):
         fitted(head="normal").beam_search(3)
 
 

@@ -160,7 +160,7 @@ def test_nothing_hidden_reaches_the_body(kind: Any, monkeypatch: pytest.MonkeyPa
     )  # fmt: skip
     loss = model.network_.loss(batch)
     (inputs,) = seen
-    assert (inputs.seen == (~hole).float()).all()
+    assert (inputs.observed == (~hole).float()).all()
     assert (inputs.y[hole] == 0).all()
     assert (inputs.y[~hole] != 0).sum() >= 6
     assert loss == 0  # of targets that are hidden, all of them, none counts

@@ -47,11 +47,11 @@ def test_steps_and_rate_of_going_on_may_be_said() -> None:
 
 def test_unknown_parts_are_refused_with_those_there_are() -> None:
     model = fitted("MLP")
-    with pytest.raises(ParameterError, match=r"freeze names parts of the network: body\..*; encode is none of them"):
+    with pytest.raises(ParameterError, match=r"must name modules of the network \(body\..*\), got encode"):
         model.fine_tune(panel(2, 60), freeze=["encode"])
-    with pytest.raises(ParameterError, match="state_leaves nothing to learn"):
+    with pytest.raises(ParameterError, match="must leave a module to train"):
         model.fine_tune(panel(2, 60), freeze=["body"])
-    with pytest.raises(ParameterTypeError, match="freeze is a list of names"):
+    with pytest.raises(ParameterTypeError, match="must be a list of module names"):
         model.fine_tune(panel(2, 60), freeze="body")
 
 

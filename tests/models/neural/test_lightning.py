@@ -103,10 +103,10 @@ def test_a_scale_of_all_series_stays_that_of_the_fit() -> None:
     model = DLinear(**SMALL, max_steps=2, scaler_scope="panel").fit(FRAME)
     place, spread = model.state_.learned["scale"]
     batch = next(iter(model.datamodule(FRAME.assign(y=FRAME.y * 100)).train))
-    assert set(batch.place.flatten().tolist()) == {place}
-    assert set(batch.spread.flatten().tolist()) == {spread}
+    assert set(batch.loc.flatten().tolist()) == {place}
+    assert set(batch.scale.flatten().tolist()) == {spread}
 
 
 def test_batches_before_there_is_a_network_are_refused_with_the_way_out() -> None:
-    with pytest.raises(NotFittedError, match=r"lightning_module\(frame\) first"):
+    with pytest.raises(NotFittedError, match=r"lightning_module\(frame\) or fit\(frame\) first"):
         DLinear(**SMALL).datamodule(FRAME)

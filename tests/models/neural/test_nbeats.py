@@ -10,9 +10,9 @@ from deepforecast.datasets import generate
 from deepforecast.errors import ParameterError
 
 
-@pytest.mark.parametrize(("stacks", "said"), [(["trendy"], "got trendy"), (["trend", ""], "got"), ([], "got none")])
+@pytest.mark.parametrize(("stacks", "said"), [(["trendy"], "got trendy"), (["trend", ""], "got"), ([], "got an empty list")])
 def test_an_unknown_stack_is_refused(stacks: list[str], said: str) -> None:
-    with pytest.raises(ParameterError, match=f"stacks is a list of generic, trend, season; {said}"):
+    with pytest.raises(ParameterError, match=f"`stacks` must be a non-empty list of 'generic', 'trend', 'season', {said}"):
         NBEATS(horizon=3, stacks=stacks, max_steps=2).fit(generate(1, 40))
 
 

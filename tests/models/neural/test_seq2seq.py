@@ -45,7 +45,7 @@ def test_a_user_adds_a_score() -> None:
             Seq2Seq(attention="foo")
     finally:
         del SCORES["nearest"]
-    with pytest.raises(ParameterError, match=r"got 'nearest'\. A score of your own is there once the module that registers it"):
+    with pytest.raises(ParameterError, match=r"got 'nearest'\. Import the module that registers your own score first"):
         Seq2Seq(attention="nearest")
 
 
@@ -69,7 +69,7 @@ def test_a_score_that_says_numbers_of_other_pairs_is_named() -> None:
     {"decoder": "bahdanau", "input_feeding": True}, {"encoder": "convolutional", "bidirectional": True}, {"kernel_size": 5},
 ], ids=str)  # fmt: skip
 def test_what_can_have_no_effect_is_refused_with_the_way_out(given: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError, match=r"has no effect .* leave it out, or say"):
+    with pytest.raises(ParameterError, match=r"has no effect .* Leave it out, or set"):
         Seq2Seq(**SMALL, **given).fit(generate(1, 60))
 
 

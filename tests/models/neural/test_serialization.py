@@ -141,9 +141,9 @@ def season(value: Any) -> Callable[[Any, Any], None]:
     [
         *(channel("horizon", one) for one in (HUGE, -1, 0, "7", 2.5, None, True, 5)),
         *(channel("input_size", one) for one in (HUGE, -1, "7", 23)),
-        *(channel("numbers", one) for one in ("text", {"list": ["x"]}, {"list": [1]})),
-        channel("ahead", HUGE), channel("clock", {"list": ["second"]}), channel("counts", {"tree": {"x": HUGE}}),
-        channel("centre", 3), channel("more", 3),
+        *(channel("numeric", one) for one in ("text", {"list": ["x"]}, {"list": [1]})),
+        channel("n_future", HUGE), channel("calendar", {"list": ["second"]}), channel("counts", {"tree": {"x": HUGE}}),
+        channel("loc", 3), channel("more", 3),
         weight(lambda one: one[:-1]), weight(lambda one: one.astype(np.float64)), weight(no_number), lost, added,
         parameter("hidden_sizes", {"list": [HUGE, HUGE], "tuple": False}), parameter("hidden_sizes", {"list": [8] * 50, "tuple": False}),
         record("kept", HUGE), record("kept", "3"), record("why", 3), record("loss", {"list": []}),

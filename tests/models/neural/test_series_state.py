@@ -72,7 +72,7 @@ def test_the_columns_of_the_fit_are_read_once(model: Any) -> None:
     assert window_columns(learned).numeric == ("price", "visits")
 
 
-@pytest.mark.parametrize(("scaler_scope", "places"), [("window", [0.0, 0.0]), ("series", [4.5, 1.0]), ("panel", [])])
+@pytest.mark.parametrize(("scale_by", "places"), [("window", [0.0, 0.0]), ("series", [4.5, 1.0]), ("panel", [])])
 def test_scales_of_series_and_of_all_together(scale_by: str, places: list[float]) -> None:
     days = pd.date_range("2024-01-01", periods=10, freq="D")
     frame = pd.concat([
@@ -107,9 +107,9 @@ def test_a_series_of_which_nothing_is_seen_is_refused_and_not_zero() -> None:
     for act in (
         lambda: model.predict(frame=lost), lambda: model.simulate(2, frame=lost), lambda: model.clone().fit(lost).predict()
     ):  # fmt: skip
-        with pytest.raises(DataError, match=r"last 5 values of a series.*of series s0001 none is, the last at 2020-02-09"):
+        with pytest.raises(DataError, match=r"last 5 values of a series.*in series s0001 they are all missing, the last at 2020-02-09"):
             act()
-    with pytest.raises(DataError, match="here none is"):
+    with pytest.raises(DataError, match="they are all missing"):
         model.predictor()(np.full(ROWS, np.nan), last_time=frame.ds.max())
     one = lost.assign(y=lost.y.where((frame.groupby("unique_id").cumcount() != 35), 3.0))
     assert model.predict(frame=one).MLP.iloc[2:].tolist() == [3.0, 3.0], "a single value that is known is gone on with"

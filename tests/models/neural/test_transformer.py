@@ -31,8 +31,8 @@ class Watched:
 
     def __init__(self, model: Transformer) -> None:
         self.encoder, self.decoder, body = list[int](), list[int](), model.network_.body
-        body.reader.encoder.register_forward_hook(lambda _, given, __: self.encoder.append(given[0].shape[0]))
-        body.decoder.layers[0].attention.into.register_forward_hook(
+        body.window_encoder.encoder.register_forward_hook(lambda _, given, __: self.encoder.append(given[0].shape[0]))
+        body.decoder.layers[0].attention.in_proj.register_forward_hook(
             lambda _, given, __: self.decoder.append(given[0].numel() // SMALL["d_model"])
         )
         self.keys = list[int]()
@@ -83,7 +83,7 @@ def test_forecasts_are_those_computed_anew_at_every_step(positions: str | None) 
     told, values = rows[:, -1:], []
     with torch.inference_mode():
         for _ in range(HORIZON):
-            values.append(network.body.teach(inputs, told)[:, -1, 0])
+            values.append(network.body.forward_teacher_forced(inputs, told)[:, -1, 0])
             told = torch.cat([told, values[-1][:, None]], dim=1)
     expected = place + spread * torch.stack(values, 1).double().numpy()
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * spread.max())
@@ -146,11 +146,11 @@ def test_the_calendar_is_a_place_too() -> None:
     [
         ({"n_heads": 3}, r"d_model=16 and n_heads=3\. Use n_heads=2 or d_model=15"),
         ({"d_model": 6, "positional_encoding": "rotary"}, r"d_model=6 and n_heads=2\. Use d_model=4"),
-        ({"patch_length": 25}, r"patch_length=25 and input_size=24\. Say patch_length=6"),
+        ({"patch_length": 25}, r"patch_length=25 and input_size=24\. Set patch_length=6"),
         ({"patch_length": 4, "stride": 5}, r"stride=5 and patch_length=4\. Use stride=4"),
-        ({"patch_length": 1, "stride": 2}, "stride=2 has no effect on patches of one row: leave it out"),
-        ({"teacher_forcing": "free"}, "teacher_forcing=free has no effect .*: leave it out, or say output='autoregressive'"),
-        ({"encoder_layers": 1, "decoder_layers": 1, "n_layers": 3}, "n_layers=3 has no effect where .* leave it out"),
+        ({"patch_length": 1, "stride": 2}, "stride=2 has no effect with patch_length=1. Leave it out"),
+        ({"teacher_forcing": "free"}, "teacher_forcing=free has no effect .* Leave it out, or set output='autoregressive'"),
+        ({"encoder_layers": 1, "decoder_layers": 1, "n_layers": 3}, "n_layers=3 has no effect with both .* Leave out one"),
     ],
 )
 def test_what_does_not_go_together_is_refused(given: dict[str, Any], said: str) -> None:
@@ -161,9 +161,9 @@ def test_what_does_not_go_together_is_refused(given: dict[str, Any], said: str) 
 def test_layers_are_as_many_as_are_asked_for() -> None:
     frame = panel(1, 60)
     body = made(encoder_layers=3, n_layers=1, dim_feedforward=5, stride=2, patch_length=4).fit(frame).network_.body
-    assert (len(body.reader.encoder.layers), len(body.decoder.layers)) == (3, 1)
-    assert body.reader.encoder.layers[0].feedforward.into.out_features == 5
-    assert body.reader.patches.count == 12
+    assert (len(body.window_encoder.encoder.layers), len(body.decoder.layers)) == (3, 1)
+    assert body.window_encoder.encoder.layers[0].feedforward.linear1.out_features == 5
+    assert body.window_encoder.patches.count == 12
 
 
 def test_a_fit_of_every_sort_goes_on_and_back() -> None:

@@ -14,10 +14,10 @@ IDLE: dict[str, tuple[Any, str]] = {
     "loss": (MLP(horizon=2, loss="mse"), "head='point'"),
     "loss of a distribution": (MLP(horizon=2, head="normal", loss="owa"), "head='point'"),
     "quantiles": (MLP(horizon=2, head="student_t", quantiles=[0.1]), "head='quantiles'"),
-    "max_steps": (MLP(horizon=2, max_steps=7, max_epochs=2), "beside max_epochs"),
-    "validate_every": (MLP(horizon=2, validate_every=5), "say validation_size="),
-    "checkpoint_every": (MLP(horizon=2, checkpoint_every=5), "checkpoint_dir="),
-    "scaler_scope": (MLP(horizon=2, scaler="none", scaler_scope="series"), "another scaler="),
+    "max_steps": (MLP(horizon=2, max_steps=7, max_epochs=2), "with max_epochs"),
+    "validate_every": (MLP(horizon=2, validate_every=5), "set validation_size"),
+    "checkpoint_every": (MLP(horizon=2, checkpoint_every=5), "set checkpoint_dir"),
+    "scaler_scope": (MLP(horizon=2, scaler="none", scaler_scope="series"), "set another scaler"),
     "teacher_forcing": (LSTM(horizon=2, teacher_forcing="linear"), "output='autoregressive'"),
     "decoder_layers": (LSTM(horizon=2, output="autoregressive", decoder_layers=2), "output='direct'"),
     "decoder_size": (LSTM(horizon=2, output="autoregressive", decoder_size=8), "output='direct'"),
@@ -35,7 +35,7 @@ def test_an_idle_parameter_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("scaler", ["last", "level", "revin", "difference"])
 def test_scalers_of_a_window_scale_no_series(scaler: str) -> None:
-    with pytest.raises(ParameterError, match=f"scaler='{scaler}' is of a window.*scaler_scope='panel'.*scaler='standard'"):
+    with pytest.raises(ParameterError, match=f"scaler='{scaler}' must be fitted on windows.*scaler_scope='panel'.*scaler='standard'"):
         MLP(horizon=2, scaler=scaler, scaler_scope="panel").fit(panel(2, 60))
 
 
@@ -60,5 +60,5 @@ def test_one_that_has_an_effect_is_taken(model: Any) -> None:
 
 
 def test_a_list_of_no_quantiles_is_refused() -> None:
-    with pytest.raises(ParameterError, match="this one is empty"):
+    with pytest.raises(ParameterError, match="must be a non-empty list"):
         MLP(horizon=2, quantiles=[]).fit(panel(2, 60))
