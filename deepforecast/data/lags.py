@@ -61,7 +61,7 @@ def parse_lag_feature(name: str) -> LagFeature:
     """A feature by its name.
 
     >>> parse_lag_feature("mean_4x7"), str(parse_lag_feature("quantile_28_0.9@2"))
-    (Lagged(kind='mean', lag=7, size=4, stride=7, level=0.0), 'quantile_28_0.9@2')
+    (LagFeature(kind='mean', lag=7, size=4, stride=7, level=0.0), 'quantile_28_0.9@2')
     """
     body, separator, end = name.partition("@")
     feature = _parse_window(body) or _parse_single(body)

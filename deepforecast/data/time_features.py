@@ -53,11 +53,12 @@ class TimeFeatures:
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return {
-            "parts": to_dicts(self.components), "country": self.country, "start": self.start, "span": self.span,
-            "changes": list(self.changepoints), "values": self.n_values,
+            "components": to_dicts(self.components), "country": self.country, "start": self.start, "span": self.span,
+            "changepoints": list(self.changepoints), "n_values": self.n_values,
         }  # fmt: skip
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TimeFeatures:
         """From plain values."""
-        return cls(**{**record, "parts": from_dicts(record["parts"]), "changes": tuple(record["changes"])})
+        components, changepoints = from_dicts(record["components"]), tuple(record["changepoints"])
+        return cls(**{**record, "components": components, "changepoints": changepoints})

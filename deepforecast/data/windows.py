@@ -66,14 +66,14 @@ class WindowColumns:
         """As plain values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         record = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-        return {**record, "moments": None if self.time_features is None else self.time_features.to_dict()}
+        return {**record, "time_features": None if self.time_features is None else self.time_features.to_dict()}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> WindowColumns:
         """From plain values."""
         values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-        if values.get("moments") is not None:
-            values["moments"] = TimeFeatures.from_dict(values["moments"])
+        if values.get("time_features") is not None:
+            values["time_features"] = TimeFeatures.from_dict(values["time_features"])
         return cls(**values)
 
     def standardize(self, name: str, values: Floats) -> Floats:
@@ -81,7 +81,7 @@ class WindowColumns:
         return np.nan_to_num((values - self.loc[name]) / (self.scale[name] or np.inf), nan=0.0).astype(np.float32)
 
     def calendar_values(self, calendar: Calendar, positions: Ints) -> Any:
-        """The calendar's columns at these positions, (positions, clock_width)."""
+        """The calendar's columns at these positions, (positions, calendar_width)."""
         features = calendar_features.cyclic_features(calendar, positions, self.calendar)
         return features if self.time_features is None else np.concatenate([features, self.time_features.evaluate(calendar, positions)], axis=1)
 
