@@ -27,9 +27,9 @@ def test_nothing_else_is_one(value: Any) -> None:
     ("value", "bounds", "said"),
     [
         (0, {}, "gap is at least 1; got 0."),
-        (-1, {"least": 0}, "gap is at least 0; got -1."),
-        (10_001, {"most": 10_000}, "gap is at least 1 and at most 10,000; got 10,001."),
-        (10**400, {"most": 9}, "gap is at least 1 and at most 9; got 10,000,000,000,000"),
+        (-1, {"minimum": 0}, "gap is at least 0; got -1."),
+        (10_001, {"maximum": 10_000}, "gap is at least 1 and at most 10,000; got 10,001."),
+        (10**400, {"maximum": 9}, "gap is at least 1 and at most 9; got 10,000,000,000,000"),
     ],
 )
 def test_bounds_are_named_with_the_value(value: int, bounds: dict[str, int], said: str) -> None:

@@ -16,8 +16,8 @@ from deepforecast.errors import ParameterError
 LENGTHS = st.lists(st.integers(1, 20), min_size=1, max_size=4)
 PLANS = st.builds(
     BacktestPlan, horizon=st.integers(1, 4), n_windows=st.integers(1, 4), step=st.integers(1, 4), gap=st.integers(0, 2),
-    size=st.none() | st.integers(1, 9), align=st.sampled_from(["series", "calendar"]), needed=st.integers(1, 5),
-    whole=st.booleans(),
+    train_size=st.none() | st.integers(1, 9), align=st.sampled_from(["series", "calendar"]), min_observations=st.integers(1, 5),
+    full_windows=st.booleans(),
 )  # fmt: skip
 
 

@@ -175,13 +175,13 @@ def test_a_server_in_trouble_is_asked_again(server: Server, tmp_path: Path) -> N
         fetch(_remote(server), tmp_path / "other.csv")
 
 
-@pytest.mark.parametrize(("fault", "option", "value"), [("stall", "TIMEOUT", 4.0), ("drip", "PATIENCE", 0.1)])
+@pytest.mark.parametrize(("fault", "option", "value"), [("stall", "TIMEOUT", 4.0), ("drip", "SPEED_WINDOW", 0.1)])
 def test_a_slow_server_is_left_and_asked_to_go_on(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, option: str, value: float
 ) -> None:
     server.faults = [fault]
     with monkeypatch.context() as patch:
-        for name, changed in ((option, value), ("BLOCK", 1), ("TRIES", 1)):
+        for name, changed in ((option, value), ("BLOCK_SIZE", 1), ("MAX_TRIES", 1)):
             patch.setattr(module, name, changed)
         patch.setattr(module, "time", SimpleNamespace(monotonic=Clock(step=0.02).now))
         with pytest.raises(DataError, match=r"nothing came for 4 seconds|fewer than 1024 bytes a second"):
