@@ -88,8 +88,8 @@ class Calendar(NamedTuple):
     def _overflow_error(self) -> DataError:
         suggestion = "a coarser unit, e.g. datetime64[s]" if self.time.unit else "a larger integer type"
         return DataError(
-            f"The stamps of a forecast fit the type of the time column; with dtype {self.time.dtype} the horizon runs past "
-            f"its last one. Shorten the horizon, or convert the column to {suggestion}."
+            f"The timestamps of a forecast must fit the dtype of the time column; the horizon ends after the largest "
+            f"timestamp of {self.time.dtype}. Use a shorter horizon, or convert the column to {suggestion}."
         )
 
 
@@ -98,9 +98,8 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
     in its period a stamp lies. `name` is the time column's, for messages."""
     if bool(frequency.base) != bool(time.unit):
         raise DataError(
-            f"freq and the time column {name} belong together: integers take an integer freq, dates an alias such as 'D'; "
-            f"got freq {str(frequency)!r} for a column of dtype {time.dtype}. Give the freq that fits, or convert the "
-            "column."
+            f"freq must match the time column {name}: an integer for integer time, an alias such as 'D' for dates; "
+            f"got freq={str(frequency)!r} for dtype {time.dtype}. Pass a matching freq, or convert the column."
         )
     if not time.unit:
         return Calendar(frequency, time, frequency.n)
@@ -115,8 +114,8 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
     step, remainder = divmod(frequency.n * TICKS[frequency.base] * day, TICKS["D"])
     if remainder:
         raise DataError(
-            f"A step of time is a whole number of the units of column {name}; freq {str(frequency)!r} is finer than its dtype "
-            f"{time.dtype}. Use a finer unit, or a longer freq."
+            f"freq must be a whole number of the units of the time column {name}; {str(frequency)!r} is finer than its "
+            f"dtype {time.dtype}. Use a column with a finer unit, or a longer freq."
         )
     return Calendar(frequency, time, step, time_of_day)
 

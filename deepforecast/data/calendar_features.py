@@ -46,12 +46,19 @@ def validate_features(names: Any, calendar: Calendar) -> tuple[str, ...]:
         return default_features(calendar)
     unknown = [feature for feature in names or () if feature not in NAMES]
     if unknown:
-        raise ParameterError(f"calendar is a list of {format_list(list(NAMES), max_shown=20)}; {format_value(unknown[0])} is none of them.")
+        raise ParameterError(
+            f"calendar must be 'auto', None or a list of {format_list(list(NAMES), max_shown=20)}; got "
+            f"{format_value(unknown[0])}."
+        )
     if names and not calendar.frequency.base:
-        raise ParameterError(f"calendar features need dates; time is counted in integers. Leave out {format_list(list(names))}.")
+        raise ParameterError(
+            f"calendar features cannot be computed for integer time; got {format_list(list(names))}. Set calendar=None."
+        )
     duplicates = [feature for index, feature in enumerate(names or ()) if feature in names[:index]]
     if duplicates:
-        raise ParameterError(f"Each feature of calendar= is named once; {format_list(duplicates)} is there twice. Leave one out.")
+        raise ParameterError(
+            f"The features of calendar must be unique; got {format_list(duplicates)} more than once. Remove the duplicates."
+        )
     return tuple(names or ())
 
 
@@ -60,7 +67,7 @@ def validate_country(country: str | None, calendar: Calendar) -> str | None:
     if country is None:
         return None
     if not calendar.frequency.base:
-        raise ParameterError("holidays= needs dates; time is counted in integers. Say holidays=None.")
+        raise ParameterError("holidays cannot be used with integer time. Set holidays=None, or use dates as time column.")
     _country_holidays(country, [1970])
     return country
 
@@ -120,12 +127,14 @@ def _country_holidays(country: str, years: list[int]) -> Any:
             warnings.simplefilter("ignore", DeprecationWarning)  # of the package, on its own versions
             import holidays
     except ImportError:
-        raise DependencyError("Holidays come from the package holidays. Install it: pip install holidays.") from None
+        raise DependencyError("Holiday features cannot be computed without the package holidays. Run: pip install holidays") from None
     code, _, subdivision = country.partition("-")
     subdivisions = holidays.list_supported_countries().get(code)
     if subdivisions is None or (subdivision and subdivision not in subdivisions):
-        expected = "the code of a country that the package holidays knows ('DE', 'US') or of a part of it ('DE-BY', 'US-CA')"
-        raise ParameterError(f"holidays is {expected}; got {format_value(country) or 'nothing'}.")
+        raise ParameterError(
+            "holidays must be the code of a country known to the package holidays ('DE', 'US') or of a subdivision "
+            f"('DE-BY', 'US-CA'); got {format_value(country) or 'an empty text'}."
+        )
     return holidays.country_holidays(code, subdiv=subdivision or None, years=years)
 
 

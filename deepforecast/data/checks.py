@@ -56,7 +56,7 @@ class CheckReport:
     def __repr__(self) -> str:
         head = ", ".join(f"{name} {value}" for name, value in self.summary.items())
         if not self.findings:
-            return f"{head}\nNothing to complain of."
+            return f"{head}\nNo findings."
         width = max(len(finding.what) for finding in self.findings)
         lines = [head]
         for entry in self.findings:
@@ -96,8 +96,8 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
             panel = Panel.from_frame(frame, columns=columns, freq=freq)
         except DataError as error:  # what a fit would say, and no rule above has
             return replace(report, findings=(_error_finding(error), *report.findings))
-        where, way_out = "nearly the target itself", "declare it as past, unless it is known ahead"
-        leaks = (Finding("warning", f"{name} follows the target", len(panel), where, way_out) for name in leaking_columns(panel))
+        where, fix = "almost perfectly correlated", "declare it as past, unless it is known ahead"
+        leaks = (Finding("warning", f"{name} follows the target", len(panel), where, fix) for name in leaking_columns(panel))
         return replace(report, findings=(*report.findings, *leaks))
     return report
 
@@ -119,7 +119,7 @@ def fill_gaps(
     3 2024-01-04  4.0
     """
     if fill is not None and fill not in METHODS:
-        raise ParameterError(f"fill is one of {format_list(METHODS)} or None; got {format_value(fill)}.")
+        raise ParameterError(f"fill must be one of {format_list(METHODS)} or None; got {format_value(fill)}.")
     table = frames.to_narwhals(frame)
     panel = Panel.from_frame(_encode_text_covariates(table, resolve(columns, table.columns)), columns=columns, freq=freq)
     names = panel.series.columns
@@ -153,8 +153,8 @@ def _source_rows(table: nw.DataFrame[Any], panel: Panel) -> Ints:
 
 
 def _error_finding(error: DataError) -> Finding:
-    rule, _, way_out = str(error).partition(". ")
-    return Finding("error", "frame", 1, rule, way_out)
+    rule, _, fix = str(error).partition(". ")
+    return Finding("error", "frame", 1, rule, fix)
 
 
 @dataclass(frozen=True)
@@ -209,8 +209,8 @@ class _SortedRows:
         findings += self._ended_findings(calendar)
         findings += self._series_findings(table, season, self._incomplete_seasons(table, np.where(is_duplicate, 0, 1 + absent), season))
         if freq is None and calendar is not None and may_be_business_days(calendar.frequency, self.timestamps, self.indptr, self.time):
-            where, way_out = "no series goes on over a weekend; freq D is taken", "freq='B' if nothing happens on weekends"
-            findings.append(Finding("note", "days or business days", len(self.indptr) - 1, where, way_out))
+            where, fix = "no series continues after a weekend; freq D is assumed", "freq='B' if weekends have no data"
+            findings.append(Finding("note", "days or business days", len(self.indptr) - 1, where, fix))
         summary = {
             "series": len(self.indptr) - 1,
             "rows": len(self.timestamps),
@@ -228,37 +228,37 @@ class _SortedRows:
         unique_rows = np.flatnonzero(~is_duplicate)
         frequency = parse(freq) if freq is not None else infer(timestamps, unique_indptr, self.time)
         if frequency is None and (off_grid := find_off_grid(timestamps, unique_indptr, self.time)):
-            return None, absent, [self._off_grid_finding(off_grid[0], unique_rows[off_grid[1]], "repair them, or bring events on a grid first")]
+            return None, absent, [self._off_grid_finding(off_grid[0], unique_rows[off_grid[1]], "correct them, or resample events first")]
         if frequency is None:
-            way_out = "give freq=; resample irregular series"
-            where = "cannot be inferred from the stamps"
-            return None, absent, [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
+            fix = "pass freq=; resample irregular series"
+            where = "cannot be inferred from the timestamps"
+            return None, absent, [Finding("error", "frequency", len(self.indptr) - 1, where, fix)]
         try:
             calendar = calendars.make_calendar(frequency, self.time, int(timestamps[0]))
         except DataError as error:
-            finding = Finding("error", "frequency", len(self.indptr) - 1, str(error), "give the freq the data have")
+            finding = Finding("error", "frequency", len(self.indptr) - 1, str(error), "pass the freq of the data")
             return None, absent, [finding]
         position = calendar.positions(timestamps)
         steps = np.diff(position, prepend=position[:1])
         steps[unique_indptr[:-1]] = calendar.step
         off = (position == OFF_GRID) | (steps % calendar.step != 0)
         if off.any():
-            return None, absent, [self._off_grid_finding(calendar.frequency, unique_rows[off], "give the freq the data have")]
+            return None, absent, [self._off_grid_finding(calendar.frequency, unique_rows[off], "pass the freq of the data")]
         absent[unique_rows] = steps // calendar.step - 1
         n_rows = len(timestamps) + float(absent.sum(dtype=np.float64))
         if is_blown_up(n_rows, len(timestamps)):
             where = f"with freq {calendar.freq!r} there would be {n_rows:,.0f} rows, not {len(timestamps):,}"
-            way_out = "give the freq the data have, or split the series"
-            return None, np.zeros_like(absent), [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
+            fix = "pass the freq of the data, or split the series"
+            return None, np.zeros_like(absent), [Finding("error", "frequency", len(self.indptr) - 1, where, fix)]
         return calendar, absent, []
 
-    def _off_grid_finding(self, frequency: Frequency, rows: Ints, way_out: str) -> Finding:
+    def _off_grid_finding(self, frequency: Frequency, rows: Ints, fix: str) -> Finding:
         is_off_grid = np.zeros(len(self.timestamps), dtype=bool)
         is_off_grid[rows] = True
-        return self._row_finding("error", f"off the grid of {str(frequency)!r}", is_off_grid, way_out)
+        return self._row_finding("error", f"off the grid of {str(frequency)!r}", is_off_grid, fix)
 
     def _row_finding(
-        self, severity: str, what: str, counts: NDArray[Any], way_out: str, calendar: Calendar | None = None
+        self, severity: str, what: str, counts: NDArray[Any], fix: str, calendar: Calendar | None = None
     ) -> Finding:
         """Rows with something: `counts` says how often. On a `calendar` integers count the steps absent before a row."""
         rows = np.flatnonzero(counts)
@@ -267,7 +267,7 @@ class _SortedRows:
             first = calendar.format(int(calendar.positions(self.timestamps[rows[0] - 1 : rows[0]])[0]) + calendar.step)
         series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
         series_text = f" ({self._labels(series[:1])})" if len(series) > 1 else ""
-        return Finding(severity, what, int(counts.sum()), f"{self._labels(series)}, first at {first}{series_text}", way_out)
+        return Finding(severity, what, int(counts.sum()), f"{self._labels(series)}, first at {first}{series_text}", fix)
 
     def _series_table(self, is_duplicate: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
         """One row a series."""
@@ -315,18 +315,18 @@ class _SortedRows:
             ("error", f"{name} infinite", infinite, "replace these values, e.g. by NaN"),
             ("warning", f"{name} missing", missing, "a model with capabilities.missing, or missing='interpolate'"),
         ]
-        series_rules = [("note", f"{name} constant", (low == high) & (count > 1), "nothing can be learned from it there")]
+        series_rules = [("note", f"{name} constant", (low == high) & (count > 1), "has no effect in these series")]
         if name in self.names.future:
-            way_out = "fill it: steps without future covariates cannot be cross-validated"
-            row_rules.append(("warning", f"{name} missing at the end", last, way_out))
-            way_out = "models with capabilities.local cannot learn its effect: leave it out, or pool the series"
-            series_rules = [("warning", f"{name} constant", (low == high) & (count > 1), way_out)]
-            way_out = "models with capabilities.local refuse it: leave it out, or these series"
-            series_rules.append(("warning", f"{name} never observed with a target", count == 0, way_out))
+            fix = "fill it: steps without future covariates cannot be cross-validated"
+            row_rules.append(("warning", f"{name} missing at the end", last, fix))
+            fix = "models with capabilities.local cannot learn its effect: leave it out, or pool the series"
+            series_rules = [("warning", f"{name} constant", (low == high) & (count > 1), fix)]
+            fix = "models with capabilities.local reject it: leave it out, or these series"
+            series_rules.append(("warning", f"{name} never observed with a target", count == 0, fix))
         findings = [self._row_finding(*row) for row in row_rules if row[2].any()]
-        for severity, what, which, way_out in series_rules:
+        for severity, what, which, fix in series_rules:
             if which.any():
-                findings.append(Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), way_out))
+                findings.append(Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), fix))
         return findings
 
     def _ended_findings(self, calendar: Calendar | None) -> list[Finding]:
@@ -339,8 +339,8 @@ class _SortedRows:
             return []
         first = calendar.format(int(last[ended[0]]))
         where = f"{self._labels(ended)}, the first at {first}, the last of the others at {calendar.format(int(last.max()))}"
-        way_out = "drop these series, or add their later observations: forecasts up to that time are of the past"
-        return [Finding("note", "ended early", len(ended), where, way_out)]
+        fix = "drop these series, or add their later observations: their forecasts lie in the past"
+        return [Finding("note", "ended early", len(ended), where, fix)]
 
     def _series_findings(self, table: dict[str, Any], season: int, unseen: NDArray[np.bool_]) -> list[Finding]:
         values = table["rows"] - table["missing"]
@@ -353,8 +353,8 @@ class _SortedRows:
             ("note", "constant", constant, "forecasts will be that constant"),
         ]
         return [
-            Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), way_out)
-            for severity, what, which, way_out in series_rules
+            Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), fix)
+            for severity, what, which, fix in series_rules
             if which.any()
         ]
 

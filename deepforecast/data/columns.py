@@ -39,13 +39,16 @@ class Columns:
         if invalid:
             description = f"{format_value(invalid[0])} ({type(invalid[0]).__name__})"
             raise ParameterTypeError(
-                f"columns: a column name is text; got {description}. Rename the column, e.g. frame.columns = [...]."
+                f"columns: a column name must be a string; got {description}. Rename the column, e.g. frame.columns = [...]."
             )
         duplicates = [name for name, count in Counter(self.all).items() if count > 1]
         if duplicates:
             roles = [field.name for field in fields(self) if duplicates[0] in _names(getattr(self, field.name), field.name)]
-            description = f"{format_list(duplicates)} has more than one" + (f" ({format_list(roles)})" if len(duplicates) == 1 and len(roles) > 1 else "")
-            raise ParameterError(f"columns: a column has one role; {description}. Keep one of them.")
+            roles_text = f" ({format_list(roles)})" if len(duplicates) == 1 and len(roles) > 1 else ""
+            raise ParameterError(
+                f"columns: a column must have one role; {format_list(duplicates)} has more than one{roles_text}. "
+                "Keep one of them."
+            )
 
     @cached_property
     def all(self) -> tuple[str, ...]:
@@ -67,7 +70,7 @@ def _names(names: Any, role: str) -> tuple[str, ...]:
     if isinstance(names, set | frozenset):
         return tuple(sorted(names, key=str))  # in an order that does not change from run to run
     raise ParameterTypeError(
-        f"columns: {role} is a column name or a list of them; got {format_value(names)} ({type(names).__name__})."
+        f"columns: {role} must be a column name or a list of them; got {format_value(names)} ({type(names).__name__})."
     )
 
 
@@ -100,7 +103,7 @@ def warn_undeclared(undeclared: Sequence[str], already_reported: Sequence[str] =
     """Name the columns of a frame that have no role and are left out, but for those named before."""
     new = [name for name in undeclared if name not in already_reported]
     if new:
-        warn(f"Columns without a role are left out: {format_list(new)}. Declare them in columns= or drop them.")
+        warn(f"Columns without a role are ignored: {format_list(new)}. Declare them in columns= or drop them.")
 
 
 def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -111,11 +114,12 @@ def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dic
         return {field.name: getattr(columns_argument, field.name) for field in fields(Columns) if getattr(columns_argument, field.name) != field.default}
     if not isinstance(columns_argument, Mapping):
         raise ParameterTypeError(
-            f"columns is a Columns object or a dict of roles; got {format_value(columns_argument)} ({type(columns_argument).__name__})."
+            f"columns must be a Columns object or a dict of roles; got {format_value(columns_argument)} "
+            f"({type(columns_argument).__name__})."
         )
     unknown = [key for key in columns_argument if key not in {field.name for field in fields(Columns)}]
     if unknown:
-        raise ParameterError(f"columns: roles are id, time, target, future, past, static; got {format_list(unknown)}.")
+        raise ParameterError(f"columns: roles must be among id, time, target, future, past, static; got {format_list(unknown)}.")
     return dict(columns_argument)
 
 
@@ -132,12 +136,12 @@ def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) ->
 
 def _missing_columns_error(missing: Sequence[str], expected: Columns, names: Sequence[str], target: bool, what: str) -> DataError:
     columns = ", ".join(format_value(name) for name in expected.all if target or name != expected.target)
-    suggestion = "Name yours, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
+    suggestion = "Pass your names, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
     suggestion = suggestion if what == "frame" else "Add or rename it"
-    index = "; a pandas index is not looked at: reset_index() makes it a column" if expected.time in missing else ""
+    hint = "; a pandas index is ignored: use reset_index() to make it a column" if expected.time in missing else ""
     if what == "frame" and len(names) > WIDE_FRAME_COLUMNS and expected.target in missing:
-        index += "; a column for each series is no long frame: melt() makes it one"
+        hint += "; a frame with one column per series must be in long format: use melt()"
     has = format_list(names, max_shown=12) or "none"
     return DataError(
-        f"The {what} needs the columns {columns}; it lacks {format_list(missing)} and has {has}. {suggestion}{index}."
+        f"The {what} must have the columns {columns}; it lacks {format_list(missing)} and has {has}. {suggestion}{hint}."
     )

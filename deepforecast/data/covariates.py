@@ -71,12 +71,14 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
     missing_names = [name for name in required if name not in table.columns]
     if missing_names:
         raise DataError(
-            f"The static frame needs the columns {format_list(required)}; it lacks {format_list(missing_names)} and has {format_list(table.columns)}. "
-            "Add or rename it."
+            f"The static frame must have the columns {format_list(required)}; it lacks {format_list(missing_names)} and "
+            f"has {format_list(table.columns)}. Add or rename it."
         )
     if key is None or series.ids is None:
         if len(table) != 1:
-            raise DataError(f"The static frame of a single series has one row; it has {len(table)}. Keep the one that holds.")
+            raise DataError(
+                f"The static frame of a single series must have one row; it has {len(table)}. Keep the valid row."
+            )
         rows = np.zeros(1, dtype=np.int64)
     else:
         rows = match_ids(series.ids, table[str(key)], "static frame", str(key))
@@ -84,8 +86,11 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
     if len(absent):
         type_hint = ""
         if len(absent) == len(rows):
-            type_hint = f" Its ids are of type {table[str(key)].dtype}, those of the series of type {series.ids.dtype}."
-        raise DataError(f"The static frame has one row a series; series {series.labels(absent)} has none.{type_hint} Add the rows.")
+            type_hint = f" (its ids have dtype {table[str(key)].dtype}, those of the series {series.ids.dtype})"
+        raise DataError(
+            f"The static frame must have one row per series; series {series.labels(absent)} has none{type_hint}. "
+            "Add the missing rows."
+        )
     return {name: _check_complete(read_covariate(table[name], name).take(rows), name, series) for name in static_names}
 
 
@@ -97,8 +102,8 @@ def match_ids(ids: Any, candidates: Any, frame_name: str, name: str) -> Ints:
     if not index.is_unique:
         duplicates = format_list(index[index.duplicated()].unique())
         raise DataError(
-            f"The {frame_name} has one row a series; {format_value(name)} {duplicates} is there more than once. Drop the rows that do not "
-            "hold."
+            f"The {frame_name} must have one row per series; {format_value(name)} {duplicates} occurs more than once. "
+            "Drop the duplicates."
         )
     return np.asarray(index.get_indexer(pd.Index(frames.to_list(ids))), dtype=np.int64)
 
@@ -111,8 +116,8 @@ def constant_per_series(covariate: Covariate, indptr: Ints, name: str, series: S
     if differs.any():
         changing = np.unique(np.searchsorted(indptr, np.flatnonzero(differs), side="right") - 1)
         raise DataError(
-            f"A static column has one value a series; {format_value(name)} changes within series {series.labels(changing)}. "
-            "Declare it as past or future."
+            f"A static column must have one value per series; {format_value(name)} changes within series "
+            f"{series.labels(changing)}. Declare it as past or future."
         )
     return _check_complete(replace(covariate, values=first), name, series)
 
@@ -122,8 +127,8 @@ def _check_complete(covariate: Covariate, name: str, series: Series) -> Covariat
     is_invalid = covariate.missing() | np.isinf(covariate.values)
     if is_invalid.any():
         raise DataError(
-            f"A static column has a value for every series; {format_value(name)} is missing or infinite for series "
-            f"{series.labels(np.flatnonzero(is_invalid))}. Fill it, or leave the column out."
+            f"A static column must have a finite value for every series; {format_value(name)} is missing or infinite for "
+            f"series {series.labels(np.flatnonzero(is_invalid))}. Fill it, or leave the column out."
         )
     return covariate
 
@@ -135,8 +140,8 @@ def _read_categorical(series: nw.Series[Any], name: str) -> Covariate:
     if len(set(names)) < len(names):
         duplicates = sorted({category for category in names if names.count(category) > 1})
         raise DataError(
-            f"Categories differ by their text; those of column {format_value(name)} hold {format_list(duplicates)} more than once. Make them "
-            "of one type."
+            f"The categories of a column must differ as text; {format_value(name)} has {format_list(duplicates)} more than "
+            "once. Convert them to one type."
         )
     occurs = np.zeros(len(names) + 1, dtype=bool)
     occurs[codes] = True

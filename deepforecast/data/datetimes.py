@@ -110,8 +110,8 @@ def _read_integers(series: nw.Series[Any], name: str, dtype_text: str) -> Ints:
     low, high = (values.min(), values.max()) if len(series) else (0, 0)
     if series.dtype in (nw.Int128, nw.UInt128) or not -MAX_TIMESTAMP <= int(low) <= int(high) <= MAX_TIMESTAMP:
         raise DataError(
-            f"Integer stamps of column {format_value(name)} fit int64 and lie within ±2^62; its dtype is {dtype_text} and it runs from "
-            f"{low} to {high}. Shift or convert them."
+            f"Integer timestamps must fit int64 and lie within ±2^62; column {format_value(name)} of dtype {dtype_text} "
+            f"ranges from {low} to {high}. Shift or convert them."
         )
     return np.ascontiguousarray(series.to_numpy(), dtype=np.int64)
 
@@ -129,8 +129,8 @@ def _zone_name(dtype: Any, name: str) -> str:
     except (TypeError, KeyError, ValueError):
         pass
     raise DataError(
-        f"The time zone of column {format_value(name)} has a name by which it is found again; its dtype is {format_value(str(dtype))}. "
-        f"Give one: frame[{name!r}].dt.tz_convert('Europe/Berlin')."
+        f"The time zone of column {format_value(name)} must have an IANA name; its dtype is "
+        f"{format_value(str(dtype))}. Convert it, e.g. frame[{name!r}].dt.tz_convert('Europe/Berlin')."
     )
 
 
@@ -158,8 +158,8 @@ def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
     invalid = text[~text.str.fullmatch(TEXT_TIME)]
     if len(invalid):
         raise DataError(
-            f"Text in the time column {format_value(name)} is ISO-8601, as in 2024-01-31 or 2024-01-31T12:00; found "
-            f"{format_list(invalid.unique())}, first in row {invalid.index[0]}. Convert it yourself, e.g. "
+            f"Text in the time column {format_value(name)} must be ISO 8601, as in 2024-01-31 or 2024-01-31T12:00; got "
+            f"{format_list(invalid.unique())}, first in row {invalid.index[0]}. Convert it, e.g. "
             f"pandas.to_datetime(frame[{name!r}], dayfirst=...)."
         )
     try:
@@ -169,7 +169,10 @@ def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
     except (ValueError, TypeError) as error:
         if "timezones" in str(error):
             raise _mixed_zones_error(name) from None
-        raise DataError(f"Text in the time column {format_value(name)} is ISO-8601: {format_value(str(error), 200)}. Repair it.") from None
+        raise DataError(
+            f"Text in the time column {format_value(name)} must be valid ISO 8601: {format_value(str(error), 200)}. "
+            "Correct it."
+        ) from None
     if parsed.dtype == object:
         raise _mixed_zones_error(name)
     return read_timestamps(nw.from_native(parsed, series_only=True), name)
@@ -185,9 +188,10 @@ def _time_type_error(native: Any, narwhals_dtype: Any, name: str, dtype_text: st
     elif dtype_text.startswith("period"):
         suggestion = f"Convert it: {frame}.dt.to_timestamp()"
     else:
-        suggestion = f"Convert it first, e.g. pandas.to_datetime({frame})"
+        suggestion = f"Convert it, e.g. pandas.to_datetime({frame})"
     return DataError(
-        f"The time column {format_value(name)} holds date-times, dates or integers; its dtype is {format_value(dtype_text)}. {suggestion}."
+        f"The time column {format_value(name)} must hold datetimes, dates or integers; its dtype is "
+        f"{format_value(dtype_text)}. {suggestion}."
     )
 
 
@@ -197,13 +201,13 @@ def _object_dtype_error(native: Any, name: str) -> DataError:
         return _mixed_zones_error(name)
     type_names = sorted({type(value).__name__ for value in native})
     return DataError(
-        f"The time column {format_value(name)} holds date-times, dates or integers in a dtype of their own; its dtype is object, "
-        f"holding {format_list(type_names)}. Convert it first, e.g. pandas.to_datetime(frame[{name!r}])."
+        f"The time column {format_value(name)} must have a datetime, date or integer dtype; its dtype is object, "
+        f"holding {format_list(type_names)}. Convert it, e.g. pandas.to_datetime(frame[{name!r}])."
     )
 
 
 def _mixed_zones_error(name: str) -> DataError:
     return DataError(
-        f"The time column {format_value(name)} has one time zone; it mixes several. Convert it: "
+        f"The time column {format_value(name)} must have one time zone; it mixes several. Convert it: "
         f"pandas.to_datetime(frame[{name!r}], utc=True)."
     )

@@ -65,7 +65,9 @@ def models_in_columns(names: Sequence[str]) -> list[ModelColumns]:
         model, column_kind, number = suffix
         columns = getattr(models[model], column_kind)
         if number in columns:
-            raise DataError(f"A model has one column a level or quantile; {columns[number]} and {name} are the same. Drop one.")
+            raise DataError(
+                f"A model must have one column per level or quantile; {columns[number]} and {name} have the same. Drop one."
+            )
         columns[number] = name
     return list(models.values())
 

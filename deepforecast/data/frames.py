@@ -191,8 +191,8 @@ def _from_series(series: Any, what: str) -> Any:
 
     if not isinstance(series.index, pd.DatetimeIndex):
         raise DataError(
-            f"A Series needs a DatetimeIndex to be the {what}; its index is a {type(series.index).__name__}. Give it one, "
-            "or use a DataFrame with the columns ds and y."
+            f"A Series passed as {what} must have a DatetimeIndex; its index is a {type(series.index).__name__}. Set one, "
+            "or pass a DataFrame with the columns ds and y."
         )
     return pd.DataFrame({"ds": series.index, "y": series.array})
 
@@ -200,7 +200,9 @@ def _from_series(series: Any, what: str) -> Any:
 def _duplicate_names_error(frame: Frame, what: str) -> DataError:
     names = frame.column_names if hasattr(type(frame), "column_names") else list(frame.columns)
     duplicates = [name for name, count in Counter(names).items() if count > 1]
-    return DataError(f"Column names of the {what} are unique; {format_list(duplicates)} is there more than once. Drop or rename one.")
+    return DataError(
+        f"Column names of the {what} must be unique; {format_list(duplicates)} occurs more than once. Drop or rename one."
+    )
 
 
 def _frame_type_error(frame: Frame, what: str) -> DataError:
@@ -220,7 +222,7 @@ def _conversion_hint(value: Any) -> str:
         return "Read the file first, e.g. with pandas.read_csv(path)."
     is_flat = isinstance(value, (list, tuple)) and not any(isinstance(element, (list, tuple, Mapping)) for element in value[:1])
     if is_flat or getattr(value, "ndim", 0) == 1:
-        return 'Say when each value was: pandas.Series(values, index=pandas.date_range("2024-01-01", periods=len(values))).'
+        return 'Pass the dates too: pandas.Series(values, index=pandas.date_range("2024-01-01", periods=len(values))).'
     return "Convert it, e.g. with pandas.DataFrame(...)."
 
 
@@ -228,7 +230,7 @@ def _not_numeric_error(series: nw.Series[Any], name: str, extra_hint: str) -> Da
     native = series.to_native()
     dtype_text = format_value(str(getattr(native, "dtype", None) or getattr(native, "type", "")))
     suggestion = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
-    return DataError(f"Column {format_value(name)} holds real numbers; its dtype is {dtype_text}. {suggestion}{extra_hint}.")
+    return DataError(f"Column {format_value(name)} must be numeric; its dtype is {dtype_text}. {suggestion}{extra_hint}.")
 
 
 def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
@@ -250,6 +252,6 @@ def _refuse_inexact(low: int, high: int, name: str) -> None:
     if high > MAX_EXACT_INTEGER or low < -MAX_EXACT_INTEGER:
         worst = high if high > MAX_EXACT_INTEGER else low
         raise DataError(
-            f"Column {format_value(name)} holds numbers that float64 holds exactly; {worst} lies beyond 2^53. Convert it to float64 "
-            "yourself if rounding is all right, or rescale it."
+            f"Column {format_value(name)} must be exact in float64; {worst} exceeds 2^53. Convert it to float64 if rounding "
+            "is acceptable, or rescale it."
         )

@@ -24,7 +24,9 @@ PER_YEAR = {"W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME
 PER_WEEK = {"D": 7, "B": 5, "C": 5}
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-FREQUENCY_HINT = "Give a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an integer for integer time."
+FREQUENCY_HINT = (
+    "Pass a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an integer for integer time."
+)
 
 
 class Frequency(NamedTuple):
@@ -56,14 +58,17 @@ def parse(freq: Any) -> Frequency:
         return _from_alias(freq)
     if hasattr(freq, "__index__") and not isinstance(freq, bool | np.bool_):
         if int(freq) < 1:
-            raise ParameterError(f"freq of integer time is at least 1; got {int(freq)}. Give the step between two stamps.")
+            raise ParameterError(
+                f"freq of integer time must be at least 1; got {int(freq)}. Pass the step between two timestamps."
+            )
         return Frequency(int(freq))
     if hasattr(freq, "freqstr") and hasattr(freq, "n"):
         return _from_offset(freq, str(freq.freqstr))
     if hasattr(freq, "total_seconds") or isinstance(freq, np.timedelta64):
         return _from_duration(freq)
     raise ParameterTypeError(
-        f"freq is an alias, a pandas offset or an integer; got {format_value(freq)} ({type(freq).__name__}). {FREQUENCY_HINT}"
+        f"freq must be an alias, a pandas offset or an integer; got {format_value(freq)} ({type(freq).__name__}). "
+        f"{FREQUENCY_HINT}"
     )
 
 
@@ -88,7 +93,7 @@ def season_length(frequency: Frequency) -> int:
     lengths = seasons(frequency)
     if not lengths:
         raise ParameterError(
-            f"season_length='auto' follows from the frequency, but {str(frequency)!r} has no usual season. Give season_length "
+            f"season_length='auto' cannot be used with freq={str(frequency)!r}, which has no usual season. Set season_length "
             "(1 for none)."
         )
     return lengths[0]
@@ -116,7 +121,7 @@ def _from_alias(text: str) -> Frequency:
         return _from_offset(_pandas_offset(text, text), text)  # "1h30min", "1.5h": pandas knows, or refuses
     n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
     if base == "m":
-        raise ParameterError(f"freq {text!r} can mean minutes or months. Say {match[1]}min, {match[1]}MS or {match[1]}ME.")
+        raise ParameterError(f"freq must be unambiguous; {text!r} can mean minutes or months. Pass {match[1]}min, {match[1]}MS or {match[1]}ME.")
     if (base in POLARS_BASES or base in TICKS) and not anchor:
         return Frequency(n, base)  # how the periods of `POLARS_BASES` lie is seen from the data
     base = "W" if base == "w" else base
@@ -128,7 +133,7 @@ def _from_duration(span: Any) -> Frequency:
 
     nanoseconds = Timedelta(span).as_unit("ns").value
     if nanoseconds < 1:
-        raise ParameterError(f"freq steps forward; got {format_value(str(span))}. {FREQUENCY_HINT}")
+        raise ParameterError(f"freq must be positive; got {format_value(str(span))}. {FREQUENCY_HINT}")
     return tick_frequency(int(nanoseconds))
 
 
@@ -142,21 +147,21 @@ def _pandas_offset(alias: str, text: str) -> Any:
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
             offset = None
     if offset is None:
-        raise ParameterError(f"freq {format_value(text)!r} is not a known alias. {FREQUENCY_HINT}")
+        raise ParameterError(f"freq must be a known alias; got {format_value(text)!r}. {FREQUENCY_HINT}")
     return offset
 
 
 def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
     n = int(offset.n) * times
     if n < 1:
-        raise ParameterError(f"freq steps forward; got {format_value(text)!r}. {FREQUENCY_HINT}")
+        raise ParameterError(f"freq must be positive; got {format_value(text)!r}. {FREQUENCY_HINT}")
     name = str(offset.base.freqstr if hasattr(offset, "base") else offset.freqstr)
     match = re.fullmatch(r"\d*([A-Za-z]+)(?:-([A-Za-z]{3}))?", name)
     base, anchor = (SPELLINGS.get(match[1], match[1]), match[2] or "") if match is not None else ("", "")
     if base not in TICKS and base not in PER_YEAR and base not in PER_WEEK:
         raise ParameterError(
-            f"freq {format_value(text)!r} is not supported: steps are ticks, days, business days, weeks, months, quarters or "
-            f"years. {FREQUENCY_HINT}"
+            "freq must be in seconds or fractions of them, minutes, hours, days, business days, weeks, months, quarters or "
+            f"years; got {format_value(text)!r}. {FREQUENCY_HINT}"
         )
     if base == "W" and not anchor:
         return Frequency(n, "w")  # a week without a day to start on: as the data lie
@@ -167,7 +172,7 @@ def _custom_offset(offset: Any, text: str) -> Any:
     """The offset for one step where its holidays or working week are not the plain ones."""
     if getattr(offset, "offset", None):
         raise ParameterError(
-            f"freq {format_value(text)!r} shifts business days by hours, which is not supported. Shift the time column instead."
+            f"freq cannot shift business days by hours; got {format_value(text)!r}. Shift the time column instead."
         )
     is_default = str(getattr(offset, "weekmask", "")) in ("", "Mon Tue Wed Thu Fri") and not getattr(offset, "holidays", ())
     return None if is_default else offset.base

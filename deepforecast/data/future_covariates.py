@@ -16,7 +16,7 @@ from deepforecast.data.panel import Series
 from deepforecast.errors import DataError, format_list, format_value, warn
 
 Categories = Mapping[str, tuple[str, ...] | None]
-EXPECTED_ROWS_HINT = "model.future_frame(horizon) gives the rows expected"
+EXPECTED_ROWS_HINT = "model.future_frame(horizon) returns the expected rows"
 
 
 def read_future_covariates(
@@ -28,12 +28,12 @@ def read_future_covariates(
     """
     if not categories_by_name:
         if future is not None:
-            warn("future= is left out: the model was fitted without columns known ahead.")
+            warn("future= is ignored: the model was fitted without future covariates.")
         return {}
     if future is None:
         raise DataError(
-            f"The model was fitted with columns known ahead, so predict needs future= with {format_list(categories_by_name)} for the next "
-            f"{steps} steps of each series. {EXPECTED_ROWS_HINT}: add these columns to it."
+            f"predict must be given the future covariates of the fit ({format_list(categories_by_name)}) for the next "
+            f"{steps} steps of each series. Pass future=; {EXPECTED_ROWS_HINT}: add these columns to it."
         )
     table = frames.read_table(future, "future frame")
     names = resolve(
@@ -45,7 +45,8 @@ def read_future_covariates(
     warn_undeclared([name for name in table.columns if name not in (*series.columns.all, *categories_by_name)], undeclared)
     if not len(table.native):
         raise DataError(
-            f"The future frame has rows; this one is empty. It needs {format_list(categories_by_name)} for the next {steps} steps; {EXPECTED_ROWS_HINT}."
+            f"The future frame cannot be empty. Pass {format_list(categories_by_name)} for the next {steps} steps of each "
+            f"series; {EXPECTED_ROWS_HINT}."
         )
     rows = _rows_of_steps(read_keys(table, names, "future frame"), series, steps)
     if (rows < 0).any():
@@ -58,13 +59,14 @@ def recode_covariate(covariate: Covariate, name: str, fit_categories: tuple[str,
     if (fit_categories is None) != (covariate.categories is None):
         expected, observed = ("numbers", "categories") if fit_categories is None else ("categories", "numbers")
         raise DataError(
-            f"Column {format_value(name)} is what it was in fit, {expected}; it holds {observed}. Convert it to the dtype it had."
+            f"Column {format_value(name)} must hold {expected}, as in fit; it holds {observed}. Convert it to the dtype it "
+            "had in fit."
         )
     if fit_categories is None or covariate.categories is None:
         return covariate
     new = [category for category in covariate.categories if category not in fit_categories]
     if new:
-        warn(f"Column {format_value(name)} has categories never seen in fit, taken as unknown: {format_list(new)}.")
+        warn(f"Column {format_value(name)} has categories not seen in fit, treated as unknown: {format_list(new)}.")
     return covariate.recode(fit_categories)
 
 
@@ -102,8 +104,9 @@ def _missing_rows_error(rows: Ints, series: Series, categories_by_name: Categori
     timestamp = series.calendar.format(int(series.calendar.next_positions(series.last[series_number : series_number + 1], step + 1)[0, -1]))
     incomplete_series = np.unique(absent[:, 0])
     return DataError(
-        f"The future frame has a row for every series and step; {len(absent)} are missing, in series "
-        f"{series.labels(incomplete_series)}, first that of {series.label(series_number)} at {timestamp} (columns {format_list(categories_by_name)}). {EXPECTED_ROWS_HINT}."
+        f"The future frame must have a row for every series and step; {len(absent)} are missing, in series "
+        f"{series.labels(incomplete_series)}, first that of {series.label(series_number)} at {timestamp} (columns "
+        f"{format_list(categories_by_name)}). Add them; {EXPECTED_ROWS_HINT}."
     )
 
 
@@ -115,8 +118,8 @@ def _read_column(column: Any, name: str, rows: Ints, series: Series, categories:
         observed = covariates.read_covariate(frames.take_native_rows(column, used), name)
     except DataError as error:
         reason = str(error) if categories is None else (
-            f"Column {format_value(name)} is categorical, as it was in fit; its dtype is {format_value(str(frames.to_narwhals_series(column).dtype))}. "
-            "Convert it to a categorical dtype"
+            f"Column {format_value(name)} must be categorical, as in fit; its dtype is "
+            f"{format_value(str(frames.to_narwhals_series(column).dtype))}. Convert it to a categorical dtype"
         )  # fmt: skip
         raise DataError(f"In the future frame, first for series {series.label(0)}: {reason.rstrip('.')}.") from None
     covariate = recode_covariate(observed, name, categories).take(row_index)
@@ -127,7 +130,8 @@ def _read_column(column: Any, name: str, rows: Ints, series: Series, categories:
         series_text = f" (series {series.label(series_number)})" if len(incomplete_series) > 1 else ""
         timestamp = series.calendar.format(int(series.calendar.next_positions(series.last[series_number : series_number + 1], step + 1)[0, -1]))
         raise DataError(
-            f"Columns known ahead are known at every step; {format_value(name)} of the future frame is missing or infinite for series "
-            f"{series.labels(incomplete_series)}, first at {timestamp}{series_text}, {int(is_invalid.sum())} value(s) in all. Fill it."
+            f"Future covariates must be finite at every step; {format_value(name)} of the future frame is missing or "
+            f"infinite for series {series.labels(incomplete_series)}, first at {timestamp}{series_text}, "
+            f"{int(is_invalid.sum())} value(s) in all. Fill it."
         )
     return covariate

@@ -170,8 +170,8 @@ def _missing_ids_error(series: nw.Series[Any], name: str) -> DataError:
     missing = series.is_null().to_numpy() if series.null_count() else [value is None for value in series.to_list()]
     rows = np.flatnonzero(missing)
     return DataError(
-        f"Column {format_value(name)} names the series in every row; it is missing in {len(rows)} row(s), first in row {rows[0]}. "
-        "Fill or drop these rows."
+        f"Column {format_value(name)} must have an id in every row; it is missing in {len(rows)} row(s), first in row "
+        f"{rows[0]}. Fill or drop these rows."
     )
 
 
@@ -180,6 +180,6 @@ def _id_type_error(series: nw.Series[Any], name: str, values: Any) -> DataError:
     dtype_text = str(getattr(native, "dtype", None) or getattr(native, "type", ""))
     type_names = "" if values is None else f" holding {', '.join(sorted({type(value).__name__ for value in values}))}"
     return DataError(
-        f"Column {format_value(name)} names the series by text, integers or categories of one of these types; its dtype is "
-        f"{format_value(dtype_text)}{type_names}. Convert it, e.g. to text: .astype(str)."
+        f"The id column {format_value(name)} must hold strings, integers, or categories of one of these types; its dtype is "
+        f"{format_value(dtype_text)}{type_names}. Convert it, e.g. with .astype(str)."
     )

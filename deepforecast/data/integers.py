@@ -17,8 +17,10 @@ def validate_integer(value: Any, name: str, minimum: int = 1, maximum: int | Non
     """
     bounds = f"at least {minimum}" if maximum is None else f"at least {minimum} and at most {maximum:,}"
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise ParameterTypeError(f"{name} is a whole number, {bounds}; got {format_value(value)} ({type(value).__name__}).")
+        raise ParameterTypeError(
+            f"{name} must be an integer, {bounds}; got {format_value(value)} ({type(value).__name__})."
+        )
     number = int(value)
     if number < minimum or (maximum is not None and number > maximum):
-        raise ParameterError(f"{name} is {bounds}; got {format_value(f'{number:,}')}.")
+        raise ParameterError(f"{name} must be {bounds}; got {format_value(f'{number:,}')}.")
     return number

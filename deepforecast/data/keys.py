@@ -130,8 +130,8 @@ def missing_timestamp_error(table: Table, names: Columns, what: str = "frame") -
     rows = np.flatnonzero(frames.to_narwhals_series(table.native[names.time]).is_null().to_numpy())
     series_text = "" if names.id is None else f", of series {series_label(table.native[names.id], int(rows[0]))}"
     return DataError(
-        f"Every row of the {what} has a stamp in column {format_value(names.time)}; it is missing in {len(rows)} row(s), first in "
-        f"row {rows[0]}{series_text}. Repair or drop these rows."
+        f"Every row of the {what} must have a timestamp in column {format_value(names.time)}; it is missing in "
+        f"{len(rows)} row(s), first in row {rows[0]}{series_text}. Fill or drop these rows."
     )
 
 
@@ -149,13 +149,13 @@ def _check_duplicates(keys: Keys, is_duplicate: Any) -> None:
     if keys.ids is None:
         stamp = keys.format_timestamp(rows[0])
         raise DataError(
-            f"Without an id column (unique_id) the {keys.what} is one series and the stamps of {time} are unique; {stamp} "
-            f"is there more than once ({len(rows)} rows too many). Name the id column, e.g. columns={{'id': 'shop'}}, or "
-            "drop the duplicates."
+            f"Timestamps of {time} must be unique in a {keys.what} without an id column (unique_id), which is one series; "
+            f"{stamp} occurs more than once ({len(rows)} rows too many). Pass the id column, e.g. "
+            "columns={'id': 'shop'}, or drop the duplicates."
         )
     raise DataError(
-        f"({format_value(keys.names.id)}, {time}) is unique in the {keys.what}; it is doubled in series {keys.describe_rows(rows)} "
-        f"(row {keys.caller_row(int(rows[0]))}). Drop the duplicates or aggregate them."
+        f"({format_value(keys.names.id)}, {time}) must be unique in the {keys.what}; it is duplicated in series "
+        f"{keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))}). Drop the duplicates or aggregate them."
     )
 
 
@@ -168,9 +168,9 @@ def _refuse_dates(keys: Keys) -> None:
         if inside.all():
             name = format_value(keys.names.time)
             raise DataError(
-                f"The time column {name} of the {keys.what} holds dates, or numbers that count steps; its numbers look like "
-                f"dates written as {date_format}, the first {keys.timestamps[0]}. Convert them, e.g. by pandas.to_datetime with "
-                f"format={date_format!r}, or say freq=1 if they count steps."
+                f"The time column {name} of the {keys.what} must hold dates, or integers that count steps; its integers look "
+                f"like dates written as {date_format}, the first {keys.timestamps[0]}. Convert them, e.g. with "
+                f"pandas.to_datetime(..., format={date_format!r}), or pass freq=1 if they count steps."
             )
 
 
@@ -179,8 +179,8 @@ def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
     time_type, reference_type = keys.time, calendar.time
     if (bool(time_type.unit), time_type.tz is None) != (bool(reference_type.unit), reference_type.tz is None):
         raise DataError(
-            f"The time column {format_value(keys.names.time)} of the {keys.what} has the type and time zone (tz) seen in fit, "
-            f"{reference_type.dtype}; its dtype is {time_type.dtype}. Convert it."
+            f"The time column {format_value(keys.names.time)} of the {keys.what} must have the type and time zone (tz) seen "
+            f"in fit, {reference_type.dtype}; its dtype is {time_type.dtype}. Convert it."
         )
     if time_type.unit == reference_type.unit:
         return keys.timestamps
@@ -189,9 +189,9 @@ def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
     is_inexact = np.abs(keys.timestamps) > limit if finer else keys.timestamps % coarser != 0
     if is_inexact.any():
         raise DataError(
-            f"The stamps of the {keys.what} fit the time type seen in fit, {reference_type.dtype}; "
-            f"{keys.describe_row(int(np.argmax(is_inexact)))} does not ({np.count_nonzero(is_inexact)} stamps in all). Round or convert "
-            f"column {format_value(keys.names.time)}."
+            f"The timestamps of the {keys.what} must be exact in the time type seen in fit, {reference_type.dtype}; "
+            f"{keys.describe_row(int(np.argmax(is_inexact)))} is not ({np.count_nonzero(is_inexact)} timestamps in all). "
+            f"Round or convert column {format_value(keys.names.time)}."
         )
     return keys.timestamps * finer if finer else keys.timestamps // coarser
 
@@ -204,15 +204,15 @@ def _no_frequency_error(keys: Keys) -> DataError:
         if len(lengths) > 1:
             series_text = f"all {len(lengths)} series ({keys.labels(keys.indptr[:-1])}) have"
         return DataError(
-            f"freq is inferred from at least 2 rows of a series; {series_text} 1. Give longer series; or freq, e.g. freq='D', "
-            "for models that need no more."
+            f"freq cannot be inferred from fewer than 2 rows; {series_text} 1. Pass freq, e.g. freq='D', or longer series."
         )
     if off_grid := find_off_grid(keys.timestamps, keys.indptr, keys.time):
         frequency, rows = off_grid
         return DataError(
-            f"All stamps of {time} of a series lie on one grid; nearly all follow freq={_format_frequency(frequency)}, and "
-            f"{keys.describe_row(int(rows[0]))} does not ({pluralize(len(rows), 'stamp')} in all, in series {keys.labels(rows)}). Repair "
-            "them, or bring events on a grid first."
+            f"The timestamps of {time} of a series must be regularly spaced; nearly all follow "
+            f"freq={_format_frequency(frequency)}, but {keys.describe_row(int(rows[0]))} does not "
+            f"({pluralize(len(rows), 'timestamp')} in all, in series {keys.labels(rows)}). Correct them, or resample events "
+            "first."
         )
     longest_series = int(np.argmax(lengths))
     some_rows = range(int(keys.indptr[longest_series]), int(keys.indptr[longest_series]) + min(5, int(lengths[longest_series])))
@@ -222,13 +222,14 @@ def _no_frequency_error(keys: Keys) -> DataError:
     days = np.diff(series_timestamps) // PER_DAY[keys.time.unit] if keys.time.unit else np.zeros(1)
     if 28 <= np.median(days) <= 31 and days.max() <= 31:
         return DataError(
-            f"Months are stamped on their first or last (business) days; the stamps of {time}{series_text} are a month apart on "
-            f"other days, beginning {stamps}. Move them, e.g. frame[{time!r}].dt.to_period('M').dt.to_timestamp(), freq='MS'."
+            f"Monthly timestamps must be the first or last (business) days of months; those of {time}{series_text} are on "
+            f"other days, beginning {stamps}. Move them, e.g. frame[{time!r}].dt.to_period('M').dt.to_timestamp(), and "
+            "pass freq='MS'."
         )
     return DataError(
-        f"freq is inferred where at least half of all stamps of {time} are one step apart, the same in all series; they "
-        f"are too irregular, or of several frequencies. Those{series_text} begin {stamps}. Give freq, e.g. freq='D' "
-        "(check(frame, freq='D') shows what does not fit), or resample."
+        f"freq cannot be inferred unless at least half of the timestamps of {time} are one step apart, the same in all "
+        f"series; they are irregular, or of several frequencies, and those{series_text} begin {stamps}. Pass freq, e.g. "
+        "freq='D' (check(frame, freq='D') shows what does not fit), or resample."
     )
 
 
@@ -243,9 +244,9 @@ def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> N
     inferred_text = f" The data look like freq={_format_frequency(inferred)}." if inferred is not None and str(inferred) != calendar.freq else ""
     time_of_day = _time_of_day(calendar, position, off_grid[0], keys.timestamps)
     raise DataError(
-        f"Every stamp of the {keys.what} lies on the grid of freq={_format_frequency(calendar.frequency)}{time_of_day}; "
-        f"{keys.describe_row(int(off_grid[0]))} does not ({len(off_grid)} stamps in all, in series {keys.labels(off_grid)}).{inferred_text} Give the "
-        "right freq, or repair the stamps."
+        f"Every timestamp of the {keys.what} must be on the grid of freq={_format_frequency(calendar.frequency)}"
+        f"{time_of_day}; {keys.describe_row(int(off_grid[0]))} is not ({len(off_grid)} timestamps in all, in series "
+        f"{keys.labels(off_grid)}).{inferred_text} Pass the right freq, or correct the timestamps."
     )
 
 
@@ -257,7 +258,7 @@ def _time_of_day(calendar: Calendar, position: Ints, row: int, timestamps: Ints)
     if point_numbers(calendar.frequency, local // PER_DAY[calendar.time.unit])[0] == OFF_GRID:
         return ""
     clock = np.int64(calendar.time_of_day).view(f"m8[{calendar.time.unit}]").astype("m8[s]").astype(int)
-    return f" at {clock // 3600:02d}:{clock // 60 % 60:02d}:{clock % 60:02d}, as the first stamp"
+    return f" at {clock // 3600:02d}:{clock // 60 % 60:02d}:{clock % 60:02d}, as the first timestamp"
 
 
 def _weekdays_only(keys: Keys, calendar: Calendar, lengths: Ints) -> Any:
@@ -286,9 +287,10 @@ def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) ->
         rows = slice(int(keys.indptr[series_number]), int(keys.indptr[series_number + 1]))
         inferred = infer(keys.timestamps[rows], np.array([0, rows.stop - rows.start]), keys.time)
         if inferred is not None:
-            source = "which the other series have" if freq is None else "as said"
+            source = "as in the other series" if freq is None else "as passed"
             raise DataError(
-                f"All series are of one freq, {_format_frequency(calendar.frequency)} {source}; series {keys.label(int(series_number))} looks "
-                f"like freq={_format_frequency(inferred)} from {keys.format_timestamp(rows.start)} on ({len(suspects)} "
-                "such series). Give the freq the data have, or resample; forecast series of different frequencies apart."
+                f"All series must have the same freq, {_format_frequency(calendar.frequency)} {source}; series "
+                f"{keys.label(int(series_number))} looks like freq={_format_frequency(inferred)} from "
+                f"{keys.format_timestamp(rows.start)} on ({len(suspects)} such series). Pass the freq of the data, or "
+                "resample; forecast series of different frequencies separately."
             )

@@ -66,7 +66,7 @@ def parse_lag_feature(name: str) -> LagFeature:
     body, separator, end = name.partition("@")
     feature = _parse_window(body) or _parse_single(body)
     if feature is None or (separator and (feature.kind == "lag" or not _is_count(end))):
-        raise ParameterError(f"A feature of the past is named like {EXAMPLES}; got {format_value(name)}.")
+        raise ParameterError(f"A lag feature must have a name such as {EXAMPLES}; got {format_value(name)}.")
     return feature if not separator else LagFeature(feature.kind, int(end), feature.size, feature.stride, feature.level)
 
 
@@ -75,8 +75,8 @@ def lag_features(lags: int | Sequence[int]) -> tuple[LagFeature, ...]:
     numbers = list(range(1, min(lags, MAX_LAG + 1) + 1)) if isinstance(lags, int) else [int(lag) for lag in lags]
     if not numbers or min(numbers) < 1 or max(numbers) > MAX_LAG or len(set(numbers)) < len(numbers):
         raise ParameterError(
-            f"Lags are distinct whole numbers from 1 to {MAX_LAG:,}, at least one of them; got {format_value(lags)}. Say how many, "
-            "or a list: 7, [1, 7]."
+            f"lags must be distinct integers from 1 to {MAX_LAG:,}, at least one; got {format_value(lags)}. Pass their "
+            "number or a list, e.g. 7 or [1, 7]."
         )
     return tuple(LagFeature("lag", lag) for lag in numbers)
 

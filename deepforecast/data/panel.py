@@ -19,7 +19,7 @@ from deepforecast.data.frequency import seasons
 from deepforecast.data.keys import read_keys, series_label
 from deepforecast.errors import DataError, format_list, pluralize, warn
 
-EMPTY_FRAME_MESSAGE = "A frame has rows; this one is empty (columns, no rows). Give the history of at least one series."
+EMPTY_FRAME_MESSAGE = "The frame cannot be empty; it has columns, but no rows. Pass the history of at least one series."
 MAX_LATE_STEPS = 7
 SLICE_FROM_ROWS = 100  # mean rows of a series from which it is copied as a slice
 
@@ -70,8 +70,9 @@ class Series:
             return
         ends = format_list([f"{self.label(i)} ({self.calendar.format(int(self.last[i]))})" for i in past[:5]], len(past))
         warn(
-            f"{model}: the forecasts ({pluralize(steps, 'step')}) lie before {self.calendar.format(int(end))}, the last time stamp of "
-            f"the panel, for series (last time stamp): {ends}. Leave these series out, or add their later observations."
+            f"{model}: all forecasts ({pluralize(steps, 'step')}) are before {self.calendar.format(int(end))}, the last "
+            f"timestamp of the panel, for series (last timestamp): {ends}. Leave these series out, or add their later "
+            "observations."
         )
 
     def take(self, numbers: Ints) -> Series:

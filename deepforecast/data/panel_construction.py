@@ -27,14 +27,14 @@ def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
     target = format_value(keys.names.target)
     if len(infinite):
         raise DataError(
-            f"Column {target} is finite or missing; it is infinite in {len(infinite)} row(s) of series "
+            f"Column {target} must be finite or missing; it is infinite in {len(infinite)} row(s) of series "
             f"{keys.describe_rows(infinite)}. Replace these values, e.g. by NaN."
         )
     missing = np.append(0, np.cumsum(np.isnan(y)))[keys.indptr]
     empty = np.flatnonzero(np.diff(missing) == np.diff(keys.indptr))
     if len(empty) and not may_be_empty:
         raise DataError(
-            f"Every series has at least one value in column {target}; it is missing throughout in series "
+            f"Every series must have at least one value in column {target}; all are missing in series "
             f"{keys.labels(keys.indptr[empty])}. Drop these series."
         )
 
@@ -46,7 +46,7 @@ def read_panel_covariate(table: Table, name: str, keys: Keys) -> Covariate:
     infinite = np.flatnonzero(np.isinf(column.values))
     if len(infinite):
         raise DataError(
-            f"Covariate {format_value(name)} is finite or missing; it is infinite in {len(infinite)} row(s) of series "
+            f"Covariate {format_value(name)} must be finite or missing; it is infinite in {len(infinite)} row(s) of series "
             f"{keys.describe_rows(infinite)}. Replace these values, e.g. by NaN."
         )
     return column
@@ -65,9 +65,9 @@ def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
     if is_blown_up(row_bounds[-1], rows):
         longest_series = int(np.argmax(steps))
         raise DataError(
-            f"A frame has most of the rows that its freq asks for; with freq {series.calendar.freq!r} it would have "
-            f"{row_bounds[-1]:,.0f}, not {rows:,}; series {series.label(longest_series)} alone spans {steps[longest_series]:,} steps. Give the "
-            "right freq, or split the series."
+            f"A frame must have most of the rows of its freq; with freq={series.calendar.freq!r} it would have "
+            f"{row_bounds[-1]:,.0f}, not {rows:,}; series {series.label(longest_series)} alone spans "
+            f"{steps[longest_series]:,} steps. Pass the right freq, or split the series."
         )
     indptr = row_bounds.astype(np.int64)
     first = np.repeat(indptr[:-1] - position[panel.indptr[:-1]] // step, np.diff(panel.indptr))
@@ -85,15 +85,15 @@ def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> 
     outside = [name for name in names.static if name not in table.columns]
     if static is None and outside:
         raise DataError(
-            f"A static column is in the frame or in static=; {format_value(outside[0])} is in neither. Add it, or leave it out of "
-            "columns=."
+            f"A static column must be in the frame or in static=; {format_value(outside[0])} is in neither. Add it, or remove "
+            "it from columns=."
         )
     static_covariates = {}
     for name in inside:
         static_covariates[name] = covariates.constant_per_series(read_panel_covariate(table, name, keys), keys.indptr, name, series)
     undeclared: list[str] = []
     if static is not None and inside and not outside:
-        warn("static= is left out: the static columns are in the frame itself.")
+        warn("static= is ignored: the static columns are in the frame itself.")
     elif static is not None:
         static_covariates |= covariates.read_static(static, series, tuple(outside))
         undeclared = [name for name in frames.to_narwhals(static).columns if name not in (*static_covariates, *names.all, *panel.undeclared)]

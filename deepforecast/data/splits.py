@@ -56,7 +56,9 @@ class BacktestWindow:
 def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
     """The windows of a plan, the oldest first."""
     if plan.train_size is not None and plan.train_size < plan.min_observations:
-        raise ParameterError(f"size is the number of rows a window learns from, here at least {plan.min_observations}; got {plan.train_size}.")
+        raise ParameterError(
+            f"size must be at least {plan.min_observations}, the observations that training needs; got {plan.train_size}."
+        )
     by_series = plan.align == "series"
     cutoffs = _cutoffs_by_series(panel, plan) if by_series else _cutoffs_by_calendar(panel, plan)
     requires_all_rows = plan.full_windows or bool(panel.series.columns.future)  # what is known ahead is known for rows that there are
@@ -69,12 +71,12 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
         series = np.flatnonzero(is_usable)
         if by_series and len(series) < len(panel):
             too_short = np.flatnonzero(~is_usable)
-            first_has = f"{n_observed[too_short[0]]} values to learn from before cutoff {number + 1}, missing ones left out"
+            first_has = f"{n_observed[too_short[0]]} non-missing values before cutoff {number + 1}"
             raise _too_many_windows_error(panel, plan, too_short, first_has)
         if not len(series):
             raise ParameterError(
-                f"n_windows={plan.n_windows}: no series has {plan.min_observations} values before cutoff {number + 1} (they are counted "
-                "from the earliest) and rows after it. Ask for fewer windows."
+                f"n_windows={plan.n_windows}: at least one series must have {plan.min_observations} values before cutoff "
+                f"{number + 1} (counted from the earliest) and rows after it. Set a smaller n_windows."
             )
         windows_found.append(BacktestWindow(number, series, train_start[series], cutoff[series]))
     return windows_found
@@ -115,7 +117,7 @@ def _too_many_windows_error(panel: Panel, plan: BacktestPlan, short: Ints, first
     labels = panel.series.labels(short)
     description = f"{labels} has" if len(short) == 1 else f"{labels} have fewer: the first, {panel.series.label(int(short[0]))}, has"
     return ParameterError(
-        f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap {plan.gap}) needs {plan.min_observations} "
-        f"value{'s' * (plan.min_observations != 1)} to learn from and {span} rows after that; series {description} {first_has}. Ask for fewer "
-        "windows or a shorter horizon, or leave these series out."
+        f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap {plan.gap}) must have "
+        f"{plan.min_observations} value{'s' * (plan.min_observations != 1)} for training and {span} rows after that; series "
+        f"{description} {first_has}. Set a smaller n_windows or horizon, or leave these series out."
     )

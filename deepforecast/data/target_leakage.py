@@ -18,8 +18,8 @@ def warn_of_leakage(panel: Panel) -> None:
     leaking = leaking_columns(panel)
     if leaking:
         warn(
-            f"Columns said to be known ahead follow the target nearly exactly: {format_list(leaking)}. If their future values are not "
-            "known when forecasting, declare them as past."
+            f"Future covariates are almost perfectly correlated with the target: {format_list(leaking)}. If their future "
+            "values are not known when forecasting, declare them as past."
         )
 
 

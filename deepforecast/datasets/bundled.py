@@ -155,7 +155,7 @@ def _read_csv(file: str, encoding: str = "utf-8") -> pd.DataFrame:
 
     package = importlib.util.find_spec("statsmodels")
     if package is None or not package.submodule_search_locations:
-        raise DependencyError(f"{file} lies in the package statsmodels, which is missing. Run: pip install statsmodels")
+        raise DependencyError(f"{file} cannot be read without the package statsmodels. Run: pip install statsmodels")
     path = Path(package.submodule_search_locations[0], "datasets", *file.split("/"))
     # the python engine reads decimals to the nearest float in every version of pandas
     return pd.read_csv(path, encoding=encoding, engine="python")

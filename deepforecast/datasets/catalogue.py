@@ -30,7 +30,9 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
     entry = _find_entry(name)
     if split is not None and split not in entry.card.splits:
         splits = ", ".join(map(repr, entry.card.splits))
-        raise ParameterError(f"split of {name!r} is one of {splits} or None for train and test together; got {format_value(split)!r}.")
+        raise ParameterError(
+            f"split of {name!r} must be one of {splits}, or None for train and test together; got {format_value(split)!r}."
+        )
     _download_if_missing(entry, download)
     return entry.read(split)
 
@@ -53,7 +55,7 @@ def table(name: str, table_name: str, *, download: bool = True) -> pd.DataFrame:
     """Another file of a set of the data folder: `table("m4", "info")`, `table("m4_hourly", "official_forecasts")`."""
     entry = _find_entry(name)
     if entry.read_table is None:
-        raise ParameterError(f"{name!r} is one frame and has no other tables; use load({name!r}).")
+        raise ParameterError(f"{name!r} is a single frame and cannot have other tables. Use load({name!r}).")
     _download_if_missing(entry, download)
     return entry.read_table(table_name)
 
@@ -72,13 +74,13 @@ def _entries() -> dict[str, Entry]:
 
 def _find_entry(name: str) -> Entry:
     if not isinstance(name, str):
-        raise ParameterTypeError(f"the name of a dataset is text; got {format_value(name)} ({type(name).__name__}).")
+        raise ParameterTypeError(f"name must be a string; got {format_value(name)} ({type(name).__name__}).")
     entries = _entries()
     if name not in entries:
         near = difflib.get_close_matches(name.lower(), entries, n=3)
         hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
         raise ParameterError(
-            f"A dataset is loaded by its name; there is none named {format_value(name)!r}. {hint}"
-            f"Known: {format_list(sorted(entries), max_shown=len(entries))}."
+            f"name must be the name of a dataset; got {format_value(name)!r}. {hint}"
+            f"Available: {format_list(sorted(entries), max_shown=len(entries))}."
         )
     return entries[name]

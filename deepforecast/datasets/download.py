@@ -46,11 +46,11 @@ def download_set(folder: str, card: Card) -> None:
     source = SOURCES[folder]
     if os.environ.get(OFFLINE_VARIABLE, "").strip() not in ("", "0"):
         raise DataError(
-            f"{folder} is not on this machine, and nothing is downloaded while the environment variable {OFFLINE_VARIABLE} is set. "
-            f"Unset it, or set DEEPFORECAST_DATA to a folder that holds {folder}/."
+            f"{folder} is not on this machine and cannot be downloaded while the environment variable {OFFLINE_VARIABLE} is "
+            f"set. Unset it, or set DEEPFORECAST_DATA to a folder that contains {folder}/."
         )
     if not card.licence.startswith(PERMISSIVE_LICENCES):
-        warn(f"{folder} is downloaded from {urlsplit(source.files[0].address).netloc}. Its licence: {card.licence}.")
+        warn(f"Downloading {folder} from {urlsplit(source.files[0].address).netloc}. Its licence: {card.licence}.")
     set_folder = cache_folder() / folder
     raw, files = set_folder / "raw", {}
     for number, remote in enumerate(source.files, 1):
@@ -70,14 +70,14 @@ def _convert_files(folder: str, source: Source, files: dict[str, Path]) -> dict[
         frames = source.make(files)
     except (ValueError, KeyError, IndexError, StopIteration, OSError, UnicodeError) as error:
         raise DataError(
-            f"{folder} is made of files of a known form; {paths} could not be read so ({type(error).__name__}: "
-            f"{format_value(str(error))}). The public copy has changed, or is damaged: delete it and load again."
+            f"The files of {folder} must have the expected format; {paths} could not be read ({type(error).__name__}: "
+            f"{format_value(str(error))}). The public copy has changed or is damaged: delete it and load again."
         ) from error
     for table_name, expected in source.hashes.items():
         if (actual := content_hash(frames[table_name])) != expected:
             raise DataError(
-                f"The rows of {folder}, part {table_name!r}, have to have the hash {expected}; those made of {paths} have {actual} and "
-                f"are not kept. The public copy has changed, or is damaged: delete it and load again."
+                f"The rows of {folder}, table {table_name!r}, must have the hash {expected}; those of {paths} have {actual} "
+                "and were discarded. The public copy has changed or is damaged: delete it and load again."
             )
     return frames
 
@@ -90,8 +90,8 @@ def _write_table(frame: pd.DataFrame, path: Path) -> None:
         os.replace(temporary, path)
     except OSError as error:
         raise SaveError(
-            f"Downloads are kept in a folder that can be written to; {path} cannot be written ({format_value(str(error))}). "
-            f"Make room, or name another folder by the environment variable {CACHE_VARIABLE}."
+            f"{path} cannot be written ({format_value(str(error))}). Free disk space, or set the environment variable "
+            f"{CACHE_VARIABLE} to another folder."
         ) from error
     finally:
         temporary.unlink(missing_ok=True)

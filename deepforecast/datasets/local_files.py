@@ -64,14 +64,14 @@ def is_available(folder: str) -> bool:
 def find_table(folder: str, table_name: str) -> Path:
     """The path of one file of a set."""
     if not isinstance(table_name, str) or not re.fullmatch(r"[a-z0-9_]+", table_name):
-        raise ParameterError(f"A table of a dataset is named in lower case, e.g. 'info'; got {format_value(table_name)!r}.")
+        raise ParameterError(f"table_name must be in lower case, e.g. 'info'; got {format_value(table_name)!r}.")
     for data_folder in data_folders():
         if (path := data_folder / folder / f"{table_name}.parquet").is_file():
             return path
     searched = "; ".join(f"{data_folder} ({_describe_folder(data_folder, folder, table_name)})" for data_folder in data_folders())
     raise DataError(
-        f"{folder}/{table_name}.parquet is read from a data folder, and it was not found. Looked in: {searched}. "
-        f"Set the environment variable {FOLDER_VARIABLE} to the folder that holds {folder}/."
+        f"{folder}/{table_name}.parquet was not found. Searched: {searched}. "
+        f"Set the environment variable {FOLDER_VARIABLE} to the folder that contains {folder}/."
     )
 
 
@@ -122,7 +122,8 @@ def _read_table(path: Path, columns: list[str] | None, prefix: str) -> Any:
     except (pa.ArrowException, OSError, KeyError) as error:
         expected = f"columns {', '.join(columns)}" if columns else "column unique_id"
         raise DataError(
-            f"{path} has to be a parquet file with the {expected}; reading it failed ({format_value(str(error))}). Copy it anew."
+            f"{path} must be a parquet file with the {expected}; reading it failed ({format_value(str(error))}). Replace it "
+            "by a new copy."
         ) from error
 
 
@@ -156,7 +157,10 @@ def _add_static(frame: pd.DataFrame, statics: pd.DataFrame, card: Card) -> pd.Da
     row = statics.set_index(statics["unique_id"].astype(object)).index.get_indexer(ids.categories)
     if (row < 0).any():
         missing_id = format_value(ids.categories[row < 0][0])
-        raise DataError(f"Each series of {card.name} has a row of static values; {missing_id!r} has none. Copy the set anew.")
+        raise DataError(
+            f"Each series of {card.name} must have a row of static values; {missing_id!r} has none. Replace the set by a new "
+            "copy."
+        )
     rows = row[ids.codes.to_numpy()]
     for column in card.static:
         frame[column] = statics[column].take(rows).array

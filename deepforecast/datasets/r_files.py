@@ -20,16 +20,18 @@ def read_objects(path: Path) -> dict[str, Any]:
         from rdata.parser import parse_file
     except ImportError as error:
         raise DependencyError(
-            f"{path.name} is a file of R, read by the package rdata, which is missing. Run: pip install rdata"
+            f"{path.name} is an R file and cannot be read without the package rdata. Run: pip install rdata"
         ) from error
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message="Unknown file type")  # it would guess
             r_objects = _to_python(parse_file(path).object)
     except (UserWarning, ValueError, NotImplementedError, EOFError, IndexError, KeyError) as error:
-        raise DataError(f"{path} has to be a file of R (.rda); reading it failed ({format_value(str(error))}). Delete it.") from error
+        raise DataError(
+            f"{path} must be an R data file (.rda); reading it failed ({format_value(str(error))}). Delete it."
+        ) from error
     if not isinstance(r_objects, dict):
-        raise DataError(f"{path} has to hold named objects of R; it holds {type(r_objects).__name__}. Delete it.")
+        raise DataError(f"{path} must contain named R objects; it contains {type(r_objects).__name__}. Delete it.")
     return r_objects
 
 

@@ -52,7 +52,7 @@ class Effects:
                 continue
             levels = tuple((str(level), effect) for level, effect in value)
             if not levels or len(dict(levels)) < len(levels):
-                raise ParameterError(f"the effect of {name} has at least one category and none twice; got {format_value(value)}.")
+                raise ParameterError(f"the effect of {name} must have at least one category and no duplicates; got {format_value(value)}.")
             for level, effect in levels:
                 _check_finite(f"the effect of {name}={level}", effect)
             object.__setattr__(self, name, levels)
@@ -95,7 +95,7 @@ class Recipe:
         object.__setattr__(self, "seasons", _validate_seasons(self.seasons))
         object.__setattr__(self, "covariates", _validate_covariates(self.covariates))
         if not isinstance(self.effects, Effects):
-            raise ParameterTypeError(f"effects is an Effects object; got {format_value(self.effects)}.")
+            raise ParameterTypeError(f"effects must be an Effects object; got {format_value(self.effects)}.")
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -107,7 +107,7 @@ def _validate_seasons(value: Any) -> tuple[int, ...] | Literal["auto"]:
     if isinstance(value, str) and value == "auto":
         return "auto"
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ParameterTypeError(f"seasons is 'auto' or a sequence of periods; got {format_value(value)}.")
+        raise ParameterTypeError(f"seasons must be 'auto' or a sequence of periods; got {format_value(value)}.")
     return tuple(dict.fromkeys(validate_integer(period, "a season", minimum=2) for period in value))
 
 
@@ -115,18 +115,18 @@ def _validate_covariates(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) and value == "all":
         return tuple(COVARIATES)
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ParameterTypeError(f"covariates is 'all' or a sequence of names; got {format_value(value)!r}.")
+        raise ParameterTypeError(f"covariates must be 'all' or a sequence of names; got {format_value(value)!r}.")
     names = tuple(value)
     unknown = [name for name in names if name not in COVARIATES]
     if unknown:
-        raise ParameterError(f"covariates are among {', '.join(COVARIATES)}; got {format_list(unknown)}.")
+        raise ParameterError(f"covariates must be among {', '.join(COVARIATES)}; got {format_list(unknown)}.")
     return tuple(name for name in COVARIATES if name in names)
 
 
 def _check_finite(name: str, value: Any, low: float | None = None, below: float | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterTypeError(f"{name} is a number; got {format_value(value)} ({type(value).__name__}).")
+        raise ParameterTypeError(f"{name} must be a number; got {format_value(value)} ({type(value).__name__}).")
     number = float(value)
     if not math.isfinite(number) or (low is not None and number < low) or (below is not None and number >= below):
         span = "finite" if low is None else f"at least {low:g}" if below is None else f"in [{low:g}, {below:g})"
-        raise ParameterError(f"{name} is {span}; got {format_value(value)}.")
+        raise ParameterError(f"{name} must be {span}; got {format_value(value)}.")

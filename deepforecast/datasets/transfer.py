@@ -52,13 +52,13 @@ def fetch(remote: Remote, path: Path, label: str = "") -> Path:
     """The file at `path`, downloaded unless it is there already; `label` names the bar, shown in terminals and notebooks."""
     with _exclusive_lock(path):
         if path.is_file():
-            return _verify(remote, path, "put there by hand or left by an earlier download")
+            return _verify(remote, path, "placed by hand or left by an earlier download")
         partial_path = path.with_name(path.name + ".part")
         _receive(remote, partial_path, path, label or remote.name)
         if remote.sha256 is not None and (actual := sha256(partial_path)) != remote.sha256:
             _call_on_disk(partial_path.unlink, partial_path)
             raise DataError(
-                f"{remote.address} has to have the SHA-256 {remote.sha256}; what came has {actual} and was thrown away. "
+                f"{remote.address} must have the SHA-256 {remote.sha256}; the download has {actual} and was deleted. "
                 f"The address may serve another version now. {_manual_download_hint(path)}"
             )
         _call_on_disk(lambda: os.replace(partial_path, path), path)
@@ -74,7 +74,7 @@ def sha256(path: Path) -> str:
 def _verify(remote: Remote, path: Path, origin: str) -> Path:
     if remote.sha256 is not None and (actual := sha256(path)) != remote.sha256:
         raise DataError(
-            f"{path} ({origin}) has to have the SHA-256 {remote.sha256}; it has {actual}. "
+            f"{path} ({origin}) must have the SHA-256 {remote.sha256}; it has {actual}. "
             f"Delete it, or replace it by the file at {remote.address}."
         )
     return path
@@ -95,12 +95,13 @@ def _receive(remote: Remote, partial_path: Path, path: Path, label: str) -> None
         except _RetryableError as error:
             reason, tries = str(error), attempt + 1
     raise DataError(
-        f"{remote.name} is downloaded from {remote.address}, and that failed: {reason} (tries: {tries}). {_manual_download_hint(path)}"
+        f"{remote.name} cannot be downloaded from {remote.address}: {reason} (attempts: {tries}). "
+        f"{_manual_download_hint(path)}"
     )
 
 
 def _manual_download_hint(path: Path) -> str:
-    return f"To do without: get the file in another way and put it at {path}, then load again."
+    return f"Alternatively, save the file as {path} by hand and load again."
 
 
 def _transfer(address: str, partial_path: Path, label: str) -> None:
@@ -110,7 +111,7 @@ def _transfer(address: str, partial_path: Path, label: str) -> None:
     try:
         with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=TIMEOUT) as answer:  # noqa: S310
             if address.startswith("https:") and not answer.geturl().startswith("https:"):
-                raise _FinalError(f"it leads to {format_value(answer.geturl())}, which is not https")
+                raise _FinalError(f"it redirects to {format_value(answer.geturl())}, which is not https")
             resumes = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {received}-")
             length = answer.headers.get("Content-Length", "")
             begin = received if resumes else 0
@@ -118,18 +119,18 @@ def _transfer(address: str, partial_path: Path, label: str) -> None:
             _copy(answer, partial_path, begin, total, label)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416:  # there is nothing beyond what we have: it is of another file
+        if error.code == 416:  # range not satisfiable: the partial file is of another version
             _call_on_disk(partial_path.unlink, partial_path)
-            raise _RetryableError("what was received of it before did not belong to it") from None
+            raise _RetryableError("the partial file of an earlier attempt does not belong to it") from None
         error_class = _FinalError if error.code in FINAL_STATUSES else _RetryableError
         raise error_class(f"the server answered {error.code} {format_value(str(error.reason))}") from None
     except urllib.error.URLError as error:
         error_class = _RetryableError if isinstance(error.reason, TimeoutError) else _FinalError
         raise error_class(f"no connection ({format_value(str(error.reason))}); is this machine offline, or behind a proxy?") from None
     except TimeoutError:
-        raise _RetryableError(f"nothing came for {TIMEOUT:g} seconds") from None
+        raise _RetryableError(f"no data for {TIMEOUT:g} seconds") from None
     except (ConnectionError, http.client.HTTPException) as error:
-        raise _RetryableError(f"the connection broke ({format_value(type(error).__name__)}: {format_value(str(error))})") from None
+        raise _RetryableError(f"the connection failed ({format_value(type(error).__name__)}: {format_value(str(error))})") from None
 
 
 def _copy(answer: Any, partial_path: Path, begin: int, total: int | None, label: str) -> None:
@@ -140,10 +141,10 @@ def _copy(answer: Any, partial_path: Path, begin: int, total: int | None, label:
             size += len(block)
             bar(len(block))
             if size > MAX_BYTES:
-                raise _FinalError(f"it sends more than {MAX_BYTES:,} bytes")
+                raise _FinalError(f"it exceeds {MAX_BYTES:,} bytes")
             if (now := time.monotonic()) - window_start > SPEED_WINDOW:
                 if (size - size_at_start) / (now - window_start) < MIN_SPEED:
-                    raise _RetryableError(f"fewer than {MIN_SPEED} bytes a second came")
+                    raise _RetryableError(f"slower than {MIN_SPEED} bytes per second")
                 window_start, size_at_start = now, size
         _call_on_disk(file.flush, partial_path)
         _call_on_disk(lambda: os.fsync(file.fileno()), partial_path)
@@ -188,6 +189,6 @@ def _call_on_disk(operation: Any, path: Path) -> Any:
         return operation()
     except OSError as error:
         raise SaveError(
-            f"Downloads are kept in a folder that can be written to; {path} cannot be written ({format_value(str(error))}). "
-            "Make room, or name another folder by the environment variable DEEPFORECAST_CACHE."
+            f"{path} cannot be written ({format_value(str(error))}). Free disk space, or set the environment variable "
+            "DEEPFORECAST_CACHE to another folder."
         ) from error

@@ -64,7 +64,7 @@ def test_what_is_missing_is_named(given: Any, names: list[str], words: list[str]
 
 
 def test_a_column_for_each_series_is_told_how_to_become_long() -> None:
-    with pytest.raises(DataError, match=r"lacks ds, y and has .*; a column for each series is no long frame: melt\(\) makes"):
+    with pytest.raises(DataError, match=r"lacks ds, y and has .*; a frame with one column per series must be in long format: use melt\(\)"):
         resolve(None, ["day", *(f"shop {number}" for number in range(5))])
     with pytest.raises(DataError, match=r"makes it a column\.$"):
         resolve(None, ["shop", "day", "sales"])
@@ -77,7 +77,7 @@ def test_a_frame_without_columns_has_none() -> None:
 
 def test_target_is_not_needed_ahead() -> None:
     assert resolve({"future": "promo"}, ["unique_id", "ds", "promo"], target=False).id == "unique_id"
-    with pytest.raises(DataError, match=r"The future frame needs the columns unique_id, ds, promo; it lacks promo"):
+    with pytest.raises(DataError, match=r"The future frame must have the columns unique_id, ds, promo; it lacks promo"):
         resolve({"future": "promo", "id": "unique_id"}, ["unique_id", "ds"], target=False, what="future frame")
 
 

@@ -111,7 +111,7 @@ def test_other_text(text: str) -> None:
 
 def test_text_of_several_zones_says_so() -> None:
     text = ["2024-01-01T00:00+01:00", "2024-01-02T00:00+02:00"]
-    with pytest.raises(DataError, match=r"day has one time zone; it mixes several\. Convert it: .* utc=True\)\.$"):
+    with pytest.raises(DataError, match=r"day must have one time zone; it mixes several\. Convert it: .* utc=True\)\.$"):
         read_timestamps(wrapped(pd.Series(text)), "day")
 
 

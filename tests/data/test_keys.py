@@ -61,7 +61,7 @@ def test_control_characters_of_ids_are_escaped() -> None:
         ),
         (
             joined(D("A", 3), D("A", 3)).drop(columns="unique_id"),
-            r"Without an id column.*actual frame.*2024-01-01.*3 rows too many",
+            r"without an id column.*2024-01-01.*3 rows too many",
         ),
         (
             D("A", 3).assign(ds=pd.to_datetime(["2024-01-01", None, None])),
@@ -104,7 +104,7 @@ def test_neighbours_of_two_series_may_share_a_stamp() -> None:
         (
             joined(D("A", 30), D("B", 30, "W-MON")),
             None,
-            r"freq, 'D' which the other series have; series B looks like freq='W-MON'",
+            r"freq, 'D' as in the other series; series B looks like freq='W-MON'",
         ),
     ],
 )
@@ -122,7 +122,7 @@ def test_another_time_of_day_is_told_in_local_time() -> None:
 def test_the_stamp_beside_the_grid_is_named() -> None:
     frame = joined(D("A", 30), D("B", 30)).reset_index(drop=True)
     frame["ds"] = frame["ds"].where(np.arange(60) != 40, frame["ds"] + pd.Timedelta("3h"))
-    said = r"nearly all follow freq='D', and series B at 2024-01-11 03:00:00 does not \(1 stamp in all, in series B\)\. Repair"
+    said = r"nearly all follow freq='D', but series B at 2024-01-11 03:00:00 does not \(1 timestamp in all, in series B\)\. Correct"
     with pytest.raises(DataError, match=said):
         keys_of(frame).place_on_calendar(None, None)
 

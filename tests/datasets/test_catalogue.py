@@ -69,7 +69,7 @@ def test_unknown_name_tells_what_is_known_and_what_is_near() -> None:
         datasets.load("AirPassenger")
     with pytest.raises(ParameterError, match=r"none named 'qqqqq'\. Known"):
         datasets.card("qqqqq")
-    with pytest.raises(ParameterTypeError, match="is text; got 3"):
+    with pytest.raises(ParameterTypeError, match="must be a string; got 3"):
         datasets.load(3)  # type: ignore[arg-type]
 
 
@@ -98,7 +98,7 @@ def test_a_loaded_frame_belongs_to_the_caller() -> None:
 
 
 def test_one_frame_has_no_other_tables() -> None:
-    with pytest.raises(ParameterError, match=r"'nile' is one frame"):
+    with pytest.raises(ParameterError, match=r"'nile' is a single frame"):
         datasets.table("nile", "info")
 
 

@@ -95,7 +95,7 @@ def test_not_found_says_where_was_looked_and_how_to_get_it(folder: Path, monkeyp
     monkeypatch.setenv("DEEPFORECAST_DATA", str(folder / "absent"))
     with pytest.raises(DataError, match=r"absent \(does not exist\)"):
         datasets.load("m1", download=False)
-    with pytest.raises(DataError, match=r"m1 is not on this machine, and nothing is downloaded while .* DEEPFORECAST_OFFLINE"):
+    with pytest.raises(DataError, match=r"m1 is not on this machine and cannot be downloaded while .* DEEPFORECAST_OFFLINE"):
         datasets.load("m1")
     monkeypatch.setenv("DEEPFORECAST_DATA", "")
     with pytest.raises(DataError, match=r"Looked in: .*cache.data \(does not exist\)"):

@@ -139,7 +139,7 @@ def test_a_part_of_another_file_is_thrown_away(server: Server, tmp_path: Path) -
 
 def test_a_wrong_hash_keeps_nothing_and_says_both(server: Server, tmp_path: Path) -> None:
     server.faults = ["other"]
-    with pytest.raises(DataError, match=rf"has to have the SHA-256 {SHA256}; what came has [0-9a-f]{{64}} and was thrown away"):
+    with pytest.raises(DataError, match=rf"must have the SHA-256 {SHA256}; the download has [0-9a-f]{{64}} and was deleted"):
         fetch(_remote(server), tmp_path / "file.csv")
     assert _left(tmp_path) == set()
     assert fetch(_remote(server), tmp_path / "file.csv").read_bytes() == BODY
@@ -184,7 +184,7 @@ def test_a_slow_server_is_left_and_asked_to_go_on(
         for name, changed in ((option, value), ("BLOCK_SIZE", 1), ("MAX_TRIES", 1)):
             patch.setattr(module, name, changed)
         patch.setattr(module, "time", SimpleNamespace(monotonic=Clock(step=0.02).now))
-        with pytest.raises(DataError, match=r"nothing came for 4 seconds|fewer than 1024 bytes a second"):
+        with pytest.raises(DataError, match=r"no data for 4 seconds|slower than 1024 bytes per second"):
             fetch(_remote(server), tmp_path / "file.csv")
     server.left.set()
     received = (tmp_path / "file.csv.part").stat().st_size
@@ -203,7 +203,7 @@ def test_offline_is_said_at_once_with_the_way_out(tmp_path: Path, monkeypatch: p
 
 def test_more_than_any_set_has_is_not_taken(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_BYTES", 1000)
-    with pytest.raises(DataError, match="sends more than 1,000 bytes"):
+    with pytest.raises(DataError, match="exceeds 1,000 bytes"):
         fetch(_remote(server), tmp_path / "file.csv")
 
 
