@@ -1,4 +1,4 @@
-"""`check`: all that is wrong or remarkable in a frame, at once and without raising; `fill_gaps`: the repair."""
+"""Validation of a frame without raising (`check`), and insertion of missing time steps (`fill_gaps`)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,26 @@ from deepforecast.data.panel_construction import is_blown_up
 from deepforecast.data.target_leakage import leaking_columns
 from deepforecast.errors import DataError, ParameterError, format_list, format_value
 
-MIN_SEASONS = 2  # seasons below which a series is called short
+MIN_SEASONS = 2  # series with fewer seasons are reported as short
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found: `severity` is "error" (a fit refuses it), "warning" (some models do) or "note"."""
+    """A finding of `check`.
+
+    Attributes
+    ----------
+    severity : str
+        "error" (`fit` raises), "warning" (some models raise or ignore the affected data) or "note".
+    what : str
+        The finding in a few words.
+    count : int
+        Number of affected rows or series.
+    where : str
+        The affected series and the first timestamp.
+    way_out : str
+        The suggested fix.
+    """
 
     severity: str
     what: str
@@ -42,7 +56,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What `check` found. `series` is a frame with a row for each series; print the report to read it."""
+    """The result of `check`; print it to read it.
+
+    Attributes
+    ----------
+    summary : dict
+        Number of series and rows, frequency, first and last timestamp.
+    findings : tuple of Finding
+        Errors, warnings and notes.
+    series : DataFrame
+        One row per series with its rows, start, end, gaps, duplicates, missing and infinite values, zeros, minimum and
+        maximum.
+    """
 
     summary: Mapping[str, Any]
     findings: tuple[Finding, ...]
@@ -50,7 +75,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """No errors: a model that takes missing values, and needs no more of them than there are, can be fitted."""
+        """Whether there are no errors, so that a model that supports missing values can be fitted."""
         return not any(finding.severity == "error" for finding in self.findings)
 
     def __repr__(self) -> str:
@@ -66,13 +91,33 @@ class CheckReport:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Summary and findings as plain values."""
+        """Return the summary and the findings as plain values."""
         return {"ok": self.ok, "summary": dict(self.summary), "findings": [vars(finding).copy() for finding in self.findings]}
 
 
 def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None) -> CheckReport:
-    """Report gaps, duplicates, frequency, missing and infinite values, constants, short series, and declared covariates.
+    """Report problems of a frame: gaps, duplicates, frequency, missing and infinite values, constant or short series.
 
+    Parameters
+    ----------
+    frame : DataFrame
+        Long frame with id, time and target column, as in `fit`.
+    freq : str, int or pandas offset, optional
+        Frequency of the time column. Inferred by default.
+    columns : Columns or dict, optional
+        Names and roles of the columns. Declared covariates are checked too.
+
+    Returns
+    -------
+    CheckReport
+        All findings. Invalid data do not raise; they are findings with severity "error".
+
+    See Also
+    --------
+    fill_gaps : Insert the missing time steps.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=30).delete(4), "y": 1.0})
     >>> print(check(frame))
@@ -94,7 +139,7 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
     if report.ok:
         try:
             panel = Panel.from_frame(frame, columns=columns, freq=freq)
-        except DataError as error:  # what a fit would say, and no rule above has
+        except DataError as error:  # raised by fit, but not covered by the rules above
             return replace(report, findings=(_error_finding(error), *report.findings))
         where, fix = "almost perfectly correlated", "declare it as past, unless it is known ahead"
         leaks = (Finding("warning", f"{name} follows the target", len(panel), where, fix) for name in leaking_columns(panel))
@@ -105,10 +150,31 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
 def fill_gaps(
     frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None, fill: str | None = None
 ) -> Frame:
-    """The frame with a row at every step from each series' first to its last stamp, sorted; new rows are missing.
+    """Insert a row for every missing time step between the first and last timestamp of each series.
 
-    `fill`: also replace missing targets, by "interpolate", "ffill" or "zero". All columns are kept, whatever they hold.
+    Parameters
+    ----------
+    frame : DataFrame
+        Long frame with id, time and target column, as in `fit`.
+    freq : str, int or pandas offset, optional
+        Frequency of the time column. Inferred by default.
+    columns : Columns or dict, optional
+        Names and roles of the columns.
+    fill : {"interpolate", "ffill", "zero"}, optional
+        How to fill missing targets, those of existing rows included. By default they stay missing.
 
+    Returns
+    -------
+    DataFrame
+        All columns of the frame, sorted by id and time. Columns of inserted rows are missing, except for ids, timestamps
+        and static columns.
+
+    See Also
+    --------
+    check : Report gaps and other problems.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-04"]), "y": [1.0, 2.0, 4.0]})
     >>> fill_gaps(frame, freq="D", fill="interpolate")
@@ -128,21 +194,21 @@ def fill_gaps(
     columns_out: dict[str, Any] = {}
     for name in table.columns:
         columns_out[name] = frames.take_rows_or_missing(table[name], first_source if name in names.static else source)
-    columns_out |= panel.key_columns()  # text comes out as the date-times it was read as
+    columns_out |= panel.key_columns()  # timestamps given as text are returned as datetimes
     if fill is not None:
         columns_out[names.target] = fill_missing(panel.y, panel.indptr, fill)
     return frames.build(panel.series.library, columns_out)
 
 
 def _encode_text_covariates(table: nw.DataFrame[Any], names: Columns) -> Frame:
-    """The frame with the covariates that are neither numbers nor categories taken for categories: a fit could not use them."""
+    """Cast covariates that are neither numeric nor categorical to categories, which `fit` would require."""
     declared = [table[name] for name in (*names.future, *names.past, *names.static) if name in table.columns]
     text_columns = [column.name for column in declared if not (column.dtype.is_numeric() or column.dtype in (nw.Categorical, nw.Enum))]
     return table.with_columns(nw.col(*text_columns).cast(nw.String).cast(nw.Categorical)).to_native() if text_columns else table.to_native()
 
 
 def _source_rows(table: nw.DataFrame[Any], panel: Panel) -> Ints:
-    """The row of the table that each row of its panel is, -1 where it has none."""
+    """The table row of each panel row, -1 for inserted rows."""
     keys = read_keys(frames.read_table(table.to_native()), panel.series.columns)
     position = keys.place_on_calendar(None, panel.calendar)[1]
     lengths = np.diff(keys.indptr)
@@ -159,7 +225,7 @@ def _error_finding(error: DataError) -> Finding:
 
 @dataclass(frozen=True)
 class _SortedRows:
-    """Rows sorted by id and time, duplicates and all."""
+    """The rows sorted by id and time, including duplicates."""
 
     names: Columns
     library: str
@@ -221,7 +287,7 @@ class _SortedRows:
         return CheckReport(summary, tuple(findings), self._series_frame(table))
 
     def _place_on_calendar(self, is_duplicate: NDArray[np.bool_], freq: Any) -> tuple[Calendar | None, Ints, list[Finding]]:
-        """The calendar (None where there is none), the steps absent before each row, and what is wrong with the frequency."""
+        """The calendar (None if invalid), the number of missing steps before each row, and findings on the frequency."""
         absent = np.zeros(len(self.timestamps), dtype=np.int64)
         unique_indptr = np.concatenate([[0], np.cumsum(~is_duplicate)])[self.indptr]
         timestamps = self.timestamps[~is_duplicate]
@@ -260,7 +326,7 @@ class _SortedRows:
     def _row_finding(
         self, severity: str, what: str, counts: NDArray[Any], fix: str, calendar: Calendar | None = None
     ) -> Finding:
-        """Rows with something: `counts` says how often. On a `calendar` integers count the steps absent before a row."""
+        """A finding on rows: `counts` flags them or, with a `calendar`, counts the missing steps before each row."""
         rows = np.flatnonzero(counts)
         first = format_timestamp(int(self.timestamps[rows[0]]), self.time)
         if calendar is not None and counts.dtype != bool:
@@ -270,7 +336,7 @@ class _SortedRows:
         return Finding(severity, what, int(counts.sum()), f"{self._labels(series)}, first at {first}{series_text}", fix)
 
     def _series_table(self, is_duplicate: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
-        """One row a series."""
+        """The statistics of each series, one row per series."""
         begin = self.indptr[:-1]
         finite = np.isfinite(self.y)
         counts = {"duplicates": is_duplicate, "missing": np.isnan(self.y), "infinite": np.isinf(self.y), "zeros": self.y == 0}
@@ -285,24 +351,24 @@ class _SortedRows:
         return table
 
     def _series_frame(self, table: dict[str, Any]) -> Frame:
-        """The table with the ids first; a column of ours that has their name gives way."""
+        """The table as a frame with the ids first; they replace a statistic of the same name."""
         if self.ids is None or self.names.id is None:
             return frames.build(self.library, table)
         return frames.build(self.library, {self.names.id: self.ids, **{name: values for name, values in table.items() if name != self.names.id}})
 
     def _incomplete_seasons(self, table: dict[str, Any], steps: Ints, season: int) -> NDArray[np.bool_]:
-        """Series of a season's values and more that have none at some place of it; `steps` are those each row goes on by."""
+        """Series with at least one season of values, but none in some season slot; `steps` from row to row."""
         has_missing, values = table["missing"] + table["gaps"] > 0, table["rows"] - table["missing"]
         is_incomplete = has_missing & (values >= season) & (season > 1)
         rows, lengths = np.repeat(is_incomplete, table["rows"]), table["rows"][is_incomplete]
         elapsed = np.cumsum(steps[rows])
-        slot = np.repeat(np.arange(len(lengths)) * season, lengths) + elapsed % season  # from where it starts does not matter
+        slot = np.repeat(np.arange(len(lengths)) * season, lengths) + elapsed % season  # the starting slot is irrelevant
         n_observed = np.bincount(slot[~np.isnan(self.y[rows])], minlength=len(lengths) * season)
         is_incomplete[is_incomplete] = (n_observed.reshape(-1, season) == 0).any(axis=1)
         return np.asarray(is_incomplete)
 
     def _covariate_findings(self, name: str) -> list[Finding]:
-        """What fits refuse or warn about in a future or past covariate."""
+        """What `fit` raises or warns about in a future or past covariate."""
         covariate, begin, end = self.covariates[name], self.indptr[:-1], self.indptr[1:] - 1
         missing, infinite = covariate.missing(), np.isinf(covariate.values)
         is_observed = ~(missing | np.isnan(self.y))
@@ -330,7 +396,7 @@ class _SortedRows:
         return findings
 
     def _ended_findings(self, calendar: Calendar | None) -> list[Finding]:
-        """Series of which a forecast would be of times already over, as `predict` warns."""
+        """Series whose forecasts would lie in the past, as `predict` warns."""
         if calendar is None:
             return []
         last = calendar.positions(self.timestamps[self.indptr[1:] - 1])

@@ -1,4 +1,4 @@
-"""Which column of the caller's frame means what: said once, with the data."""
+"""Names and roles of the columns of a frame."""
 
 from __future__ import annotations
 
@@ -11,16 +11,32 @@ from typing import Any
 from deepforecast.errors import DataError, ParameterError, ParameterTypeError, format_list, format_value, warn
 
 COVARIATE_ROLES = ("future", "past", "static")
-WIDE_FRAME_COLUMNS = 5  # columns: more are, where the target is not found, most likely a series each
+WIDE_FRAME_COLUMNS = 5  # a frame with more columns and without a target is probably in wide format
 
 
 @dataclass(frozen=True)
 class Columns:
     """Names and roles of the columns of a long frame.
 
-    `future` columns are known ahead of time (promotions, holidays), `past` columns are known up to now (a measured
-    temperature), `static` columns are constant for a series (its region). Everything not named is left out, aloud.
+    Columns without a role are ignored with a warning.
 
+    Parameters
+    ----------
+    id : str or None, default "unique_id"
+        Column with the ids of the series. None: the frame is a single series.
+    time : str, default "ds"
+        Column with the timestamps: datetimes, dates or integers.
+    target : str, default "y"
+        Column to forecast.
+    future : str or list of str, default ()
+        Covariates known in advance, such as promotions or holidays.
+    past : str or list of str, default ()
+        Covariates known up to the present only, such as a measured temperature.
+    static : str or list of str, default ()
+        Covariates that are constant within a series, such as its region.
+
+    Examples
+    --------
     >>> Columns(target="sales", future=["promo"])
     Columns(id='unique_id', time='ds', target='sales', future=('promo',), past=(), static=())
     """
@@ -52,13 +68,13 @@ class Columns:
 
     @cached_property
     def all(self) -> tuple[str, ...]:
-        """Every column with a role, the keys first."""
+        """All columns with a role: id, time, target, then covariates."""
         key = () if self.id is None else (self.id,)
         return (*key, self.time, self.target, *self.future, *self.past, *self.static)
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Every declared covariate."""
+        """All covariates: future, past, then static."""
         return (*self.future, *self.past, *self.static)
 
 
@@ -68,7 +84,7 @@ def _names(names: Any, role: str) -> tuple[str, ...]:
     if isinstance(names, Sequence):
         return tuple(names)
     if isinstance(names, set | frozenset):
-        return tuple(sorted(names, key=str))  # in an order that does not change from run to run
+        return tuple(sorted(names, key=str))  # an order that is the same in each run
     raise ParameterTypeError(
         f"columns: {role} must be a column name or a list of them; got {format_value(names)} ({type(names).__name__})."
     )
@@ -80,9 +96,9 @@ DIALECTS = (Columns(), Columns("item_id", "timestamp", "target"))
 def resolve(
     columns_argument: Columns | Mapping[str, Any] | None, names: Sequence[str], target: bool = True, what: str = "frame"
 ) -> Columns:
-    """The columns meant by `columns_argument` in a frame that has `names`; a frame without an id column is one series.
+    """Resolve `columns_argument` for a frame with the columns `names`; a frame without an id column is a single series.
 
-    Names that were not given follow the dialect of the frame: `unique_id, ds, y` or `item_id, timestamp, target`.
+    Names that are not passed default to `unique_id, ds, y` or `item_id, timestamp, target`, whichever the frame has.
     """
     if columns_argument is None and target:
         for dialect in DIALECTS:
@@ -100,18 +116,19 @@ def resolve(
 
 
 def warn_undeclared(undeclared: Sequence[str], already_reported: Sequence[str] = ()) -> None:
-    """Name the columns of a frame that have no role and are left out, but for those named before."""
+    """Warn of the columns without a role that were not reported before."""
     new = [name for name in undeclared if name not in already_reported]
     if new:
         warn(f"Columns without a role are ignored: {format_list(new)}. Declare them in columns= or drop them.")
 
 
 def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
-    """What the caller said: of a `Columns` object, all that differs from its defaults."""
+    """The roles passed by the caller; of a `Columns` object those that differ from the defaults."""
     if columns_argument is None:
         return {}
     if isinstance(columns_argument, Columns):
-        return {field.name: getattr(columns_argument, field.name) for field in fields(Columns) if getattr(columns_argument, field.name) != field.default}
+        roles = {field.name: (getattr(columns_argument, field.name), field.default) for field in fields(Columns)}
+        return {role: value for role, (value, default) in roles.items() if value != default}
     if not isinstance(columns_argument, Mapping):
         raise ParameterTypeError(
             f"columns must be a Columns object or a dict of roles; got {format_value(columns_argument)} "
@@ -124,12 +141,14 @@ def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dic
 
 
 def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) -> Columns:
-    """What was said, completed by the dialect that has every key not said, or else by the house's own."""
-    fitting = [candidate for candidate in DIALECTS if all(getattr(candidate, role) in names for role in ("time", "target") if role not in explicit)]
-    dialect = (fitting or DIALECTS)[0]
+    """The explicit roles, completed by the first dialect whose time and target columns the frame has."""
+    required = [role for role in ("time", "target") if role not in explicit]
+    matching = [dialect for dialect in DIALECTS if all(getattr(dialect, role) in names for role in required)]
+    dialect = (matching or DIALECTS)[0]
     keys = {role: explicit.get(role, getattr(dialect, role)) for role in ("id", "time", "target")}
-    elsewhere = (keys["time"], keys["target"], *(name for role in COVARIATE_ROLES for name in _names(explicit.get(role), role)))
-    if "id" not in explicit and (keys["id"] not in names or keys["id"] in elsewhere):
+    covariates = [name for role in COVARIATE_ROLES for name in _names(explicit.get(role), role)]
+    taken_names = (keys["time"], keys["target"], *covariates)
+    if "id" not in explicit and (keys["id"] not in names or keys["id"] in taken_names):
         keys["id"] = None
     return Columns(**{**explicit, **keys})
 

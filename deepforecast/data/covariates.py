@@ -1,4 +1,4 @@
-"""Covariates: numbers as float64, categories as codes; matched to the rows of a panel or to the steps ahead by key."""
+"""Covariates: numbers as float64, categories as codes, matched to a panel by id and time."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from deepforecast.errors import DataError, format_list, format_value
 if TYPE_CHECKING:
     from deepforecast.data.panel import Series
 
-UNKNOWN = -1  # the code of a missing or never seen category
+UNKNOWN = -1  # code of a missing or unseen category
 
 
 @dataclass(frozen=True)
 class Covariate:
-    """One column: `values` are numbers, or codes into `categories` where there are any."""
+    """A covariate: numeric `values`, or codes into `categories`."""
 
     values: Floats
     categories: tuple[str, ...] | None = None
 
     def take(self, rows: Ints) -> Covariate:
-        """Some of the rows."""
+        """Select rows."""
         return replace(self, values=self.values[rows])
 
     def scatter(self, rows: Ints, count: int) -> Covariate:
-        """The values at these of `count` rows, missing at the others."""
+        """Place the values at `rows` of `count` rows; the others are missing."""
         values = np.full(count, np.nan if self.categories is None else float(UNKNOWN))
         values[rows] = self.values
         return replace(self, values=values)
 
     def recode(self, categories: tuple[str, ...]) -> Covariate:
-        """Codes into `categories` instead; one that is not there becomes `UNKNOWN`."""
+        """Map the codes to other `categories`; those not among them become `UNKNOWN`."""
         if self.categories is None or self.categories == categories:
             return self
         code_by_name = {name: code for code, name in enumerate(categories)}
@@ -44,18 +44,18 @@ class Covariate:
         return Covariate(table[self.values.astype(np.int64)], categories)
 
     def missing(self) -> Any:
-        """Rows without a value."""
+        """Mask of missing values."""
         return np.isnan(self.values) if self.categories is None else self.values == UNKNOWN
 
     def to_column(self, name: str, library: str) -> Any:
-        """A column for a frame of `library`: numbers, or a categorical column."""
+        """The covariate as a numeric or categorical column of `library`."""
         if self.categories is None:
             return self.values
         return frames.make_categorical(name, self.categories, self.values.astype(np.int64), library)
 
 
 def read_covariate(column: Any, name: str) -> Covariate:
-    """A covariate column: real numbers or a categorical dtype; anything else is refused by name."""
+    """Read a numeric or categorical column; other dtypes raise `DataError`."""
     series = frames.to_narwhals_series(column)
     if series.dtype in (nw.Categorical, nw.Enum):
         return _read_categorical(series, name)
@@ -63,10 +63,14 @@ def read_covariate(column: Any, name: str) -> Covariate:
 
 
 def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[str, Covariate]:
-    """The static frame: one row a series, matched by id; rows of other series are ignored. Without `names`, all its columns."""
+    """Read the static frame (one row per series), matched by id; rows of other series are ignored.
+
+    Without `names`, all columns are read.
+    """
     table = frames.to_narwhals(frame, "static frame")
     key = series.columns.id
-    static_names = names or tuple(name for name in table.columns if name not in (key, series.columns.time, series.columns.target))
+    key_names = (key, series.columns.time, series.columns.target)
+    static_names = names or tuple(name for name in table.columns if name not in key_names)
     required = static_names if key is None else (key, *static_names)
     missing_names = [name for name in required if name not in table.columns]
     if missing_names:
@@ -95,7 +99,7 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
 
 
 def match_ids(ids: Any, candidates: Any, frame_name: str, name: str) -> Ints:
-    """For each of `ids` its row in `candidates`, -1 where there is none; a doubled id is refused."""
+    """The row of each of `ids` in `candidates`, -1 if there is none; duplicates raise `DataError`."""
     import pandas as pd
 
     index = pd.Index(frames.to_list(candidates))
@@ -109,7 +113,7 @@ def match_ids(ids: Any, candidates: Any, frame_name: str, name: str) -> Ints:
 
 
 def constant_per_series(covariate: Covariate, indptr: Ints, name: str, series: Series) -> Covariate:
-    """A static column given with the rows of the frame: its one value a series, or a `DataError`."""
+    """Reduce a static column of the frame to one value per series; differing values raise `DataError`."""
     first = covariate.values[indptr[:-1]]
     differs = covariate.values != np.repeat(first, np.diff(indptr))
     differs &= ~covariate.missing() | ~np.repeat(replace(covariate, values=first).missing(), np.diff(indptr))
@@ -123,7 +127,7 @@ def constant_per_series(covariate: Covariate, indptr: Ints, name: str, series: S
 
 
 def _check_complete(covariate: Covariate, name: str, series: Series) -> Covariate:
-    """A value for every series: nothing could be learned from a missing one, and nothing filled in for it."""
+    """Return the static covariate if it is finite for every series."""
     is_invalid = covariate.missing() | np.isinf(covariate.values)
     if is_invalid.any():
         raise DataError(
@@ -134,7 +138,7 @@ def _check_complete(covariate: Covariate, name: str, series: Series) -> Covariat
 
 
 def _read_categorical(series: nw.Series[Any], name: str) -> Covariate:
-    """Categories by their text, sorted; only those that occur, so that what is never seen in fit is unknown later."""
+    """Read categories as sorted text, only those that occur: others would not be known from `fit`."""
     labels, codes = frames.read_categories(series)
     names = [str(label) for label in labels]
     if len(set(names)) < len(names):
