@@ -136,7 +136,7 @@ def _country_holidays(country: str, years: list[int]) -> Any:
     if subdivisions is None or (subdivision and subdivision not in subdivisions):
         raise ParameterError(
             "holidays must be the code of a country known to the package holidays ('DE', 'US') or of a subdivision "
-            f"('DE-BY', 'US-CA'); got {format_value(country) or 'an empty text'}."
+            f"('DE-BY', 'US-CA'); got {format_value(country) or 'an empty string'}."
         )
     return holidays.country_holidays(code, subdiv=subdivision or None, years=years)
 

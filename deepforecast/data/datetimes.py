@@ -110,8 +110,8 @@ def _read_integers(series: nw.Series[Any], name: str, dtype_text: str) -> Ints:
     low, high = (values.min(), values.max()) if len(series) else (0, 0)
     if series.dtype in (nw.Int128, nw.UInt128) or not -MAX_TIMESTAMP <= int(low) <= int(high) <= MAX_TIMESTAMP:
         raise DataError(
-            f"Integer timestamps must fit int64 and lie within ±2^62; column {format_value(name)} of dtype {dtype_text} "
-            f"ranges from {low} to {high}. Shift or convert them."
+            f"Integers of the time column {format_value(name)} must be within ±2^62; it has dtype {dtype_text} and ranges "
+            f"from {low} to {high}. Shift or convert it."
         )
     return np.ascontiguousarray(series.to_numpy(), dtype=np.int64)
 

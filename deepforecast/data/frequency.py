@@ -1,4 +1,4 @@
-"""Frequencies in every spelling, and the season that goes with each."""
+"""Parsing of frequencies, and their usual season lengths."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
-# old pandas, polars and everyday spellings -> the spelling of pandas 2.2 and later
+# spellings of older pandas, polars and common use -> spelling of pandas 2.2 and later
 SPELLINGS = {
     "M": "ME", "Q": "QE", "Y": "YE", "A": "YE", "BM": "BME", "BQ": "BQE", "BY": "BYE", "BA": "BYE", "AS": "YS",
     "BAS": "BYS", "CBM": "CBME", "H": "h", "T": "min", "S": "s", "L": "ms", "U": "us", "N": "ns", "d": "D",
 }  # fmt: skip
-POLARS_BASES = ("mo", "q", "y", "w")  # polars: start or end, month or weekday as the data lie
+POLARS_BASES = ("mo", "q", "y", "w")  # polars: start or end, month or weekday are inferred from the data
 TICKS = {"D": 86_400_000_000_000, "h": 3_600_000_000_000, "min": 60_000_000_000,
          "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}  # fmt: skip
 PER_YEAR = {"W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME": 12,
@@ -30,25 +30,27 @@ FREQUENCY_HINT = (
 
 
 class Frequency(NamedTuple):
-    """One step of time: `n` times `base` (an alias without number), or `n` of integer time where `base` is empty."""
+    """A time step: `n` times `base` (a pandas alias without number), or `n` units of integer time if `base` is empty."""
 
     n: int
     base: str = ""
     anchor: str = ""
-    offset: Any = None  # the pandas offset for one `base`; only kept where the alias does not say it all (custom holidays)
+    offset: Any = None  # the pandas offset of one `base` if the alias does not determine it (custom holidays)
 
     def __str__(self) -> str:
         return f"{self.n if self.n != 1 or not self.base else ''}{self.alias}"
 
     @property
     def alias(self) -> str:
-        """One base period in pandas' spelling."""
+        """The pandas alias of one base period."""
         return f"{self.base}-{self.anchor}" if self.anchor else self.base
 
 
 def parse(freq: Any) -> Frequency:
-    """A frequency from an alias in old or new spelling, a pandas offset, a duration or a positive integer.
+    """Parse a frequency: an alias in old or new spelling, a pandas offset, a duration or a positive integer.
 
+    Examples
+    --------
     >>> str(parse("H")), str(parse("3M")), str(parse("1d")), str(parse("Q")), parse(5).n
     ('h', '3ME', 'D', 'QE-DEC', 5)
     """
@@ -74,8 +76,10 @@ def parse(freq: Any) -> Frequency:
 
 @lru_cache(maxsize=256)
 def tick_frequency(nanoseconds: int) -> Frequency:
-    """A span of time as the largest tick that divides it.
+    """Convert a duration to a multiple of the largest tick that divides it.
 
+    Examples
+    --------
     >>> str(tick_frequency(5_400_000_000_000)), str(tick_frequency(172_800_000_000_000))
     ('90min', '2D')
     """
@@ -85,8 +89,10 @@ def tick_frequency(nanoseconds: int) -> Frequency:
 
 @lru_cache(maxsize=256)
 def season_length(frequency: Frequency) -> int:
-    """The number of steps after which the main season repeats, by the published table; `ParameterError` where none is known.
+    """The main season length in steps; raises `ParameterError` if the frequency has no usual season.
 
+    Examples
+    --------
     >>> [season_length(parse(f)) for f in ("15min", "30min", "h", "D", "B", "W", "MS", "QE", "YE", "2h", "3MS")]
     [96, 48, 24, 7, 5, 52, 12, 4, 1, 12, 4]
     """
@@ -100,7 +106,7 @@ def season_length(frequency: Frequency) -> int:
 
 
 def seasons(frequency: Frequency) -> tuple[int, ...]:
-    """All usual seasons, the shortest first (hourly: 24, 168); empty where none is known."""
+    """All usual season lengths, shortest first (hourly: 24, 168); empty if there is none."""
     n, base = frequency.n, frequency.base
     if base in PER_YEAR:
         year = PER_YEAR[base]
@@ -118,12 +124,12 @@ def seasons(frequency: Frequency) -> tuple[int, ...]:
 def _from_alias(text: str) -> Frequency:
     match = re.fullmatch(r"\s*(\d*)([A-Za-z]+)(?:-([A-Za-z]{3}))?\s*", text)
     if match is None or (match[1] and int(match[1]) < 1):
-        return _from_offset(_pandas_offset(text, text), text)  # "1h30min", "1.5h": pandas knows, or refuses
+        return _from_offset(_pandas_offset(text, text), text)  # "1h30min", "1.5h": parsed or rejected by pandas
     n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
     if base == "m":
         raise ParameterError(f"freq must be unambiguous; {text!r} can mean minutes or months. Pass {match[1]}min, {match[1]}MS or {match[1]}ME.")
     if (base in POLARS_BASES or base in TICKS) and not anchor:
-        return Frequency(n, base)  # how the periods of `POLARS_BASES` lie is seen from the data
+        return Frequency(n, base)  # the anchor of `POLARS_BASES` is inferred from the data
     base = "W" if base == "w" else base
     return _from_offset(_pandas_offset(f"{base}-{anchor}" if anchor else base, text), text, n)
 
@@ -141,7 +147,7 @@ def _pandas_offset(alias: str, text: str) -> Any:
     from pandas.tseries.frequencies import to_offset
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is said of old spellings: they were brought up to date as far as may be
+        warnings.simplefilter("ignore")  # deprecation warnings of old spellings
         try:
             offset = to_offset(alias)
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
@@ -164,12 +170,12 @@ def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
             f"years; got {format_value(text)!r}. {FREQUENCY_HINT}"
         )
     if base == "W" and not anchor:
-        return Frequency(n, "w")  # a week without a day to start on: as the data lie
+        return Frequency(n, "w")  # a week without an anchor, which is inferred from the data
     return Frequency(n, base, anchor, _custom_offset(offset, text) if base.startswith("C") else None)
 
 
 def _custom_offset(offset: Any, text: str) -> Any:
-    """The offset for one step where its holidays or working week are not the plain ones."""
+    """The offset of one step if it has holidays or a working week other than Monday to Friday."""
     if getattr(offset, "offset", None):
         raise ParameterError(
             f"freq cannot shift business days by hours; got {format_value(text)!r}. Shift the time column instead."

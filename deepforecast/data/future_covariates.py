@@ -1,4 +1,4 @@
-"""Covariates known ahead: the caller's `future` frame matched by key to the steps after each series' end."""
+"""Future covariates: the `future` frame, matched by id and time to the forecast steps."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ EXPECTED_ROWS_HINT = "model.future_frame(horizon) returns the expected rows"
 def read_future_covariates(
     future: Frame | None, series: Series, steps: int, categories_by_name: Categories, undeclared: Sequence[str] = ()
 ) -> dict[str, Covariate]:
-    """Each future column as an array (series, steps); rows past the horizon, other series and a target in it are ignored.
+    """Read each future covariate as an array (series, steps).
 
-    A column that has no role in the fit either is said, unless it was there: `undeclared` names those.
+    Rows after the horizon, other series and the target are ignored. Columns without a role are reported, except for those
+    in `undeclared`, already reported in `fit`.
     """
     if not categories_by_name:
         if future is not None:
@@ -55,7 +56,7 @@ def read_future_covariates(
 
 
 def recode_covariate(covariate: Covariate, name: str, fit_categories: tuple[str, ...] | None) -> Covariate:
-    """Categories as the fit knew them; one never seen is said once and becomes unknown. Numbers stay numbers, codes codes."""
+    """Map categories to those of `fit`; unseen ones become unknown with a warning."""
     if (fit_categories is None) != (covariate.categories is None):
         expected, observed = ("numbers", "categories") if fit_categories is None else ("categories", "numbers")
         raise DataError(
@@ -71,9 +72,9 @@ def recode_covariate(covariate: Covariate, name: str, fit_categories: tuple[str,
 
 
 def _rows_of_steps(keys: Keys, series: Series, steps: int) -> Ints:
-    """The caller's row of the future frame for each series and step, -1 where there is none."""
+    """The row of the future frame of each series and step, -1 if there is none."""
     series_index = np.zeros(1, np.int64) if keys.ids is None else series.index_of(keys.ids)
-    if (series_index < 0).any():  # whatever the rows of other series hold
+    if (series_index < 0).any():  # rows of other series are not validated
         keys = _select_series(keys, series_index)
         series_index = series_index[series_index >= 0]
     rows = np.full((len(series), steps), -1, dtype=np.int64)
@@ -89,19 +90,20 @@ def _rows_of_steps(keys: Keys, series: Series, steps: int) -> Ints:
 
 
 def _select_series(keys: Keys, series_index: Ints) -> Keys:
-    """The keys of the series that have a place."""
+    """The keys of the series with an index of at least 0."""
     lengths = np.diff(keys.indptr)
     rows = np.flatnonzero(np.repeat(series_index >= 0, lengths))
     known_series = np.flatnonzero(series_index >= 0)
     order = rows if keys.order is None else keys.order[rows]
     ids = None if keys.ids is None else frames.take_native_rows(keys.ids, known_series)
-    return keys._replace(ids=ids, order=order, indptr=np.append(0, np.cumsum(lengths[known_series])), timestamps=keys.timestamps[rows])
+    indptr = np.append(0, np.cumsum(lengths[known_series]))
+    return keys._replace(ids=ids, order=order, indptr=indptr, timestamps=keys.timestamps[rows])
 
 
 def _missing_rows_error(rows: Ints, series: Series, categories_by_name: Categories) -> DataError:
     absent = np.argwhere(rows < 0)
     series_number, step = (int(number) for number in absent[0])
-    timestamp = series.calendar.format(int(series.calendar.next_positions(series.last[series_number : series_number + 1], step + 1)[0, -1]))
+    timestamp = _format_step(series, series_number, step)
     incomplete_series = np.unique(absent[:, 0])
     return DataError(
         f"The future frame must have a row for every series and step; {len(absent)} are missing, in series "
@@ -110,8 +112,13 @@ def _missing_rows_error(rows: Ints, series: Series, categories_by_name: Categori
     )
 
 
+def _format_step(series: Series, number: int, step: int) -> str:
+    positions = series.calendar.next_positions(series.last[number : number + 1], step + 1)
+    return series.calendar.format(int(positions[0, -1]))
+
+
 def _read_column(column: Any, name: str, rows: Ints, series: Series, categories: tuple[str, ...] | None) -> Covariate:
-    """The values at the steps wanted; what other rows hold does not matter."""
+    """Read a column at `rows` (series, steps); other rows are not validated."""
     used, row_index = np.unique(rows, return_inverse=True)
     row_index = row_index.reshape(rows.shape)
     try:
@@ -128,7 +135,7 @@ def _read_column(column: Any, name: str, rows: Ints, series: Series, categories:
         series_number, step = (int(number) for number in np.argwhere(is_invalid)[0])
         incomplete_series = np.flatnonzero(is_invalid.any(axis=1))
         series_text = f" (series {series.label(series_number)})" if len(incomplete_series) > 1 else ""
-        timestamp = series.calendar.format(int(series.calendar.next_positions(series.last[series_number : series_number + 1], step + 1)[0, -1]))
+        timestamp = _format_step(series, series_number, step)
         raise DataError(
             f"Future covariates must be finite at every step; {format_value(name)} of the future frame is missing or "
             f"infinite for series {series.labels(incomplete_series)}, first at {timestamp}{series_text}, "

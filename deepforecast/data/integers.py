@@ -1,4 +1,4 @@
-"""Whole numbers that a call is given: one check, one way to say it."""
+"""Validation of integer arguments."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
 
 def validate_integer(value: Any, name: str, minimum: int = 1, maximum: int | None = None) -> int:
-    """`value` as an int, if it is a whole number of at least `minimum` and at most `maximum`; True and 3.0 are none.
+    """Return `value` as an int if it is an integer from `minimum` to `maximum`; bools and floats raise.
 
+    Examples
+    --------
     >>> validate_integer(np.int64(3), "gap", minimum=0)
     3
     """

@@ -1,4 +1,4 @@
-"""The keys of the caller's frame: ids and stamps read, checked, sorted and placed on a calendar."""
+"""Ids and timestamps of a frame: reading, validation, sorting, and conversion to calendar positions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from deepforecast.data.id_runs import SINGLE_RUN, Runs, find_runs
 from deepforecast.data.native_columns import Table
 from deepforecast.errors import DataError, format_list, format_value, pluralize
 
-NOT_A_TIME = np.iinfo(np.int64).min  # a stamp of numpy's that is none
+NOT_A_TIME = np.iinfo(np.int64).min  # NaT of numpy
 
 
 class Keys(NamedTuple):
-    """The sorted (id, time) pairs: `order` is the permutation of the caller's rows, None where they were sorted."""
+    """The sorted (id, time) pairs; `order` is the permutation of the frame's rows, None if they are sorted."""
 
     names: Columns
     library: str
@@ -34,42 +34,43 @@ class Keys(NamedTuple):
     what: str
 
     def sorted(self, values: Floats) -> Floats:
-        """A column in the order of the keys."""
+        """Sort a column like the keys."""
         return values if self.order is None else values[self.order]
 
     def caller_row(self, row: int) -> int:
-        """The caller's number of a sorted row."""
+        """The row of the frame of a sorted row."""
         return row if self.order is None else int(self.order[row])
 
     def format_timestamp(self, row: Any) -> str:
-        """The stamp of a row as it is written in messages."""
+        """The timestamp of a row as text for messages."""
         return format_timestamp(int(self.timestamps[row]), self.time)
 
     def describe_row(self, row: int) -> str:
         """`series A at 2024-01-31` for messages."""
-        return f"series {self.label(self.series_of(row))} at {self.format_timestamp(row)}" if self.ids is not None else self.format_timestamp(row)
+        timestamp = self.format_timestamp(row)
+        return timestamp if self.ids is None else f"series {self.label(self.series_of(row))} at {timestamp}"
 
     def series_of(self, row: int) -> int:
-        """The number of the series a sorted row belongs to."""
+        """The number of the series of a sorted row."""
         return int(np.searchsorted(self.indptr, row, side="right")) - 1
 
     def label(self, number: int) -> str:
-        """The id of a series as it is written in messages."""
+        """The id of a series as text for messages."""
         return series_label(self.ids, number)
 
     def describe_rows(self, rows: Ints) -> str:
-        """The series these sorted rows belong to, and the stamp of the first of them; of several series with whose it is."""
-        several = self.series_of(rows[0]) != self.series_of(rows[-1])
-        whose = f" (series {self.label(self.series_of(rows[0]))})" if several else ""
-        return f"{self.labels(rows)}, first at {self.format_timestamp(rows[0])}{whose}"
+        """The series of sorted rows and the first timestamp, with its series if there are several, for messages."""
+        is_several = self.series_of(rows[0]) != self.series_of(rows[-1])
+        series_text = f" (series {self.label(self.series_of(rows[0]))})" if is_several else ""
+        return f"{self.labels(rows)}, first at {self.format_timestamp(rows[0])}{series_text}"
 
     def labels(self, rows: Ints) -> str:
-        """The first few series these sorted rows belong to, and how many there are."""
+        """The first few series of sorted rows and their number, for messages."""
         series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
         return format_list([self.label(int(series_number)) for series_number in series[:5]], len(series))
 
     def place_on_calendar(self, freq: Any, calendar: Calendar | None) -> tuple[Calendar, Ints]:
-        """The calendar - that of `freq`, or the one made before - and the position of each row on it."""
+        """The calendar (the passed one, else that of `freq`) and the position of each row on it."""
         timestamps, reference_calendar = self.timestamps, calendar
         if calendar is not None:
             timestamps = _convert_units(calendar, self)
@@ -80,7 +81,7 @@ class Keys(NamedTuple):
             if frequency is None:
                 raise _no_frequency_error(self)
             calendar = calendars.make_calendar(frequency, self.time, timestamps[:2], self.names.time)
-        by_ticks = calendar.time.tz is None and calendar.frequency.base not in GRIDS  # then stamps are positions
+        by_ticks = calendar.time.tz is None and calendar.frequency.base not in GRIDS  # then timestamps are positions
         position = timestamps if by_ticks else calendar.positions(timestamps)
         first, gaps = position[self.indptr[:-1]], np.diff(position)
         gaps[self.indptr[1:-1] - 1] = calendar.step
@@ -118,7 +119,7 @@ def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
 
 
 def series_label(ids: Any, number: int) -> str:
-    """The id of a series as it is written in messages, after the word "series"; a frame without an id column has but one."""
+    """The id of a series as text for messages, after the word "series"; "(no id)" without an id column."""
     if ids is None:
         return "(no id)"
     series_id = frames.to_narwhals_series(ids)[int(number)]
@@ -126,7 +127,7 @@ def series_label(ids: Any, number: int) -> str:
 
 
 def missing_timestamp_error(table: Table, names: Columns, what: str = "frame") -> DataError:
-    """The error to raise where rows have no stamp."""
+    """The error for rows without a timestamp."""
     rows = np.flatnonzero(frames.to_narwhals_series(table.native[names.time]).is_null().to_numpy())
     series_text = "" if names.id is None else f", of series {series_label(table.native[names.id], int(rows[0]))}"
     return DataError(
@@ -136,7 +137,7 @@ def missing_timestamp_error(table: Table, names: Columns, what: str = "frame") -
 
 
 def _rows_within_series(indptr: Ints, holds: Any) -> Ints:
-    """Rows where a condition of neighbours holds within a series: the later of the two."""
+    """Rows that satisfy a condition on consecutive rows of the same series: the later of the two."""
     rows = np.flatnonzero(holds) + 1
     return rows[~np.isin(rows, indptr)]
 
@@ -160,7 +161,7 @@ def _check_duplicates(keys: Keys, is_duplicate: Any) -> None:
 
 
 def _refuse_dates(keys: Keys) -> None:
-    """Whole numbers that are all dates as 20240131 or 202401 are hardly meant to be counted on to 20240132."""
+    """Raise if all integers look like dates, such as 20240131 or 202401, rather than step numbers."""
     for date_format, unit in (("%Y%m%d", 10_000), ("%Y%m", 100)):
         year, month_and_day = np.divmod(keys.timestamps, unit)
         month, day = np.divmod(month_and_day, 100) if unit > 100 else (month_and_day, np.ones_like(month_and_day))
@@ -175,7 +176,7 @@ def _refuse_dates(keys: Keys) -> None:
 
 
 def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
-    """The stamps in the unit of another frame's calendar, whose kind of time they share."""
+    """The timestamps in the unit of `calendar`, created from another frame."""
     time_type, reference_type = keys.time, calendar.time
     if (bool(time_type.unit), time_type.tz is None) != (bool(reference_type.unit), reference_type.tz is None):
         raise DataError(
@@ -184,13 +185,14 @@ def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
         )
     if time_type.unit == reference_type.unit:
         return keys.timestamps
-    finer, coarser = PER_DAY[reference_type.unit] // PER_DAY[time_type.unit], PER_DAY[time_type.unit] // PER_DAY[reference_type.unit]
+    finer = PER_DAY[reference_type.unit] // PER_DAY[time_type.unit]
+    coarser = PER_DAY[time_type.unit] // PER_DAY[reference_type.unit]
     limit = np.iinfo(np.int64).max // max(finer, 1)
     is_inexact = np.abs(keys.timestamps) > limit if finer else keys.timestamps % coarser != 0
     if is_inexact.any():
         raise DataError(
             f"The timestamps of the {keys.what} must be exact in the time type seen in fit, {reference_type.dtype}; "
-            f"{keys.describe_row(int(np.argmax(is_inexact)))} is not ({np.count_nonzero(is_inexact)} timestamps in all). "
+            f"{keys.describe_row(int(np.argmax(is_inexact)))} is not ({pluralize(int(np.count_nonzero(is_inexact)), 'timestamp')} in all). "
             f"Round or convert column {format_value(keys.names.time)}."
         )
     return keys.timestamps * finer if finer else keys.timestamps // coarser
@@ -234,27 +236,31 @@ def _no_frequency_error(keys: Keys) -> DataError:
 
 
 def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> None:
-    """Every stamp is a point of the calendar, a whole number of steps after the first of its series."""
+    """Raise unless every timestamp is on the calendar, a whole number of steps after the first of its series."""
     off_grid = np.flatnonzero(position == OFF_GRID)
     if not len(off_grid):
         off_grid = np.flatnonzero((gaps % calendar.step != 0) | (gaps < 0)) + 1
     if not len(off_grid):
         return
     inferred = infer(keys.timestamps, keys.indptr, keys.time)
-    inferred_text = f" The data look like freq={_format_frequency(inferred)}." if inferred is not None and str(inferred) != calendar.freq else ""
+    inferred_text = ""
+    if inferred is not None and str(inferred) != calendar.freq:
+        inferred_text = f" The data look like freq={_format_frequency(inferred)}."
     time_of_day = _time_of_day(calendar, position, off_grid[0], keys.timestamps)
     raise DataError(
         f"Every timestamp of the {keys.what} must be on the grid of freq={_format_frequency(calendar.frequency)}"
-        f"{time_of_day}; {keys.describe_row(int(off_grid[0]))} is not ({len(off_grid)} timestamps in all, in series "
+        f"{time_of_day}; {keys.describe_row(int(off_grid[0]))} is not ({pluralize(len(off_grid), 'timestamp')} in all, in series "
         f"{keys.labels(off_grid)}).{inferred_text} Pass the right freq, or correct the timestamps."
     )
 
 
 def _time_of_day(calendar: Calendar, position: Ints, row: int, timestamps: Ints) -> str:
-    """When on its days a calendar has its points, where a stamp is off the grid by nothing but that."""
+    """The time of day of the calendar, for messages, if a timestamp is off the grid only by its time of day."""
     if position[row] != OFF_GRID:
         return ""
-    local = nominal_local_time(timestamps[row : row + 1], calendar.time, calendar.time_of_day) if calendar.counts_local_time else timestamps[row : row + 1]
+    local = timestamps[row : row + 1]
+    if calendar.counts_local_time:
+        local = nominal_local_time(local, calendar.time, calendar.time_of_day)
     if point_numbers(calendar.frequency, local // PER_DAY[calendar.time.unit])[0] == OFF_GRID:
         return ""
     clock = np.int64(calendar.time_of_day).view(f"m8[{calendar.time.unit}]").astype("m8[s]").astype(int)
@@ -262,8 +268,10 @@ def _time_of_day(calendar: Calendar, position: Ints, row: int, timestamps: Ints)
 
 
 def _weekdays_only(keys: Keys, calendar: Calendar, lengths: Ints) -> Any:
-    """Series of a week and more without a single weekend: business days among daily series."""
-    local = nominal_local_time(keys.timestamps, keys.time, calendar.time_of_day) if calendar.counts_local_time else keys.timestamps
+    """Series of at least a week without weekends: business days among daily series."""
+    local = keys.timestamps
+    if calendar.counts_local_time:
+        local = nominal_local_time(local, keys.time, calendar.time_of_day)
     days = local // PER_DAY[keys.time.unit]
     weekends = np.add.reduceat(((days + 3) % 7 > 4).astype(np.int64), keys.indptr[:-1])
     return (weekends == 0) & (days[keys.indptr[1:] - 1] - days[keys.indptr[:-1]] >= 7) & (lengths > 5)
@@ -274,7 +282,7 @@ def _format_frequency(frequency: Any) -> str:
 
 
 def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) -> None:
-    """No series is plainly of a coarser frequency: its holes would become missing values by the thousand."""
+    """Raise if a series clearly has a coarser frequency, since most of its steps would be missing."""
     lengths = np.diff(keys.indptr)
     own_gaps = np.append(gaps, 0)
     own_gaps[keys.indptr[1:] - 1] = np.iinfo(np.int64).max  # the last row of a series has no neighbour

@@ -1,4 +1,4 @@
-"""The steps from the caller's frame to a panel that few frames need: see `Panel.from_frame`, which takes them in order."""
+"""Steps of `Panel.from_frame`: checks of values, insertion of gaps, static covariates."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from deepforecast.errors import DataError, format_value, warn
 if TYPE_CHECKING:
     from deepforecast.data.panel import Panel
 
-MAX_EXPANSION = 12  # a panel whose gaps are more than this many times its rows has the wrong freq: days for months, hours for days
+MAX_EXPANSION = 12  # rows with gaps per row of the frame above which freq must be wrong (days for months, hours for days)
 
 
 def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
-    """No infinite value, and no series without a single value unless it `may_be_empty`."""
+    """Raise if a target is infinite or, unless `may_be_empty`, all targets of a series are missing."""
     infinite = np.flatnonzero(np.isinf(y))
     target = format_value(keys.names.target)
     if len(infinite):
@@ -40,7 +40,7 @@ def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
 
 
 def read_panel_covariate(table: Table, name: str, keys: Keys) -> Covariate:
-    """A covariate in the order of the keys, finite or missing."""
+    """Read a covariate in the order of the keys; infinite values raise `DataError`."""
     column = covariates.read_covariate(table.native[name], name)
     column = column if keys.order is None else column.take(keys.order)
     infinite = np.flatnonzero(np.isinf(column.values))
@@ -53,12 +53,12 @@ def read_panel_covariate(table: Table, name: str, keys: Keys) -> Covariate:
 
 
 def is_blown_up(full: float, rows: int) -> bool:
-    """Whether a calendar asks for so many more rows than there are that it cannot be that of the data."""
+    """Whether the calendar has so many more rows than the frame that its frequency must be wrong."""
     return full > MAX_EXPANSION * rows + 100
 
 
 def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
-    """Rows at every step from a series' first to its last stamp; what the frame did not have is missing."""
+    """Insert missing rows so that each series has a row at every step from its first to its last timestamp."""
     series, step = panel.series, panel.calendar.step
     row_bounds = np.append(0, np.cumsum(steps, dtype=np.float64))
     rows = len(panel.y)
@@ -79,7 +79,7 @@ def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
 
 
 def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> Panel:
-    """Static covariates from the frame itself, or from the static frame: those declared, or else all it has."""
+    """Add static covariates of the frame or of the static frame (the declared ones, else all its columns)."""
     series, names = panel.series, keys.names
     inside = [name for name in names.static if name in table.columns]
     outside = [name for name in names.static if name not in table.columns]
@@ -90,13 +90,15 @@ def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> 
         )
     static_covariates = {}
     for name in inside:
-        static_covariates[name] = covariates.constant_per_series(read_panel_covariate(table, name, keys), keys.indptr, name, series)
+        covariate = read_panel_covariate(table, name, keys)
+        static_covariates[name] = covariates.constant_per_series(covariate, keys.indptr, name, series)
     undeclared: list[str] = []
     if static is not None and inside and not outside:
         warn("static= is ignored: the static columns are in the frame itself.")
     elif static is not None:
         static_covariates |= covariates.read_static(static, series, tuple(outside))
-        undeclared = [name for name in frames.to_narwhals(static).columns if name not in (*static_covariates, *names.all, *panel.undeclared)]
+        known_names = (*static_covariates, *names.all, *panel.undeclared)
+        undeclared = [name for name in frames.to_narwhals(static).columns if name not in known_names]
     declared: Columns = replace(names, static=tuple(static_covariates))
     return replace(
         panel, series=replace(series, columns=declared), static=static_covariates, undeclared=(*panel.undeclared, *undeclared)

@@ -1,7 +1,6 @@
-"""Getting a set from its public home into the user's cache: files, rows, their hash, and only then the set's own files.
+"""Download of datasets to the user's cache: fetch files, convert them, verify the hash of the rows, write parquet files.
 
-The cache is a folder of the user's (`cache_folder()`), made when the first set is downloaded. A set lies in it as in a data folder,
-one parquet file a part.
+The cache (`cache_folder()`) is created with the first download. It has the layout of a data folder.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CACHE_VARIABLE, OFFLINE_VARIABLE = "DEEPFORECAST_CACHE", "DEEPFORECAST_OFFLINE"
-PERMISSIVE_LICENCES = ("MIT",)  # licences under which data may be used for anything: of these nothing has to be said
-MAIN_TABLE = "train"  # the part whose file says that a set is there: written last
+PERMISSIVE_LICENCES = ("MIT",)  # licences without restrictions, for which no warning is needed
+MAIN_TABLE = "train"  # the table whose file marks a set as available: written last
 
 
 def cache_folder() -> Path:
-    """The folder of downloaded sets: that of DEEPFORECAST_CACHE, or the system's usual place for caches."""
-    if named := os.environ.get(CACHE_VARIABLE, "").strip():
-        return Path(named).expanduser() / "data"
+    """The folder of downloaded sets: given by DEEPFORECAST_CACHE, else in the cache folder of the system."""
+    if configured := os.environ.get(CACHE_VARIABLE, "").strip():
+        return Path(configured).expanduser() / "data"
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -42,7 +41,7 @@ def cache_folder() -> Path:
 
 
 def download_set(folder: str, card: Card) -> None:
-    """Download the set, make its rows, compare them with their hash, and put its files into the cache."""
+    """Download a set, convert and verify it, and write its tables to the cache."""
     source = SOURCES[folder]
     if os.environ.get(OFFLINE_VARIABLE, "").strip() not in ("", "0"):
         raise DataError(
@@ -59,12 +58,12 @@ def download_set(folder: str, card: Card) -> None:
     frames = _convert_files(folder, source, files)
     for table_name in sorted(frames, key=lambda table_name: table_name == MAIN_TABLE):
         _write_table(frames[table_name], set_folder / f"{table_name}.parquet")
-    with contextlib.suppress(OSError):  # another process may still be at it; what is left harms nothing
+    with contextlib.suppress(OSError):  # another process may still use it; leftovers are harmless
         shutil.rmtree(raw)
 
 
 def _convert_files(folder: str, source: Source, files: dict[str, Path]) -> dict[str, pd.DataFrame]:
-    """The frames by part; rows other than the catalogue's are not kept."""
+    """The tables by name; raises `DataError` if their hashes differ from the catalogue."""
     paths = ", ".join(str(path) for path in files.values())
     try:
         frames = source.make(files)
@@ -83,7 +82,7 @@ def _convert_files(folder: str, source: Source, files: dict[str, Path]) -> dict[
 
 
 def _write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a part, whole or not at all."""
+    """Write a table atomically."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         frame.to_parquet(temporary, index=False, compression="zstd")

@@ -1,4 +1,4 @@
-"""Objects of R in the files of its packages (`.rda`), as plain Python: read by `rdata`, an optional dependency."""
+"""Reading of R data files (`.rda`) with the optional dependency `rdata`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ VECTOR_TYPES = ("LGL", "INT", "REAL")
 
 
 def read_objects(path: Path) -> dict[str, Any]:
-    """The objects of a file by name: lists as dicts (or lists, if nameless), vectors as arrays, texts as lists of text.
+    """Read the objects of a file by name: lists as dicts (or lists, if unnamed), vectors as arrays, texts as lists.
 
-    A time series is a dict of its values ("x") and the three numbers that R keeps with it ("tsp": first, last, frequency).
+    A time series is a dict with its values ("x") and its attribute "tsp": first time, last time, frequency.
     """
     try:
         from rdata.parser import parse_file
@@ -24,7 +24,7 @@ def read_objects(path: Path) -> dict[str, Any]:
         ) from error
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("error", message="Unknown file type")  # it would guess
+            warnings.filterwarnings("error", message="Unknown file type")  # rdata would guess the type
             r_objects = _to_python(parse_file(path).object)
     except (UserWarning, ValueError, NotImplementedError, EOFError, IndexError, KeyError) as error:
         raise DataError(
@@ -37,7 +37,7 @@ def read_objects(path: Path) -> dict[str, Any]:
 
 def _to_python(node: Any) -> Any:
     node_type = node.info.type.name
-    if node_type == "LIST":  # a chain of pairs: the objects of a file, or what is attached to one
+    if node_type == "LIST":  # a pairlist: the objects of a file, or the attributes of an object
         return _pairlist(node)
     attached = _pairlist(node.attributes) if node.attributes is not None else {}
     if node_type == "STR":
@@ -48,7 +48,7 @@ def _to_python(node: Any) -> Any:
         return dict(zip(names, values, strict=True)) if names else values
     if node_type in VECTOR_TYPES:
         return {"x": node.value, "tsp": attached["tsp"]} if "tsp" in attached else node.value
-    return None  # functions, environments and the like: no data
+    return None  # functions, environments and others are no data
 
 
 def _pairlist(node: Any) -> dict[str, Any]:

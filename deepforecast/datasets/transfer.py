@@ -1,7 +1,6 @@
-"""One file from a public address to a path: whole and checked, or not at all; a broken transfer goes on where it stopped.
+"""Download of a file, verified by its hash; an interrupted download is resumed.
 
-A file that was put there by hand is taken as it is, if its hash is right. What was received of an unfinished transfer stays
-beside it as `<name>.part`, for the next try.
+A file placed by hand is accepted if its hash is correct. Partial downloads are stored as `<name>.part`.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from deepforecast.data.terminal import shows_live_output
 from deepforecast.errors import DataError, SaveError, format_value
 
 MAX_TRIES = 4
-RETRY_PAUSE = 1.0  # seconds before the second try, doubled for each that follows
-TIMEOUT = 30.0  # seconds without a byte after which a connection counts as broken
-SPEED_WINDOW, MIN_SPEED = 30.0, 1024  # so many seconds below so many bytes a second count as broken, too
-MAX_BYTES = 2**31  # bytes; no file of the catalogue is a quarter of it
+RETRY_PAUSE = 1.0  # seconds before the second attempt, doubled for each further one
+TIMEOUT = 30.0  # seconds without data after which a connection has failed
+SPEED_WINDOW, MIN_SPEED = 30.0, 1024  # a connection also fails below 1024 bytes/s over 30 s
+MAX_BYTES = 2**31  # more than four times the largest file of the catalogue
 BLOCK_SIZE = 2**16
-FINAL_STATUSES = (400, 401, 403, 404, 410, 451)  # answers that another try does not change
+FINAL_STATUSES = (400, 401, 403, 404, 410, 451)  # HTTP statuses that are not retried
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A file and its public address; without a SHA-256 it is the rows made of it that are checked, not the file."""
+    """A file and its public address; without SHA-256 only the resulting rows are verified."""
 
     name: str
     address: str
@@ -45,11 +44,11 @@ class _RetryableError(Exception):
 
 
 class _FinalError(Exception):
-    """A transfer that no further try can mend."""
+    """A transfer that cannot succeed if tried again."""
 
 
 def fetch(remote: Remote, path: Path, label: str = "") -> Path:
-    """The file at `path`, downloaded unless it is there already; `label` names the bar, shown in terminals and notebooks."""
+    """Download a file to `path` unless it exists, and verify it; `label` is shown by the progress bar."""
     with _exclusive_lock(path):
         if path.is_file():
             return _verify(remote, path, "placed by hand or left by an earlier download")
@@ -66,7 +65,7 @@ def fetch(remote: Remote, path: Path, label: str = "") -> Path:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hex."""
+    """The SHA-256 of a file, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -81,7 +80,7 @@ def _verify(remote: Remote, path: Path, origin: str) -> Path:
 
 
 def _receive(remote: Remote, partial_path: Path, path: Path, label: str) -> None:
-    """Transfer the file to `partial_path`, in as many tries as it takes and is worth."""
+    """Download the file to `partial_path` with retries."""
     reason = ""
     for attempt in range(MAX_TRIES):
         if attempt:
@@ -105,7 +104,7 @@ def _manual_download_hint(path: Path) -> str:
 
 
 def _transfer(address: str, partial_path: Path, label: str) -> None:
-    """Receive what `partial_path` lacks, or all of it where the server does not go on in the middle."""
+    """Download the remainder of `partial_path`, or all of it if the server does not support ranges."""
     received = partial_path.stat().st_size if partial_path.is_file() else 0
     headers = {"User-Agent": "deepforecast", "Accept-Encoding": "identity"} | ({"Range": f"bytes={received}-"} if received else {})
     try:
@@ -154,7 +153,7 @@ def _copy(answer: Any, partial_path: Path, begin: int, total: int | None, label:
 
 @contextlib.contextmanager
 def _progress_bar(label: str, begin: int, total: int | None) -> Iterator[Any]:
-    """What counts bytes: a bar in a terminal or a notebook, nothing elsewhere."""
+    """A function that counts bytes: a progress bar in terminals and notebooks, otherwise without effect."""
     if not shows_live_output(sys.stderr):
         yield lambda count: None
         return
@@ -166,7 +165,7 @@ def _progress_bar(label: str, begin: int, total: int | None) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _exclusive_lock(path: Path) -> Iterator[None]:
-    """One process at a time downloads a file: others wait and then find it. (Where the system has no locks, none waits.)"""
+    """Lock the download of a file, so that other processes wait for it (on systems with file locks)."""
     _call_on_disk(lambda: path.parent.mkdir(parents=True, exist_ok=True), path.parent)
     try:
         import fcntl
@@ -184,7 +183,7 @@ def _open(path: Path, mode: str) -> IO[bytes]:
 
 
 def _call_on_disk(operation: Any, path: Path) -> Any:
-    """Do what writes to the disk; what the system refuses names the path."""
+    """Run a file operation; an `OSError` becomes a `SaveError` with the path."""
     try:
         return operation()
     except OSError as error:

@@ -132,7 +132,7 @@ def test_names_that_are_none_and_dates_that_are_none_are_refused() -> None:
 
 def test_a_feature_named_twice_is_refused() -> None:
     _, calendar, _ = timed("2024-01-01", 4, "D")
-    with pytest.raises(ParameterError, match=r"named once; month is there twice"):
+    with pytest.raises(ParameterError, match=r"must be unique; got month more than once"):
         validate_features(["month", "week", "month"], calendar)
 
 
@@ -140,7 +140,7 @@ def test_a_feature_named_twice_is_refused() -> None:
 def test_what_is_no_country_is_refused(wrong: str) -> None:
     pytest.importorskip("holidays", reason="the package holidays is not installed")
     _, calendar, _ = timed("2024-01-01", 4, "D")
-    with pytest.raises(ParameterError, match=rf"the code of a country .*'DE-BY'.*; got {wrong or 'nothing'}\."):
+    with pytest.raises(ParameterError, match=rf"the code of a country .*'DE-BY'.*; got {wrong or 'an empty string'}\."):
         validate_country(wrong, calendar)
     assert [validate_country(one, calendar) for one in (None, "DE", "US-CA")] == [None, "DE", "US-CA"]
 
@@ -194,5 +194,5 @@ def test_an_unknown_country_and_a_package_that_is_not_there_are_told(monkeypatch
         holiday_features(calendar, positions, "DE")
     monkeypatch.undo()
     pytest.importorskip("holidays", reason="the package holidays is not installed")
-    with pytest.raises(ParameterError, match=r"holidays is the code of a country .*'DE', 'US'\) .*; got Atlantis"):
+    with pytest.raises(ParameterError, match=r"holidays must be the code of a country .*'DE', 'US'\) .*; got Atlantis"):
         holiday_features(calendar, positions, "Atlantis")

@@ -40,7 +40,7 @@ def test_categories_of_other_types_by_their_text() -> None:
 
 
 def test_categories_of_the_same_text() -> None:
-    with pytest.raises(DataError, match=r"column kind hold 1 more than once"):
+    with pytest.raises(DataError, match=r"kind has 1 more than once"):
         read_covariate(wrapped(pd.Series([1, "1"]).astype("category")), "kind")
 
 
@@ -48,7 +48,7 @@ def test_categories_of_the_same_text() -> None:
     "native", [pd.Series(["a"]), pd.Series([True]), pd.Series([1j]), pd.Series([object()]), pl.Series(["a"])]
 )
 def test_text_and_others_are_refused(native: Any) -> None:
-    with pytest.raises(DataError, match=r"Column kind holds real numbers.*or to a category"):
+    with pytest.raises(DataError, match=r"Column kind must be numeric.*or to a category"):
         read_covariate(wrapped(native), "kind")
 
 

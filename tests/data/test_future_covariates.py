@@ -67,7 +67,7 @@ def test_integer_time() -> None:
             r"1 are missing, in series s002, first that of s002 at 2024-01-22 \(columns x\).*future_frame",
         ),
         (lambda f: f[f.unique_id == "s001"], r"3 are missing, in series s002"),
-        (lambda f: f[f.unique_id == "zz"].reset_index(drop=True), "this one is empty"),
+        (lambda f: f[f.unique_id == "zz"].reset_index(drop=True), "cannot be empty"),
         (
             lambda f: f.assign(unique_id="zz" + f.unique_id),
             r"6 are missing, in series s001, s002, first that of s001 at 2024-01-21",
@@ -77,8 +77,8 @@ def test_integer_time() -> None:
             r"x of the future frame is missing or infinite for series s002, first at 2024-01-22",
         ),
         (lambda f: f.assign(x=[0, -np.inf, 2, 3, np.inf, 5]), r"s001, s002, first at 2024-01-22 \(series s001\), 2 value"),
-        (lambda f: f.assign(x="a"), r"future frame, first for series s001: Column x holds real numbers"),
-        (lambda f: f.assign(x=pd.Categorical(["a"] * 6)), r"x is what it was in fit, numbers; it holds categories"),
+        (lambda f: f.assign(x="a"), r"future frame, first for series s001: Column x must be numeric"),
+        (lambda f: f.assign(x=pd.Categorical(["a"] * 6)), r"x must hold numbers, as in fit; it holds categories"),
         (lambda f: joined(f, f.iloc[[2]]), r"unique in the future frame.*s001, first at 2024-01-23"),
         (lambda f: f.assign(ds=f.ds.dt.tz_localize("UTC")), r"ds of the future frame.*time zone"),
         (lambda f: f.assign(ds=f.ds + pd.Timedelta("3h")), r"6 are missing"),
@@ -134,5 +134,5 @@ def test_text_of_a_categorical_column_is_told_to_be_one() -> None:
 def test_numbers_stay_numbers() -> None:
     kind = Covariate(np.array([0.0]), ("a",))
     assert recode_covariate(kind, "x", ("a",)) is kind
-    with pytest.raises(DataError, match="x is what it was in fit, categories; it holds numbers"):
+    with pytest.raises(DataError, match="x must hold categories, as in fit; it holds numbers"):
         recode_covariate(Covariate(np.array([0.0])), "x", ("a",))

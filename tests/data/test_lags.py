@@ -56,7 +56,7 @@ def test_every_weight_comes_back_from_its_name(level: float, lag: int) -> None:
      "expanding", "MEAN_7", " mean_7", "mean_7 "],
 )  # fmt: skip
 def test_what_is_no_name_is_refused_with_examples(name: str) -> None:
-    with pytest.raises(ParameterError, match=r"named like 'lag_7', .*'difference_7'; got ") as told:
+    with pytest.raises(ParameterError, match=r"such as 'lag_7', .*'difference_7'; got ") as told:
         parse_lag_feature(name)
     assert str(told.value).endswith(f"got {format_value(name)}.")
 

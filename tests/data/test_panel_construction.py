@@ -147,9 +147,9 @@ def test_covariates_follow_their_rows(library: str) -> None:
 @pytest.mark.parametrize(
     ("frame", "words"),
     [
-        (P(2, 5).assign(y=[1, 2, 3, 4, 5, 1, 2, np.inf, 4, -np.inf]), r"y is finite.*2 row.*series s002, first at 2024-01-03"),
+        (P(2, 5).assign(y=[1, 2, 3, 4, 5, 1, 2, np.inf, 4, -np.inf]), r"y must be finite.*2 row.*series s002, first at 2024-01-03"),
         (P(7, 5).assign(y=np.inf), r"35 row.*s001, s002, s003, s004, s005 … \(7 in all\)"),
-        (P(3, 5).assign(y=[np.nan] * 5 + [1.0] * 5 + [np.nan] * 5), r"column y.*missing throughout in series s001, s003"),
+        (P(3, 5).assign(y=[np.nan] * 5 + [1.0] * 5 + [np.nan] * 5), r"column y.*all are missing in series s001, s003"),
         (joined(D("A", 30, "min"), D("A", 30, "min", start="2031-01-01")), r"series A alone spans.*split"),
         (joined(D("B", 60), D("A", 3, "YS")), r"series A looks like freq='YS-JAN' from 2024-01-01.*1 such series"),
     ],
@@ -161,7 +161,7 @@ def test_refused(frame: pd.DataFrame, words: str) -> None:
 
 def test_infinite_covariates() -> None:
     frame = P(2, 5).assign(promo=[1.0] * 8 + [np.inf] * 2)
-    with pytest.raises(DataError, match=r"Covariate promo is finite.*2 row.*s002, first at 2024-01-04"):
+    with pytest.raises(DataError, match=r"Covariate promo must be finite.*2 row.*s002, first at 2024-01-04"):
         Panel.from_frame(frame, columns={"past": "promo"})
 
 
@@ -207,11 +207,11 @@ def test_static_columns_inside_and_beside_the_frame() -> None:
         ({"static": "region"}, {"unique_id": ["s001", "s002"], "size": [1, 2]}, "lacks region and has unique_id, size"),
         (None, {"id": ["s001", "s002"], "size": [1, 2]}, "lacks unique_id and has id, size"),
         (None, {"unique_id": ["s001"], "size": [1]}, "series s002 has none"),
-        (None, {"unique_id": [1, 2], "size": [1, 2]}, r"s001, s002 has none.*type Int64.*type String"),
+        (None, {"unique_id": [1, 2], "size": [1, 2]}, r"s001, s002 has none.*dtype Int64.*String"),
         (None, {"unique_id": ["s001", "s002", "s001"], "size": [1, 2, 1]}, "unique_id s001 occurs more than once"),
         (None, {"unique_id": ["s001", "s002"], "size": [1.0, np.nan]}, "size is missing or infinite for series s002"),
         (None, {"unique_id": ["s001", "s002"], "size": [np.inf, 1.0]}, "size is missing or infinite for series s001"),
-        (None, {"unique_id": ["s001", "s002"], "size": ["x", "y"]}, "Column size holds real numbers"),
+        (None, {"unique_id": ["s001", "s002"], "size": ["x", "y"]}, "Column size must be numeric"),
     ],
 )
 def test_static_frames_refused(columns: Any, static: Any, words: str) -> None:

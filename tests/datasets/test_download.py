@@ -77,7 +77,7 @@ def test_rows_that_are_not_the_catalogues_are_not_kept(cache: Path, monkeypatch:
 
 def test_files_of_another_form_are_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _serve(monkeypatch, "etth1", {"ETTh1.csv": b"<html>not found</html>"}, dict(sources.SOURCES["etth1"].hashes))
-    with pytest.warns(DataWarning), pytest.raises(DataError, match=r"etth1 is made of .*ETTh1.csv could not be read so"):
+    with pytest.warns(DataWarning), pytest.raises(DataError, match=r"files of etth1 must have .*ETTh1.csv could not be read"):
         datasets.load("etth1")
 
 

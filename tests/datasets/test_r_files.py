@@ -68,7 +68,7 @@ def test_lists_without_names_and_tables(tmp_path: Path) -> None:
 
 def test_what_is_no_file_of_r_is_named(tmp_path: Path) -> None:
     (tmp_path / "M1.rda").write_bytes(b"<html>")
-    with pytest.raises(DataError, match=r"M1.rda has to be a file of R"):
+    with pytest.raises(DataError, match=r"M1.rda must be an R data file"):
         r_files.read_objects(tmp_path / "M1.rda")
 
 

@@ -150,7 +150,7 @@ def test_a_file_put_there_by_hand_is_taken_if_its_hash_is_right(server: Server, 
     path.write_bytes(BODY)
     assert fetch(_remote(server), path) == path
     path.write_bytes(b"of another version")
-    with pytest.raises(DataError, match=rf"{re.escape(str(path))} \(put there by hand .* SHA-256 {SHA256}"):
+    with pytest.raises(DataError, match=rf"{re.escape(str(path))} \(placed by hand .* SHA-256 {SHA256}"):
         fetch(_remote(server), path)
     assert path.read_bytes() == b"of another version"
     assert server.asked == []
@@ -161,7 +161,7 @@ def test_what_is_not_there_is_asked_for_once(server: Server, tmp_path: Path, cod
     server.faults = [code]
     path = tmp_path / "file.csv"
     with pytest.raises(
-        DataError, match=rf"from {server.address}, .*answered {code} .*\(tries: 1\).*put it at {re.escape(str(path))}"
+        DataError, match=rf"from {server.address}: .*answered {code} .*\(attempts: 1\).*save the file as {re.escape(str(path))}"
     ):
         fetch(_remote(server), path)
     assert len(server.asked) == 1
@@ -171,7 +171,7 @@ def test_a_server_in_trouble_is_asked_again(server: Server, tmp_path: Path) -> N
     server.faults = ["503", "502"]
     assert fetch(_remote(server), tmp_path / "file.csv").read_bytes() == BODY
     server.faults = ["503"] * 9
-    with pytest.raises(DataError, match=r"answered 503 .*\(tries: 4\)"):
+    with pytest.raises(DataError, match=r"answered 503 .*\(attempts: 4\)"):
         fetch(_remote(server), tmp_path / "other.csv")
 
 
@@ -197,7 +197,7 @@ def test_offline_is_said_at_once_with_the_way_out(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(module, "RETRY_PAUSE", 60.0)
     path = tmp_path / "file.csv"
     remote = Remote("file.csv", "http://127.0.0.1:9/file.csv", SHA256)
-    with pytest.raises(DataError, match=rf"no connection \(.*\); is this machine offline.*put it at {re.escape(str(path))}"):
+    with pytest.raises(DataError, match=rf"no connection \(.*\); is this machine offline.*save the file as {re.escape(str(path))}"):
         fetch(remote, path)
 
 
