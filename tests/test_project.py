@@ -67,7 +67,7 @@ def differences(markdown: str) -> list[str]:
 
 
 def same(promised: str, printed: str) -> bool:
-    """Equal but for spaces at the ends of lines, what `...` state_leaves open, and the last digits of decimals.
+    """Equal but for spaces at the ends of lines, what `...` leaves open, and the last digits of decimals.
 
     A model that searches for its parameters ends within that on another machine.
     """
@@ -194,7 +194,7 @@ def test_scripts_can_be_run(script: str) -> None:
 
 
 def test_the_wheel_is_whole(tmp_path: Path) -> None:
-    """Built daily_panel_with_missing the network: every file of the package is in it, and nothing that does not belong there."""
+    """Built without the network: every file of the package is in it, and nothing that does not belong there."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr

@@ -114,7 +114,7 @@ def reshaped(array: np.ndarray, rng: np.random.Generator) -> tuple[str, np.ndarr
             "deeper": array[None],
             "narrower": array[..., :-1] if array.ndim > 1 else array.reshape(-1, 1),
             "wider": np.repeat(array[..., None], 2, -1),
-            "daily_panel_with_missing columns": array[:, :0] if array.ndim > 1 else array,
+            "without columns": array[:, :0] if array.ndim > 1 else array,
             "integers": np.nan_to_num(array, posinf=9.0, neginf=-9.0).astype(np.int64),
             "floats": array.astype(np.float64),
             "float32": array.astype(np.float32),

@@ -111,7 +111,7 @@ def test_the_number_of_samples_is_called_by_its_name(samples: Any) -> None:
 
 
 def test_predict_without_any_horizon_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"horizon is needed: Naive was constructed daily_panel_with_missing one\. Say predict"):
+    with pytest.raises(ParameterError, match=r"horizon is needed: Naive was constructed without one\. Say predict"):
         Naive().fit(FRAME).predict()
     assert len(Naive().fit(FRAME).predict(np.int8(3))) == 3
 

@@ -144,7 +144,7 @@ def test_what_a_model_cannot_do_is_said() -> None:
 
 def test_what_intervals_take_away_is_said() -> None:
     frame = noisy()
-    with pytest.raises(CapabilityError, match=r"Naive cannot simulate sample paths with intervals='conformal', only daily_panel_with_missing"):
+    with pytest.raises(CapabilityError, match=r"Naive cannot simulate sample paths with intervals='conformal', only without"):
         Naive(horizon=2, intervals="conformal").fit(frame).simulate(2)
     assert len(Naive(horizon=2).fit(frame).simulate(2)) == 12
 

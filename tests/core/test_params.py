@@ -309,7 +309,7 @@ def test_a_declaration_that_would_be_ignored_or_hide_something_is_refused() -> N
         (int, {"default": 3, "low": 1, "high": 5, "search": [1]}, "not both"),
         (int, {"default": 3, "low": 5, "high": 1}, "up from low to high"),
         (int, {"default": 3, "low": 0, "high": 5, "log": True}, "with log from above 0"),
-        (int, {"default": 3, "low": 1, "high": 5, "log": True, "step": 2}, "daily_panel_with_missing"),
+        (int, {"default": 3, "low": 1, "high": 5, "log": True, "step": 2}, "without"),
         (int, {"default": 3, "low": 1, "high": 5, "step": 0}, "positive steps"),
         (int, {"default": 3, "low": 1.5, "high": 5}, "whole numbers"),
         (str, {"default": "a", "low": 1, "high": 5}, "of numbers for a number"),

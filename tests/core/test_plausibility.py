@@ -225,5 +225,5 @@ def test_values_filled_in_belong_to_the_history() -> None:
     y = np.r_[np.full(30, 1000.0) + np.arange(30) % 3, np.nan, np.full(9, 1001.0), np.nan]
     frame = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024-01-01", periods=len(y)), "y": y})
     model = Naive(horizon=2, missing="zero").fit(frame)
-    assert model.predict()["Naive"].tolist() == [0.0, 0.0]  # daily_panel_with_missing a warning: 0 is in the history
+    assert model.predict()["Naive"].tolist() == [0.0, 0.0]  # without a warning: 0 is in the history
     assert model.predict(frame=frame)["Naive"].tolist() == [0.0, 0.0]

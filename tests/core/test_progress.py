@@ -1,4 +1,4 @@
-"""The bar: where it is wanted and nowhere else, with counts and the time left, gone daily_panel_with_missing a trace when it is over."""
+"""The bar: where it is wanted and nowhere else, with counts and the time left, gone without a trace when it is over."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_short_call_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class CellOutput(io.StringIO):
-    """The stream of a notebook's cell as ipykernel makes it: no terminal, daily_panel_with_missing a width, whatever its file descriptor is."""
+    """The stream of a notebook's cell as ipykernel makes it: no terminal, without a width, whatever its file descriptor is."""
 
     __module__ = "ipykernel.iostream"
 

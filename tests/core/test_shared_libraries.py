@@ -1,4 +1,4 @@
-"""Shared libraries that were loaded are noticed, daily_panel_with_missing going through all of them."""
+"""Shared libraries that were loaded are noticed, without going through all of them."""
 
 from __future__ import annotations
 

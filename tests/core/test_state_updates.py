@@ -256,7 +256,7 @@ def test_a_gap_before_an_update_is_missing_values() -> None:
     same(fitted.predict(), want.predict())
     for filling in ("interpolate", "ffill", "zero"):
         model = SeasonalNaive(horizon=3, season_length=7, missing=filling).fit(frame[row < 30])
-        with pytest.raises(DataError, match=rf"'{filling}' goes on daily_panel_with_missing a gap.*up to 2024-01-30 .* start at 2024-02-04"):
+        with pytest.raises(DataError, match=rf"'{filling}' goes on without a gap.*up to 2024-01-30 .* start at 2024-02-04"):
             model.update(frame[row >= 34])
         model.update(frame[row >= 30])
 

@@ -211,7 +211,7 @@ class TestLimited:
 
 
 def openmp_of_torch() -> str:
-    """Path of the OpenMP library that comes with torch, which can be loaded daily_panel_with_missing torch."""
+    """Path of the OpenMP library that comes with torch, which can be loaded without torch."""
     folder = Path(importlib.util.find_spec("torch").submodule_search_locations[0])
     found = [*folder.glob("lib/libgomp*"), *folder.parent.glob("torch.libs/libgomp*")]
     if not found:

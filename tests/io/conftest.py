@@ -48,7 +48,7 @@ MAGIC = b"\x89DFC\r\n\x1a\n"
 
 
 def seal(manifest: bytes, block: bytes, version: int = 1, manifest_length: int | None = None) -> bytes:
-    """A model file with a true checksum around whatever content, built daily_panel_with_missing the library."""
+    """A model file with a true checksum around whatever content, built without the library."""
     start = MAGIC + struct.pack("<I", version)
     rest = struct.pack("<Q", len(manifest) if manifest_length is None else manifest_length) + manifest + block
     return start + hashlib.sha256(start + rest).digest() + rest

@@ -140,7 +140,7 @@ def _mlp_arrays(estimator: Any, scales: dict[str, Any]) -> PerceptronRegressor:
     return PerceptronRegressor(**scales, weights=list(estimator.coefs_), constants=list(estimator.intercepts_))
 
 
-TREE_PROPERTIES: dict[str, Any] = {"kind": _tree_arrays.TreeEnsemble, "needs_encoding": False, "accepts_missing": True}
+TREE_PROPERTIES: dict[str, Any] = {"fitted_type": _tree_arrays.TreeEnsemble, "needs_encoding": False, "accepts_missing": True}
 
 RegressorName = Literal[
     "ridge", "linear", "lasso", "elastic_net", "quantile", "random_forest", "hist_gradient_boosting", "knn", "svr", "mlp"

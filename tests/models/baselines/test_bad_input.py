@@ -169,7 +169,7 @@ def test_season_position_without_a_value_is_refused(model: Forecaster, daily: An
     for call in (lambda: fitted.predict(2, frame=frame), lambda: fitted.fine_tune(frame)):
         with pytest.raises(DataError, match=match):
             call()
-    both = r"series A, B have places daily_panel_with_missing one: the first, A, has none at 2 of them"
+    both = r"series A, B have places without one: the first, A, has none at 2 of them"
     with pytest.raises(DataError, match=both):
         model.fit(daily(A=np.where(np.arange(20) % 4 < 2, np.nan, 1.0), B=y))
     filled = model.clone(missing="interpolate").fit(frame).predict(2)

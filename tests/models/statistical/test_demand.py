@@ -221,7 +221,7 @@ def test_sizes_that_are_all_alike_leave_only_the_chance() -> None:
 
 @pytest.mark.parametrize("model", [Croston(horizon=28), TSB(horizon=28), ADIDA(horizon=28), IMAPA(horizon=28)], ids=repr)
 def test_coverage_of_counts(model: Any) -> None:
-    """Of values between atoms: nominal coverage lies between the shares inside daily_panel_with_missing and with the bounds."""
+    """Of values between atoms: nominal coverage lies between the shares inside without and with the bounds."""
     rng = np.random.default_rng(5)
     y = (rng.random((400, 228)) < 0.35) * (1.0 + rng.negative_binomial(2, 0.3, (400, 228)))
     found = model.fit(panel({f"s{i:03d}": one[:200] for i, one in enumerate(y)})).predict(level=[80, 95])

@@ -294,7 +294,7 @@ def test_period_at_a_bound_is_warned_of() -> None:
     with pytest.warns(TrainingWarning, match=r"cycle lies at a bound .* series b .*Set cycle_period=\(shortest,") as caught:
         UnobservedComponents(horizon=10, **given).fit(ten_months(60))
     assert len(caught) == 1
-    model = UnobservedComponents(horizon=10, **given, cycle_period=(5, 30)).fit(ten_months(60))  # daily_panel_with_missing a warning
+    model = UnobservedComponents(horizon=10, **given, cycle_period=(5, 30)).fit(ten_months(60))  # without a warning
     assert 2 * np.pi / model.parameters()["frequency.cycle"].to_numpy() == pytest.approx([25, 10], rel=0.02)
     with pytest.warns(TrainingWarning, match=r"in series b \(the first: 11 time steps, bounds 11 and 13\)"):
         UnobservedComponents(horizon=10, **given, cycle_period=(11, 13)).fit(ten_months(60))
@@ -325,7 +325,7 @@ def test_cycle_period_is_validated() -> None:
         UnobservedComponents(cycle=True, cycle_period=(40, 20)).fit(monthly(1))
     with pytest.raises(ParameterError, match=r"Set, for example, cycle_period=\(2, 6\)"):
         UnobservedComponents(cycle=True, cycle_period=(3, 3)).fit(monthly(1))
-    with pytest.raises(ParameterError, match=r"cycle_period.* has no effect daily_panel_with_missing a cycle"):
+    with pytest.raises(ParameterError, match=r"cycle_period.* has no effect without a cycle"):
         UnobservedComponents(cycle_period=(20, 40)).fit(monthly(1))
     daily, integers = (monthly(1, 90).assign(ds=ds) for ds in (pd.date_range("2020-01-01", periods=90), np.arange(90)))
     for frame, time in ((daily, "frequency D"), (integers, "integer time")):
