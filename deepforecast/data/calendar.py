@@ -1,7 +1,8 @@
 """Conversion of timestamps to integer positions and back, for every frequency.
 
-A *position* counts base periods: time units for ticks and integers, grid points (weeks, months, business days ...) otherwise.
-Consecutive rows of a series are `step` positions apart, so all time arithmetic is int64 arithmetic.
+A *position* counts base periods: time units for ticks and integers, grid points (weeks, months,
+business days ...) otherwise. Consecutive rows of a series are `step` positions apart, so all time
+arithmetic is int64 arithmetic.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000, "D": 1}
 MAX_INT64 = np.iinfo(np.int64).max
 MIN_ROWS_TO_REDUCE = 10_000  # rows from which repeated timestamps are converted only once
-SAMPLE_STEP = 97  # every 97th row is sampled to detect repetition; a prime, unlikely to divide the length of series
+# every 97th row is sampled to detect repetition; a prime, unlikely to divide the length of series
+SAMPLE_STEP = 97
 
 
 class Calendar(NamedTuple):
@@ -31,7 +33,8 @@ class Calendar(NamedTuple):
     frequency: Frequency
     time: TimeType
     step: int
-    time_of_day: int = 0  # time units from local midnight to the timestamps of daily and longer periods
+    # time units from local midnight to the timestamps of daily and longer periods
+    time_of_day: int = 0
 
     @property
     def freq(self) -> str:
@@ -88,21 +91,23 @@ class Calendar(NamedTuple):
     def _overflow_error(self) -> DataError:
         suggestion = "a coarser unit, e.g. datetime64[s]" if self.time.unit else "a larger integer type"
         return DataError(
-            f"The timestamps of a forecast must fit the dtype of the time column; the horizon ends after the largest "
-            f"timestamp of {self.time.dtype}. Use a shorter horizon, or convert the column to {suggestion}."
+            "The timestamps of a forecast must fit the dtype of the time column; the horizon ends "
+            f"after the largest timestamp of {self.time.dtype}. Use a shorter horizon, or convert "
+            f"the column to {suggestion}."
         )
 
 
 def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, name: str = "ds") -> Calendar:
     """Create the calendar of a frequency and a time type.
 
-    `examples` are the first timestamps of a series; they determine the anchor of weeks, months, quarters and years and the
-    time of day. `name` is the name of the time column, for messages.
+    `examples` are the first timestamps of a series; they determine the anchor of weeks, months,
+    quarters and years and the time of day. `name` is the name of the time column, for messages.
     """
     if bool(frequency.base) != bool(time.unit):
         raise DataError(
-            f"freq must match the time column {name}: an integer for integer time, an alias such as 'D' for dates; "
-            f"got freq={str(frequency)!r} for dtype {time.dtype}. Pass a matching freq, or convert the column."
+            f"freq must match the time column {name}: an integer for integer time, an alias such "
+            f"as 'D' for dates; got freq={str(frequency)!r} for dtype {time.dtype}. Pass a "
+            "matching freq, or convert the column."
         )
     if not time.unit:
         return Calendar(frequency, time, frequency.n)
@@ -111,20 +116,25 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
         local = np.atleast_1d(examples)
         local = to_local(local, time) if is_local_frequency(frequency, time) else local
         frequency = _resolve_alignment(frequency, int(local[0]) // day)
-        time_of_day = int((local % day).min())  # a timestamp in a daylight saving gap is later in its day, hence min
+        # a timestamp in a daylight saving gap is later in its day, hence min
+        time_of_day = int((local % day).min())
     if frequency.base in GRIDS:
         return Calendar(frequency, time, frequency.n, time_of_day)
     step, remainder = divmod(frequency.n * TICKS[frequency.base] * day, TICKS["D"])
     if remainder:
         raise DataError(
-            f"freq must be a whole number of the units of the time column {name}; {str(frequency)!r} is finer than its "
-            f"dtype {time.dtype}. Use a column with a finer unit, or a longer freq."
+            f"freq must be a whole number of the units of the time column {name}; "
+            f"{str(frequency)!r} is finer than its dtype {time.dtype}. Use a column with a finer "
+            "unit, or a longer freq."
         )
     return Calendar(frequency, time, step, time_of_day)
 
 
 def unique_times(timestamps: Ints) -> tuple[Ints, Any]:
-    """Unique timestamps and the index of each row into them; all timestamps and `...` if few of them repeat."""
+    """Unique timestamps and the index of each row into them.
+
+    All timestamps and `...` if few of them repeat.
+    """
     sample = timestamps[::SAMPLE_STEP]
     if len(timestamps) < MIN_ROWS_TO_REDUCE or 2 * len(np.unique(sample)) > len(sample):
         return timestamps, ...
@@ -135,13 +145,13 @@ def unique_times(timestamps: Ints) -> tuple[Ints, Any]:
 
 
 def is_local_frequency(frequency: Frequency, time: TimeType) -> bool:
-    """Whether steps are counted in local time: daily and longer periods in a time zone other than UTC."""
+    """Whether steps are in local time: daily and longer periods in a time zone but UTC."""
     absolute = frequency.base in TICKS and frequency.base != "D"
     return bool(frequency.base) and not absolute and time.tz not in (None, "UTC")
 
 
 def nominal_local_time(timestamps: Ints, time: TimeType, time_of_day: int) -> Ints:
-    """Local time; a timestamp shifted by a daylight saving gap (01:00 if there is no 00:00) counts as unshifted."""
+    """Local time, without the shift by a daylight saving gap (01:00 if there is no 00:00)."""
     local = to_local(timestamps, time)
     day = PER_DAY[time.unit]
     off_time = np.flatnonzero(local % day != time_of_day)
@@ -159,14 +169,17 @@ def to_local(timestamps: Ints, time: TimeType) -> Ints:
 
 
 def to_absolute(local: Ints, time: TimeType) -> Ints:
-    """Convert local time to UTC; ambiguous times are the first occurrence, nonexistent ones are shifted forward."""
+    """Convert local time to UTC.
+
+    Ambiguous times are the first occurrence, nonexistent ones are shifted forward.
+    """
     index = _datetime_index(local.reshape(-1), time)
     index = index.tz_localize(time.tz, ambiguous=np.ones(len(index), dtype=bool), nonexistent="shift_forward")
     return np.asarray(index.as_unit(time.unit).asi8).reshape(local.shape)
 
 
 def format_timestamp(timestamps: int, time: TimeType) -> str:
-    """A timestamp as text, without the time of day at midnight, with the UTC offset if there is a time zone."""
+    """A timestamp as text, without the time at midnight, with the offset of its time zone."""
     if not time.unit:
         return str(timestamps)
     if time.tz is not None and time.tz != "UTC":

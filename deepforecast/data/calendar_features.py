@@ -48,17 +48,19 @@ def validate_features(names: Any, calendar: Calendar) -> tuple[str, ...]:
     unknown = [feature for feature in names or () if feature not in NAMES]
     if unknown:
         raise ParameterError(
-            f"calendar must be 'auto', None or a list of {format_list(list(NAMES), max_shown=20)}; got "
-            f"{format_value(unknown[0])}."
+            f"calendar must be 'auto', None or a list of {format_list(list(NAMES), max_shown=20)}; "
+            f"got {format_value(unknown[0])}."
         )
     if names and not calendar.frequency.base:
         raise ParameterError(
-            f"calendar features cannot be computed for integer time; got {format_list(list(names))}. Set calendar=None."
+            "calendar features cannot be computed for integer time; got "
+            f"{format_list(list(names))}. Set calendar=None."
         )
     duplicates = [feature for index, feature in enumerate(names or ()) if feature in names[:index]]
     if duplicates:
         raise ParameterError(
-            f"The features of calendar must be unique; got {format_list(duplicates)} more than once. Remove the duplicates."
+            f"The features of calendar must be unique; got {format_list(duplicates)} more than "
+            "once. Remove the duplicates."
         )
     return tuple(names or ())
 
@@ -108,7 +110,7 @@ def encode_cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
 
 
 def holiday_features(calendar: Calendar, positions: Ints, country: str) -> tuple[Floats, Floats]:
-    """Whether each local day is a holiday of a country ("DE") or subdivision ("DE-BY"), and the days to the nearest one.
+    """Whether each local day is a holiday, and the days to the nearest holiday.
 
     The distance is at most 7.
     """
@@ -135,8 +137,9 @@ def _country_holidays(country: str, years: list[int]) -> Any:
     subdivisions = holidays.list_supported_countries().get(code)
     if subdivisions is None or (subdivision and subdivision not in subdivisions):
         raise ParameterError(
-            "holidays must be the code of a country known to the package holidays ('DE', 'US') or of a subdivision "
-            f"('DE-BY', 'US-CA'); got {format_value(country) or 'an empty string'}."
+            "holidays must be the code of a country known to the package holidays ('DE', 'US') or "
+            "of a subdivision ('DE-BY', 'US-CA'); got "
+            f"{format_value(country) or 'an empty string'}."
         )
     return holidays.country_holidays(code, subdiv=subdivision or None, years=years)
 

@@ -1,4 +1,4 @@
-"""Integer arithmetic on calendar grids: numbered first or last days of weeks, months, quarters and years, and business days.
+"""Integer arithmetic on calendar grids: weeks, months, quarters, years and business days.
 
 Point 0 of a grid is the first at or after 1970-01-01 (for custom business days: after 0001-01-01).
 """
@@ -21,7 +21,10 @@ MONTHS_BETWEEN_POINTS = {"M": 1, "Q": 3, "Y": 12}
 
 
 def point_numbers(frequency: Frequency, days: Ints) -> Ints:
-    """Grid point numbers of days (since 1970-01-01); `OFF_GRID` for days that are not grid points."""
+    """Grid point numbers of days (since 1970-01-01).
+
+    `OFF_GRID` for days that are not grid points.
+    """
     if frequency.base == "W":
         days_since_anchor = days - _weekday_shift(frequency)
         return np.where(days_since_anchor % 7 == 0, days_since_anchor // 7, OFF_GRID)

@@ -1,4 +1,4 @@
-"""Validation of a frame without raising (`check`), and insertion of missing time steps (`fill_gaps`)."""
+"""Report of the problems of a frame (`check`), and insertion of missing steps (`fill_gaps`)."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class CheckReport:
     findings : tuple of Finding
         Errors, warnings and notes.
     series : DataFrame
-        One row per series with its rows, start, end, gaps, duplicates, missing and infinite values, zeros, minimum and
-        maximum.
+        One row per series with its rows, start, end, gaps, duplicates, missing and infinite values,
+        zeros, minimum and maximum.
     """
 
     summary: Mapping[str, Any]
@@ -75,7 +75,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether there are no errors, so that a model that supports missing values can be fitted."""
+        """Whether there are no errors. Models may still not support missing values."""
         return not any(finding.severity == "error" for finding in self.findings)
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class CheckReport:
 
 
 def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None) -> CheckReport:
-    """Report problems of a frame: gaps, duplicates, frequency, missing and infinite values, constant or short series.
+    """Report gaps, duplicates, missing values and other problems of a frame without raising.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ def fill_gaps(
     Returns
     -------
     DataFrame
-        All columns of the frame, sorted by id and time. Columns of inserted rows are missing, except for ids, timestamps
-        and static columns.
+        All columns of the frame, sorted by id and time. Columns of inserted rows are missing,
+        except for ids, timestamps and static columns.
 
     See Also
     --------
@@ -201,7 +201,7 @@ def fill_gaps(
 
 
 def _encode_text_covariates(table: nw.DataFrame[Any], names: Columns) -> Frame:
-    """Cast covariates that are neither numeric nor categorical to categories, which `fit` would require."""
+    """Cast covariates that are neither numeric nor categorical to categories."""
     declared = [table[name] for name in (*names.future, *names.past, *names.static) if name in table.columns]
     text_columns = [column.name for column in declared if not (column.dtype.is_numeric() or column.dtype in (nw.Categorical, nw.Enum))]
     return table.with_columns(nw.col(*text_columns).cast(nw.String).cast(nw.Categorical)).to_native() if text_columns else table.to_native()
@@ -287,7 +287,7 @@ class _SortedRows:
         return CheckReport(summary, tuple(findings), self._series_frame(table))
 
     def _place_on_calendar(self, is_duplicate: NDArray[np.bool_], freq: Any) -> tuple[Calendar | None, Ints, list[Finding]]:
-        """The calendar (None if invalid), the number of missing steps before each row, and findings on the frequency."""
+        """The calendar or None, the missing steps before each row, and findings."""
         absent = np.zeros(len(self.timestamps), dtype=np.int64)
         unique_indptr = np.concatenate([[0], np.cumsum(~is_duplicate)])[self.indptr]
         timestamps = self.timestamps[~is_duplicate]
@@ -326,7 +326,7 @@ class _SortedRows:
     def _row_finding(
         self, severity: str, what: str, counts: NDArray[Any], fix: str, calendar: Calendar | None = None
     ) -> Finding:
-        """A finding on rows: `counts` flags them or, with a `calendar`, counts the missing steps before each row."""
+        """A finding on rows that are flagged, or preceded by missing steps, in `counts`."""
         rows = np.flatnonzero(counts)
         first = format_timestamp(int(self.timestamps[rows[0]]), self.time)
         if calendar is not None and counts.dtype != bool:
@@ -357,12 +357,16 @@ class _SortedRows:
         return frames.build(self.library, {self.names.id: self.ids, **{name: values for name, values in table.items() if name != self.names.id}})
 
     def _incomplete_seasons(self, table: dict[str, Any], steps: Ints, season: int) -> NDArray[np.bool_]:
-        """Series with at least one season of values, but none in some season slot; `steps` from row to row."""
+        """Series with at least one season of values, but none in some season slot.
+
+        `steps` from row to row.
+        """
         has_missing, values = table["missing"] + table["gaps"] > 0, table["rows"] - table["missing"]
         is_incomplete = has_missing & (values >= season) & (season > 1)
         rows, lengths = np.repeat(is_incomplete, table["rows"]), table["rows"][is_incomplete]
         elapsed = np.cumsum(steps[rows])
-        slot = np.repeat(np.arange(len(lengths)) * season, lengths) + elapsed % season  # the starting slot is irrelevant
+        # the starting slot is irrelevant
+        slot = np.repeat(np.arange(len(lengths)) * season, lengths) + elapsed % season
         n_observed = np.bincount(slot[~np.isnan(self.y[rows])], minlength=len(lengths) * season)
         is_incomplete[is_incomplete] = (n_observed.reshape(-1, season) == 0).any(axis=1)
         return np.asarray(is_incomplete)

@@ -55,15 +55,16 @@ class Columns:
         if invalid:
             description = f"{format_value(invalid[0])} ({type(invalid[0]).__name__})"
             raise ParameterTypeError(
-                f"columns: a column name must be a string; got {description}. Rename the column, e.g. frame.columns = [...]."
+                f"columns: a column name must be a string; got {description}. Rename the column, "
+                "e.g. frame.columns = [...]."
             )
         duplicates = [name for name, count in Counter(self.all).items() if count > 1]
         if duplicates:
             roles = [field.name for field in fields(self) if duplicates[0] in _names(getattr(self, field.name), field.name)]
             roles_text = f" ({format_list(roles)})" if len(duplicates) == 1 and len(roles) > 1 else ""
             raise ParameterError(
-                f"columns: a column must have one role; {format_list(duplicates)} has more than one{roles_text}. "
-                "Keep one of them."
+                f"columns: a column must have one role; {format_list(duplicates)} has more than "
+                f"one{roles_text}. Keep one of them."
             )
 
     @cached_property
@@ -86,7 +87,8 @@ def _names(names: Any, role: str) -> tuple[str, ...]:
     if isinstance(names, set | frozenset):
         return tuple(sorted(names, key=str))  # an order that is the same in each run
     raise ParameterTypeError(
-        f"columns: {role} must be a column name or a list of them; got {format_value(names)} ({type(names).__name__})."
+        f"columns: {role} must be a column name or a list of them; got {format_value(names)} "
+        f"({type(names).__name__})."
     )
 
 
@@ -96,9 +98,12 @@ DIALECTS = (Columns(), Columns("item_id", "timestamp", "target"))
 def resolve(
     columns_argument: Columns | Mapping[str, Any] | None, names: Sequence[str], target: bool = True, what: str = "frame"
 ) -> Columns:
-    """Resolve `columns_argument` for a frame with the columns `names`; a frame without an id column is a single series.
+    """Resolve `columns_argument` for a frame with the columns `names`.
 
-    Names that are not passed default to `unique_id, ds, y` or `item_id, timestamp, target`, whichever the frame has.
+    A frame without an id column is a single series.
+
+    Names that are not passed default to `unique_id, ds, y` or `item_id, timestamp, target`,
+    whichever the frame has.
     """
     if columns_argument is None and target:
         for dialect in DIALECTS:
@@ -131,8 +136,8 @@ def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dic
         return {role: value for role, (value, default) in roles.items() if value != default}
     if not isinstance(columns_argument, Mapping):
         raise ParameterTypeError(
-            f"columns must be a Columns object or a dict of roles; got {format_value(columns_argument)} "
-            f"({type(columns_argument).__name__})."
+            "columns must be a Columns object or a dict of roles; got "
+            f"{format_value(columns_argument)} ({type(columns_argument).__name__})."
         )
     unknown = [key for key in columns_argument if key not in {field.name for field in fields(Columns)}]
     if unknown:
@@ -141,7 +146,7 @@ def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dic
 
 
 def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) -> Columns:
-    """The explicit roles, completed by the first dialect whose time and target columns the frame has."""
+    """Complete the roles by the first dialect whose time and target the frame has."""
     required = [role for role in ("time", "target") if role not in explicit]
     matching = [dialect for dialect in DIALECTS if all(getattr(dialect, role) in names for role in required)]
     dialect = (matching or DIALECTS)[0]
@@ -162,5 +167,6 @@ def _missing_columns_error(missing: Sequence[str], expected: Columns, names: Seq
         hint += "; a frame with one column per series must be in long format: use melt()"
     has = format_list(names, max_shown=12) or "none"
     return DataError(
-        f"The {what} must have the columns {columns}; it lacks {format_list(missing)} and has {has}. {suggestion}{hint}."
+        f"The {what} must have the columns {columns}; it lacks {format_list(missing)} and has "
+        f"{has}. {suggestion}{hint}."
     )

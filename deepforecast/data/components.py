@@ -1,4 +1,4 @@
-"""Specification of the components of an additive model other than the trend: seasons, holidays, events, regressors."""
+"""Specification of seasons, holidays, events and regressors of additive models."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ AUTO, ALWAYS = "auto", "always"
 class ComponentSpec:
     """A component: `columns` of the design matrix with a common name, prior scale and mode.
 
-    season: Fourier terms of `order` with `period` in days (steps for integer time). `condition` is a future covariate that
-    flags where the season applies. `when="auto"` restricts it to series that span `min_span` days and have two rows less
-    than `max_gap` days apart (0: no limit).
-    holiday: the holidays `names` of the country.
-    event: `days` (since 1970), with a window from `lower` to `upper` days around each.
-    regressor: the covariate `name`; if categorical, `names` are its categories. `standardize` is "auto" (all but flags),
-    "yes" or "no".
+    season: Fourier terms of `order` with `period` in days (steps for integer time). `condition` is
+    a future covariate that flags where the season applies. `when="auto"` restricts it to series
+    that span `min_span` days and have two rows less than `max_gap` days apart (0: no limit).
+    holiday: the holidays `names` of the country. event: `days` (since 1970), with a window from
+    `lower` to `upper` days around each. regressor: the covariate `name`; if categorical, `names`
+    are its categories. `standardize` is "auto" (all but flags), "yes" or "no".
     """
 
     name: str

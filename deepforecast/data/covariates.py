@@ -75,13 +75,14 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
     missing_names = [name for name in required if name not in table.columns]
     if missing_names:
         raise DataError(
-            f"The static frame must have the columns {format_list(required)}; it lacks {format_list(missing_names)} and "
-            f"has {format_list(table.columns)}. Add or rename it."
+            f"The static frame must have the columns {format_list(required)}; it lacks "
+            f"{format_list(missing_names)} and has {format_list(table.columns)}. Add or rename it."
         )
     if key is None or series.ids is None:
         if len(table) != 1:
             raise DataError(
-                f"The static frame of a single series must have one row; it has {len(table)}. Keep the valid row."
+                f"The static frame of a single series must have one row; it has {len(table)}. Keep "
+                "the valid row."
             )
         rows = np.zeros(1, dtype=np.int64)
     else:
@@ -92,36 +93,42 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
         if len(absent) == len(rows):
             type_hint = f" (its ids have dtype {table[str(key)].dtype}, those of the series {series.ids.dtype})"
         raise DataError(
-            f"The static frame must have one row per series; series {series.labels(absent)} has none{type_hint}. "
-            "Add the missing rows."
+            f"The static frame must have one row per series; series {series.labels(absent)} has "
+            f"none{type_hint}. Add the missing rows."
         )
     return {name: _check_complete(read_covariate(table[name], name).take(rows), name, series) for name in static_names}
 
 
 def match_ids(ids: Any, candidates: Any, frame_name: str, name: str) -> Ints:
-    """The row of each of `ids` in `candidates`, -1 if there is none; duplicates raise `DataError`."""
+    """The row of each of `ids` in `candidates`, -1 if there is none.
+
+    Duplicates raise `DataError`.
+    """
     import pandas as pd
 
     index = pd.Index(frames.to_list(candidates))
     if not index.is_unique:
         duplicates = format_list(index[index.duplicated()].unique())
         raise DataError(
-            f"The {frame_name} must have one row per series; {format_value(name)} {duplicates} occurs more than once. "
-            "Drop the duplicates."
+            f"The {frame_name} must have one row per series; {format_value(name)} {duplicates} "
+            "occurs more than once. Drop the duplicates."
         )
     return np.asarray(index.get_indexer(pd.Index(frames.to_list(ids))), dtype=np.int64)
 
 
 def constant_per_series(covariate: Covariate, indptr: Ints, name: str, series: Series) -> Covariate:
-    """Reduce a static column of the frame to one value per series; differing values raise `DataError`."""
+    """Reduce a static column of the frame to one value per series.
+
+    Differing values raise `DataError`.
+    """
     first = covariate.values[indptr[:-1]]
     differs = covariate.values != np.repeat(first, np.diff(indptr))
     differs &= ~covariate.missing() | ~np.repeat(replace(covariate, values=first).missing(), np.diff(indptr))
     if differs.any():
         changing = np.unique(np.searchsorted(indptr, np.flatnonzero(differs), side="right") - 1)
         raise DataError(
-            f"A static column must have one value per series; {format_value(name)} changes within series "
-            f"{series.labels(changing)}. Declare it as past or future."
+            f"A static column must have one value per series; {format_value(name)} changes within "
+            f"series {series.labels(changing)}. Declare it as past or future."
         )
     return _check_complete(replace(covariate, values=first), name, series)
 
@@ -131,21 +138,22 @@ def _check_complete(covariate: Covariate, name: str, series: Series) -> Covariat
     is_invalid = covariate.missing() | np.isinf(covariate.values)
     if is_invalid.any():
         raise DataError(
-            f"A static column must have a finite value for every series; {format_value(name)} is missing or infinite for "
-            f"series {series.labels(np.flatnonzero(is_invalid))}. Fill it, or leave the column out."
+            f"A static column must have a finite value for every series; {format_value(name)} is "
+            f"missing or infinite for series {series.labels(np.flatnonzero(is_invalid))}. Fill it, "
+            "or leave the column out."
         )
     return covariate
 
 
 def _read_categorical(series: nw.Series[Any], name: str) -> Covariate:
-    """Read categories as sorted text, only those that occur: others would not be known from `fit`."""
+    """Read the categories that occur, as sorted text."""
     labels, codes = frames.read_categories(series)
     names = [str(label) for label in labels]
     if len(set(names)) < len(names):
         duplicates = sorted({category for category in names if names.count(category) > 1})
         raise DataError(
-            f"The categories of a column must differ as text; {format_value(name)} has {format_list(duplicates)} more than "
-            "once. Convert them to one type."
+            f"The categories of a column must differ as text; {format_value(name)} has "
+            f"{format_list(duplicates)} more than once. Convert them to one type."
         )
     occurs = np.zeros(len(names) + 1, dtype=bool)
     occurs[codes] = True

@@ -33,7 +33,10 @@ time_type = lru_cache(maxsize=64)(TimeType)
 
 
 def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
-    """Read a time column as int64 (UTC if there is a time zone) and its type; the caller handles missing values."""
+    """Read a time column as int64 (UTC if there is a time zone) and its type.
+
+    The caller handles missing values.
+    """
     values = to_array(column)
     native = to_native(column) if isinstance(column, nw.Series) else column
     dtype: Any = getattr(native, "dtype", None)
@@ -51,7 +54,8 @@ def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
         return _to_integers(series), time_type("D", None, dtype_text)
     if hasattr(dtype, "tz"):
         return _to_integers(series), time_type(dtype.unit, _zone_name(dtype, name), dtype_text)
-    if narwhals_dtype == nw.Datetime or "timestamp[" in dtype_text:  # narwhals does not support all time zone names
+    # narwhals does not support all time zone names
+    if narwhals_dtype == nw.Datetime or "timestamp[" in dtype_text:
         arrow = getattr(dtype, "pyarrow_dtype", getattr(native, "type", narwhals_dtype))
         if not hasattr(arrow, "unit"):
             return _to_integers(series), time_type(arrow.time_unit, arrow.time_zone, dtype_text)
@@ -70,7 +74,7 @@ def time_series(name: str, timestamps: Ints, time: TimeType, backend: str) -> nw
 
 
 def time_values(name: str, timestamps: Ints, time: TimeType, backend: str) -> Any:
-    """int64 timestamps as a native column of the original type (a numpy array if possible), to build a frame from."""
+    """int64 timestamps as a native column of the original type, or as a numpy array."""
     if backend == "pandas":
         if time.dtype in (f"datetime64[{time.unit}]", "int64"):
             return timestamps.view(time.dtype)
@@ -110,14 +114,17 @@ def _read_integers(series: nw.Series[Any], name: str, dtype_text: str) -> Ints:
     low, high = (values.min(), values.max()) if len(series) else (0, 0)
     if series.dtype in (nw.Int128, nw.UInt128) or not -MAX_TIMESTAMP <= int(low) <= int(high) <= MAX_TIMESTAMP:
         raise DataError(
-            f"Integers of the time column {format_value(name)} must be within ±2^62; it has dtype {dtype_text} and ranges "
-            f"from {low} to {high}. Shift or convert it."
+            f"Integers of the time column {format_value(name)} must be within ±2^62; it has dtype "
+            f"{dtype_text} and ranges from {low} to {high}. Shift or convert it."
         )
     return np.ascontiguousarray(series.to_numpy(), dtype=np.int64)
 
 
 def _zone_name(dtype: Any, name: str) -> str:
-    """The time zone name of a pandas dtype; raises `DataError` if the zone cannot be restored from a name."""
+    """The time zone name of a pandas dtype.
+
+    Raises `DataError` if the zone cannot be restored from a name.
+    """
     import pandas as pd
 
     key = getattr(dtype.tz, "key", None)  # zoneinfo, which pandas 2 does not create from a name
@@ -130,7 +137,8 @@ def _zone_name(dtype: Any, name: str) -> str:
         pass
     raise DataError(
         f"The time zone of column {format_value(name)} must have an IANA name; its dtype is "
-        f"{format_value(str(dtype))}. Convert it, e.g. frame[{name!r}].dt.tz_convert('Europe/Berlin')."
+        f"{format_value(str(dtype))}. Convert it, e.g. "
+        f"frame[{name!r}].dt.tz_convert('Europe/Berlin')."
     )
 
 
@@ -158,20 +166,22 @@ def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
     invalid = text[~text.str.fullmatch(TEXT_TIME)]
     if len(invalid):
         raise DataError(
-            f"Text in the time column {format_value(name)} must be ISO 8601, as in 2024-01-31 or 2024-01-31T12:00; got "
-            f"{format_list(invalid.unique())}, first in row {invalid.index[0]}. Convert it, e.g. "
-            f"pandas.to_datetime(frame[{name!r}], dayfirst=...)."
+            f"Text in the time column {format_value(name)} must be ISO 8601, as in 2024-01-31 or "
+            f"2024-01-31T12:00; got {format_list(invalid.unique())}, first in row "
+            f"{invalid.index[0]}. Convert it, e.g. pandas.to_datetime(frame[{name!r}], "
+            "dayfirst=...)."
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pandas 2 only warns of mixed time zones, rejected below
+            # pandas 2 only warns of mixed time zones, rejected below
+            warnings.simplefilter("ignore")
             parsed = pd.Series(pd.to_datetime(text, format="ISO8601"))
     except (ValueError, TypeError) as error:
         if "timezones" in str(error):
             raise _mixed_zones_error(name) from None
         raise DataError(
-            f"Text in the time column {format_value(name)} must be valid ISO 8601: {format_value(str(error), 200)}. "
-            "Correct it."
+            f"Text in the time column {format_value(name)} must be valid ISO 8601: "
+            f"{format_value(str(error), 200)}. Correct it."
         ) from None
     if parsed.dtype == object:
         raise _mixed_zones_error(name)
@@ -190,8 +200,8 @@ def _time_type_error(native: Any, narwhals_dtype: Any, name: str, dtype_text: st
     else:
         suggestion = f"Convert it, e.g. pandas.to_datetime({frame})"
     return DataError(
-        f"The time column {format_value(name)} must hold datetimes, dates or integers; its dtype is "
-        f"{format_value(dtype_text)}. {suggestion}."
+        f"The time column {format_value(name)} must hold datetimes, dates or integers; its dtype "
+        f"is {format_value(dtype_text)}. {suggestion}."
     )
 
 
@@ -201,13 +211,14 @@ def _object_dtype_error(native: Any, name: str) -> DataError:
         return _mixed_zones_error(name)
     type_names = sorted({type(value).__name__ for value in native})
     return DataError(
-        f"The time column {format_value(name)} must have a datetime, date or integer dtype; its dtype is object, "
-        f"holding {format_list(type_names)}. Convert it, e.g. pandas.to_datetime(frame[{name!r}])."
+        f"The time column {format_value(name)} must have a datetime, date or integer dtype; its "
+        f"dtype is object, holding {format_list(type_names)}. Convert it, e.g. "
+        f"pandas.to_datetime(frame[{name!r}])."
     )
 
 
 def _mixed_zones_error(name: str) -> DataError:
     return DataError(
-        f"The time column {format_value(name)} must have one time zone; it mixes several. Convert it: "
-        f"pandas.to_datetime(frame[{name!r}], utc=True)."
+        f"The time column {format_value(name)} must have one time zone; it mixes several. Convert "
+        f"it: pandas.to_datetime(frame[{name!r}], utc=True)."
     )

@@ -13,7 +13,7 @@ from deepforecast.data.timestamps import Timestamps
 
 
 def time_component_columns(components: ComponentSpecs, timestamps: Timestamps, country: str | None) -> dict[str, Floats]:
-    """The columns (timestamps, columns) of each component that depends on time only, at the unique timestamps."""
+    """The columns (timestamps, columns) of each component that depends on time only."""
     time_components = (component for component in components if component.kind != REGRESSOR)
     return {component.name: _component_columns(component, timestamps, country) for component in time_components}
 

@@ -10,7 +10,7 @@ from deepforecast.data.panel import Panel
 
 
 def panel_fingerprint(panel: Panel) -> str:
-    """Hash of the ids, timestamps and values of a panel, and of the names and categories of its covariates.
+    """Hash of the ids, timestamps, values and categories of a panel.
 
     Examples
     --------

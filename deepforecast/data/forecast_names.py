@@ -17,7 +17,7 @@ DIGITS = 9  # decimals to which probabilities and levels are compared
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """The columns of a model: point forecast, interval bounds by level, quantiles by probability."""
+    """The columns of a model: point forecast, intervals by level, quantiles by probability."""
 
     name: str
     lo: dict[float, str] = field(default_factory=dict)
@@ -30,14 +30,14 @@ class ModelColumns:
         return (self.name, *self.lo.values(), *self.hi.values(), *self.q.values())
 
     def quantiles(self) -> dict[float, str]:
-        """The column of each probability: its quantile, else an interval bound, else the point forecast for the median."""
+        """The column of each probability: a quantile, an interval bound, or the point forecast."""
         ends = {round_level((100 - level) / 200): name for level, name in self.lo.items()}
         ends |= {round_level((100 + level) / 200): name for level, name in self.hi.items()}
         return {0.5: self.name, **ends, **{round_level(probability): name for probability, name in self.q.items()}}
 
     @property
     def intervals(self) -> dict[float, tuple[str, str]]:
-        """Lower and upper column of each level that has both: of an interval, or of two symmetric quantiles.
+        """Lower and upper column of each level: of an interval, or two symmetric quantiles.
 
         Examples
         --------
@@ -54,9 +54,12 @@ class ModelColumns:
 
 
 def models_in_columns(names: Sequence[str]) -> list[ModelColumns]:
-    """The models of a forecast frame in the order of their columns; `names` are its columns without the keys.
+    """The models of a forecast frame in the order of their columns.
 
-    `LSTM-lo-80` belongs to the model `LSTM` only if there is a column `LSTM`, so that a model may be named `A-lo-5`.
+    `names` are its columns without the keys.
+
+    `LSTM-lo-80` belongs to the model `LSTM` only if there is a column `LSTM`, so that a model may
+    be named `A-lo-5`.
 
     Examples
     --------
@@ -73,7 +76,8 @@ def models_in_columns(names: Sequence[str]) -> list[ModelColumns]:
         columns = getattr(models[model], column_kind)
         if number in columns:
             raise DataError(
-                f"A model must have one column per level or quantile; {columns[number]} and {name} have the same. Drop one."
+                f"A model must have one column per level or quantile; {columns[number]} and {name} "
+                "have the same. Drop one."
             )
         columns[number] = name
     return list(models.values())

@@ -49,7 +49,7 @@ def to_narwhals(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
 
 
 def read_table(frame: Frame, what: str = "frame") -> Table:
-    """The frame as a `Table`, without the overhead of narwhals, which dominates for small frames."""
+    """The frame as a `Table`, without narwhals, whose overhead dominates for small frames."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(frame, pandas.DataFrame) and frame.columns.is_unique:
         return Table(frame, "pandas", list(frame.columns))
@@ -65,7 +65,7 @@ def library_name(frame: nw.DataFrame[Any]) -> str:
 
 
 def read_numbers(column: Any, name: str, extra_hint: str = "") -> Floats:
-    """Read a numeric column as read-only float64 with NaN for missing values, without a copy if possible.
+    """Read a numeric column as read-only float64 with NaN for missing values.
 
     `extra_hint` is appended to the message for columns of other dtypes.
     """
@@ -113,7 +113,7 @@ def make_categorical(name: str, labels: tuple[str, ...], codes: Ints, backend: s
 
 
 def build(backend: str, columns: Mapping[str, Any]) -> Frame:
-    """Create a native frame of `backend` from columns of equal length (numpy arrays, native or narwhals series)."""
+    """Create a native frame of `backend` from columns of equal length."""
     native: dict[str, Any] = {}
     for name, values in columns.items():
         native[name] = values.to_native() if isinstance(values, nw.Series) else values
@@ -144,7 +144,10 @@ def take_native_rows(column: Any, index: Ints) -> Any:
 
 
 def take_native_values(column: Any, index: Ints) -> Any:
-    """The rows `index` of a native column, to build a frame from; for pandas an array without an index."""
+    """The rows `index` of a native column, to build a frame from.
+
+    For pandas an array without an index.
+    """
     array = getattr(column, "array", None)
     return take_native_rows(column, index) if array is None or array.dtype == "object" else array.take(index)
 
@@ -172,7 +175,7 @@ def take_rows_or_missing(series: nw.Series[Any], index: Ints) -> Any:
 
 
 def to_takeable(column: Any) -> Any:
-    """The native column; `string_view`, which arrow cannot take rows of, is cast to `large_string`."""
+    """The native column; `string_view` is cast, since arrow cannot take rows of it."""
     native = to_native(column)
     if not str(getattr(native, "dtype", None) or getattr(native, "type", "")).startswith("string_view"):
         return native
@@ -191,8 +194,9 @@ def _from_series(series: Any, what: str) -> Any:
 
     if not isinstance(series.index, pd.DatetimeIndex):
         raise DataError(
-            f"A Series passed as {what} must have a DatetimeIndex; its index is a {type(series.index).__name__}. Set one, "
-            "or pass a DataFrame with the columns ds and y."
+            f"A Series passed as {what} must have a DatetimeIndex; its index is a "
+            f"{type(series.index).__name__}. Set one, or pass a DataFrame with the columns ds and "
+            "y."
         )
     return pd.DataFrame({"ds": series.index, "y": series.array})
 
@@ -201,7 +205,8 @@ def _duplicate_names_error(frame: Frame, what: str) -> DataError:
     names = frame.column_names if hasattr(type(frame), "column_names") else list(frame.columns)
     duplicates = [name for name, count in Counter(names).items() if count > 1]
     return DataError(
-        f"Column names of the {what} must be unique; {format_list(duplicates)} occurs more than once. Drop or rename one."
+        f"Column names of the {what} must be unique; {format_list(duplicates)} occurs more than "
+        "once. Drop or rename one."
     )
 
 
@@ -210,8 +215,8 @@ def _frame_type_error(frame: Frame, what: str) -> DataError:
     package = frame_type.__module__.partition(".")[0]
     type_text = frame_type.__name__ if package == "builtins" else f"{package}.{frame_type.__name__}"
     return DataError(
-        f"The {what} must be a pandas, polars or pyarrow DataFrame, or a pandas Series with a DatetimeIndex, got {type_text}. "
-        f"{_conversion_hint(frame)}"
+        f"The {what} must be a pandas, polars or pyarrow DataFrame, or a pandas Series with a "
+        f"DatetimeIndex, got {type_text}. {_conversion_hint(frame)}"
     )
 
 
@@ -253,6 +258,6 @@ def _refuse_inexact(low: int, high: int, name: str) -> None:
     if high > MAX_EXACT_INTEGER or low < -MAX_EXACT_INTEGER:
         worst = high if high > MAX_EXACT_INTEGER else low
         raise DataError(
-            f"Column {format_value(name)} must be exact in float64; {worst} exceeds 2^53. Convert it to float64 if rounding "
-            "is acceptable, or rescale it."
+            f"Column {format_value(name)} must be exact in float64; {worst} exceeds 2^53. Convert "
+            "it to float64 if rounding is acceptable, or rescale it."
         )

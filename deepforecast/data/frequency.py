@@ -16,7 +16,8 @@ SPELLINGS = {
     "M": "ME", "Q": "QE", "Y": "YE", "A": "YE", "BM": "BME", "BQ": "BQE", "BY": "BYE", "BA": "BYE", "AS": "YS",
     "BAS": "BYS", "CBM": "CBME", "H": "h", "T": "min", "S": "s", "L": "ms", "U": "us", "N": "ns", "d": "D",
 }  # fmt: skip
-POLARS_BASES = ("mo", "q", "y", "w")  # polars: start or end, month or weekday are inferred from the data
+# polars: start or end, month or weekday are inferred from the data
+POLARS_BASES = ("mo", "q", "y", "w")
 TICKS = {"D": 86_400_000_000_000, "h": 3_600_000_000_000, "min": 60_000_000_000,
          "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}  # fmt: skip
 PER_YEAR = {"W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME": 12,
@@ -25,17 +26,19 @@ PER_WEEK = {"D": 7, "B": 5, "C": 5}
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 FREQUENCY_HINT = (
-    "Pass a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an integer for integer time."
+    "Pass a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an "
+    "integer for integer time."
 )
 
 
 class Frequency(NamedTuple):
-    """A time step: `n` times `base` (a pandas alias without number), or `n` units of integer time if `base` is empty."""
+    """A time step: `n` times `base`, or `n` units of integer time if `base` is empty."""
 
     n: int
     base: str = ""
     anchor: str = ""
-    offset: Any = None  # the pandas offset of one `base` if the alias does not determine it (custom holidays)
+    # the pandas offset of one `base` if the alias does not determine it (custom holidays)
+    offset: Any = None
 
     def __str__(self) -> str:
         return f"{self.n if self.n != 1 or not self.base else ''}{self.alias}"
@@ -47,7 +50,7 @@ class Frequency(NamedTuple):
 
 
 def parse(freq: Any) -> Frequency:
-    """Parse a frequency: an alias in old or new spelling, a pandas offset, a duration or a positive integer.
+    """Parse a frequency: an alias, a pandas offset, a duration or a positive integer.
 
     Examples
     --------
@@ -61,7 +64,8 @@ def parse(freq: Any) -> Frequency:
     if hasattr(freq, "__index__") and not isinstance(freq, bool | np.bool_):
         if int(freq) < 1:
             raise ParameterError(
-                f"freq of integer time must be at least 1; got {int(freq)}. Pass the step between two timestamps."
+                f"freq of integer time must be at least 1; got {int(freq)}. Pass the step between "
+                "two timestamps."
             )
         return Frequency(int(freq))
     if hasattr(freq, "freqstr") and hasattr(freq, "n"):
@@ -69,8 +73,8 @@ def parse(freq: Any) -> Frequency:
     if hasattr(freq, "total_seconds") or isinstance(freq, np.timedelta64):
         return _from_duration(freq)
     raise ParameterTypeError(
-        f"freq must be an alias, a pandas offset or an integer; got {format_value(freq)} ({type(freq).__name__}). "
-        f"{FREQUENCY_HINT}"
+        f"freq must be an alias, a pandas offset or an integer; got {format_value(freq)} "
+        f"({type(freq).__name__}). {FREQUENCY_HINT}"
     )
 
 
@@ -89,7 +93,9 @@ def tick_frequency(nanoseconds: int) -> Frequency:
 
 @lru_cache(maxsize=256)
 def season_length(frequency: Frequency) -> int:
-    """The main season length in steps; raises `ParameterError` if the frequency has no usual season.
+    """The main season length in steps.
+
+    Raises `ParameterError` if the frequency has no usual season.
 
     Examples
     --------
@@ -99,8 +105,8 @@ def season_length(frequency: Frequency) -> int:
     lengths = seasons(frequency)
     if not lengths:
         raise ParameterError(
-            f"season_length='auto' cannot be used with freq={str(frequency)!r}, which has no usual season. Set season_length "
-            "(1 for none)."
+            f"season_length='auto' cannot be used with freq={str(frequency)!r}, which has no usual "
+            "season. Set season_length (1 for none)."
         )
     return lengths[0]
 
@@ -124,7 +130,8 @@ def seasons(frequency: Frequency) -> tuple[int, ...]:
 def _from_alias(text: str) -> Frequency:
     match = re.fullmatch(r"\s*(\d*)([A-Za-z]+)(?:-([A-Za-z]{3}))?\s*", text)
     if match is None or (match[1] and int(match[1]) < 1):
-        return _from_offset(_pandas_offset(text, text), text)  # "1h30min", "1.5h": parsed or rejected by pandas
+        # "1h30min", "1.5h": parsed or rejected by pandas
+        return _from_offset(_pandas_offset(text, text), text)
     n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
     if base == "m":
         raise ParameterError(f"freq must be unambiguous; {text!r} can mean minutes or months. Pass {match[1]}min, {match[1]}MS or {match[1]}ME.")
@@ -166,8 +173,8 @@ def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
     base, anchor = (SPELLINGS.get(match[1], match[1]), match[2] or "") if match is not None else ("", "")
     if base not in TICKS and base not in PER_YEAR and base not in PER_WEEK:
         raise ParameterError(
-            "freq must be in seconds or fractions of them, minutes, hours, days, business days, weeks, months, quarters or "
-            f"years; got {format_value(text)!r}. {FREQUENCY_HINT}"
+            "freq must be in seconds or fractions of them, minutes, hours, days, business days, "
+            f"weeks, months, quarters or years; got {format_value(text)!r}. {FREQUENCY_HINT}"
         )
     if base == "W" and not anchor:
         return Frequency(n, "w")  # a week without an anchor, which is inferred from the data
@@ -178,7 +185,8 @@ def _custom_offset(offset: Any, text: str) -> Any:
     """The offset of one step if it has holidays or a working week other than Monday to Friday."""
     if getattr(offset, "offset", None):
         raise ParameterError(
-            f"freq cannot shift business days by hours; got {format_value(text)!r}. Shift the time column instead."
+            f"freq cannot shift business days by hours; got {format_value(text)!r}. Shift the time "
+            "column instead."
         )
     is_default = str(getattr(offset, "weekmask", "")) in ("", "Mon Tue Wed Thu Fri") and not getattr(offset, "holidays", ())
     return None if is_default else offset.base

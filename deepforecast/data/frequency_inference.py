@@ -16,18 +16,23 @@ if TYPE_CHECKING:
     from deepforecast.data.frames import Ints
 
 MIN_SHARE = 0.5  # minimum share of consecutive rows that are one step apart
-MAX_OFF_GRID_SHARE = 0.1  # up to this share of timestamps off the grid, they are errors rather than the grid
+# up to this share of timestamps off the grid, they are errors rather than the grid
+MAX_OFF_GRID_SHARE = 0.1
 
 
 def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
-    """Infer the frequency of the sorted timestamps of a ragged panel; None if they are too irregular.
+    """Infer the frequency of the sorted timestamps of a ragged panel.
 
-    Daily data without weekends are business-daily. Gaps in daily, hourly ... data do not change the step.
+    None if they are too irregular.
+
+    Daily data without weekends are business-daily. Gaps in daily, hourly ... data do not change the
+    step.
     """
     if len(timestamps) < len(indptr):
         return None  # no series has two rows
     gaps = np.diff(timestamps)
-    gaps[indptr[1:-1] - 1] = gaps[indptr[np.argmax(np.diff(indptr))]]  # between series: any gap that occurs within one
+    # between series: any gap that occurs within one
+    gaps[indptr[1:-1] - 1] = gaps[indptr[np.argmax(np.diff(indptr))]]
     step, largest = int(gaps.min()), int(gaps.max())
     del gaps
     if step <= 0:
@@ -42,7 +47,7 @@ def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
 
 
 def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, time: TimeType) -> bool:
-    """Whether each daily series is within one Monday to Friday, so that days and business days are indistinguishable."""
+    """Whether each daily series is within one Monday to Friday, so possibly business-daily."""
     if frequency != Frequency(1, "D"):
         return False
     days = (timestamps if time.tz in (None, "UTC") else to_local(timestamps, time)) // PER_DAY[time.unit]
@@ -52,7 +57,10 @@ def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, t
 
 
 def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | None:
-    """If `infer` fails: the frequency of nearly all timestamps and the rows off its grid; None if these are many."""
+    """If `infer` fails: the frequency of nearly all timestamps and the rows off its grid.
+
+    None if these are many.
+    """
     for find_rows in (_rows_off_steps, _rows_off_months):
         rows = find_rows(timestamps, indptr, time)
         if 0 < len(rows) <= MAX_OFF_GRID_SHARE * len(timestamps):
@@ -65,12 +73,13 @@ def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequ
 
 
 def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
-    """The rows off the grid of their series, for steps of constant length: days, hours, weeks, integers."""
+    """The rows off the grid of their series, for steps of constant length."""
     gaps = np.delete(np.diff(timestamps), indptr[1:-1] - 1)
     step, count = _most_frequent(gaps) if len(gaps) else (0, 0)
     if step <= 0 or count < MIN_SHARE * len(gaps):
         return timestamps[:0]
-    if time.tz not in (None, "UTC") and step % PER_DAY[time.unit] == 0:  # the same local time, not every 24 hours
+    # the same local time, not every 24 hours
+    if time.tz not in (None, "UTC") and step % PER_DAY[time.unit] == 0:
         timestamps = nominal_local_time(timestamps, time, _most_frequent(to_local(timestamps, time) % PER_DAY[time.unit])[0])
     phase, begin = timestamps % step, indptr[:-1]
     mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))
@@ -79,7 +88,7 @@ def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
 
 
 def _rows_off_months(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
-    """The rows that are not on the first or last (business) day of a month, on the best of these grids."""
+    """The rows that are not on the first or last (business) day of a month."""
     day = PER_DAY.get(time.unit, 0)
     if not day:
         return timestamps[:0]
@@ -118,13 +127,14 @@ def _infer_uneven(timestamps: Ints, indptr: Ints, time: TimeType, step: int) -> 
     days = unique // day
     time_of_day = unique - days * day
     if (time_of_day != time_of_day[0]).any() and neighbours.gaps(time_of_day).any():
-        return None if regular is None else Frequency(24 * regular.n, "h")  # whole days in absolute time only
+        # whole days in absolute time only
+        return None if regular is None else Frequency(24 * regular.n, "h")
     return _infer_daily(days, neighbours)
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Consecutive rows within the series of a flat array: all pairs except those at `bounds`, `count` in total.
+    """Consecutive rows within series: all `count` pairs except those at `bounds`.
 
     `typical` is a pair within a series. `rows` is the index of each row into unique values.
     """
@@ -140,7 +150,10 @@ class Neighbours:
         return cls(indptr[1:-1] - 1, int(indptr[-1]) - len(indptr) + 1, int(indptr[np.argmax(np.diff(indptr))]))
 
     def gaps(self, values: Ints) -> Ints:
-        """Differences of consecutive rows; across series boundaries replaced by a gap within a series."""
+        """Differences of consecutive rows.
+
+        Across series boundaries replaced by a gap within a series.
+        """
         gaps: Ints = np.diff(values[self.rows])
         gaps[self.bounds] = gaps[self.typical]
         return gaps
@@ -154,7 +167,7 @@ class Neighbours:
 
 
 def _infer_daily(days: Ints, neighbours: Neighbours) -> Frequency | None:
-    """Days, business days, weeks or months: the calendar on which most consecutive rows are one step apart."""
+    """Days, business days, weeks or months, whichever has most rows one step apart."""
     gaps = neighbours.gaps(days)
     step = int(gaps.min())
     monthly = _infer_monthly(days, neighbours) if step >= 28 else None

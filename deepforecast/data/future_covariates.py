@@ -24,8 +24,8 @@ def read_future_covariates(
 ) -> dict[str, Covariate]:
     """Read each future covariate as an array (series, steps).
 
-    Rows after the horizon, other series and the target are ignored. Columns without a role are reported, except for those
-    in `undeclared`, already reported in `fit`.
+    Rows after the horizon, other series and the target are ignored. Columns without a role are
+    reported, except for those in `undeclared`, already reported in `fit`.
     """
     if not categories_by_name:
         if future is not None:
@@ -33,8 +33,9 @@ def read_future_covariates(
         return {}
     if future is None:
         raise DataError(
-            f"predict must be given the future covariates of the fit ({format_list(categories_by_name)}) for the next "
-            f"{steps} steps of each series. Pass future=; {EXPECTED_ROWS_HINT}: add these columns to it."
+            "predict must be given the future covariates of the fit "
+            f"({format_list(categories_by_name)}) for the next {steps} steps of each series. Pass "
+            f"future=; {EXPECTED_ROWS_HINT}: add these columns to it."
         )
     table = frames.read_table(future, "future frame")
     names = resolve(
@@ -46,8 +47,8 @@ def read_future_covariates(
     warn_undeclared([name for name in table.columns if name not in (*series.columns.all, *categories_by_name)], undeclared)
     if not len(table.native):
         raise DataError(
-            f"The future frame cannot be empty. Pass {format_list(categories_by_name)} for the next {steps} steps of each "
-            f"series; {EXPECTED_ROWS_HINT}."
+            f"The future frame cannot be empty. Pass {format_list(categories_by_name)} for the "
+            f"next {steps} steps of each series; {EXPECTED_ROWS_HINT}."
         )
     rows = _rows_of_steps(read_keys(table, names, "future frame"), series, steps)
     if (rows < 0).any():
@@ -60,8 +61,8 @@ def recode_covariate(covariate: Covariate, name: str, fit_categories: tuple[str,
     if (fit_categories is None) != (covariate.categories is None):
         expected, observed = ("numbers", "categories") if fit_categories is None else ("categories", "numbers")
         raise DataError(
-            f"Column {format_value(name)} must hold {expected}, as in fit; it holds {observed}. Convert it to the dtype it "
-            "had in fit."
+            f"Column {format_value(name)} must hold {expected}, as in fit; it holds {observed}. "
+            "Convert it to the dtype it had in fit."
         )
     if fit_categories is None or covariate.categories is None:
         return covariate
@@ -106,8 +107,9 @@ def _missing_rows_error(rows: Ints, series: Series, categories_by_name: Categori
     timestamp = _format_step(series, series_number, step)
     incomplete_series = np.unique(absent[:, 0])
     return DataError(
-        f"The future frame must have a row for every series and step; {len(absent)} are missing, in series "
-        f"{series.labels(incomplete_series)}, first that of {series.label(series_number)} at {timestamp} (columns "
+        f"The future frame must have a row for every series and step; {len(absent)} are missing, "
+        f"in series {series.labels(incomplete_series)}, first that of "
+        f"{series.label(series_number)} at {timestamp} (columns "
         f"{format_list(categories_by_name)}). Add them; {EXPECTED_ROWS_HINT}."
     )
 
@@ -126,7 +128,8 @@ def _read_column(column: Any, name: str, rows: Ints, series: Series, categories:
     except DataError as error:
         reason = str(error) if categories is None else (
             f"Column {format_value(name)} must be categorical, as in fit; its dtype is "
-            f"{format_value(str(frames.to_narwhals_series(column).dtype))}. Convert it to a categorical dtype"
+            f"{format_value(str(frames.to_narwhals_series(column).dtype))}. Convert it to a "
+            "categorical dtype"
         )  # fmt: skip
         raise DataError(f"In the future frame, first for series {series.label(0)}: {reason.rstrip('.')}.") from None
     covariate = recode_covariate(observed, name, categories).take(row_index)
@@ -137,8 +140,8 @@ def _read_column(column: Any, name: str, rows: Ints, series: Series, categories:
         series_text = f" (series {series.label(series_number)})" if len(incomplete_series) > 1 else ""
         timestamp = _format_step(series, series_number, step)
         raise DataError(
-            f"Future covariates must be finite at every step; {format_value(name)} of the future frame is missing or "
-            f"infinite for series {series.labels(incomplete_series)}, first at {timestamp}{series_text}, "
-            f"{int(is_invalid.sum())} value(s) in all. Fill it."
+            f"Future covariates must be finite at every step; {format_value(name)} of the future "
+            f"frame is missing or infinite for series {series.labels(incomplete_series)}, first at "
+            f"{timestamp}{series_text}, {int(is_invalid.sum())} value(s) in all. Fill it."
         )
     return covariate

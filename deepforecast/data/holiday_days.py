@@ -6,7 +6,9 @@ import warnings
 from functools import lru_cache
 
 FIRST_YEAR, LAST_YEAR = 1995, 2045
-"""Names are collected over these years, independent of the data, so that all series have the same holiday columns."""
+"""Names are collected over these years, independent of the data, so that all series have the
+same holiday columns.
+"""
 
 
 @lru_cache(maxsize=16)

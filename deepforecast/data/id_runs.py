@@ -1,4 +1,4 @@
-"""Assignment of rows to series: runs of equal ids, and the permutation that sorts a frame by (id, time)."""
+"""Assignment of rows to series, and the permutation that sorts a frame by (id, time)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from deepforecast.data.frames import Ints
 from deepforecast.data.native_columns import to_array, to_narwhals_series
 from deepforecast.errors import DataError, format_value
 
-MAX_SPARSITY = 2  # keys with at most this many slots per row are sorted by counting rather than comparing
+# keys with at most this many slots per row are sorted by counting rather than comparing
+MAX_SPARSITY = 2
 MAX_KEY = 2**62  # sums of two smaller keys do not overflow int64
 SINGLE_RUN = np.zeros(1, np.int64)  # start and rank of a single run
 CHUNK_ROWS = 1_000_000  # rows processed at once to limit the size of copies
 
 
 class Runs(NamedTuple):
-    """Maximal runs of rows with equal ids: the start of each and the rank of its id among the `count` sorted ids."""
+    """Runs of equal ids: the start of each and the rank of its id among `count` sorted ids."""
 
     starts: Ints
     rank: Ints
     count: int  # type: ignore[assignment]
 
     def layout(self, timestamps: Ints) -> tuple[Ints | None, Ints]:
-        """The permutation that sorts rows by id and time (None if sorted), and the bounds of the series in it."""
+        """The permutation that sorts rows by id and time (None if sorted), and series bounds."""
         if len(self.starts) == 1:
             is_sorted = (timestamps[1:] >= timestamps[:-1]).all()
             return None if is_sorted else np.argsort(timestamps, kind="stable"), np.array([0, len(timestamps)])
@@ -56,7 +57,8 @@ def find_runs(column: Any, name: str) -> Runs:
     values = values.cast("large_string") if in_arrow and str(values.type) == "string_view" else values
     differs = np.asarray(pc.not_equal(values[1:], values[:-1])) if in_arrow else values[1:] != values[:-1]
     starts: Any = np.flatnonzero(np.append(True, differs))
-    starts = starts.astype(np.int32) if len(differs) < 2**31 - 1 else starts  # there may be as many runs as rows
+    # there may be as many runs as rows
+    starts = starts.astype(np.int32) if len(differs) < 2**31 - 1 else starts
     run_ids = values.take(starts) if len(starts) <= len(differs) else values
     if in_arrow or (labels is None and values.dtype.kind in "iu"):
         if in_arrow:
@@ -73,13 +75,14 @@ def find_runs(column: Any, name: str) -> Runs:
         run_ids = labels[used]
     try:
         rank, count = _ranks(run_ids)
-    except (UnicodeEncodeError, OverflowError):  # text that is not valid Unicode, integers that fit no dtype
+    except (UnicodeEncodeError, OverflowError):
+        # text that is not valid Unicode, integers that fit no dtype
         raise _id_type_error(to_narwhals_series(column), name, run_ids) from None
     return Runs(starts, rank[label_index], count)
 
 
 def _comparable_ids(series: nw.Series[Any], name: str) -> tuple[Any, NDArray[Any] | None]:
-    """Comparable ids (arrow text, integers, objects, or category codes) and the labels of the codes."""
+    """Ids as arrow text, integers, objects or category codes, and the labels of the codes."""
     if series.null_count():
         raise _missing_ids_error(series, name)
     if series.dtype == nw.String and str(getattr(series.to_native(), "dtype", "")) != "object":
@@ -142,7 +145,8 @@ def _has_one_type(values: Any) -> bool:
 def _sort_order(rank: Ints, lengths: Ints, count: int, timestamps: Ints) -> Ints:
     """The permutation that sorts rows by (rank of their run, timestamp).
 
-    Both are combined into one integer key if it fits, which is sorted by counting if the keys are dense.
+    Both are combined into one integer key if it fits, which is sorted by counting if the keys are
+    dense.
     """
     low, high = int(timestamps.min()), int(timestamps.max())
     unit = _common_unit(timestamps, low) if high - low < MAX_KEY else 1
@@ -167,7 +171,7 @@ def _sort_order(rank: Ints, lengths: Ints, count: int, timestamps: Ints) -> Ints
 
 
 def _common_unit(timestamps: Ints, low: int) -> int:
-    """A common divisor of all timestamps minus the lowest, computed from the first 1,000 and verified on all; else 1."""
+    """A common divisor of all timestamps minus the lowest, or 1."""
     unit = int(np.gcd.reduce(timestamps[:1000] - low)) or 1
     chunks = (timestamps[start : start + CHUNK_ROWS] for start in range(0, len(timestamps), CHUNK_ROWS))
     return unit if unit > 1 and not any(((chunk - low) % unit).any() for chunk in chunks) else 1
@@ -177,8 +181,8 @@ def _missing_ids_error(series: nw.Series[Any], name: str) -> DataError:
     missing = series.is_null().to_numpy() if series.null_count() else [value is None for value in series.to_list()]
     rows = np.flatnonzero(missing)
     return DataError(
-        f"Column {format_value(name)} must have an id in every row; it is missing in {len(rows)} row(s), first in row "
-        f"{rows[0]}. Fill or drop these rows."
+        f"Column {format_value(name)} must have an id in every row; it is missing in {len(rows)} "
+        f"row(s), first in row {rows[0]}. Fill or drop these rows."
     )
 
 
@@ -187,6 +191,7 @@ def _id_type_error(series: nw.Series[Any], name: str, values: Any) -> DataError:
     dtype_text = str(getattr(native, "dtype", None) or getattr(native, "type", ""))
     type_names = "" if values is None else f" holding {', '.join(sorted({type(value).__name__ for value in values}))}"
     return DataError(
-        f"The id column {format_value(name)} must hold strings, integers, or categories of one of these types; its dtype is "
-        f"{format_value(dtype_text)}{type_names}. Convert it, e.g. with .astype(str)."
+        f"The id column {format_value(name)} must hold strings, integers, or categories of one of "
+        f"these types; its dtype is {format_value(dtype_text)}{type_names}. Convert it, e.g. with "
+        ".astype(str)."
     )

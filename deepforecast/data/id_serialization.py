@@ -1,7 +1,7 @@
 """Conversion of ids and categories to plain arrays for model files, and back to the original dtype.
 
-Integers are stored as int64, text as UTF-8 bytes and offsets, categories as codes and labels (text or integers).
-Inconsistent arrays raise `DataError`.
+Integers are stored as int64, text as UTF-8 bytes and offsets, categories as codes and labels (text
+or integers). Inconsistent arrays raise `DataError`.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _read_values(value_kind: Any, arrays: Arrays) -> Any:
     values = arrays.get("values", np.empty(0))
     if value_kind != INTEGER or set(arrays) != {"values"} or values.dtype != np.int64 or values.ndim != 1:
         raise DataError(
-            f"Stored integers must be one array 'values' of dtype int64; got {format_value(sorted(arrays))} of kind "
-            f"{format_value(value_kind)}."
+            "Stored integers must be one array 'values' of dtype int64; got "
+            f"{format_value(sorted(arrays))} of kind {format_value(value_kind)}."
         )
     return values
 

@@ -1,4 +1,4 @@
-"""Imputation of missing values from the passed rows only, so that no information crosses a cutoff."""
+"""Imputation of missing values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ METHODS = ("interpolate", "ffill", "zero")
 def fill_missing(y: Floats, indptr: Ints, method: str) -> Floats:
     """Return a copy of `y` with missing values filled, series by series.
 
-    Values before the first observation take the first one. "ffill" repeats the last observation, "interpolate" is linear
-    in time (constant after the last observation), "zero" fills 0. A series without observations stays missing, except for
-    "zero".
+    Values before the first observation take the first one. "ffill" repeats the last observation,
+    "interpolate" is linear in time (constant after the last observation), "zero" fills 0. A series
+    without observations stays missing, except for "zero".
 
     Examples
     --------
@@ -32,11 +32,15 @@ def fill_missing(y: Floats, indptr: Ints, method: str) -> Floats:
     if method == "ffill":
         return y[previous]
     weight = (rows - previous) / np.maximum(following - previous, 1)
-    return np.where(missing, y[previous] + weight * (y[following] - y[previous]), y)  # exact for constant series
+    # exact for constant series
+    return np.where(missing, y[previous] + weight * (y[following] - y[previous]), y)
 
 
 def _nearest_observed(missing: np.ndarray, indptr: Ints) -> tuple[Ints, Ints]:
-    """The nearest observed row of the series at or before and at or after each row; -1 if there is none."""
+    """The nearest observed row of the series at or before and at or after each row.
+
+    -1 if there is none.
+    """
     rows = np.arange(len(missing))
     lengths = np.diff(indptr)
     first, end = np.repeat(indptr[:-1], lengths), np.repeat(indptr[1:], lengths)

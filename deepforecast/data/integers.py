@@ -10,7 +10,9 @@ from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
 
 def validate_integer(value: Any, name: str, minimum: int = 1, maximum: int | None = None) -> int:
-    """Return `value` as an int if it is an integer from `minimum` to `maximum`; bools and floats raise.
+    """Return `value` as an int if it is an integer from `minimum` to `maximum`.
+
+    Bools and floats raise.
 
     Examples
     --------
@@ -20,7 +22,8 @@ def validate_integer(value: Any, name: str, minimum: int = 1, maximum: int | Non
     bounds = f"at least {minimum}" if maximum is None else f"at least {minimum} and at most {maximum:,}"
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         raise ParameterTypeError(
-            f"{name} must be an integer, {bounds}; got {format_value(value)} ({type(value).__name__})."
+            f"{name} must be an integer, {bounds}; got {format_value(value)} "
+            f"({type(value).__name__})."
         )
     number = int(value)
     if number < minimum or (maximum is not None and number > maximum):

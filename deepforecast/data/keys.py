@@ -1,4 +1,4 @@
-"""Ids and timestamps of a frame: reading, validation, sorting, and conversion to calendar positions."""
+"""Ids and timestamps of a frame: reading, validation, sorting, calendar positions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ NOT_A_TIME = np.iinfo(np.int64).min  # NaT of numpy
 
 
 class Keys(NamedTuple):
-    """The sorted (id, time) pairs; `order` is the permutation of the frame's rows, None if they are sorted."""
+    """The sorted (id, time) pairs.
+
+    `order` is the permutation of the frame's rows, None if they are sorted.
+    """
 
     names: Columns
     library: str
@@ -59,7 +62,7 @@ class Keys(NamedTuple):
         return series_label(self.ids, number)
 
     def describe_rows(self, rows: Ints) -> str:
-        """The series of sorted rows and the first timestamp, with its series if there are several, for messages."""
+        """The series of sorted rows and the first timestamp, for messages."""
         is_several = self.series_of(rows[0]) != self.series_of(rows[-1])
         series_text = f" (series {self.label(self.series_of(rows[0]))})" if is_several else ""
         return f"{self.labels(rows)}, first at {self.format_timestamp(rows[0])}{series_text}"
@@ -81,7 +84,8 @@ class Keys(NamedTuple):
             if frequency is None:
                 raise _no_frequency_error(self)
             calendar = calendars.make_calendar(frequency, self.time, timestamps[:2], self.names.time)
-        by_ticks = calendar.time.tz is None and calendar.frequency.base not in GRIDS  # then timestamps are positions
+        # then timestamps are positions
+        by_ticks = calendar.time.tz is None and calendar.frequency.base not in GRIDS
         position = timestamps if by_ticks else calendar.positions(timestamps)
         first, gaps = position[self.indptr[:-1]], np.diff(position)
         gaps[self.indptr[1:-1] - 1] = calendar.step
@@ -119,7 +123,10 @@ def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
 
 
 def series_label(ids: Any, number: int) -> str:
-    """The id of a series as text for messages, after the word "series"; "(no id)" without an id column."""
+    """The id of a series as text for messages, after the word "series".
+
+    "(no id)" without an id column.
+    """
     if ids is None:
         return "(no id)"
     series_id = frames.to_narwhals_series(ids)[int(number)]
@@ -131,13 +138,14 @@ def missing_timestamp_error(table: Table, names: Columns, what: str = "frame") -
     rows = np.flatnonzero(frames.to_narwhals_series(table.native[names.time]).is_null().to_numpy())
     series_text = "" if names.id is None else f", of series {series_label(table.native[names.id], int(rows[0]))}"
     return DataError(
-        f"Every row of the {what} must have a timestamp in column {format_value(names.time)}; it is missing in "
-        f"{len(rows)} row(s), first in row {rows[0]}{series_text}. Fill or drop these rows."
+        f"Every row of the {what} must have a timestamp in column {format_value(names.time)}; it "
+        f"is missing in {len(rows)} row(s), first in row {rows[0]}{series_text}. Fill or drop "
+        "these rows."
     )
 
 
 def _rows_within_series(indptr: Ints, holds: Any) -> Ints:
-    """Rows that satisfy a condition on consecutive rows of the same series: the later of the two."""
+    """The later rows of the pairs of a series that satisfy a condition."""
     rows = np.flatnonzero(holds) + 1
     return rows[~np.isin(rows, indptr)]
 
@@ -148,20 +156,21 @@ def _check_duplicates(keys: Keys, is_duplicate: Any) -> None:
         return
     time = format_value(keys.names.time)
     if keys.ids is None:
-        stamp = keys.format_timestamp(rows[0])
+        timestamp = keys.format_timestamp(rows[0])
         raise DataError(
-            f"Timestamps of {time} must be unique in a {keys.what} without an id column (unique_id), which is one series; "
-            f"{stamp} occurs more than once ({len(rows)} rows too many). Pass the id column, e.g. "
-            "columns={'id': 'shop'}, or drop the duplicates."
+            f"Timestamps of {time} must be unique in a {keys.what} without an id column "
+            f"(unique_id), which is one series; {timestamp} occurs more than once ({len(rows)} rows "
+            "too many). Pass the id column, e.g. columns={'id': 'shop'}, or drop the duplicates."
         )
     raise DataError(
-        f"({format_value(keys.names.id)}, {time}) must be unique in the {keys.what}; it is duplicated in series "
-        f"{keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))}). Drop the duplicates or aggregate them."
+        f"({format_value(keys.names.id)}, {time}) must be unique in the {keys.what}; it is "
+        f"duplicated in series {keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))}). "
+        "Drop the duplicates or aggregate them."
     )
 
 
 def _refuse_dates(keys: Keys) -> None:
-    """Raise if all integers look like dates, such as 20240131 or 202401, rather than step numbers."""
+    """Raise if all integers look like dates, such as 20240131 or 202401."""
     for date_format, unit in (("%Y%m%d", 10_000), ("%Y%m", 100)):
         year, month_and_day = np.divmod(keys.timestamps, unit)
         month, day = np.divmod(month_and_day, 100) if unit > 100 else (month_and_day, np.ones_like(month_and_day))
@@ -169,9 +178,10 @@ def _refuse_dates(keys: Keys) -> None:
         if inside.all():
             name = format_value(keys.names.time)
             raise DataError(
-                f"The time column {name} of the {keys.what} must hold dates, or integers that count steps; its integers look "
-                f"like dates written as {date_format}, the first {keys.timestamps[0]}. Convert them, e.g. with "
-                f"pandas.to_datetime(..., format={date_format!r}), or pass freq=1 if they count steps."
+                f"The time column {name} of the {keys.what} must hold dates, or integers that "
+                f"count steps; its integers look like dates written as {date_format}, the first "
+                f"{keys.timestamps[0]}. Convert them, e.g. with pandas.to_datetime(..., "
+                f"format={date_format!r}), or pass freq=1 if they count steps."
             )
 
 
@@ -180,8 +190,9 @@ def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
     time_type, reference_type = keys.time, calendar.time
     if (bool(time_type.unit), time_type.tz is None) != (bool(reference_type.unit), reference_type.tz is None):
         raise DataError(
-            f"The time column {format_value(keys.names.time)} of the {keys.what} must have the type and time zone (tz) seen "
-            f"in fit, {reference_type.dtype}; its dtype is {time_type.dtype}. Convert it."
+            f"The time column {format_value(keys.names.time)} of the {keys.what} must have the "
+            f"type and time zone (tz) seen in fit, {reference_type.dtype}; its dtype is "
+            f"{time_type.dtype}. Convert it."
         )
     if time_type.unit == reference_type.unit:
         return keys.timestamps
@@ -191,9 +202,10 @@ def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
     is_inexact = np.abs(keys.timestamps) > limit if finer else keys.timestamps % coarser != 0
     if is_inexact.any():
         raise DataError(
-            f"The timestamps of the {keys.what} must be exact in the time type seen in fit, {reference_type.dtype}; "
-            f"{keys.describe_row(int(np.argmax(is_inexact)))} is not ({pluralize(int(np.count_nonzero(is_inexact)), 'timestamp')} in all). "
-            f"Round or convert column {format_value(keys.names.time)}."
+            f"The timestamps of the {keys.what} must be exact in the time type seen in fit, "
+            f"{reference_type.dtype}; {keys.describe_row(int(np.argmax(is_inexact)))} is not "
+            f"({pluralize(int(np.count_nonzero(is_inexact)), 'timestamp')} in all). Round or "
+            f"convert column {format_value(keys.names.time)}."
         )
     return keys.timestamps * finer if finer else keys.timestamps // coarser
 
@@ -206,37 +218,39 @@ def _no_frequency_error(keys: Keys) -> DataError:
         if len(lengths) > 1:
             series_text = f"all {len(lengths)} series ({keys.labels(keys.indptr[:-1])}) have"
         return DataError(
-            f"freq cannot be inferred from fewer than 2 rows; {series_text} 1. Pass freq, e.g. freq='D', or longer series."
+            f"freq cannot be inferred from fewer than 2 rows; {series_text} 1. Pass freq, e.g. "
+            "freq='D', or longer series."
         )
     if off_grid := find_off_grid(keys.timestamps, keys.indptr, keys.time):
         frequency, rows = off_grid
         return DataError(
             f"The timestamps of {time} of a series must be regularly spaced; nearly all follow "
             f"freq={_format_frequency(frequency)}, but {keys.describe_row(int(rows[0]))} does not "
-            f"({pluralize(len(rows), 'timestamp')} in all, in series {keys.labels(rows)}). Correct them, or resample events "
-            "first."
+            f"({pluralize(len(rows), 'timestamp')} in all, in series {keys.labels(rows)}). Correct "
+            "them, or resample events first."
         )
     longest_series = int(np.argmax(lengths))
     some_rows = range(int(keys.indptr[longest_series]), int(keys.indptr[longest_series]) + min(5, int(lengths[longest_series])))
-    stamps = format_list([keys.format_timestamp(row) for row in some_rows], int(lengths[longest_series]))
+    first_timestamps = format_list([keys.format_timestamp(row) for row in some_rows], int(lengths[longest_series]))
     series_text = "" if keys.ids is None else f" of series {keys.label(longest_series)}"
     series_timestamps = keys.timestamps[keys.indptr[longest_series] : keys.indptr[longest_series + 1]]
     days = np.diff(series_timestamps) // PER_DAY[keys.time.unit] if keys.time.unit else np.zeros(1)
     if 28 <= np.median(days) <= 31 and days.max() <= 31:
         return DataError(
-            f"Monthly timestamps must be the first or last (business) days of months; those of {time}{series_text} are on "
-            f"other days, beginning {stamps}. Move them, e.g. frame[{time!r}].dt.to_period('M').dt.to_timestamp(), and "
-            "pass freq='MS'."
+            "Monthly timestamps must be the first or last (business) days of months; those of "
+            f"{time}{series_text} are on other days, beginning {first_timestamps}. Move them, e.g. "
+            f"frame[{time!r}].dt.to_period('M').dt.to_timestamp(), and pass freq='MS'."
         )
     return DataError(
-        f"freq cannot be inferred unless at least half of the timestamps of {time} are one step apart, the same in all "
-        f"series; they are irregular, or of several frequencies, and those{series_text} begin {stamps}. Pass freq, e.g. "
-        "freq='D' (check(frame, freq='D') shows what does not fit), or resample."
+        f"freq cannot be inferred unless at least half of the timestamps of {time} are one step "
+        "apart, the same in all series; they are irregular, or of several frequencies, and "
+        f"those{series_text} begin {first_timestamps}. Pass freq, e.g. freq='D' (check(frame, freq='D') "
+        "shows what does not fit), or resample."
     )
 
 
 def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> None:
-    """Raise unless every timestamp is on the calendar, a whole number of steps after the first of its series."""
+    """Raise unless all timestamps are on the calendar, in steps from the first of a series."""
     off_grid = np.flatnonzero(position == OFF_GRID)
     if not len(off_grid):
         off_grid = np.flatnonzero((gaps % calendar.step != 0) | (gaps < 0)) + 1
@@ -248,14 +262,16 @@ def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> N
         inferred_text = f" The data look like freq={_format_frequency(inferred)}."
     time_of_day = _time_of_day(calendar, position, off_grid[0], keys.timestamps)
     raise DataError(
-        f"Every timestamp of the {keys.what} must be on the grid of freq={_format_frequency(calendar.frequency)}"
-        f"{time_of_day}; {keys.describe_row(int(off_grid[0]))} is not ({pluralize(len(off_grid), 'timestamp')} in all, in series "
-        f"{keys.labels(off_grid)}).{inferred_text} Pass the right freq, or correct the timestamps."
+        f"Every timestamp of the {keys.what} must be on the grid of "
+        f"freq={_format_frequency(calendar.frequency)}{time_of_day}; "
+        f"{keys.describe_row(int(off_grid[0]))} is not ({pluralize(len(off_grid), 'timestamp')} in "
+        f"all, in series {keys.labels(off_grid)}).{inferred_text} Pass the right freq, or correct "
+        "the timestamps."
     )
 
 
 def _time_of_day(calendar: Calendar, position: Ints, row: int, timestamps: Ints) -> str:
-    """The time of day of the calendar, for messages, if a timestamp is off the grid only by its time of day."""
+    """The time of day of the calendar, if a timestamp differs only in that."""
     if position[row] != OFF_GRID:
         return ""
     local = timestamps[row : row + 1]
@@ -282,11 +298,12 @@ def _format_frequency(frequency: Any) -> str:
 
 
 def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) -> None:
-    """Raise if a series clearly has a coarser frequency, since most of its steps would be missing."""
+    """Raise if a series clearly has a coarser frequency."""
     lengths = np.diff(keys.indptr)
-    own_gaps = np.append(gaps, 0)
-    own_gaps[keys.indptr[1:] - 1] = np.iinfo(np.int64).max  # the last row of a series has no neighbour
-    smallest = np.minimum.reduceat(own_gaps, keys.indptr[:-1])
+    gaps_to_next = np.append(gaps, 0)
+    # the last row of a series has no neighbour
+    gaps_to_next[keys.indptr[1:] - 1] = np.iinfo(np.int64).max
+    smallest = np.minimum.reduceat(gaps_to_next, keys.indptr[:-1])
     coarser = (lengths > 2) & (smallest > calendar.step)
     if freq is None and calendar.freq == "D":
         coarser |= _weekdays_only(keys, calendar, lengths)
@@ -297,8 +314,9 @@ def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) ->
         if inferred is not None:
             source = "as in the other series" if freq is None else "as passed"
             raise DataError(
-                f"All series must have the same freq, {_format_frequency(calendar.frequency)} {source}; series "
-                f"{keys.label(int(series_number))} looks like freq={_format_frequency(inferred)} from "
-                f"{keys.format_timestamp(rows.start)} on ({len(suspects)} such series). Pass the freq of the data, or "
-                "resample; forecast series of different frequencies separately."
+                f"All series must have the same freq, {_format_frequency(calendar.frequency)} "
+                f"{source}; series {keys.label(int(series_number))} looks like "
+                f"freq={_format_frequency(inferred)} from {keys.format_timestamp(rows.start)} on "
+                f"({len(suspects)} such series). Pass the freq of the data, or resample; forecast "
+                "series of different frequencies separately."
             )

@@ -1,7 +1,8 @@
 """Lag features by name: `lag_7`, `mean_28`, `std_28@7`, `mean_4x7`, `expanding_max`, `ewm_0.3` ...
 
-`mean_28` is the mean of the 28 values before the row; `@7` ends the window 7 rows before it; `mean_4x7` takes 4 values with a
-stride of 7 (the last four Mondays for a Monday). A feature uses only values before its row.
+`mean_28` is the mean of the 28 values before the row; `@7` ends the window 7 rows before it;
+`mean_4x7` takes 4 values with a stride of 7 (the last four Mondays for a Monday). A feature uses
+only values before its row.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ EXAMPLES = "'lag_7', 'mean_28', 'std_28@7', 'quantile_28_0.9', 'mean_4x7', 'expa
 
 @dataclass(frozen=True)
 class LagFeature:
-    """A lag feature: a statistic of `size` values with distance `stride`, the last one `lag` rows before.
+    """A statistic of `size` values with distance `stride`, the last one `lag` rows before.
 
-    `level` is the probability of a quantile, or the smoothing parameter of an exponentially weighted mean.
+    `level` is the probability of a quantile, or the smoothing parameter of an exponentially
+    weighted mean.
     """
 
     kind: str
@@ -80,8 +82,8 @@ def lag_features(lags: int | Sequence[int]) -> tuple[LagFeature, ...]:
     numbers = list(range(1, min(lags, MAX_LAG + 1) + 1)) if isinstance(lags, int) else [int(lag) for lag in lags]
     if not numbers or min(numbers) < 1 or max(numbers) > MAX_LAG or len(set(numbers)) < len(numbers):
         raise ParameterError(
-            f"lags must be distinct integers from 1 to {MAX_LAG:,}, at least one; got {format_value(lags)}. Pass their "
-            "number or a list, e.g. 7 or [1, 7]."
+            f"lags must be distinct integers from 1 to {MAX_LAG:,}, at least one; got "
+            f"{format_value(lags)}. Pass their number or a list, e.g. 7 or [1, 7]."
         )
     return tuple(LagFeature("lag", lag) for lag in numbers)
 

@@ -24,14 +24,15 @@ class Table(NamedTuple):
 def to_array(column: Any) -> Any:
     """The column as an array without conversion, else None.
 
-    A numpy array for numpy dtypes and for polars numbers and datetimes without missing values; an arrow array for pandas
-    and polars strings.
+    A numpy array for numpy dtypes and for polars numbers and datetimes without missing values; an
+    arrow array for pandas and polars strings.
     """
     native = column.to_native() if isinstance(column, nw.Series) else column
     dtype: Any = getattr(native, "dtype", None)
     if isinstance(dtype, np.dtype):
         return native.to_numpy()
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")  # if not imported, there are no such objects
+    # if not imported, there are no such objects
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if polars is not None and isinstance(native, polars.Series):
         type_name = dtype.base_type().__name__
         if type_name == "String":

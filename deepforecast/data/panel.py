@@ -28,8 +28,8 @@ SLICE_FROM_ROWS = 100  # mean length from which series are copied as slices rath
 class Series:
     """The ids and last timestamps of series, which determine the keys of a forecast frame.
 
-    `last` is the position of the last row of each series. `native_ids` is the sorted id column in its library and dtype;
-    None without an id column.
+    `last` is the position of the last row of each series. `native_ids` is the sorted id column in
+    its library and dtype; None without an id column.
     """
 
     library: str
@@ -65,16 +65,16 @@ class Series:
         return np.array([index_by_id.get(series_id, -1) for series_id in frames.to_list(ids)], dtype=np.int64)
 
     def warn_of_past_forecasts(self, model: str, steps: int) -> None:
-        """Warn of series that end so early that all their forecasts are before the last timestamp of the panel."""
+        """Warn of series whose forecasts are all before the last timestamp of the panel."""
         end, past = self.last.max(), ended_early(self.last, self.calendar, steps)
         if not len(past):
             return
         shown = [f"{self.label(number)} ({self.calendar.format(int(self.last[number]))})" for number in past[:5]]
         ends = format_list(shown, len(past))
         warn(
-            f"{model}: all forecasts ({pluralize(steps, 'step')}) are before {self.calendar.format(int(end))}, the last "
-            f"timestamp of the panel, for series (last timestamp): {ends}. Leave these series out, or add their later "
-            "observations."
+            f"{model}: all forecasts ({pluralize(steps, 'step')}) are before "
+            f"{self.calendar.format(int(end))}, the last timestamp of the panel, for series (last "
+            f"timestamp): {ends}. Leave these series out, or add their later observations."
         )
 
     def take(self, numbers: Ints) -> Series:
@@ -83,7 +83,7 @@ class Series:
         return replace(self, native_ids=ids, last=self.last[numbers])
 
     def key_columns(self, positions: Ints) -> dict[str, Any]:
-        """The id and time columns of a long frame with one row for each of `positions`, shape (series, steps)."""
+        """The id and time columns of a long frame with rows at `positions` (series, steps)."""
         columns: dict[str, Any] = {}
         if self.columns.id is not None and self.native_ids is not None:
             series_index = np.repeat(np.arange(len(self.last)), positions.shape[1])
@@ -99,10 +99,11 @@ class Series:
 
 
 def ended_early(last: Ints, calendar: Calendar, steps: int = 1) -> Ints:
-    """The numbers of series whose forecasts all lie in the past, from the last position of each series.
+    """The numbers of series whose forecasts all lie in the past.
 
-    Their last forecast is before the last timestamp of the panel, and they end more than `MAX_LATE_STEPS` steps (or one
-    season, if shorter) before it; other series may only be reported late.
+    Their last forecast is before the last timestamp of the panel, and they end more than
+    `MAX_LATE_STEPS` steps (or one season, if shorter) before it; other series may only be reported
+    late.
     """
     season = (seasons(calendar.frequency) or (MAX_LATE_STEPS,))[0]
     return np.flatnonzero((last.max() - last) // calendar.step > max(steps, min(season, MAX_LATE_STEPS)))
@@ -112,7 +113,8 @@ def ended_early(last: Ints, calendar: Calendar, steps: int = 1) -> Ints:
 class Panel:
     """Series on a regular calendar; gaps of the frame are rows with NaN in `y`.
 
-    Series i is `y[indptr[i]:indptr[i + 1]]`, with rows at the positions `start[i] + step * (0, 1, 2, ...)`.
+    Series i is `y[indptr[i]:indptr[i + 1]]`, with rows at the positions `start[i] + step * (0, 1,
+    2, ...)`.
     """
 
     series: Series
@@ -132,10 +134,12 @@ class Panel:
         static: Frame | None = None,
         calendar: Calendar | None = None,
     ) -> Panel:
-        """Validate, sort and flatten a long frame; the frame is never modified and copied only if necessary.
+        """Validate, sort and flatten a long frame.
 
-        `calendar` is that of an earlier panel which the rows continue; it replaces `freq`, and series without values are
-        then allowed.
+        The frame is never modified and copied only if necessary.
+
+        `calendar` is that of an earlier panel which the rows continue; it replaces `freq`, and
+        series without values are then allowed.
         """
         table = frames.read_table(frame)
         names = resolve(columns, table.columns)
@@ -234,7 +238,7 @@ class Panel:
         return replace(self, y=y)
 
     def padded(self, rows: int) -> Floats:
-        """The last `rows` values of each series as an array (series, rows), padded with NaN on the left."""
+        """The last `rows` values of each series, (series, rows), padded with NaN on the left."""
         index = self.indptr[1:, None] - rows + np.arange(rows)
         inside = index >= self.indptr[:-1, None]
         return np.where(inside, self.y[np.where(inside, index, 0)], np.nan)
@@ -249,7 +253,10 @@ class Panel:
         return columns
 
     def to_frame(self) -> Frame:
-        """The panel as a long frame of the original library; gaps are rows with a missing target."""
+        """The panel as a long frame of the original library.
+
+        Gaps are rows with a missing target.
+        """
         columns = self.key_columns()
         columns[self.series.columns.target] = self.y
         for name, covariate in self.covariates.items():
@@ -264,7 +271,9 @@ class Panel:
         if self.covariates or indptr[-1] <= SLICE_FROM_ROWS * len(numbers):
             rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], lengths)
             y, covariates = self.y[rows], {name: covariate.take(rows) for name, covariate in self.covariates.items()}
-        else:  # slices are three times as fast for long series, as in a backtest of thousands of windows
+        else:
+            # slices are three times as fast for long series, as in a backtest of thousands of
+            # windows
             bounds = zip(begin.tolist(), end.tolist(), strict=True)
             y, covariates = np.concatenate([self.y[first:stop] for first, stop in bounds]), {}
         all_series = len(numbers) == len(self) and bool((numbers == np.arange(len(self))).all())

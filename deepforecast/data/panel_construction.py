@@ -18,24 +18,26 @@ from deepforecast.errors import DataError, format_value, warn
 if TYPE_CHECKING:
     from deepforecast.data.panel import Panel
 
-MAX_EXPANSION = 12  # rows with gaps per row of the frame above which freq must be wrong (days for months, hours for days)
+# rows with gaps per row of the frame above which freq must be wrong (days for months, hours for
+# days)
+MAX_EXPANSION = 12
 
 
 def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
-    """Raise if a target is infinite or, unless `may_be_empty`, all targets of a series are missing."""
+    """Raise for infinite targets and, unless `may_be_empty`, for series without values."""
     infinite = np.flatnonzero(np.isinf(y))
     target = format_value(keys.names.target)
     if len(infinite):
         raise DataError(
-            f"Column {target} must be finite or missing; it is infinite in {len(infinite)} row(s) of series "
-            f"{keys.describe_rows(infinite)}. Replace these values, e.g. by NaN."
+            f"Column {target} must be finite or missing; it is infinite in {len(infinite)} row(s) "
+            f"of series {keys.describe_rows(infinite)}. Replace these values, e.g. by NaN."
         )
     missing = np.append(0, np.cumsum(np.isnan(y)))[keys.indptr]
     empty = np.flatnonzero(np.diff(missing) == np.diff(keys.indptr))
     if len(empty) and not may_be_empty:
         raise DataError(
-            f"Every series must have at least one value in column {target}; all are missing in series "
-            f"{keys.labels(keys.indptr[empty])}. Drop these series."
+            f"Every series must have at least one value in column {target}; all are missing in "
+            f"series {keys.labels(keys.indptr[empty])}. Drop these series."
         )
 
 
@@ -46,28 +48,30 @@ def read_panel_covariate(table: Table, name: str, keys: Keys) -> Covariate:
     infinite = np.flatnonzero(np.isinf(column.values))
     if len(infinite):
         raise DataError(
-            f"Covariate {format_value(name)} must be finite or missing; it is infinite in {len(infinite)} row(s) of series "
-            f"{keys.describe_rows(infinite)}. Replace these values, e.g. by NaN."
+            f"Covariate {format_value(name)} must be finite or missing; it is infinite in "
+            f"{len(infinite)} row(s) of series {keys.describe_rows(infinite)}. Replace these "
+            "values, e.g. by NaN."
         )
     return column
 
 
 def is_blown_up(full: float, rows: int) -> bool:
-    """Whether the calendar has so many more rows than the frame that its frequency must be wrong."""
+    """Whether gaps add so many rows that the frequency must be wrong."""
     return full > MAX_EXPANSION * rows + 100
 
 
 def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
-    """Insert missing rows so that each series has a row at every step from its first to its last timestamp."""
+    """Insert missing rows so that each series has a row at every step."""
     series, step = panel.series, panel.calendar.step
     row_bounds = np.append(0, np.cumsum(steps, dtype=np.float64))
     rows = len(panel.y)
     if is_blown_up(row_bounds[-1], rows):
         longest_series = int(np.argmax(steps))
         raise DataError(
-            f"A frame must have most of the rows of its freq; with freq={series.calendar.freq!r} it would have "
-            f"{row_bounds[-1]:,.0f}, not {rows:,}; series {series.label(longest_series)} alone spans "
-            f"{steps[longest_series]:,} steps. Pass the right freq, or split the series."
+            f"A frame must have most of the rows of its freq; with freq={series.calendar.freq!r} "
+            f"it would have {row_bounds[-1]:,.0f}, not {rows:,}; series "
+            f"{series.label(longest_series)} alone spans {steps[longest_series]:,} steps. Pass the "
+            "right freq, or split the series."
         )
     indptr = row_bounds.astype(np.int64)
     first = np.repeat(indptr[:-1] - position[panel.indptr[:-1]] // step, np.diff(panel.indptr))
@@ -79,14 +83,14 @@ def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
 
 
 def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> Panel:
-    """Add static covariates of the frame or of the static frame (the declared ones, else all its columns)."""
+    """Add static covariates of the frame or of the static frame."""
     series, names = panel.series, keys.names
     inside = [name for name in names.static if name in table.columns]
     outside = [name for name in names.static if name not in table.columns]
     if static is None and outside:
         raise DataError(
-            f"A static column must be in the frame or in static=; {format_value(outside[0])} is in neither. Add it, or remove "
-            "it from columns=."
+            f"A static column must be in the frame or in static=; {format_value(outside[0])} is in "
+            "neither. Add it, or remove it from columns=."
         )
     static_covariates = {}
     for name in inside:

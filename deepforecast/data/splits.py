@@ -14,14 +14,16 @@ from deepforecast.errors import ParameterError, pluralize
 
 @dataclass(frozen=True)
 class BacktestPlan:
-    """A backtest of `n_windows` cutoffs, `step` rows apart, each followed by `gap` skipped rows and `horizon` test rows.
+    """A backtest of `n_windows` cutoffs, `step` rows apart.
 
-    `train_size` is the number of training rows (None: all before the cutoff).
-    `align="series"` counts cutoffs back from the end of each series, so that every series is in every window. If series end
-    at different times, the training rows of one series may be later than the cutoff of another.
-    `align="calendar"` counts from the latest end of all series, so that no training row is after the cutoff of any series. A
-    series is then in the windows in which it has `min_observations` values before the cutoff and test rows after it (all of
-    them with `full_windows`).
+    Each is followed by `gap` skipped rows and `horizon` test rows. `train_size` is the number of
+    training rows (None: all before the cutoff). `align="series"`
+    counts cutoffs back from the end of each series, so that every series is in every window. If
+    series end at different times, the training rows of one series may be later than the cutoff of
+    another. `align="calendar"` counts from the latest end of all series, so that no training row is
+    after the cutoff of any series. A series is then in the windows in which it has
+    `min_observations` values before the cutoff and test rows after it (all of them with
+    `full_windows`).
     """
 
     horizon: int
@@ -36,7 +38,7 @@ class BacktestPlan:
 
 @dataclass(frozen=True)
 class BacktestWindow:
-    """A cutoff; training rows of series `series[i]` are `train_start[i]:cutoff[i]`, counted within the series."""
+    """A cutoff with training rows `train_start[i]:cutoff[i]` of series `series[i]`."""
 
     number: int
     series: Ints
@@ -59,7 +61,8 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
     """The windows of a plan, the oldest first."""
     if plan.train_size is not None and plan.train_size < plan.min_observations:
         raise ParameterError(
-            f"size must be at least {plan.min_observations}, the observations that training needs; got {plan.train_size}."
+            f"size must be at least {plan.min_observations}, the observations that training needs; "
+            f"got {plan.train_size}."
         )
     by_series = plan.align == "series"
     cutoffs = _cutoffs_by_series(panel, plan) if by_series else _cutoffs_by_calendar(panel, plan)
@@ -79,15 +82,19 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
             raise _too_many_windows_error(panel, plan, too_short, first_has)
         if not len(series):
             raise ParameterError(
-                f"n_windows={plan.n_windows}: at least one series must have {pluralize(plan.min_observations, 'value')} before cutoff "
-                f"{number + 1} (counted from the earliest) and rows after it. Set a smaller n_windows."
+                f"n_windows={plan.n_windows}: at least one series must have "
+                f"{pluralize(plan.min_observations, 'value')} before cutoff {number + 1} (counted "
+                "from the earliest) and rows after it. Use fewer windows."
             )
         windows.append(BacktestWindow(number, series, train_start[series], cutoff[series]))
     return windows
 
 
 def rows_until_observed(panel: Panel, min_observations: int) -> Ints:
-    """The number of first rows of each series with `min_observations` values; more than its rows if there are fewer."""
+    """The number of first rows of each series with `min_observations` values.
+
+    More than its rows if there are fewer.
+    """
     observed_before = _cumulative_observed(panel)
     rows = np.searchsorted(observed_before, observed_before[panel.indptr[:-1]] + min_observations)
     return np.asarray(rows - panel.indptr[:-1], dtype=np.int64)
@@ -123,7 +130,8 @@ def _too_many_windows_error(panel: Panel, plan: BacktestPlan, short: Ints, first
     if len(short) > 1:
         description = f"{labels} have fewer: the first, {panel.series.label(int(short[0]))}, has"
     return ParameterError(
-        f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap {plan.gap}) must have "
-        f"{plan.min_observations} value{'s' * (plan.min_observations != 1)} for training and {span} rows after that; series "
-        f"{description} {first_has}. Set a smaller n_windows or horizon, or leave these series out."
+        f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap "
+        f"{plan.gap}) must have {pluralize(plan.min_observations, 'value')} for training and {span} "
+        f"rows after that; series {description} {first_has}. Use fewer windows or a shorter "
+        "horizon, or leave these series out."
     )

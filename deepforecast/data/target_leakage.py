@@ -18,13 +18,14 @@ def warn_of_leakage(panel: Panel) -> None:
     leaking = leaking_columns(panel)
     if leaking:
         warn(
-            f"Future covariates are almost perfectly correlated with the target: {format_list(leaking)}. If their future "
-            "values are not known when forecasting, declare them as past."
+            "Future covariates are almost perfectly correlated with the target: "
+            f"{format_list(leaking)}. If their future values are not known when forecasting, "
+            "declare them as past."
         )
 
 
 def leaking_columns(panel: Panel) -> list[str]:
-    """The numeric future covariates with an absolute correlation above 0.999 with the target in at least half of the series.
+    """Numeric future covariates with |correlation| above 0.999 in at least half of the series.
 
     The target of the previous and of the next step are checked, too.
     """
@@ -46,7 +47,7 @@ def _is_target(x: Floats, y: Floats, indptr: Ints) -> bool:
 
 
 def _is_correlated(x: Floats, y: Floats, starts: Ints, stops: Ints) -> bool:
-    """Whether |correlation| exceeds the limit in at least half of the segments `starts[i]:stops[i]` where it is defined."""
+    """Whether |correlation| exceeds the limit in at least half of the segments that define it."""
     is_observed = ~(np.isnan(x) | np.isnan(y))
     count = _sums(is_observed.astype(np.float64), starts, stops)
     x, y = (_center(np.where(is_observed, values, 0.0), is_observed, count, starts, stops) for values in (x, y))
@@ -59,7 +60,7 @@ def _is_correlated(x: Floats, y: Floats, starts: Ints, stops: Ints) -> bool:
 
 
 def _center(values: Floats, is_observed: NDArray[np.bool_], count: Floats, starts: Ints, stops: Ints) -> Floats:
-    """Values minus the mean of their segment, scaled by the largest absolute value so that no square overflows."""
+    """Center values per segment, scaled by the largest value so that no square overflows."""
     largest = np.abs(values).max() if len(values) else 0.0
     values = values / largest if largest > 0 else values
     mean = _sums(values, starts, stops) / np.maximum(count, 1)

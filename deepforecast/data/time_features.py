@@ -1,4 +1,4 @@
-"""Time features of additive networks: scaled time, and the design columns of seasons, holidays and events."""
+"""Time features of additive networks: scaled time, seasons, holidays and events."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from deepforecast.data.timestamps import timestamps_at
 class TimeFeatures:
     """The time features of a fitted model.
 
-    `components` are all components of the model; regressors have no column here. `country` is that of the holidays. `start`
-    and `span` are the begin and duration of the training data in local time; `changepoints` are relative to it, in (0, 1).
-    `n_values` is the number of training values.
+    `components` are all components of the model; regressors have no column here. `country` is that
+    of the holidays. `start` and `span` are the begin and duration of the training data in local
+    time; `changepoints` are relative to it, in (0, 1). `n_values` is the number of training values.
     """
 
     components: ComponentSpecs

@@ -14,8 +14,8 @@ from deepforecast.data.frames import Floats, Ints
 class Timestamps:
     """Unique timestamps of rows.
 
-    `local_time` is their local time in units of the time column (positions for integer time), `index` the index of each row
-    into them, `per_day` the number of units per day.
+    `local_time` is their local time in units of the time column (positions for integer time),
+    `index` the index of each row into them, `per_day` the number of units per day.
     """
 
     local_time: Ints

@@ -1,6 +1,7 @@
-"""Training and validation windows of neural models: padded and standardized arrays of a panel, and the index of windows.
+"""Windows of neural models: padded and standardized arrays of a panel, and their index.
 
-A window consists of `input_size` rows before a cutoff and `horizon` rows after it. Only this module separates past and future.
+A window consists of `input_size` rows before a cutoff and `horizon` rows after it. Only this module
+separates past and future.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from deepforecast.data.time_features import TimeFeatures
 class WindowColumns:
     """The input columns of a network and their standardization, learned in `fit`.
 
-    Numeric and categorical columns each list the future covariates (`n_future`, `n_future_codes`) before the past ones.
+    Numeric and categorical columns each list the future covariates (`n_future`, `n_future_codes`)
+    before the past ones.
     """
 
     input_size: int
@@ -48,7 +50,7 @@ class WindowColumns:
 
     @property
     def calendar_width(self) -> int:
-        """Number of calendar columns (two per cyclic feature), followed by those of `time_features`."""
+        """Number of calendar columns (two per cyclic feature) and time features."""
         width = sum(2 if name in calendar_features.PERIODS else 1 for name in self.calendar)
         return width if self.time_features is None else width + self.time_features.width
 
@@ -105,7 +107,8 @@ def fit_window_columns(panel: Panel, input_size: int, horizon: int, calendar: tu
     for name in (*numeric, *select(tuple(panel.static), False)):
         values = covariates[name].values
         observed = values[~np.isnan(values)]
-        # the mean of equal values may differ from them by rounding, and the residual would be scaled to 1
+        # the mean of equal values may differ from them by rounding, and the residual would be
+        # scaled to 1
         is_constant = bool(len(observed)) and observed.min() == observed.max()
         loc[name] = float(observed[0] if is_constant else observed.mean()) if len(observed) else 0.0
         largest = float(np.abs(observed - loc[name]).max()) if len(observed) else 0.0
@@ -123,7 +126,7 @@ def fit_window_columns(panel: Panel, input_size: int, horizon: int, calendar: tu
 
 @dataclass(frozen=True)
 class WindowArrays:
-    """The rows of all series with covariates, each series preceded by padding so that no window spans two series.
+    """The rows of all series, each preceded by padding so that no window spans two series.
 
     `first` is the first row of each series, `first_time` the row of `calendar` at that time.
     """
@@ -145,7 +148,10 @@ class WindowArrays:
     lengths: Ints
 
     def window_start(self, series: Ints, cutoff: Ints) -> tuple[Ints, Ints]:
-        """The first row and the first calendar row of windows; `cutoff` is the number of rows of the series before it."""
+        """The first row and the first calendar row of windows.
+
+        `cutoff` is the number of rows of the series before it.
+        """
         back = cutoff - self.input_size
         return self.first[series] + back, self.first_time[series] + back
 
@@ -190,9 +196,12 @@ def static_arrays(columns: WindowColumns, static: Mapping[str, Covariate], count
 
 @dataclass(frozen=True)
 class WindowIndex:
-    """The windows of a panel: series i has the cutoffs `first_cutoff[i]` to `last_cutoff[i]`. Windows are not listed.
+    """The windows of a panel: series i has the cutoffs `first_cutoff[i]` to `last_cutoff[i]`.
 
-    `order` sorts series by their values rather than their ids, so that draws do not depend on the ids.
+    Windows are not listed.
+
+    `order` sorts series by their values rather than their ids, so that draws do not depend on the
+    ids.
     """
 
     order: Ints
@@ -215,7 +224,10 @@ class WindowIndex:
         return series, self.last_cutoff[series] - (self.cumulative_counts[rank] - 1 - numbers)
 
     def draw(self, seed: int, step: int, size: int, by_series: bool) -> tuple[Ints, Ints]:
-        """Draw the windows of a training step, determined by seed and step; `by_series` weighs all series equally."""
+        """Draw the windows of a training step, determined by seed and step.
+
+        `by_series` weighs all series equally.
+        """
         random = np.random.default_rng([seed, step])
         if not by_series:
             return self.locate(random.integers(len(self), size=size))
@@ -226,8 +238,8 @@ class WindowIndex:
 def training_windows(panel: Panel, input_size: int, horizon: int, n_validation: int = 0, max_recent: int | None = None) -> WindowIndex:
     """The training windows of a panel without its last `n_validation` rows.
 
-    Windows of series shorter than a window extend into the padding. `max_recent` limits the number of windows of each series
-    to the most recent ones.
+    Windows of series shorter than a window extend into the padding. `max_recent` limits the number
+    of windows of each series to the most recent ones.
     """
     lengths = panel.lengths - n_validation
     last_cutoff = np.maximum(np.where(lengths > horizon, lengths - horizon, lengths - 1), 0)

@@ -1,4 +1,4 @@
-"""Datasets: bundled sets, benchmark sets that are downloaded on first use, and a generator of synthetic series."""
+"""Bundled datasets, benchmark sets downloaded on first use, and a generator."""
 
 from deepforecast.datasets.cards import Card
 from deepforecast.datasets.catalogue import card, load, names, table

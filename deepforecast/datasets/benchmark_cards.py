@@ -139,7 +139,10 @@ CARDS = (
 
 
 def _group_card(folder: str, name: str, season_length: int, horizon: int, series: int, rows: int) -> tuple[str, str, Card]:
-    """Folder, id prefix and card of a group of a competition; ids start with the first letter of the group."""
+    """Folder, id prefix and card of a group of a competition.
+
+    Ids start with the first letter of the group.
+    """
     set_card = next(card for card in CARDS if card.name == folder)
     card = Card(
         name=f"{folder}_{name}",

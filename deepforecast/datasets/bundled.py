@@ -16,7 +16,8 @@ from deepforecast.errors import DependencyError
 if TYPE_CHECKING:
     import pandas as pd
 
-# Monthly totals of international airline passengers in thousands (Box, Jenkins and Reinsel, Time Series Analysis, series G).
+# Monthly totals of international airline passengers in thousands (Box, Jenkins and Reinsel, Time
+# Series Analysis, series G).
 AIR_PASSENGERS = (
     112, 118, 132, 129, 121, 135, 148, 148, 136, 119, 104, 118,
     115, 126, 141, 135, 125, 149, 170, 170, 158, 133, 114, 140,
@@ -55,7 +56,10 @@ def co2() -> pd.DataFrame:
 
 
 def electrical_equipment() -> pd.DataFrame:
-    """Monthly turnover index; months are counted, since their English names in the file depend on the locale."""
+    """Monthly turnover index.
+
+    Months are counted, since their English names in the file depend on the locale.
+    """
     import pandas as pd
 
     raw = _read_csv("elec_equip/elec_equip.csv")
@@ -114,7 +118,7 @@ def grunfeld() -> pd.DataFrame:
 
 
 def fertility() -> pd.DataFrame:
-    """Fertility of countries with at least ten observed years, from the first to the last observed year."""
+    """Fertility of countries with at least ten observed years."""
     import pandas as pd
 
     raw = _read_csv("fertility/fertility.csv").set_index("Country Name").iloc[:, 3:]

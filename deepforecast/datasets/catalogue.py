@@ -23,11 +23,11 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
     name : str
         Name of the dataset, see `names`.
     split : str, optional
-        "train", "test" (the last steps of each series, as in the literature), or another split of the card. By default
-        train and test set together.
+        "train", "test" (the last steps of each series, as in the literature), or another split of
+        the card. By default train and test set together.
     download : bool, default True
-        Whether to download a set that is neither bundled nor on this machine. Never done while the environment variable
-        DEEPFORECAST_OFFLINE is set.
+        Whether to download a set that is neither bundled nor on this machine. Never done while the
+        environment variable DEEPFORECAST_OFFLINE is set.
 
     Returns
     -------
@@ -42,10 +42,9 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
         If the set is not available, the download fails, or its rows do not have the expected hash.
 
     Notes
-    -----
-    Sets that are not bundled are searched for in the folder given by the environment variable DEEPFORECAST_DATA and in
-    the user's cache. Otherwise they are downloaded once: about 270 MB for M4, 50 MB for M5, 40 MB for Rossmann, less than
-    10 MB for the others.
+    ----- Sets that are not bundled are searched for in the folder given by the environment variable
+    DEEPFORECAST_DATA and in the user's cache. Otherwise they are downloaded once: about 270 MB for
+    M4, 50 MB for M5, 40 MB for Rossmann, less than 10 MB for the others.
 
     Examples
     --------
@@ -56,7 +55,8 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
     if split is not None and split not in entry.card.splits:
         splits = ", ".join(map(repr, entry.card.splits))
         raise ParameterError(
-            f"split of {name!r} must be one of {splits}, or None for train and test together; got {format_value(split)!r}."
+            f"split of {name!r} must be one of {splits}, or None for train and test together; got "
+            f"{format_value(split)!r}."
         )
     _download_if_missing(entry, download)
     return entry.read(split)

@@ -1,4 +1,4 @@
-"""Components of generated series as arrays (series, step): level, trend, seasons, shifts and covariates."""
+"""Components of generated series as arrays (series, step)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Shape = tuple[int, int]
 
 HOLIDAYS = (101, 214, 501, 815, 1101, 1225, 1226)  # month and day, the same every year
 HOLIDAY_SHARE = 0.05  # share of holidays for steps longer than a day
-CATEGORY_SHARES = {"promotion": 0.3, "stock": 0.2}  # share of steps with a random category; the others have the first
+# share of steps with a random category; the others have the first
+CATEGORY_SHARES = {"promotion": 0.3, "stock": 0.2}
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Covariate:
 def random_stream(seed: int, name: str) -> np.random.Generator:
     """The random generator of a component, independent of other components and of the global state.
 
-    Arrays are drawn series by series, so that the first series do not depend on the number of series.
+    Arrays are drawn series by series, so that the first series do not depend on the number of
+    series.
     """
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
@@ -70,8 +72,8 @@ def make_timeline(freq: Any, start: Any, length: int) -> Timeline:
         return Timeline(frequency, pd.date_range("2020-01-01" if start is None else start, periods=length, freq=step))
     except (ValueError, TypeError, OverflowError) as error:
         raise ParameterError(
-            f"start must be a timestamp that can be followed by {length} steps of {frequency}; got {format_value(start)} "
-            f"({format_value(str(error))})."
+            f"start must be a timestamp that can be followed by {length} steps of {frequency}; got "
+            f"{format_value(start)} ({format_value(str(error))})."
         ) from error
 
 
@@ -107,7 +109,8 @@ def draw_covariates(shape: Shape, timeline: Timeline, seed: int, recipe: Recipe)
             days = timeline.holidays(seed)[None, :]
             covariate_by_name[name] = Covariate(days, effect * days.astype(float))
         elif role == "past":
-            # `lag` more steps are drawn: those that affect the first values of y are before the frame
+            # `lag` more steps are drawn: those that affect the first values of y are before the
+            # frame
             drawn = _draw_covariate(name, value_type, effect, (shape[0], shape[1] + recipe.lag), seed)
             covariate_by_name[name] = Covariate(drawn.values[:, recipe.lag :], drawn.effect[:, : -recipe.lag], drawn.levels)
         else:
@@ -129,7 +132,7 @@ def _draw_covariate(name: str, value_type: str, effect: float | CategoryEffects,
 
 
 def _seasonal_pattern(n: int, length: int, period: int, random: np.random.Generator) -> Matrix:
-    """A season for each series: sin(2 pi t / m + a) + sin(4 pi t / m + b) / 2 with random phases a and b."""
+    """sin(2 pi t / m + a) + sin(4 pi t / m + b) / 2 with random phases a, b per series."""
     angle = 2 * np.pi * np.arange(period)[None, :] / period
     phases = random.uniform(0, 2 * np.pi, (n, 2))
     table: Matrix = np.sin(angle + phases[:, :1]) + (0.5 * np.sin(2 * angle + phases[:, 1:]) if period > 2 else 0.0)

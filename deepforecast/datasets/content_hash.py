@@ -1,4 +1,4 @@
-"""A hash of the rows of a frame: names, values and their order, independent of dtypes and file formats."""
+"""A hash of the rows of a frame, independent of dtypes and file formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def content_hash(frame: pd.DataFrame) -> str:
-    """SHA-256 (hexadecimal) of the columns in order: equal for equal rows, different if a value, name or position differs.
+    """SHA-256 (hexadecimal) of the columns in order, which identifies names, values and positions.
 
     Examples
     --------

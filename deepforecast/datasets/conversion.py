@@ -1,6 +1,7 @@
 """Conversion of the published files of each dataset to the tables of the catalogue.
 
-Each function takes the paths of the files and returns the tables by name. The results are verified by a pinned hash.
+Each function takes the paths of the files and returns the tables by name. The results are verified
+by a pinned hash.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ M5_FIRST, M5_TEST, M5_LAST = 1495, 1914, 1941  # days of the competition
 
 
 def long(path: Path, name: str, test: int) -> dict[str, pd.DataFrame]:
-    """Convert a csv file with the columns ds and y to one series whose last `test` rows are the test set."""
+    """Convert a csv file with the columns ds and y to a single series."""
     raw = _read_csv(path)
     return _split_at(_series_frame(name, _parse_timestamps(raw["ds"]), raw["y"]), len(raw) - test)
 
@@ -39,7 +40,7 @@ def prices(path: Path, name: str, columns: tuple[str, str], border: int) -> dict
 
 
 def channels(path: Path, borders: tuple[int, int]) -> dict[str, pd.DataFrame]:
-    """Convert a csv file of date and seven series to train, test and the rest after the test set."""
+    """Convert a csv file of date and seven series to train, test and rest."""
     raw = _read_csv(path)
     timestamps = _parse_timestamps(raw["date"])
     bounds_by_split = {"train": (0, borders[0]), "test": borders, "rest": (borders[1], len(raw))}
@@ -51,7 +52,10 @@ def channels(path: Path, borders: tuple[int, int]) -> dict[str, pd.DataFrame]:
 
 
 def rates(path: Path, border: int) -> dict[str, pd.DataFrame]:
-    """Convert a compressed text file of eight series without dates; days are counted from 1990-01-01."""
+    """Convert a compressed text file of eight series without dates.
+
+    Days are counted from 1990-01-01.
+    """
     import pandas as pd
 
     with gzip.open(path, "rt", encoding="ascii") as file:
@@ -84,7 +88,10 @@ def m4(files: Files) -> dict[str, pd.DataFrame]:
 
 
 def m1(competition: Mapping[str, Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
-    """Convert the list M1 of the R package Mcomp; x and xx of each series are its train and test values."""
+    """Convert the list M1 of the R package Mcomp.
+
+    X and xx of each series are its train and test values.
+    """
     import pandas as pd
 
     train = [(name, _to_vector(series["x"])) for name, series in competition.items()]
@@ -103,7 +110,10 @@ def m1(competition: Mapping[str, Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
 
 
 def cash_machines(series: Mapping[str, Any] | Sequence[Any], test: int) -> dict[str, pd.DataFrame]:
-    """Convert NN5, daily from 1996-03-18; missing values are flagged and replaced by the median of the weekday."""
+    """Convert NN5, daily from 1996-03-18.
+
+    Missing values are flagged and replaced by the median of the weekday.
+    """
     import numpy as np
     import pandas as pd
 
@@ -149,7 +159,7 @@ def stores(files: Files, test: int) -> dict[str, pd.DataFrame]:
 
 
 def walmart(path: Path) -> dict[str, pd.DataFrame]:
-    """Convert M5: the items of store CA_1 from day 1495, without zeros before the first sale, with calendar events."""
+    """Convert M5: items of store CA_1 from day 1495 and their first sale, with events."""
     import numpy as np
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Download of datasets to the user's cache: fetch files, convert them, verify the hash of the rows, write parquet files.
+"""Download of datasets to the user's cache: files are converted, verified and stored as parquet.
 
 The cache (`cache_folder()`) is created with the first download. It has the layout of a data folder.
 """
@@ -28,7 +28,7 @@ MAIN_TABLE = "train"  # the table whose file marks a set as available: written l
 
 
 def cache_folder() -> Path:
-    """The folder of downloaded sets: given by DEEPFORECAST_CACHE, else in the cache folder of the system."""
+    """The folder of downloads: DEEPFORECAST_CACHE, or the cache folder of the system."""
     if configured := os.environ.get(CACHE_VARIABLE, "").strip():
         return Path(configured).expanduser() / "data"
     if sys.platform == "win32":
@@ -45,8 +45,9 @@ def download_set(folder: str, card: Card) -> None:
     source = SOURCES[folder]
     if os.environ.get(OFFLINE_VARIABLE, "").strip() not in ("", "0"):
         raise DataError(
-            f"{folder} is not on this machine and cannot be downloaded while the environment variable {OFFLINE_VARIABLE} is "
-            f"set. Unset it, or set DEEPFORECAST_DATA to a folder that contains {folder}/."
+            f"{folder} is not on this machine and cannot be downloaded while the environment "
+            f"variable {OFFLINE_VARIABLE} is set. Unset it, or set DEEPFORECAST_DATA to a folder "
+            f"that contains {folder}/."
         )
     if not card.licence.startswith(PERMISSIVE_LICENCES):
         warn(f"Downloading {folder} from {urlsplit(source.files[0].address).netloc}. Its licence: {card.licence}.")
@@ -69,14 +70,16 @@ def _convert_files(folder: str, source: Source, files: dict[str, Path]) -> dict[
         frames = source.make(files)
     except (ValueError, KeyError, IndexError, StopIteration, OSError, UnicodeError) as error:
         raise DataError(
-            f"The files of {folder} must have the expected format; {paths} could not be read ({type(error).__name__}: "
-            f"{format_value(str(error))}). The public copy has changed or is damaged: delete it and load again."
+            f"The files of {folder} must have the expected format; {paths} could not be read "
+            f"({type(error).__name__}: {format_value(str(error))}). The public copy has changed or "
+            "is damaged: delete it and load again."
         ) from error
     for table_name, expected in source.hashes.items():
         if (actual := content_hash(frames[table_name])) != expected:
             raise DataError(
-                f"The rows of {folder}, table {table_name!r}, must have the hash {expected}; those of {paths} have {actual} "
-                "and were discarded. The public copy has changed or is damaged: delete it and load again."
+                f"The rows of {folder}, table {table_name!r}, must have the hash {expected}; those "
+                f"of {paths} have {actual} and were discarded. The public copy has changed or is "
+                "damaged: delete it and load again."
             )
     return frames
 
@@ -89,8 +92,8 @@ def _write_table(frame: pd.DataFrame, path: Path) -> None:
         os.replace(temporary, path)
     except OSError as error:
         raise SaveError(
-            f"{path} cannot be written ({format_value(str(error))}). Free disk space, or set the environment variable "
-            f"{CACHE_VARIABLE} to another folder."
+            f"{path} cannot be written ({format_value(str(error))}). Free disk space, or set the "
+            f"environment variable {CACHE_VARIABLE} to another folder."
         ) from error
     finally:
         temporary.unlink(missing_ok=True)

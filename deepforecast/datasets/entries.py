@@ -31,7 +31,10 @@ class Entry:
 
 
 def entry_from_frame(card: Card, make: Callable[[], pd.DataFrame]) -> Entry:
-    """Create an entry from a function that returns all rows; the last `horizon` steps of each series are the test set."""
+    """Create an entry from a function that returns all rows.
+
+    The last `horizon` steps of each series are the test set.
+    """
 
     def read(split: str | None) -> pd.DataFrame:
         frame = make()

@@ -1,7 +1,8 @@
 """Events of the M5 calendar, and a correction of a copy with inconsistent event numbers.
 
-The copy published by functime numbers events in train and test separately: 1 is the Super Bowl in train and Pesach End in
-test. Here the test days have the numbers of train, in the order of the M5 calendar.
+The copy published by functime numbers events in train and test separately: 1 is the Super Bowl in
+train and Pesach End in test. Here the test days have the numbers of train, in the order of the M5
+calendar.
 """
 
 from __future__ import annotations

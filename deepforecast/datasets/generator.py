@@ -35,7 +35,7 @@ def generate(
     start: Any = None,
     recipe: Recipe | None = None,
 ) -> pd.DataFrame:
-    """Generate a long frame `unique_id, ds, y` of synthetic series, with the covariates of the recipe.
+    """Generate synthetic series as a long frame `unique_id, ds, y` with covariates.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def generate(
     freq : str, int or pandas offset, default "D"
         Frequency; an integer for integer time.
     seed : int, default 0
-        Random seed. The same arguments give the same frame. Components have independent random streams: adding one does
-        not change the others.
+        Random seed. The same arguments give the same frame. Components have independent random
+        streams: adding one does not change the others.
     start : timestamp or int, optional
         First timestamp, possibly with a time zone. Defaults to 2020-01-01, or 1 for integer time.
     recipe : Recipe, optional
@@ -97,9 +97,9 @@ def truth(
     Returns
     -------
     pandas.DataFrame
-        Columns `unique_id, ds, component, value`. For each series and timestamp the values sum to y, also where the
-        recipe makes y missing. Components are `level, trend, season_<period>, shift, noise`, one per covariate, and
-        `no_demand`, which reduces y to 0.
+        Columns `unique_id, ds, component, value`. For each series and timestamp the values sum to
+        y, also where the recipe makes y missing. Components are `level, trend, season_<period>,
+        shift, noise`, one per covariate, and `no_demand`, which reduces y to 0.
 
     See Also
     --------

@@ -1,7 +1,7 @@
-"""Datasets stored as parquet files: `<folder>/<set>/train.parquet`, `test.parquet` and further tables.
+"""Datasets stored as parquet files in data folders.
 
-The folder is given by the environment variable DEEPFORECAST_DATA, `../shared/data` next to a checkout of this project, or the
-cache of downloads (see `data_folders`).
+The folder is given by the environment variable DEEPFORECAST_DATA, `../shared/data` next to a
+checkout of this project, or the cache of downloads (see `data_folders`).
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def read_set(card: Card, folder: str, prefix: str, split: str | None) -> pd.Data
     if folder == "m5_ca_1":
         align_event_numbers(frame)
     if len(splits) > 1:
-        # both files have the series in the same order: a stable sort places each series' test rows after its train rows
+        # both files have the series in the same order: a stable sort places each series' test rows
+        # after its train rows
         order = frame["unique_id"].cat.codes.to_numpy().argsort(kind="stable")
         frame = frame.take(order).reset_index(drop=True)
     if folder not in STATIC_TABLES:
@@ -131,8 +132,8 @@ def _read_table(path: Path, columns: list[str] | None, prefix: str) -> Any:
     except (pa.ArrowException, OSError, KeyError) as error:
         expected = f"columns {', '.join(columns)}" if columns else "column unique_id"
         raise DataError(
-            f"{path} must be a parquet file with the {expected}; reading it failed ({format_value(str(error))}). Replace it "
-            "by a new copy."
+            f"{path} must be a parquet file with the {expected}; reading it failed "
+            f"({format_value(str(error))}). Replace it by a new copy."
         ) from error
 
 
@@ -151,7 +152,7 @@ def _encode_ids(table: Any) -> Any:
 
 
 def _starts_with(ids: Any, prefix: str) -> Any:
-    """A mask of the ids that start with `prefix`, evaluated on the dictionary rather than on each row."""
+    """A mask of the ids that start with `prefix`, evaluated once per dictionary value."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -167,8 +168,8 @@ def _add_static(frame: pd.DataFrame, statics: pd.DataFrame, card: Card) -> pd.Da
     if (row < 0).any():
         missing_id = format_value(ids.categories[row < 0][0])
         raise DataError(
-            f"Each series of {card.name} must have a row of static values; {missing_id!r} has none. Replace the set by a new "
-            "copy."
+            f"Each series of {card.name} must have a row of static values; {missing_id!r} has "
+            "none. Replace the set by a new copy."
         )
     rows = row[ids.codes.to_numpy()]
     for column in card.static:

@@ -12,23 +12,27 @@ VECTOR_TYPES = ("LGL", "INT", "REAL")
 
 
 def read_objects(path: Path) -> dict[str, Any]:
-    """Read the objects of a file by name: lists as dicts (or lists, if unnamed), vectors as arrays, texts as lists.
+    """Read the objects of a file by name, as dicts, lists and arrays.
 
-    A time series is a dict with its values ("x") and its attribute "tsp": first time, last time, frequency.
+    A time series is a dict with its values ("x") and its attribute "tsp": first time, last time,
+    frequency.
     """
     try:
         from rdata.parser import parse_file
     except ImportError as error:
         raise DependencyError(
-            f"{path.name} is an R file and cannot be read without the package rdata. Run: pip install rdata"
+            f"{path.name} is an R file and cannot be read without the package rdata. Run: pip "
+            "install rdata"
         ) from error
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("error", message="Unknown file type")  # rdata would guess the type
+            # rdata would guess the type
+            warnings.filterwarnings("error", message="Unknown file type")
             r_objects = _to_python(parse_file(path).object)
     except (UserWarning, ValueError, NotImplementedError, EOFError, IndexError, KeyError) as error:
         raise DataError(
-            f"{path} must be an R data file (.rda); reading it failed ({format_value(str(error))}). Delete it."
+            f"{path} must be an R data file (.rda); reading it failed "
+            f"({format_value(str(error))}). Delete it."
         ) from error
     if not isinstance(r_objects, dict):
         raise DataError(f"{path} must contain named R objects; it contains {type(r_objects).__name__}. Delete it.")

@@ -30,8 +30,8 @@ CategoryEffects = tuple[tuple[str, float], ...]
 class Effects:
     """Effects of the covariates on y.
 
-    Numeric covariates have an effect per unit, categorical ones a tuple of (category, effect). Past covariates (`visits`,
-    `stock`) act `Recipe.lag` steps later, the others at the same step.
+    Numeric covariates have an effect per unit, categorical ones a tuple of (category, effect). Past
+    covariates (`visits`, `stock`) act `Recipe.lag` steps later, the others at the same step.
 
     Parameters
     ----------
@@ -72,7 +72,8 @@ class Effects:
 class Recipe:
     """Components and covariates of the series of `generate`.
 
-    y = level + trend + seasons + shifts + effects of the covariates + noise, and 0 at steps without demand.
+    y = level + trend + seasons + shifts + effects of the covariates + noise, and 0 at steps without
+    demand.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""Public sources of the datasets: addresses, conversion functions, and hashes of the resulting rows.
+"""Public sources of the datasets: addresses, conversions, and hashes of the rows.
 
-Addresses contain a commit, and the SHA-256 of a file is pinned, where known. The hash of the rows is pinned for every table.
+Addresses contain a commit, and the SHA-256 of a file is pinned, where known. The hash of the rows
+is pinned for every table.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ M4_FILES = {
 
 @dataclass(frozen=True)
 class Source:
-    """The files of a set, the function `make` that converts them to tables, and the hash of the rows of each table."""
+    """The files of a set, their conversion to tables, and the hash of each table's rows."""
 
     files: tuple[Remote, ...]
     make: Callable[[Mapping[str, Path]], dict[str, pd.DataFrame]]

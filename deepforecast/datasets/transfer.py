@@ -1,6 +1,7 @@
 """Download of a file, verified by its hash; an interrupted download is resumed.
 
-A file placed by hand is accepted if its hash is correct. Partial downloads are stored as `<name>.part`.
+A file placed by hand is accepted if its hash is correct. Partial downloads are stored as
+`<name>.part`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ class _FinalError(Exception):
 
 
 def fetch(remote: Remote, path: Path, label: str = "") -> Path:
-    """Download a file to `path` unless it exists, and verify it; `label` is shown by the progress bar."""
+    """Download a file to `path` unless it exists, and verify it.
+
+    `label` is shown by the progress bar.
+    """
     with _exclusive_lock(path):
         if path.is_file():
             return _verify(remote, path, "placed by hand or left by an earlier download")
@@ -57,8 +61,9 @@ def fetch(remote: Remote, path: Path, label: str = "") -> Path:
         if remote.sha256 is not None and (actual := sha256(partial_path)) != remote.sha256:
             _call_on_disk(partial_path.unlink, partial_path)
             raise DataError(
-                f"{remote.address} must have the SHA-256 {remote.sha256}; the download has {actual} and was deleted. "
-                f"The address may serve another version now. {_manual_download_hint(path)}"
+                f"{remote.address} must have the SHA-256 {remote.sha256}; the download has "
+                f"{actual} and was deleted. The address may serve another version now. "
+                f"{_manual_download_hint(path)}"
             )
         _call_on_disk(lambda: os.replace(partial_path, path), path)
     return path
@@ -104,7 +109,7 @@ def _manual_download_hint(path: Path) -> str:
 
 
 def _transfer(address: str, partial_path: Path, label: str) -> None:
-    """Download the remainder of `partial_path`, or all of it if the server does not support ranges."""
+    """Download the rest of `partial_path`, or all of it if ranges are not supported."""
     received = partial_path.stat().st_size if partial_path.is_file() else 0
     headers = {"User-Agent": "deepforecast", "Accept-Encoding": "identity"} | ({"Range": f"bytes={received}-"} if received else {})
     try:
@@ -153,7 +158,7 @@ def _copy(answer: Any, partial_path: Path, begin: int, total: int | None, label:
 
 @contextlib.contextmanager
 def _progress_bar(label: str, begin: int, total: int | None) -> Iterator[Any]:
-    """A function that counts bytes: a progress bar in terminals and notebooks, otherwise without effect."""
+    """A function that counts bytes, shown as a bar in terminals and notebooks."""
     if not shows_live_output(sys.stderr):
         yield lambda count: None
         return
@@ -165,7 +170,7 @@ def _progress_bar(label: str, begin: int, total: int | None) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _exclusive_lock(path: Path) -> Iterator[None]:
-    """Lock the download of a file, so that other processes wait for it (on systems with file locks)."""
+    """Lock the download of a file, where the system has file locks."""
     _call_on_disk(lambda: path.parent.mkdir(parents=True, exist_ok=True), path.parent)
     try:
         import fcntl
@@ -188,6 +193,6 @@ def _call_on_disk(operation: Any, path: Path) -> Any:
         return operation()
     except OSError as error:
         raise SaveError(
-            f"{path} cannot be written ({format_value(str(error))}). Free disk space, or set the environment variable "
-            "DEEPFORECAST_CACHE to another folder."
+            f"{path} cannot be written ({format_value(str(error))}). Free disk space, or set the "
+            "environment variable DEEPFORECAST_CACHE to another folder."
         ) from error

@@ -91,7 +91,7 @@ LINES = {  # what is done wrong -> a way out that a command line has
     "fit sales.csv --model Conformal:model=Naive --save m.dfc": "options: --model Conformal --set model=Naive.",
     "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compare runs models without",
     "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",
-    "cross-validate sales.csv --model Naive --horizon 7 --windows 30": "--windows 30 with --horizon 7 (step 7, gap 0) needs 1",
+    "cross-validate sales.csv --model Naive --horizon 7 --windows 30": "--windows 30 with --horizon 7 (step 7, gap 0) must have 1",
     "cross-validate sales.csv --model Naive Naive --horizon 3": "Give MODEL:alias=... to one of them.",
     "cross-validate sales.csv --model Naive --horizon 3 --step 0": "--step must be at least 1; got 0.",
     "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage": "forecast with --level, e.g. --level 80 95.",

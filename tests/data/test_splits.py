@@ -123,10 +123,10 @@ def test_too_many_windows_for_the_shortest_series() -> None:
     panel = panel_of([30, 9, 30, 8])
     with pytest.raises(ParameterError, match=r"n_windows=3 .* must have 1 value .*eries 1, 3 have fewer: the first, 1, has 9 rows"):
         backtest_windows(panel, BacktestPlan(3, 3, 3))
-    with pytest.raises(ParameterError, match=r"series 3 has 8 rows\. Set a smaller"):
+    with pytest.raises(ParameterError, match=r"series 3 has 8 rows\. Use fewer"):
         backtest_windows(panel.take(np.array([0, 2, 3])), BacktestPlan(3, 3, 3))
     assert len(backtest_windows(panel.take(np.array([0, 2])), BacktestPlan(3, 9, 3))) == 9
-    with pytest.raises(ParameterError, match="smaller n_windows"):
+    with pytest.raises(ParameterError, match="Use fewer windows"):
         backtest_windows(panel, BacktestPlan(3, 11, 3, align="calendar"))
     with pytest.raises(ParameterError, match=r"series 1 has 2 non-missing values before cutoff 1"):
         backtest_windows(panel_of([9, 9], missing=((1, 2),)), BacktestPlan(3, 2, 3, min_observations=3))
