@@ -123,7 +123,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "state_as_parameter": ("daily", ("parameters", "state_"), {"tree": {}}, "Naive has no parameter state_"),
     "extra_key_in_the_series": ("daily", ("series", "py/object"), "os.system", "the series has the keys"),
     "extra_key_in_the_columns": ("daily", ("series", "columns", "__class__"), "os.system", "columns has the keys"),
-    "extra_key_in_the_ids": ("daily", ("series", "ids", "__reduce__"), ["os.system"], "what kind and dtype"),
+    "extra_key_in_the_ids": ("daily", ("series", "ids", "__reduce__"), ["os.system"], "a kind and a dtype"),
     "extra_key_in_the_time": ("daily", ("series", "time", "_args_"), [], "time has the keys"),
     "extra_key_in_the_state": ("daily", ("learned", "__class__"), "os.system", "learned has the keys"),
     "extra_key_in_an_array": ("daily", ("series", "last", "__class__"), "x", "an array has the keys"),

@@ -99,7 +99,7 @@ def test_every_library_gets_its_own_back(library: str) -> None:
     frame = noisy().assign(promo=1.0)
     want = cross_validate([Naive(), Mean()], frame[["unique_id", "ds", "y"]], horizon=3, n_windows=2, level=80)
     given = converted(frame.sample(frac=1, random_state=0), library)
-    with pytest.warns(DataWarning, match="Columns without a role are left out: promo"):
+    with pytest.warns(DataWarning, match="Columns without a role are ignored: promo"):
         found = cross_validate([Naive(), Mean()], given, horizon=3, n_windows=2, level=80)
     assert type(found) is type(given)
     same(found, want, types=library == "pandas")
@@ -180,7 +180,7 @@ def test_invalid_number_of_windows_is_refused(name: str, wrong: Any) -> None:
 def test_message_of_too_many_windows_names_series_and_required_length() -> None:
     frame = joined(noisy(), D("short", 16))
     assert len(cross_validate(Naive(), frame, horizon=5, n_windows=3)) == 4 * 15
-    with pytest.raises(ParameterError, match=r"n_windows=4 with horizon=5 .* series short has 16 rows\. Ask for fewer"):
+    with pytest.raises(ParameterError, match=r"n_windows=4 with horizon=5 .* series short has 16 rows\. Use fewer"):
         cross_validate(Naive(), frame, horizon=5, n_windows=4)
     with pytest.raises(ParameterError, match=r"n_windows=3 .* needs 7 values to learn from and 15 rows after that; .* short"):
         cross_validate([Naive(), SeasonalNaive(season_length=7)], frame, horizon=5, n_windows=3)

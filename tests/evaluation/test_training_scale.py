@@ -98,7 +98,7 @@ def test_season_length_follows_from_the_frequency_or_is_given(given: Any) -> Non
         assert found[1] == pytest.approx(given.by_hand(given.points, "A", "mase", scale=given.scales(season)))
     odd = pd.date_range("2024-01-01", periods=9, freq="3D")
     frame = pd.DataFrame({"ds": odd[6:], "y": 1.0, "A": 2.0})
-    with pytest.raises(ParameterError, match=r"'3D' has no usual season\. Give season_length"):
+    with pytest.raises(ParameterError, match=r"freq='3D', which has no usual season\. Set season_length"):
         score(frame, train=pd.DataFrame({"ds": odd, "y": 1.0}))
 
 

@@ -141,7 +141,7 @@ def test_bands_stand_around_the_point_the_model_is_asked_for() -> None:
             assert abs(np.mean(errors) + away) < 1
 
 
-@pytest.mark.filterwarnings("ignore:Columns said to be known ahead follow the target")
+@pytest.mark.filterwarnings("ignore:Future covariates are almost perfectly correlated with the target")
 def test_a_model_without_a_distribution_gets_one() -> None:
     frame = noisy().assign(x=lambda one: one.y)
     columns, ahead = {"future": ["x"]}, noisy(3, 62).assign(x=lambda one: one.y)
