@@ -109,7 +109,10 @@ class Seasonal(Baseline):
 
 
 def resolve_season(season: Any, panel: Panel, model: Forecaster, name: str) -> int:
-    """Number of time steps per season; "auto": by the frequency. `name` is that of the parameter."""
+    """Number of time steps per season; "auto": by the frequency.
+
+    `name` is that of the parameter.
+    """
     if season != "auto":
         return int(season)
     frequency = panel.series.calendar.frequency

@@ -33,7 +33,7 @@ BOUND_TOLERANCE = 0.01  # of the period: as near to a bound, the maximum of the 
 
 @register
 class UnobservedComponents(Structural):
-    """Structural time series model: level, trend, seasons, cycle and regressors as stochastic states.
+    """Structural time series model: level, trend, seasons, cycle and regressors as states.
 
     Estimated by maximum likelihood in statsmodels (`UnobservedComponents`, exact diffuse
     initialization), each series in a separate process. The learned state are plain matrices, so
@@ -135,7 +135,7 @@ class UnobservedComponents(Structural):
             if len(at_bound):
                 first = at_bound[0]
                 warn(
-                    f"{self.name}: the estimated period of the cycle is at a bound of cycle_period in series "
+                    f"{self.name}: the estimated period of the cycle lies at a bound of cycle_period in series "
                     f"{panel.series.labels(at_bound)} (the first: {period[first]:.4g} time steps, bounds {shortest[first]:.4g} "
                     f"and {longest[first]:.4g}). Set cycle_period=(shortest, longest) around the period of your data.",
                     TrainingWarning,
