@@ -25,8 +25,8 @@ class HistoryChecksum:
     @classmethod
     def from_panel(cls, panel: Panel) -> HistoryChecksum:
         """The checksums of all rows of a panel."""
-        nothing = np.tile(np.array([0, 1], np.int64), (len(panel), 1))
-        return cls(panel.start // panel.calendar.step, np.zeros(len(panel), np.int64), nothing).extend(panel)
+        initial = np.tile(np.array([0, 1], np.int64), (len(panel), 1))
+        return cls(panel.start // panel.calendar.step, np.zeros(len(panel), np.int64), initial).extend(panel)
 
     @classmethod
     def from_learned(cls, learned: LearnedState) -> HistoryChecksum:

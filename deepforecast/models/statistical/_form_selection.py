@@ -50,9 +50,9 @@ def count_observed(y: Floats, matrix: Floats, indptr: Ints) -> Floats:
 
 def constant_levels(y: Floats, indptr: Ints) -> Floats:
     """The value of each constant series, NaN for the others."""
-    least = np.minimum.reduceat(np.where(np.isnan(y), np.inf, y), indptr[:-1])
-    most = np.maximum.reduceat(np.where(np.isnan(y), -np.inf, y), indptr[:-1])
-    return np.where(least == most, least, np.nan)
+    lowest = np.minimum.reduceat(np.where(np.isnan(y), np.inf, y), indptr[:-1])
+    highest = np.maximum.reduceat(np.where(np.isnan(y), -np.inf, y), indptr[:-1])
+    return np.where(lowest == highest, lowest, np.nan)
 
 
 def select_best(fits: Any, forms: Sequence[Form], scores: Floats, season: int) -> dict[str, Any]:

@@ -76,9 +76,9 @@ class ExponentialForecast(Forecast):
     def _transformed_mean(self) -> Floats:
         """Mean of the transformed series, at least 0 with multiplicative errors or season."""
         form = self.learned["form"]
-        least = np.where((form[:, 0] == 1) | (form[:, 3] == 2), 0.0, -np.inf)
+        lower_bound = np.where((form[:, 0] == 1) | (form[:, 3] == 2), 0.0, -np.inf)
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.maximum(self.mu + self.offsets, least[:, None])
+            return np.maximum(self.mu + self.offsets, lower_bound[:, None])
 
     def _has_formula(self) -> Any:
         from deepforecast.kernels.ets.forecasts import has_formula

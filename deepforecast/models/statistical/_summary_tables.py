@@ -16,7 +16,7 @@ from deepforecast.models.statistical._scaled_series import Order
 if TYPE_CHECKING:
     from deepforecast.models.statistical._arma_errors import ArimaFamily
 
-WAVES = ("cos", "sin")
+FOURIER_FUNCTIONS = ("cos", "sin")
 FACTOR_NAMES = ("ar", "ma", "seasonal_ar", "seasonal_ma")
 
 
@@ -38,7 +38,8 @@ def parameters(model: ArimaFamily, learned: LearnedState, state: State) -> dict[
     columns["sigma"] = learned["sigma"]
     beta = learned["beta"][:, 1:]
     fourier_terms = learned.shared.get("waves", ())
-    names = [f"{function}{harmonic + 1}_{length}" for length, max_harmonic in fourier_terms for harmonic in range(max_harmonic) for function in WAVES]
+    harmonics = [(length, harmonic + 1) for length, count in fourier_terms for harmonic in range(count)]
+    names = [f"{function}{harmonic}_{length}" for length, harmonic in harmonics for function in FOURIER_FUNCTIONS]
     columns |= effect_columns(state, beta[:, : beta.shape[1] - len(names)])
     return columns | {name: beta[:, position - len(names)] for position, name in enumerate(names)}
 
