@@ -158,7 +158,7 @@ class TrialBacktest:
             window_rows = np.flatnonzero(np.isin(window.series, first[series_index]))
             if not len(window_rows):
                 continue
-            partial_window = replace(window, series=window.series[window_rows], begin=window.begin[window_rows], cut=window.cut[window_rows])
+            partial_window = replace(window, series=window.series[window_rows], train_start=window.train_start[window_rows], cutoff=window.cutoff[window_rows])
             state_rows = np.searchsorted(first[series_index], partial_window.series)
             window_state = state if window is report_windows[0] else move_state_to_panel(extended_model, state, drop_unseen_categories(partial_window.history(self.panel)), state_rows)
             yield forecast_window(extended_model, self.panel, partial_window, window_state, plan.gap, plan.horizon)
