@@ -39,7 +39,7 @@ def test_stamps_of_different_kinds_do_not_meet(given: Any) -> None:
     zoned = given.frame.assign(ds=given.frame["ds"].dt.tz_localize("UTC"))
     counted = given.frame.assign(ds=range(len(given.frame)))
     for options in ({"actual": zoned}, {"actual": given.frame, "train": zoned}, {"actual": counted}):
-        with pytest.raises(DataError, match="of one kind"):
+        with pytest.raises(DataError, match="of the same kind"):
             score(given.predicted, **options)
     early = pd.DataFrame({"ds": np.array(["1600-01-01"], "M8[s]"), "A": 1.0})
     with pytest.raises(DataError, match="do not fit into the unit"):
@@ -48,7 +48,7 @@ def test_stamps_of_different_kinds_do_not_meet(given: Any) -> None:
 
 def test_missing_rows_of_actual_values_are_refused_by_name(given: Any) -> None:
     holes = given.frame[~((given.frame["unique_id"] == "c") & (given.frame["ds"] >= "2022-08-01"))]
-    with pytest.raises(DataError, match="2 of 9 are missing, in 1 series, first series c at 2022-08-01"):
+    with pytest.raises(DataError, match="2 of 9 are missing, in 1 series, the first series c at 2022-08-01"):
         score(given.predicted, actual=holes)
     with pytest.raises(DataError, match="3 of 9 are missing, in 1 series, first series a at "):
         score(given.predicted, actual=given.frame[given.frame["unique_id"] != "a"])
@@ -57,7 +57,7 @@ def test_missing_rows_of_actual_values_are_refused_by_name(given: Any) -> None:
 
 
 def test_wrong_actual_frames_are_refused(given: Any) -> None:
-    with pytest.raises(ParameterError, match=r"no column y with the actual values\. Give actual=frame"):
+    with pytest.raises(ParameterError, match=r"must have a column y with the actual values"):
         score(given.predicted)
     with pytest.raises(ParameterError, match="column y is in both"):
         score(given.points, actual=given.frame)

@@ -38,7 +38,7 @@ def test_sample_paths_that_are_not_whole_are_refused(given: Any) -> None:
     frame = paths(given)
     doubled = pd.concat([frame.drop(index=[5]), frame.iloc[[7]]])
     for broken in (frame.drop(index=[5]), frame.drop(index=[0, 1, 2, 3]), doubled):
-        with pytest.raises(DataError, match="each of the 4 sample paths once"):
+        with pytest.raises(DataError, match="each of the 4 sample paths exactly once"):
             score(broken, actual=given.frame)
     with pytest.raises(DataError, match="Column sample numbers"):
         score(frame.assign(sample=frame["sample"] / 2), actual=given.frame)
@@ -71,7 +71,7 @@ def test_intervals_upside_down_are_refused_by_name(given: Any) -> None:
 
 def test_doubled_keys_are_refused_by_name(given: Any) -> None:
     twice = pd.concat([given.points, given.points.iloc[[2, 11]]])
-    with pytest.raises(DataError, match=r"\(unique_id, ds, cutoff\) is unique .* a at 2022-01-01, cutoff .* \(2 such rows"):
+    with pytest.raises(DataError, match=r"\(unique_id, ds, cutoff\) must be unique .* a at 2022-01-01, cutoff .* \(2 such rows"):
         score(twice)
     points, later = given.points, given.points["ds"] + pd.DateOffset(months=3)
     overlapping = points.assign(ds=points["ds"].where(points["cutoff"] != "2021-10-01", later))
@@ -81,7 +81,7 @@ def test_doubled_keys_are_refused_by_name(given: Any) -> None:
 
 
 def test_frames_that_are_no_forecasts_are_refused(given: Any) -> None:
-    with pytest.raises(DataError, match="has rows; this one is empty"):
+    with pytest.raises(DataError, match="`forecasts` must have at least one row"):
         score(given.points.iloc[:0])
     with pytest.raises(DataError, match="numeric column for each model; the columns found are unique_id, ds, cutoff, y"):
         score(given.points[["unique_id", "ds", "cutoff", "y"]])

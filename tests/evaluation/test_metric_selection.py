@@ -68,13 +68,13 @@ def test_what_cannot_be_scored_says_the_way_out(given: Any, options: dict[str, A
 
 
 def test_other_levels_than_those_there_are_refused(given: Any) -> None:
-    with pytest.raises(ParameterError, match="coverage-90 needs intervals of level 90; the forecasts have 80, 95"):
+    with pytest.raises(ParameterError, match="coverage-90 cannot be computed without intervals of level 90; the forecasts have 80, 95"):
         score(given.rolled, metrics="coverage-90")
 
 
 def test_two_columns_of_one_name_are_refused(given: Any) -> None:
     other = Metric.from_function(lambda actual, forecast: 0.0, name="mae")
-    with pytest.raises(ParameterError, match="two are named mae"):
+    with pytest.raises(ParameterError, match="two named mae"):
         score(given.points, metrics=["mae", other])
     with pytest.raises(ParameterError, match="two columns model"):
         score(given.points.rename(columns={"unique_id": "model"}), by="series", columns={"id": "model"})

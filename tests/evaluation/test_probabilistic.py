@@ -175,7 +175,7 @@ def test_scale_carries_over(values: np.ndarray, factor: float) -> None:
 
 
 def test_edges() -> None:
-    with pytest.raises(DataError, match=r"lo to hi: 18\.0 is above 14\.0 at position 1 \(2 such"):
+    with pytest.raises(DataError, match=r"got 18\.0 and 14\.0 at position 1 \(2 such"):
         coverage(ACTUAL, np.where([0, 1, 1, 0, 0, 0], HI, LO), np.where([0, 1, 1, 0, 0, 0], LO, HI))
     for metric in (coverage, width):
         assert metric([np.nan, 1.0], [0.0, 0.0], [9.0, 1.0]) == 1.0

@@ -58,7 +58,7 @@ def test_refused() -> None:
         with pytest.raises(ParameterError, match="season_length"):
             seasonal_scale([1.0, 2.0], season)  # type: ignore[arg-type]
     for indptr in ([0, 3], [-1, 2], [0.0, 2.0], [0], [[0, 2]]):
-        with pytest.raises(ParameterError, match="indptr holds"):
+        with pytest.raises(ParameterError, match="`indptr` must be"):
             seasonal_scale([1.0, 2.0], 1, indptr)
     with pytest.raises(ParameterError, match="must not fall"):
         seasonal_scale([1.0, 2.0], 1, [0, 2, 1, 2])
