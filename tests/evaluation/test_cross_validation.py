@@ -151,7 +151,7 @@ def test_models_agree_on_the_horizon_or_are_told() -> None:
     assert len(cross_validate(Conformal(Naive(horizon=3)), frame)) == len(want)
     with pytest.raises(ParameterError, match=r"the same horizon, but the models have 3, 4. Pass `horizon`"):
         cross_validate([Naive(horizon=3), Mean(horizon=4)], frame)
-    with pytest.raises(ParameterError, match="none of them says one"):
+    with pytest.raises(ParameterError, match="none of the models has one"):
         cross_validate(Naive(), frame)
     for wrong in (0, -1, 2.5, True):
         with pytest.raises(ParameterError, match="horizon"):
@@ -335,12 +335,12 @@ def test_a_level_of_a_model_without_a_distribution_is_refused_before_any_fit() -
 @pytest.mark.parametrize(
     ("models", "kind", "words"),
     [
-        ([], ParameterError, "the list is empty"),
+        ([], ParameterError, "must have at least one model"),
         (Naive, ParameterTypeError, r"Did you mean Naive\(\)\?"),
         (["Naive"], ParameterTypeError, r"got Naive \(str\)\. Did you mean Naive\(\)\?"),
         ([Naive(), SeasonalNaive], ParameterTypeError, r"Did you mean SeasonalNaive\(\)\?"),
-        ("Naive", ParameterTypeError, "models holds model objects; got Naive"),
-        (None, ParameterTypeError, "models holds model objects; got None"),
+        ("Naive", ParameterTypeError, "`models` must be model objects, got Naive"),
+        (None, ParameterTypeError, "`models` must be model objects, got None"),
     ],
 )
 def test_arguments_that_are_not_models_are_refused(models: Any, kind: type[Exception], words: str) -> None:

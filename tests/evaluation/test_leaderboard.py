@@ -325,5 +325,5 @@ def test_what_rounding_leaves_of_a_bias_is_none() -> None:
 
 def test_a_metric_is_not_named_as_a_column_of_another() -> None:
     metric = Metric.from_function(lambda actual, forecast: 0.0, name="bias-distance")
-    with pytest.raises(ParameterError, match="The table has a column bias-distance for one metric already"):
+    with pytest.raises(ParameterError, match="cannot have the same column bias-distance"):
         board(Naive(), metrics=["bias", metric])

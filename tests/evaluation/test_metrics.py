@@ -144,7 +144,7 @@ def test_odd_arrays() -> None:
             metrics.mae(empty, empty)
     masked = np.ma.MaskedArray([1.0, 1e9], mask=[False, True])
     assert metrics.mae(masked, [2.0, 2.0]) == 1.0
-    with pytest.raises(DataError, match="forecast is nan"):
+    with pytest.raises(DataError, match="`forecast` is nan"):
         metrics.mae([2.0, 2.0], masked)
     for scale in (-1.0, np.inf):
         with pytest.raises(ParameterError, match="not negative"):
