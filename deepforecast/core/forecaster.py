@@ -721,6 +721,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
 
 collect_params(Forecaster)
+Forecaster.__doc__ = with_parameters(Forecaster)
 
 
 def _missing_hook_error(model: Forecaster, hook: str) -> CapabilityError:
