@@ -27,7 +27,11 @@ def quota(root: Path = Path("/")) -> float:
         mounts = (names, "cpu", "cpu,cpuacct") if names else ("", "unified")
         # A container may see the path of its host here, and its own group as the root, so check all parents.
         group = PurePosixPath(path.lstrip("/"))
-        quotas += [_group_quota(root / "sys/fs/cgroup" / mount / directory) for mount in mounts for directory in (group, *group.parents)]
+        quotas += [
+            _group_quota(root / "sys/fs/cgroup" / mount / directory)
+            for mount in mounts
+            for directory in (group, *group.parents)
+        ]
     return min(quotas)
 
 

@@ -23,13 +23,17 @@ def check_finite(values: Floats, state: State, name: str, distribution_model: Fo
         return values
     axes = tuple(range(1, values.ndim))
     has_nan = np.isnan(values).any(axis=axes)
-    bad_series = np.flatnonzero(has_nan if has_nan.any() else np.isinf(values).any(axis=axes))  # with NaN if there is any, else with infinity
+    bad_series = np.flatnonzero(has_nan if has_nan.any() else np.isinf(values).any(axis=axes))  # one cause per message
     target = state.series.columns.target
     reason = f"the values of column {target} are too large for float64. Rescale them, or leave these series out"
     if has_nan.any() and distribution_model is None:
         reason = "the model returned NaN. Leave these series out, or use another model"
     elif has_nan.any() and distribution_model is not None:
         min_observations = distribution_model._min_observations_for_spread(state.learned)
-        count = "" if min_observations is None else f": at least {min_observations} are needed, and fit had {min_observations - 1}"
+        count = (
+            "" if min_observations is None else f": at least {min_observations} are needed, and fit had {min_observations - 1}"
+        )
         reason = f"the values of column {target} are too few to estimate the error variance{count}. Fit longer series, or leave out level="
-    raise DataError(f"Forecasts must be finite; those of {name} for series {state.series.labels(bad_series)} are not: {reason}.")
+    raise DataError(
+        f"Forecasts must be finite; those of {name} for series {state.series.labels(bad_series)} are not: {reason}."
+    )

@@ -265,12 +265,16 @@ class _Reader:
         if content["library"] not in LIBRARIES:
             raise InvalidManifest(f"library must be one of {format_list(LIBRARIES)}, got {format_value(content['library'])}")
         _check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "columns")
-        roles: dict[str, Any] = {name: tuple(map(_check_text, value)) if isinstance(value, list) else value for name, value in content["columns"].items()}
+        roles: dict[str, Any] = {
+            name: tuple(map(_check_text, value)) if isinstance(value, list) else value
+            for name, value in content["columns"].items()
+        }
         columns = Columns(**roles)
         last, ids = self.array(content["last"]), None
         if content["ids"] is not None:
             id_fields = dict(_check_mapping(content["ids"]))
-            ids = from_arrays({name: value for name, value in id_fields.items() if name != "arrays"}, self.array_dict(id_fields.get("arrays")), content["library"])
+            description = {name: value for name, value in id_fields.items() if name != "arrays"}
+            ids = from_arrays(description, self.array_dict(id_fields.get("arrays")), content["library"])
         count = 1 if ids is None else len(ids)
         if last.shape != (count,) or not count or last.dtype != np.int64 or (ids is None) != (columns.id is None):
             raise InvalidManifest("its ids and times do not match")

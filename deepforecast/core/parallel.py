@@ -116,7 +116,9 @@ def map_items(
     """
     _check_n_jobs(n_jobs)
     slices = [slice(index, index + 1) for index in range(len(names))]
-    return _run_slices(_Job(work, label, os.getpid(), None, names), slices, _find_workers(n_jobs, "processes"), progress, on_lost)
+    return _run_slices(
+        _Job(work, label, os.getpid(), None, names), slices, _find_workers(n_jobs, "processes"), progress, on_lost
+    )
 
 
 def _run_slices(
@@ -223,7 +225,9 @@ def has_user_backend() -> bool:
 
 def _check_n_jobs(n_jobs: int | None) -> None:
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
-        raise ParameterTypeError(f"`n_jobs` must be an integer or None, got {format_value(n_jobs)}. Use 1 for the calling thread alone.")
+        raise ParameterTypeError(
+            f"`n_jobs` must be an integer or None, got {format_value(n_jobs)}. Use 1 for the calling thread alone."
+        )
     if n_jobs is not None and n_jobs < 1 and n_jobs != -1:
         raise ParameterError(f"`n_jobs` must be at least 1, or -1 for all CPUs, got {n_jobs}. Leave it out for the default.")
 
@@ -317,7 +321,9 @@ class _Dispatcher(Generic[T]):
 
     def _lost_worker_error(self, lost: _LostWorker, attempts: str) -> TrainingError:
         if self.job.names:
-            error = TrainingError(f"{format_value(self.job.names[lost.slice_numbers[0]])}: its worker process {describe_exit(lost.error)}")
+            error = TrainingError(
+                f"{format_value(self.job.names[lost.slice_numbers[0]])}: its worker process {describe_exit(lost.error)}"
+            )
             error.__cause__ = lost.error
             return error
         lines = str(lost.error).splitlines() or [""]

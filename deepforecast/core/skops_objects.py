@@ -52,7 +52,9 @@ class SkopsSerializer:
         unknown = [] if self.allow_any else [name for name in self._unknown_types(raw) if name not in self.trusted]
         if unknown:
             raise UntrustedTypeError(f"{description} contains {format_list(unknown)}, which must be trusted")
-        return _import_skops().loads(raw, trusted=[*TRUSTED_TYPES, *(self._unknown_types(raw) if self.allow_any else self.trusted)])
+        return _import_skops().loads(
+            raw, trusted=[*TRUSTED_TYPES, *(self._unknown_types(raw) if self.allow_any else self.trusted)]
+        )
 
     @staticmethod
     def _unknown_types(content: bytes) -> list[str]:
@@ -83,5 +85,7 @@ def _refuse_compressed(raw: bytes, description: str) -> None:
     """Raise if a member of the archive is compressed, as it could expand to any size."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         members = archive.infolist()
-        if any(member.compress_type != zipfile.ZIP_STORED for member in members) or sum(member.file_size for member in members) > len(raw):
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members) or sum(
+            member.file_size for member in members
+        ) > len(raw):
             raise UntrustedTypeError(f"{description} must not be compressed; no file of this library is")

@@ -233,12 +233,18 @@ def status() -> dict[str, str]:
         + ("no quota)" if cpu_quota == math.inf else f"{cpu_quota:g} by quota)")
     }
     user_variables = {name: os.environ[name] for name in _WAITING_VARIABLES if name in os.environ}
-    default_policy = _describe_variables(user_variables) if user_variables else "by spinning first: loaded before deepforecast could set OMP_WAIT_POLICY"
+    default_policy = (
+        _describe_variables(user_variables)
+        if user_variables
+        else "by spinning first: loaded before deepforecast could set OMP_WAIT_POLICY"
+    )
     loaded = _openmp_threads()
     for path, threads in loaded.items():
         report[f"openmp {_short_path(path)}"] = f"{threads} threads, waits {_wait_policies.policies.get(path, default_policy)}"
     if not loaded:
-        report["openmp"] = f"not loaded yet; will wait {_describe_variables(user_variables) if user_variables else 'passively if deepforecast loads it'}"
+        report["openmp"] = (
+            f"not loaded yet; will wait {_describe_variables(user_variables) if user_variables else 'passively if deepforecast loads it'}"
+        )
     if not user_variables and any(path not in _wait_policies.policies for path in loaded):
         report["way out"] = (
             "import deepforecast's models before torch and lightgbm, or set OMP_WAIT_POLICY=PASSIVE before Python starts"
@@ -247,7 +253,9 @@ def status() -> dict[str, str]:
         if not pool.name.startswith("openmp"):
             threads = pool.get()
             report[pool.name] = f"{threads} threads" if threads > 0 else "no limit of threads"
-    buffer_status = _keep_buffers_obstacle() or ("freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training")
+    buffer_status = _keep_buffers_obstacle() or (
+        "freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training"
+    )
     report["allocator"] = f"{_libc_name() or 'not glibc'}: {buffer_status}"
     return report
 

@@ -116,7 +116,9 @@ def _encode(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> tu
 def _save_error(path: str, error: OSError | ValueError) -> SaveError:
     suggestion = "; free disk space or save to another path" if isinstance(error, OSError) else ""
     name = format_value(path, _MAX_PATH)
-    save_error = SaveError(f"the model cannot be saved to {name}: {_reason(error)}; an existing file there is unchanged{suggestion}")
+    save_error = SaveError(
+        f"the model cannot be saved to {name}: {_reason(error)}; an existing file there is unchanged{suggestion}"
+    )
     save_error.errno = getattr(error, "errno", None)
     return save_error
 
@@ -178,7 +180,9 @@ def _read_block(file: BinaryIO, remaining: int, max_length: int, digest: _Hash) 
     field = file.read(_LENGTH.size)
     (length,) = _LENGTH.unpack(field)
     if length > remaining - _LENGTH.size:
-        raise ValueError(f"it is cut short: it declares a block of {length:,} bytes where {remaining - _LENGTH.size:,} are left")
+        raise ValueError(
+            f"it is cut short: it declares a block of {length:,} bytes where {remaining - _LENGTH.size:,} are left"
+        )
     if length > max_length:
         raise ValueError(f"it declares a block of {length:,} bytes, at most {max_length:,} are allowed")
     block = file.read(length)

@@ -34,7 +34,9 @@ def encode(value: object, max_length: int) -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"it cannot be written as JSON ({format_value(str(error))})") from error
     if len(encoded) > max_length:
-        raise ValueError(f"it takes {len(encoded):,} bytes as JSON, at most {max_length:,} are allowed; store large data in arrays")
+        raise ValueError(
+            f"it takes {len(encoded):,} bytes as JSON, at most {max_length:,} are allowed; store large data in arrays"
+        )
     if decode(encoded) != value:
         raise ValueError("it changes when encoded as JSON; use strings as keys, and lists instead of tuples")
     return encoded

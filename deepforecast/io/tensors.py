@@ -66,11 +66,15 @@ def read_layout(header: bytes, size: int) -> list[Entry]:
         raise ValueError("the header of its arrays is not a JSON object")
     if len(declared) > MAX_ARRAYS:
         raise ValueError(f"it has {len(declared):,} arrays, at most {MAX_ARRAYS:,} are allowed")
-    entries = sorted((_read_entry(name, entry) for name, entry in declared.items()), key=lambda offsets_and_entry: offsets_and_entry[:2])
+    entries = sorted(
+        (_read_entry(name, entry) for name, entry in declared.items()), key=lambda offsets_and_entry: offsets_and_entry[:2]
+    )
     previous_end = 0
     for start, end, entry in entries:
         if start != previous_end:
-            raise ValueError(f"the array {format_value(entry.name)} starts at byte {start}, the one before ends at {previous_end}")
+            raise ValueError(
+                f"the array {format_value(entry.name)} starts at byte {start}, the one before ends at {previous_end}"
+            )
         previous_end = end
     if previous_end != size:
         raise ValueError(f"its arrays require {previous_end:,} bytes, but the file has {size:,} for them")
@@ -85,7 +89,9 @@ def _check_array(name: object, array: object) -> np.ndarray:
         raise ValueError(f"{format_value(name)} is a {type(array).__name__}, not a numpy array")
     dtype = np.asarray(array).dtype.newbyteorder("<")
     if dtype not in _DTYPES.values():
-        raise ValueError(f"the array {format_value(name)} has dtype {dtype}; allowed are {format_list(_dtype_names(), max_shown=len(_DTYPES))}")
+        raise ValueError(
+            f"the array {format_value(name)} has dtype {dtype}; allowed are {format_list(_dtype_names(), max_shown=len(_DTYPES))}"
+        )
     return np.asarray(array, dtype=dtype, order="C")
 
 
@@ -101,7 +107,9 @@ def _read_entry(name: str, entry: object) -> tuple[int, int, Entry]:
         raise ValueError(f"the array {format_value(name)} has dtype {format_value(entry['dtype'])}, which is not allowed")
     shape, offsets = entry["shape"], entry["data_offsets"]
     if not _is_sizes(shape) or len(shape) > _MAX_DIMENSIONS:
-        raise ValueError(f"the array {format_value(name)} has shape {format_value(shape)}, not a list of at most {_MAX_DIMENSIONS} sizes")
+        raise ValueError(
+            f"the array {format_value(name)} has shape {format_value(shape)}, not a list of at most {_MAX_DIMENSIONS} sizes"
+        )
     # Python's integers do not overflow; numpy refuses shapes whose sizes other than 0 overflow.
     if math.prod(max(length, 1) for length in shape) * dtype.itemsize > _MAX_BYTES:
         raise ValueError(f"the array {format_value(name)} has shape {format_value(shape)}, too large for any machine")
@@ -109,7 +117,9 @@ def _read_entry(name: str, entry: object) -> tuple[int, int, Entry]:
         raise ValueError(f"the array {format_value(name)} has data_offsets {format_value(offsets)}, not a begin and an end")
     start, end = offsets
     if end - start != math.prod(shape) * dtype.itemsize:
-        raise ValueError(f"the array {format_value(name)} of shape {format_value(shape)} does not take the {end - start} bytes declared")
+        raise ValueError(
+            f"the array {format_value(name)} of shape {format_value(shape)} does not take the {end - start} bytes declared"
+        )
     return start, end, Entry(name, dtype, tuple(shape))
 
 
