@@ -83,7 +83,7 @@ def weekly(model: Forecaster) -> Forecaster:
 
 
 def undated(model: Forecaster) -> Forecaster:
-    """The model, and the models in it, daily_panel_with_missing features of the date: on other days these are others."""
+    """The model, and the models in it, without features of the date: on other days these are others."""
     changed: dict[str, Any] = dict(getattr(type(model), "dateless", {}))
     for name in params.declared_params(type(model)):
         value = getattr(model, name)

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis daily_panel_with_missing chance, matplotlib daily_panel_with_missing a screen, and the benchmark data where there are any."""
+"""What all tests share: hypothesis without chance, matplotlib without a screen, and the benchmark data where there are any."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ os.environ.update(PASSIVE)
 
 
 def pytest_collection_finish() -> None:
-    """Tests find the environment daily_panel_with_missing it."""
+    """Tests find the environment without it."""
     for name in PASSIVE:
         os.environ.pop(name, None)
 

@@ -106,7 +106,7 @@ def of_a_model(model: Any, folder: Path) -> str:
 
 
 def of_a_board() -> dict[str, str]:
-    """A comparison, its page, a picture's words and scores, daily_panel_with_missing what was measured."""
+    """A comparison, its page, a picture's words and scores, without what was measured."""
     from deepforecast import Conformal, Drift, Naive, SeasonalNaive, check, compare, score
     from deepforecast.evaluation.report import render_page
 

@@ -56,9 +56,9 @@ def test_future_without_a_column(library: str) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_future_without_a_row(library: str) -> None:
     model, future = with_future(library)
-    daily_panel_with_missing = future.drop(index=future.index[future.unique_id == "s002"][2])
+    incomplete = future.drop(index=future.index[future.unique_id == "s002"][2])
     with pytest.raises(DataError, match=r"1 are missing.*s002.*2024-03-03.*future_frame"):
-        model.predict(future=converted(daily_panel_with_missing.reset_index(drop=True), library))
+        model.predict(future=converted(incomplete.reset_index(drop=True), library))
     whole = future[future.unique_id != "s003"].reset_index(drop=True)
     with pytest.raises(DataError, match=r"5 are missing.*s003.*2024-03-01"):
         model.predict(future=converted(whole, library))
@@ -107,19 +107,19 @@ def test_columns_ahead_without_a_role_are_said_once_but_those_said_in_fit() -> N
     frame = promoted().assign(note=1)
     with collect_warnings() as said:
         model = FutureRegression(horizon=5).fit(frame, columns={"future": "promo"})
-    assert [one.split(".")[0] for one in said] == ["Columns daily_panel_with_missing a role are left out: note"]
+    assert [one.split(".")[0] for one in said] == ["Columns without a role are left out: note"]
     future = model.future_frame().assign(promo=1.0, note=1, y=0.0)
     wanted = model.predict(future=future)
     with collect_warnings() as said:
         same(model.predict(future=future.assign(prmo=2.0, pronto=3.0)), wanted)
-    assert said == ["Columns daily_panel_with_missing a role are left out: prmo, pronto. Declare them in columns= or drop them."]
+    assert said == ["Columns without a role are left out: prmo, pronto. Declare them in columns= or drop them."]
 
 
 def test_static_columns_beside_the_frame_without_a_role_are_said() -> None:
     beside = pd.DataFrame({"unique_id": ["s001", "s002"], "size": [1.0, 2.0], "colour": [3.0, 4.0]})
     with collect_warnings() as said:
         PooledRegression(horizon=5).fit(P(2, 60), columns={"static": "size"}, static=beside)
-    assert said == ["Columns daily_panel_with_missing a role are left out: colour. Declare them in columns= or drop them."]
+    assert said == ["Columns without a role are left out: colour. Declare them in columns= or drop them."]
 
 
 @KINDS

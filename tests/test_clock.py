@@ -108,7 +108,7 @@ def test_a_wall_clock_is_noticed(source: str, lines: list[int]) -> None:
 
 
 def wall_clock(source: str) -> list[int]:
-    """Lines that take a time of the wall clock for a duration: the module time's, or a date daily_panel_with_missing a zone."""
+    """Lines that take a time of the wall clock for a duration: the module time's, or a date without a zone."""
     lines = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module == "time":

@@ -16,7 +16,7 @@ def once() -> Said:
     return everything()
 
 
-@pytest.mark.slow  # as D2 below, but daily_panel_with_missing other work between
+@pytest.mark.slow  # as D2 below, but without other work between
 def test_same_bits_again_in_this_process(once: Said) -> None:
     """Forecasts, windows, paths, boards, the bytes of model files and of the report's page."""
     same(everything(), once)

@@ -1,6 +1,6 @@
 """I1 to I4, I8, I9, I11, C6: what may not change a forecast, and how its bands lie.
 
-Order, units and dtypes (I1, I9) are settled before a model sees the data: one of each kind; rules of the contract try every one.
+Order, units and dtypes (I1, I9) are settled before a model sees the data: one of each kind; the contract tries every one.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ PERTURBATIONS: dict[str, Callable[[pd.Series], Any]] = {
     "constant": lambda y: 7.0,
 }
 pytestmark = pytest.mark.filterwarnings("ignore:.*lie far outside the history:UserWarning")  # of such values
-# Forms that multiply say it where values so changed leave them daily_panel_with_missing a sound forecast.
+# Forms that multiply say it where values so changed leave them without a sound forecast.
 replaced = pytest.mark.filterwarnings("ignore:.*a form that multiplies:deepforecast.errors.DataWarning")
 changed = pytest.mark.parametrize("change", PERTURBATIONS.values(), ids=PERTURBATIONS)
 
@@ -52,7 +52,7 @@ def from_end(frame: pd.DataFrame) -> pd.Series:
 
 
 def judged(found: pd.DataFrame, windows: int) -> pd.DataFrame:
-    """The forecasts of the first windows, daily_panel_with_missing the actual values."""
+    """The forecasts of the first windows, without the actual values."""
     first = found["cutoff"].isin(np.sort(found["cutoff"].unique())[:windows])
     return found.loc[first].drop(columns="y").reset_index(drop=True)
 

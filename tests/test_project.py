@@ -67,7 +67,7 @@ def differences(markdown: str) -> list[str]:
 
 
 def same(promised: str, printed: str) -> bool:
-    """Equal but for spaces at the ends of lines, what `...` state_leaves open, and the last digits of decimals.
+    """Equal but for spaces at the ends of lines, what `...` leaves open, and the last digits of decimals.
 
     A model that searches for its parameters ends within that on another machine.
     """

@@ -222,7 +222,7 @@ def probe(module: str, folder: Path, home: str | None = None) -> dict[str, objec
     return {**json.loads(lines[-1]), "printed": lines[:-1]}
 
 
-STARRED = ["cli", "core", "data", "datasets", "evaluation", "io", "plotting", "testing", "models.baselines", "models.combine"]
+STARRED = ["cli", "core", "data", "datasets", "evaluation", "io", "plotting", "testing", "models.baselines"]
 STAR = """
 import pkgutil, sys, types
 import deepforecast

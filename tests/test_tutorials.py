@@ -307,7 +307,7 @@ def test_an_interactive_picture_is_shown_on_the_page(tmp_path: Path) -> None:
 
 
 def ran(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The script by itself, in an empty folder, daily_panel_with_missing benchmark data; a warning is an error."""
+    """The script by itself, in an empty folder, without benchmark data; a warning is an error."""
     own = {"DEEPFORECAST_SHORT": "1", "DEEPFORECAST_DATA": str(folder), "MPLBACKEND": "Agg"}
     python = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     return subprocess.run(

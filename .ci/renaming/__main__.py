@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.util
 import os
 import subprocess
@@ -13,8 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import mutants
-from plan import Plan, Table
 from sources import Source, read_project
+from tables import Table
+from texts import Plan
 from types_of import Types
 
 
@@ -29,14 +31,16 @@ def main(arguments: list[str] | None = None) -> int:
     sources, texts = read_project(root)
     note_mirrored_tests(table, sources)
     plan = Plan(root, table, sources, texts)
-    plan.read_members(Types(root, sources, plan.wanted()))
+    plan.read_members(Types(root, sources, options.cache or root / "build" / "rename-cache"))
     plan.read_names()
     plan.follow_fixtures()
     plan.edit()
+    plan.edit_strings()
     mutants.follow(plan)
     plan.edit_texts()
     plan.check()
-    mutants.check(plan)
+    if not plan.errors:
+        mutants.check(plan)
     for error in dict.fromkeys(plan.errors):
         print(f"error: {error}", file=sys.stderr)
     if plan.errors:
@@ -59,6 +63,7 @@ def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=".ci/rename", description=__doc__)
     parser.add_argument("tables", nargs="+", type=Path, metavar="TABLE.yaml")
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the top of the checkout")
+    parser.add_argument("--cache", type=Path, help="folder in which mypy keeps what it knows of other packages")
     parser.add_argument("--dry-run", action="store_true", help="write nothing; count the edits of each file")
     return parser
 
@@ -88,29 +93,20 @@ def write(plan: Plan) -> None:
         if old != new and (plan.root / old).exists():
             (plan.root / new).parent.mkdir(parents=True, exist_ok=True)
             subprocess.run(["git", "mv", old, new], cwd=plan.root, check=True)
-    paths = [
-        str(plan.root / plan.moved_paths.get(name, name))
-        for path in written
-        if (name := path.relative_to(plan.root).as_posix())
-    ]
-    python = [path for path in paths if path.endswith((".py", ".pyi"))]
+    names = [path.relative_to(plan.root).as_posix() for path in written if path.suffix in (".py", ".pyi")]
+    python = [str(plan.root / plan.moved_paths.get(name, name)) for name in names]
     generator = plan.new_module("deepforecast.testing.index")
     if "deepforecast.testing.index" in plan.modules:
         environment = os.environ | {"PYTHONPATH": str(plan.root)}
-        done = subprocess.run(
-            [sys.executable, "-m", generator], cwd=plan.root, env=environment, capture_output=True, text=True
-        )
+        command = [sys.executable, "-m", generator]
+        done = subprocess.run(command, cwd=plan.root, env=environment, capture_output=True, text=True)
         if done.returncode:
             plan.by_hand[f"python -m {generator} failed"].append(done.stderr.strip()[-500:])
     ruff = [sys.executable, "-m", "ruff", "check", "--quiet"]
     if importlib.util.find_spec("ruff") and python:
         subprocess.run([*ruff, "--select", "I", "--fix", *python], cwd=plan.root)
-        too_long = subprocess.run(
-            [*ruff, "--select", "E501", "--output-format", "concise", *python],
-            cwd=plan.root,
-            capture_output=True,
-            text=True,
-        )
+        command = [*ruff, "--select", "E501", "--output-format", "concise", *python]
+        too_long = subprocess.run(command, cwd=plan.root, capture_output=True, text=True)
         plan.by_hand["Lines that are too long now"] += too_long.stdout.splitlines()
 
 
@@ -125,6 +121,7 @@ def report(plan: Plan) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # nothing of what mypy builds is freed before the end
     status = main()
     sys.stdout.flush()
     os._exit(status)  # freeing what mypy built takes longer than its work

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import yaml
-from plan import Plan
 from sources import FUNCTIONS, Scope, Source, Text
+from texts import Plan
 
 Spans = list[tuple[int, int]]
 NAME = re.compile(r"(\.\s*)?\b([A-Za-z_]\w*)\b(?=(\s*=(?!=))?)")

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
-SEARCH_PATHS = ("tutorials/site", "benchmarks/peers", "benchmarks", "tutorials")  # folders that are on sys.path
+SEARCH_PATHS = ("tutorials/site", "benchmarks/peers", "benchmarks", "tutorials", "docs")  # folders that are on sys.path
 TEXTS = (".md", ".toml", ".yaml", ".yml", ".html", ".js", ".txt", "")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -75,6 +75,16 @@ class Reference:
 
 
 @dataclass(eq=False)
+class Value:
+    """An expression that is assigned to a name, or of which an element is."""
+
+    node: ast.expr
+    scope: Scope
+    path: tuple[int, ...] = ()  # element of the element ...
+    loops: bool = False  # the elements one after the other
+
+
+@dataclass(eq=False)
 class Text:
     """A file, and the edits that are to be made in it: place -> old and new."""
 
@@ -120,6 +130,10 @@ class Source(Text):
     imports: list[tuple[ast.Import | ast.ImportFrom, Scope]] = field(default_factory=list)
     strings: list[tuple[ast.Constant, Scope]] = field(default_factory=list)
     calls: list[tuple[ast.Call, Scope]] = field(default_factory=list)
+    values: dict[tuple[Scope, str], list[Value]] = field(default_factory=dict)  # what is assigned to a name
+    returned: dict[Scope, list[tuple[ast.expr, Scope]]] = field(
+        default_factory=dict
+    )  # what a function returns or yields
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,6 +167,11 @@ class Source(Text):
         line = self.line_of(start)
         if self.host is not None and line in self.shifts:
             self.host.replace(self.host.starts[line - 1] + start - self.starts[line - 1] + self.shifts[line], old, new)
+
+    @cached_property
+    def scope_of(self) -> dict[ast.AST, Scope]:
+        """The scope that a node opens."""
+        return {scope.node: scope for scope in self.scopes}
 
     @cached_property
     def tokens(self) -> list[tokenize.TokenInfo]:
@@ -250,10 +269,37 @@ class _Visitor:
         for number, loop in enumerate(node.generators):
             self.visit(loop.iter, inner if number else scope)
             self.visit(loop.target, inner)
+            self.assign(loop.target, Value(loop.iter, inner if number else scope, loops=True), inner)
             self.visit_all(loop.ifs, inner)
         self.visit_all([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt], inner)
 
     visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
+
+    def assign(self, target: ast.expr, value: Value, scope: Scope) -> None:
+        """Note what the names of a target are."""
+        if isinstance(target, ast.Name):
+            bound = scope.elsewhere.get(target.id, scope)
+            self.source.values.setdefault((bound, target.id), []).append(value)
+        elif isinstance(target, ast.Tuple | ast.List) and not any(isinstance(e, ast.Starred) for e in target.elts):
+            for i, element in enumerate(target.elts):
+                self.assign(element, Value(value.node, value.scope, (*value.path, i), value.loops), scope)
+
+    def visit_Assign(self, node: ast.Assign, scope: Scope) -> None:
+        self.children(node, scope)
+        for target in node.targets:
+            self.assign(target, Value(node.value, scope), scope)
+
+    def visit_For(self, node: ast.For, scope: Scope) -> None:
+        self.children(node, scope)
+        self.assign(node.target, Value(node.iter, scope, loops=True), scope)
+
+    def visit_Return(self, node: ast.Return | ast.Yield, scope: Scope) -> None:
+        self.children(node, scope)
+        function = next((each for each in scope.chain if each.kind == "function"), None)
+        if node.value is not None and function is not None:
+            self.source.returned.setdefault(function, []).append((node.value, scope))
+
+    visit_Yield = visit_Return
 
     def visit_NamedExpr(self, node: ast.NamedExpr, scope: Scope) -> None:
         target = next(outer for outer in scope.chain if outer.kind != "block")
@@ -262,6 +308,7 @@ class _Visitor:
             self.add("name", node.target.id, self.source.start(node.target), scope, node.target)
         else:
             self.visit(node.target, scope)
+        self.assign(node.target, Value(node.value, scope), target)
         self.visit(node.value, scope)
 
     def visit_Name(self, node: ast.Name, scope: Scope) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -41,12 +40,12 @@ class Types:
     as many empty lines as those before it have.
     """
 
-    def __init__(self, root: Path, sources: list[Source], wanted: dict[Source, set[Span]]) -> None:
+    def __init__(self, root: Path, sources: list[Source], cache: Path) -> None:
         stubbed = {source.module for source in sources if source.path.suffix == ".pyi"}
         seen = [source for source in sources if source.path.suffix == ".pyi" or source.module not in stubbed]
         ends = list(accumulate(len(source.lines) + 1 for source in seen))
         starts = [0, *ends]
-        built = _build(root, [(source, starts[i]) for i, source in enumerate(seen)])
+        built = _build(root, cache, [(source, starts[i]) for i, source in enumerate(seen)])
         self._types: dict[Source, dict[Span, types.Type]] = {source: {} for source in seen}
         infos = {info for source in seen for info in _classes(built.files[source.module].names, source.module)}
         for node, kind in built.types.items():
@@ -54,9 +53,12 @@ class Types:
             if i >= len(seen) or node.end_line is None:
                 continue
             span = (node.line - starts[i], node.column, node.end_line - starts[i], node.end_column or 0)
-            if span in wanted.get(seen[i], ()):
-                self._types[seen[i]][span] = kind
-                infos |= {info for each in _flat(kind) if (info := instance_of(each)) is not None}
+            self._types[seen[i]][span] = kind
+            proper = types.get_proper_type(kind)
+            if isinstance(proper, types.Instance):
+                infos.add(proper.type)
+            elif isinstance(proper, types.FunctionLike) and proper.is_type_obj():
+                infos.add(proper.type_object())
         places = {source.module: starts[i] for i, source in enumerate(seen) if source.host is None}
         self.infos = {  # by module and line
             (info.module_name, info.defn.line - places[info.module_name]): info
@@ -67,7 +69,7 @@ class Types:
     def of(self, source: Source, node: ast.expr) -> list[types.ProperType]:
         """The types of an expression, those of a union apart and None left out; `AnyType` alone where it has none."""
         kind = self._types.get(source, {}).get(span_of(node))
-        return [types.AnyType(types.TypeOfAny.unannotated)] if kind is None else list(_flat(kind))
+        return [types.AnyType(types.TypeOfAny.unannotated)] if kind is None else list(flat(kind))
 
 
 def _classes(names: nodes.SymbolTable, outer: str) -> Iterable[nodes.TypeInfo]:
@@ -82,17 +84,18 @@ def span_of(node: ast.expr) -> Span:
     return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
 
 
-def _flat(kind: types.Type) -> Iterable[types.ProperType]:
+def flat(kind: types.Type) -> Iterable[types.ProperType]:
+    """The types of a union, or the one there is; without None, and the bound in place of a type variable."""
     proper = types.get_proper_type(kind)
     if isinstance(proper, types.UnionType):
         for each in proper.items:
-            yield from _flat(each)
+            yield from flat(each)
     elif isinstance(proper, types.TypeVarType):
         if proper.values:
             for each in proper.values:
-                yield from _flat(each)
+                yield from flat(each)
         else:
-            yield from _flat(proper.upper_bound)
+            yield from flat(proper.upper_bound)
     elif not isinstance(proper, types.NoneType | types.UninhabitedType):
         yield proper
 
@@ -106,7 +109,7 @@ def instance_of(kind: types.ProperType) -> nodes.TypeInfo | None:
     if isinstance(kind, types.TypedDictType | types.LiteralType):
         return kind.fallback.type
     if isinstance(kind, types.TypeType):
-        inner = next(iter(_flat(kind.item)), None)
+        inner = next(iter(flat(kind.item)), None)
         return None if inner is None else instance_of(inner)
     if isinstance(kind, types.FunctionLike) and kind.is_type_obj():
         return kind.type_object()
@@ -118,12 +121,12 @@ def definition_of(kind: types.ProperType) -> nodes.SymbolNode | None:
     return kind.definition if isinstance(kind, types.CallableType) else None
 
 
-def _build(root: Path, sources: list[tuple[Source, int]]) -> build.BuildResult:
+def _build(root: Path, cache: Path, sources: list[tuple[Source, int]]) -> build.BuildResult:
     options = Options()
     options.export_types = True
     options.check_untyped_defs = True
     options.incremental = True  # other packages come from the cache; a source with a text never does
-    options.cache_dir = str(root / "build" / "rename-cache")
+    options.cache_dir = str(cache)
     options.ignore_missing_imports = True
     options.follow_imports = "silent"
     options.namespace_packages = True
@@ -135,7 +138,6 @@ def _build(root: Path, sources: list[tuple[Source, int]]) -> build.BuildResult:
         for pattern in (package, f"{package}.*"):
             options.per_module_options[pattern] = {"follow_imports": "skip", "ignore_missing_imports": True}
     options.build_per_module_cache()
-    gc.disable()  # nothing of it is freed before the end
     inputs = []
     for each, blank in sources:
         path = each.path if each.host is None else each.path.with_name(each.module.rpartition(".")[2] + ".py")

@@ -78,7 +78,7 @@ def _add_windows(parser: Parser) -> None:
         "--gap", type=int, default=0, metavar="ROWS", help="rows left out between a cutoff and the first step (0)"
     )
     windows.add_argument(
-        "--size", type=int, metavar="ROWS", help="rows each window learns from; all before the cutoff if not given"
+        "--train-size", type=int, metavar="ROWS", help="number of rows per training window; default: all rows before the cutoff"
     )
     windows.add_argument(
         "--align",
@@ -86,7 +86,7 @@ def _add_windows(parser: Parser) -> None:
         default="auto",
         help="cutoffs counted back from the end of each series, or from the latest end of all (calendar)",
     )
-    windows.add_argument("--workers", type=int, default=1, metavar="N", help="processes at a time (1)")
+    windows.add_argument("--n-jobs", type=int, default=1, metavar="N", help="number of processes (default 1)")
     windows.add_argument("--seed", type=int, metavar="N", help="given to every model that has one")
 
 
@@ -95,7 +95,7 @@ def _backtest_options(values: argparse.Namespace) -> Any:
     from deepforecast import BacktestOptions
 
     progress = False if values.json else None
-    return BacktestOptions(values.gap, values.size, values.align, values.workers, values.seed, progress)
+    return BacktestOptions(values.gap, values.train_size, values.align, values.n_jobs, values.seed, progress)
 
 
 def _with_missing(model: Any, missing: str) -> Any:

@@ -98,8 +98,12 @@ def replace_underscores(argument: str) -> str:
 
 
 def parse_number(text: str) -> int | float:
-    """A number, whole where it is written so."""
+    """An integer if `text` is written as one, else a float."""
     try:
         return int(text)
     except ValueError:
+        pass
+    try:
         return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got '{text}'") from None

@@ -19,6 +19,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
+from deepforecast.core.synonyms import suggest
 from deepforecast.core.type_checks import is_choice, is_instance, join_alternatives, type_name, union_members
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 
@@ -224,7 +225,7 @@ def refuse_unknown(cls: type, names: Mapping[str, Any]) -> None:
     for name in names:
         if name not in params:
             similar = get_close_matches(name, params, n=3)
-            hint = (
+            hint = suggest(name, params) or (
                 f"Did you mean {format_list(similar)}?" if similar else f"It takes {format_list(list(params), max_shown=40)}."
             )
             raise ParameterTypeError(f"{cls.__name__} has no parameter {format_value(name)}. {hint}")

@@ -1,6 +1,6 @@
-"""Whether series have a season, and what it is: the test of the M competitions and classical decomposition, for many at once.
+"""Seasonality test of the M competitions and classical decomposition, for many series at once.
 
-The values of the series follow each other, `lengths` of each; those of a season are counted from the first step ahead.
+`y` is the concatenation of all series; phase 0 of a season is that of the first step ahead.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from deepforecast.errors import warn
 from deepforecast.models.baselines._arrays import segment_reduce
 
 CRITICAL_VALUE = 1.645  # two-sided 90 %
-MIN_INDEX = 0.01  # of a multiplicative season; below it an additive one is taken, as R's forecTheta does
+MIN_INDEX = 0.01  # smallest multiplicative index; below it the season is additive, as in R's forecTheta
 
 
 def seasonal_indices(y: Floats, indptr: Ints, season: int, decomposition: str, min_seasons: int) -> tuple[Floats, Any]:
-    """The season of each series (series, places), and whether it is to be added, not multiplied: 1 where there is none.
+    """Seasonal indices (series, phases), all 1 for non-seasonal series, and whether they are additive.
 
-    kind: "additive", "multiplicative" (but additive where values are not all above 0), "auto" (also where an index is near 0).
-    needed: how many seasons long a series must be to be tested, at least 2.
+    Parameters
+    ----------
+    decomposition : {"additive", "multiplicative", "auto"}
+        "multiplicative" falls back to additive for series with values of 0 or less, "auto" also if
+        an index is near 0.
+    min_seasons : int
+        Number of seasons, at least 2, from which on a series is tested.
     """
     lengths, is_observed, y = np.diff(indptr), ~np.isnan(y), interpolate(y, indptr)
     index = np.ones((len(lengths), season))
@@ -44,30 +49,33 @@ def seasonal_indices(y: Floats, indptr: Ints, season: int, decomposition: str, m
 
 
 def warn_short_series(panel: Panel, season: int, model_name: str, min_observations: int, counts: Ints | None = None) -> None:
-    """Name, in one warning for the panel, the series that `model_name` forecasts without their season: those of fewer than `min_observations`
-    values (`counts`: other numbers than those of the rows). Nothing where there is no season to be found."""
+    """Warn once of all series that are too short for their season and are forecast without it.
+
+    `counts`: number of values per series, if it is not the number of rows.
+    """
     short = np.flatnonzero((panel.lengths if counts is None else counts) < min_observations)
     if season > 1 and len(short):
         warn(
-            f"{model_name}: a season of {season} steps needs {min_observations} values to be told from the rest; series "
-            f"{panel.series.labels(short)} has fewer and goes without it. Give longer ones, or a smaller season_length."
+            f"{model_name}: a season of {season} steps needs at least {min_observations} values; series "
+            f"{panel.series.labels(short)} has fewer and is modelled as non-seasonal. Pass longer series or a smaller "
+            "season_length."
         )
 
 
 def is_seasonal(y: Floats, lengths: Ints, season: int) -> Any:
-    """The M4 organisers' test: |r_m| beyond 1.645 * sqrt((1 + 2 * sum of r_k^2 for k < m) / n)."""
+    """The test of the M4 organisers: |r_m| > 1.645 sqrt((1 + 2 sum_{k<m} r_k^2) / n)."""
     end = np.cumsum(lengths)
     start = end - lengths
     with np.errstate(over="ignore", invalid="ignore"):
-        deviations = y - np.repeat(y[start], lengths)  # around a value first, so that a constant stays one
+        deviations = y - np.repeat(y[start], lengths)  # relative to a value first: exact for constants
         deviations -= np.repeat(segment_reduce(deviations, start, end) / lengths, lengths)
         _, exponent = np.frexp(segment_reduce(np.abs(deviations), start, end, np.maximum))
-        deviations = np.ldexp(deviations, -np.repeat(exponent, lengths))  # near 1, so that squares neither overflow nor vanish
+        deviations = np.ldexp(deviations, -np.repeat(exponent, lengths))  # near 1: squares neither overflow nor underflow
         variance = segment_reduce(deviations * deviations, start, end)
-        variance[variance == 0] = np.inf  # a constant has no season
+        variance[variance == 0] = np.inf  # constants are non-seasonal
         correlation, squares = np.zeros(len(end)), np.zeros(len(end))
         for lag in range(1, season + 1):
-            squares += correlation**2  # of the lags before
+            squares += correlation**2  # of the previous lag
             correlation = segment_reduce(deviations[lag:] * deviations[:-lag], start, np.maximum(end - lag, start)) / variance
         return np.abs(correlation) > CRITICAL_VALUE * np.sqrt((1 + 2 * squares) / lengths)
 
@@ -75,8 +83,11 @@ def is_seasonal(y: Floats, lengths: Ints, season: int) -> Any:
 def decompose(
     y: Floats, lengths: Ints, season: int, *, additive: bool = False, is_observed: Any = None
 ) -> tuple[Floats, Floats]:
-    """Indices (series, places) by classical decomposition: averages of what goes with the centred moving average, 1 (or 0) in
-    the mean; and that of each row. `is_observed`: rows that count for the averages; NaN where a place has none."""
+    """Classical decomposition: indices (series, phases) with mean 1 (additive: 0), and that of each row.
+
+    An index is the mean ratio (or difference) of the values to their centred moving average over
+    the rows `is_observed`; NaN if a phase has none.
+    """
     half, position = season // 2, np.arange(len(y)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     weights = np.full(season + 1 - season % 2, 1.0 / season)
     if season % 2 == 0:
@@ -98,7 +109,7 @@ def decompose(
 
 
 def interpolate(y: Floats, indptr: Ints) -> Floats:
-    """Missing values on straight lines between their neighbours, level before the first and after the last."""
+    """Interpolate missing values linearly; constant before the first and after the last value."""
     missing = np.isnan(y)
     if not missing.any():
         return y

@@ -1,4 +1,4 @@
-"""Calibrated intervals for any model."""
+"""Conformal prediction intervals for any model."""
 
 from __future__ import annotations
 
@@ -24,21 +24,38 @@ from deepforecast.errors import ParameterError
 
 @register
 class Conformal(Forecaster):
-    """Bands around another model's points, from the errors it made on rolling windows it was not fitted on.
+    """Conformal prediction intervals around the point forecasts of another model.
 
-    For each series and step the band of level L is the finite-sample L-quantile of the absolute errors at that step: it
-    covers at least L % if errors to come are exchangeable with those. `method="adaptive"` follows the misses of the
-    calibration windows and widens bands whose errors have grown (Gibbs & Candès 2021); on few windows that costs some of the
-    level (34 rows, no change at all: 76 % for 80). A level that the number of errors
-    cannot carry is refused; `pool=True` shares the errors of all series, each over the mean absolute change of its series
-    before the cutoff, so that many short series carry high levels: coverage then holds over all series that move, not for
-    each (a constant one has no scale: its band has width 0, and its errors are not shared). Bands are those of the fit:
-    `update` and `predict(frame=...)` move what they stand around, a new `fit` or `fine_tune` learns from new errors.
-    Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference for Regression.
+    The model is fitted on rolling windows, and its errors on the steps that follow each window are
+    the calibration errors. For each series and step the interval of level L is the finite-sample
+    L-quantile of the absolute errors at that step: it covers at least L % if future errors are
+    exchangeable with the calibration errors. `method="adaptive"` widens intervals that missed
+    recent calibration windows; with few windows it loses some coverage (34 observations without any
+    change: 76 % for 80 %).
+
+    A level that the number of errors cannot support is refused. `pool=True` shares the errors of
+    all series, each divided by the mean absolute change of its series before the cutoff, so that
+    many short series support high levels. Coverage then holds over all series that vary, not for
+    each of them; a constant series has no scale, so its interval has width 0 and its errors are not
+    shared.
+
+    Interval widths are those of `fit`: `update` and `predict(frame=...)` only move the point
+    forecasts; a new `fit` or `fine_tune` calibrates again.
 
     Measured coverage of 80 % intervals with model=AutoETS(): M4 hourly (100 series) 86 %, NN5 daily
     89 % (benchmarks/bench_coverage.py).
 
+    References
+    ----------
+    Lei, J., G'Sell, M., Rinaldo, A., Tibshirani, R. J. and Wasserman, L. (2018). Distribution-free
+    predictive inference for regression. *Journal of the American Statistical Association* 113.
+    arXiv:1604.04173
+
+    Gibbs, I. and Candès, E. (2021). Adaptive conformal inference under distribution shift.
+    *NeurIPS*. arXiv:2106.00170
+
+    Examples
+    --------
     >>> from deepforecast import Naive, datasets
     >>> model = Conformal(Naive(), horizon=2).fit(datasets.load("air_passengers"))
     >>> list(model.predict(level=80).columns)
@@ -50,38 +67,39 @@ class Conformal(Forecaster):
     capabilities = Capabilities(distribution="analytic")
     always_calibrates = True
 
-    model: Forecaster = param(kw_only=False, help="the model whose points get bands")
+    model: Forecaster = param(kw_only=False, help="model whose point forecasts get intervals")
     method: Method = param(
         default="split",
-        help="equal weight to all errors, or following the misses",
+        help="'split': all calibration errors have equal weight; 'adaptive': widths react to misses"
+        " in the calibration windows",
     )
     n_windows: int | None = param(
         default=None, at_least=1,
-        help="most windows a series; up to 100 (pool: 1000 in all) if not given",
+        help="maximum number of calibration windows per series; None: 100 (pool=True: 1000 in total)",
     )
     adaptation_rate: float = param(
-        default=0.05, above=0, at_most=1, help="how fast the adaptive miss rate moves",
+        default=0.05, above=0, at_most=1, help="step size of the miss rate for method='adaptive'",
     )
-    pool: bool = param(default=False, help="share scaled errors among all series")
+    pool: bool = param(default=False, help="whether to share scaled errors among all series")
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """What the contract checks try: bands from a series' own errors, and from those of all."""
+        """Parameters for the contract checks: errors per series and pooled."""
         return [{}, {"pool": True}]
 
     @property
     def default_horizon(self) -> int | None:
-        """Its own, or that of the model."""
+        """`horizon`, or that of the inner model."""
         return self.horizon or self.model.default_horizon
 
     @property
     def missing_method(self) -> str:
-        """Its own, or that of the model."""
+        """`missing`, or that of the inner model if it is 'auto'."""
         return self.missing if self.missing != "auto" else self.model.missing_method
 
     @property
     def point_kind(self) -> str:
-        """Its own, or that of the model."""
+        """`point`, or that of the inner model if it is 'auto'."""
         return self.point if self.point != "auto" else self.model.point_kind
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
@@ -91,17 +109,21 @@ class Conformal(Forecaster):
         return replace(inner, distribution="analytic", learns_distribution=False, simulates=False)
 
     def _inner(self) -> Forecaster:
-        """The model as it is fitted here."""
         return self.model.clone(horizon=self.default_horizon, missing=self.missing_method, point=self.point_kind, intervals=None)
 
     def _calibrate(self, panel: Panel) -> Calibration:
         if self.default_horizon is None:
-            raise ParameterError("Conformal calibrates every step, so it needs a horizon: Conformal(model, horizon=...).")
+            raise ParameterError(
+                "`horizon` must be set: Conformal calibrates each step. Pass Conformal(model, horizon=...)."
+            )
         if not self.pool:
             calibration = series_errors(self._inner(), panel, self.default_horizon, self.n_windows)
             return replace(calibration, method=self.method, rate=self.adaptation_rate)
         if self.method != "split":
-            raise ParameterError(f"method={self.method!r} follows the misses of each series; pool=True is for method='split'.")
+            raise ParameterError(
+                f"pool=True cannot be combined with method={self.method!r}, which follows the misses of each "
+                "series. Use method='split' or pool=False."
+            )
         return pooled_errors(self._inner(), panel, self.default_horizon, self.n_windows)
 
     def _min_observations(self, panel: Panel) -> int:

@@ -18,7 +18,7 @@ A declaration is held to: a model that says it ignores new values may not hear o
 
 What a model may say of itself to the checks, each if it needs to:
 
-- `examples()`, a class method: a list of parameters, small and fast ones, to check it with; for a parameter daily_panel_with_missing a default
+- `examples()`, a class method: a list of parameters, small and fast ones, to check it with; for a parameter without a default
 - `package`, a name: what has to be installed for the model, if that does not come with its library; else all is skipped
 - `family`, a name: of models that share the code of some rules, so that `representative` cases need one of them only
 - `learning_example`, a dict: what to change of these where a check needs a model that has learnt an effect in the data

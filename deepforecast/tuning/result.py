@@ -75,9 +75,12 @@ class TuningResult:
         metrics = [name for name in self.objectives if name != "seconds"]  # which every trial has anyway
         columns = [*LEADING_COLUMNS, *metrics, *names.values(), *TRAILING_COLUMNS]
         table: pd.DataFrame = pd.DataFrame(rows, columns=columns).astype({"number": np.int64})
-        for tuning_result in self.others:
-            table = pd.concat([table, tuning_result.trials], ignore_index=True)
-        return table
+        if not self.others:
+            return table
+        searches = [table, *(tuning_result.trials for tuning_result in self.others)]
+        # not pd.concat: the dtypes it gives columns without a value differ between pandas 2 and 3
+        columns = list(dict.fromkeys(name for search in searches for name in search))
+        return pd.DataFrame([row for search in searches for row in search.to_dict("records")], columns=columns)
 
     def best_configurations(self, count: int) -> list[dict[str, Any]]:
         """The parameters of the best trials, the best first."""

@@ -3,6 +3,7 @@
 <!-- models missing -->...<!-- end -->     the models that declare a capability
 <!-- packages --><!-- end -->              the packages and what each is for
 <!-- source PATH --><!-- end -->           the text of a file of the project
+<!-- synonyms --><!-- end -->              parameter names of other libraries
 
 The lists of models, and the messages of errors.md, stand in the files too, which are read in the repository:
 `python -m builder.written` in docs brings them up to date.
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from builder.home import placed
 from builder.page import ROOT, WRITTEN, BuildError, Page, table
 from deepforecast.core import registry
+from deepforecast.core.synonyms import SYNONYMS
 
 MARK = re.compile(r"<!-- (?P<what>\w+)(?: (?P<of>\S+))? -->(?P<content>.*?)<!-- end -->", flags=re.DOTALL)
 
@@ -88,7 +90,19 @@ def main() -> None:
         (WRITTEN / f"{name}.md").write_text(text, "utf-8")
 
 
-FILLERS: dict[str, Callable[[str], str]] = {"models": able, "packages": packages, "source": source}
+def synonyms(_: str = "") -> str:
+    """Names of other libraries and what they are called here."""
+    rows = [
+        [library, f"`{name}`", " or ".join(target if " " in target else f"`{target}`" for target in targets)]
+        for library, names in SYNONYMS.items()
+        for name, targets in names.items()
+    ]
+    return table(["library", "its name", "name here"], rows)
+
+
+FILLERS: dict[str, Callable[[str], str]] = {
+    "models": able, "packages": packages, "source": source, "synonyms": synonyms,
+}  # fmt: skip
 
 if __name__ == "__main__":
     main()

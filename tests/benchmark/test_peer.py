@@ -83,7 +83,7 @@ def test_integer_time_has_an_integer_step(tmp_path: Path) -> None:
         ("found = pd.concat([found, found])", "a row once"),
         ("found = found.rename(columns={asked['name']: 'other'})", "it lacks fake Last"),
         ("raise SystemError('no such model')", "exit code 1: SystemError: no such model"),
-        ("sys.exit(0)", "ended daily_panel_with_missing"),
+        ("sys.exit(0)", "ended without"),
     ],
 )
 def test_what_a_peer_does_wrong_is_its_row(tmp_path: Path, prepared: PreparedTask, wrong: str, told: str) -> None:
@@ -100,7 +100,7 @@ def test_forecasts_of_an_earlier_run_are_not_read(tmp_path: Path, prepared: Prep
     (tmp_path / "forecast_fake.py").write_text("")
     row = run_peer(SUITE, prepared, JOB, tmp_path / "run", there)
     assert row.status == "failed"
-    assert "ended daily_panel_with_missing" in row.error
+    assert "ended without" in row.error
 
 
 def test_a_peer_that_is_not_there_was_not_run(tmp_path: Path, prepared: PreparedTask) -> None:

@@ -20,12 +20,12 @@ asleep = lambda: ctypes.PyDLL(None).sleep(60)
 for own in ("ended", "busy"):
     job = os.fork()
     if not job:
-        guard.forget()
+        guard.close()
         asleep() if own == "busy" else os._exit(0)
-    guard.begun(job)
+    guard.register(job)
     if own == "ended":
         os.waitpid(job, 0)
-        guard.over(job)
+        guard.unregister(job)
 print(job, flush=True)
 asleep()
 """

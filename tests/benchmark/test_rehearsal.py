@@ -21,7 +21,7 @@ from deepforecast.benchmark import rehearsal
 from deepforecast.benchmark.suite import Entry
 
 ended, loaded, here = [], [], os.getpid()
-guard = SimpleNamespace(forget=lambda: None, begun=lambda pid: None, over=ended.append)
+guard = SimpleNamespace(close=lambda: None, register=lambda pid: None, unregister=ended.append)
 
 def once(entry):
     if os.getpid() == here:
@@ -33,7 +33,7 @@ def once(entry):
     else:
         import colorsys
 
-rehearsal._once = once
+rehearsal._rehearse_model = once
 models = [(Entry(model=name), 0.5 if name == "Mean" else 30.0) for name in ("Mean", "Naive", "Drift", "SES")]
 tried = []
 for entry, well in rehearsal.rehearse(models, guard):
@@ -67,6 +67,6 @@ def test_a_network_of_a_million_steps_is_rehearsed_with_one(monkeypatch: pytest.
         met.append(model)
         raise RuntimeError
 
-    monkeypatch.setattr(import_module("deepforecast.evaluation.compare"), "run", stop)
+    monkeypatch.setattr(import_module("deepforecast.evaluation.compare"), "run_model", stop)
     _rehearse_model(Entry(model="DLinear", parameters={"max_steps": 1_000_000, "input_size": 14}))
     assert [(model.max_steps, model.input_size) for model in met] == [(1, 14)]

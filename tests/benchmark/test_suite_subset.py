@@ -55,7 +55,7 @@ def test_peers_run_where_all_do_or_they_are_asked_for() -> None:
     assert names(select_subset(suite, SuiteSubset(series=1))) == ["Naive", "one ETS", "two A", "two B"]
     alone = select_subset(suite, SuiteSubset(models=["Naive"]))
     assert names(alone) == ["Naive"]
-    assert "daily_panel_with_missing one ETS, two A, two B" in alone.cut
+    assert "without one ETS, two A, two B" in alone.cut
     assert names(select_subset(suite, SuiteSubset(models=["Naive"], peers=["one"]))) == ["Naive", "one ETS"]
     assert names(select_subset(suite, SuiteSubset(peers=["two B"]))) == ["Naive", "two B"]
     with pytest.raises(ParameterError, match="has the peers one"):

@@ -76,7 +76,7 @@ def test_a_run_never_replaces_the_suite_file_of_the_user(run: Any, asked: list[A
     (folder / "suite.yaml").write_text(SUITE)
     message = run("benchmark", "suite.yaml", "--output", ".").refusal()
     assert message == (
-        "--output must be a folder daily_panel_with_missing the suite that is run: ./suite.yaml would be replaced. Pass another folder."
+        "--output must be a folder without the suite that is run: ./suite.yaml would be replaced. Pass another folder."
     )
     assert (folder / "suite.yaml").read_text() == SUITE
     (folder / "results.jsonl").write_text("")  # of an earlier run, whose record of the suite this is

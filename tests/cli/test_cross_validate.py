@@ -53,7 +53,7 @@ def test_forecasts_go_to_a_file_or_to_standard_output(run, folder: Path) -> None
 
 
 def test_windows_steps_gaps_and_sizes(run, folder: Path) -> None:
-    options = ["--windows", "4", "--step", "2", "--gap", "1", "--size", "20", "--refit", "2", "--seed", "1"]
+    options = ["--windows", "4", "--step", "2", "--gap", "1", "--train-size", "20", "--refit", "2", "--seed", "1"]
     assert run(*TWO, *options, "--output", "cv.csv").status == 0
     frame = pd.read_csv(folder / "cv.csv", parse_dates=["ds", "cutoff"])
     cutoffs = sorted(frame["cutoff"].unique())
@@ -80,8 +80,8 @@ def test_scores_by_series_and_step(run) -> None:
         ([*TWO, "--model", "Naive"], "Naive"),
         ([*TWO, "--model", "Nave"], "No model is called 'Nave'"),
         ([*TWO, "--by", "colour"], "--by: invalid choice"),
-        ([*TWO, "--level", "0"], "`level` must be between 0 and 100"),
-        ([*TWO, "--workers", "0"], "workers"),
+        ([*TWO, "--level", "0"], "level lies between"),
+        ([*TWO, "--n-jobs", "0"], "n_jobs"),
     ],
 )
 def test_what_cannot_be_is_refused(run, arguments: list[str], said: str) -> None:

@@ -114,7 +114,7 @@ def test_a_pipe_is_read_as_csv() -> None:
 def test_static_data() -> None:
     columns = Columns(id="shop", static=("size", "region"))
     path = written("shop,size,region,note\nA,3,north,x\nB,4,south,y\n")
-    with pytest.warns(DataWarning, match=r"of data.csv daily_panel_with_missing a role are left out: note\. Declare them with --static\."):
+    with pytest.warns(DataWarning, match=r"of data.csv without a role are left out: note\. Declare them with --static\."):
         frame = read_static(path, columns, PLAIN)
     assert frame.columns.tolist() == ["shop", "size", "region"]
     assert frame["size"].tolist() == [3, 4]

@@ -41,7 +41,7 @@ def wording(*options: str) -> MessageTranslator:
         ("wrap it: Conformal(model).", "wrap it: --model Conformal --set model=NAME (in deepforecast fit)."),
         ("it needs a horizon: Conformal(model, horizon=...).", "it needs a horizon: --horizon STEPS."),
         ("(Conformal(model, adaptation_rate=0.1, or pool=True))",
-         "(--model Conformal --set model=NAME with --rate 0.1, or --pool (in deepforecast fit))"),
+         "(--model Conformal --set model=NAME with --adaptation-rate 0.1, or --pool (in deepforecast fit))"),
         ("e.g. predict(level=[80, 95]).", "e.g. --level 80 95."),
         ("Save one first: model.save(path).", "Save one first: deepforecast fit with --save FILE."),
         ("; compare() runs models", "; deepforecast compare runs models"),
@@ -53,11 +53,11 @@ def wording(*options: str) -> MessageTranslator:
         ("it needs a horizon: Naive(horizon=...).", "it needs a horizon: --horizon STEPS."),
         ("pool=True is for all, pool=False for each", "--pool is for all, --no-pool for each"),
         ("is in the frame or in static=; add it", "is in the frame or in --static-data; add it"),
-        ("Run with n_jobs=1 to see", "Run with --workers 1 to see"),
+        ("Run with n_jobs=1 to see", "Run with --n-jobs 1 to see"),
     ],
 )
 def test_ways_out_are_options(said: str, worded: str) -> None:
-    options = "--missing --align --future --past --static --static-data --freq --windows --id --workers --step --level"
+    options = "--missing --align --future --past --static --static-data --freq --windows --id --n-jobs --step --level"
     assert wording(*options.split())(said) == worded
 
 
@@ -89,7 +89,7 @@ LINES = {  # what is done wrong -> a way out that a command line has
     "predict nope.dfc": "Save one first: deepforecast fit with --save FILE.",
     "fit sales.csv --model Conformal --set model=Naive --save m.dfc": "needs a horizon: --horizon VALUE.",
     "fit sales.csv --model Conformal:model=Naive --save m.dfc": "options: --model Conformal --set model=Naive.",
-    "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compare runs models daily_panel_with_missing",
+    "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compare runs models without",
     "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",
     "cross-validate sales.csv --model Naive --horizon 7 --windows 30": "--windows 30 with --horizon 7 (step 7, gap 0) needs 1",
     "cross-validate sales.csv --model Naive Naive --horizon 3": "Give MODEL:alias=... to one of them.",

@@ -40,7 +40,7 @@ def test_a_dash_alone_is_a_value_and_what_follows_two_dashes_too() -> None:
     ("arguments", "said"),
     [
         ([], r"required: DATA \(it comes first"),
-        (["--level", "80", "d"], "--level: invalid number value: 'd'"),
+        (["--level", "80", "d"], "--level: must be a number, got 'd'"),
         (["d", "--level"], "--level: expected at least one argument"),
         (["d", "-x"], "does not know what '-x' is for"),
         (["d", "--data", "e"], "no option --data"),

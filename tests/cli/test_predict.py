@@ -107,11 +107,11 @@ def test_future_data_for_a_model_without_covariates_is_left_out_aloud(run, folde
         (["sales.csv"], "sales.csv"),
         (["model.dfc", "--horizon", "0"], "horizon is"),
         (["model.dfc", "--horizon", "two"], "--horizon: invalid int value: 'two'"),
-        (["model.dfc", "--level", "100"], "`level` must be between 0 and 100"),
-        (["model.dfc", "--level", "nan"], "`level` must be between 0"),
-        (["model.dfc", "--level", "high"], "--level: invalid number value: 'high'"),
+        (["model.dfc", "--level", "100"], "level lies between 0 and 100"),
+        (["model.dfc", "--level", "nan"], "level lies between"),
+        (["model.dfc", "--level", "high"], "--level: must be a number, got 'high'"),
         (["model.dfc", "--quantiles", "1.5"], "quantiles lies between"),
-        (["bare.dfc"], "Naive was fitted daily_panel_with_missing one. Say --horizon STEPS"),
+        (["bare.dfc"], "Naive was fitted without one. Say --horizon STEPS"),
         (["model.dfc", "--data", "nowhere.csv"], "nowhere.csv cannot be read"),
         (["model.dfc", "--data", "short.csv"], "SeasonalNaive needs at least 7 values of history"),
         (["model.dfc", "--output", "forecast"], "ends in .csv, .parquet or .pq"),
@@ -137,4 +137,4 @@ def test_a_column_the_model_does_not_know_is_left_out_without_advice_that_predic
     frame.assign(promo=1).to_csv(folder / "promo.csv", index=False)
     ran = run("predict", "plain.dfc", "--data", "promo.csv")
     assert ran.status == 0
-    assert ran.err == "warning: Columns daily_panel_with_missing a role are left out: promo. The model was fitted daily_panel_with_missing them.\n"
+    assert ran.err == "warning: Columns without a role are left out: promo. The model was fitted without them.\n"

@@ -58,7 +58,7 @@ def test_columns_that_the_model_was_fitted_without_are_left_out_aloud(run, fitte
     ran = run("predict", "echo.dfc", "--future-data", "future.csv")
     assert ran.status == 0
     first, second = ran.err.splitlines()
-    assert first == "warning: Columns daily_panel_with_missing a role are left out: promotion. The model was fitted daily_panel_with_missing them."
+    assert first == "warning: Columns without a role are left out: promotion. The model was fitted without them."
     assert second.startswith("warning: Echo: forecasts of series 01, 02 lie far outside the history")
 
 

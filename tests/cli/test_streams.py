@@ -69,7 +69,7 @@ def test_all_streams_closed_writes_into_no_file(model: Path) -> None:
 @pytest.mark.parametrize("command", ["predict model.dfc", "predict model.dfc --json", "--help"])
 def test_pipe_closed_before_the_first_line(model: Path, command: str, unbuffered: str) -> None:
     done = shell(f"df {command} | true; exit ${{PIPESTATUS[0]}}", model, PYTHONUNBUFFERED=unbuffered)
-    # A command that is done before the reader state_leaves ends well; it never complains.
+    # A command that is done before the reader leaves ends well; it never complains.
     assert done.returncode in (0, 141)
     assert done.stderr == ""
 

@@ -110,7 +110,7 @@ def test_numbers_without_a_point_are_numbers(run, folder: Path) -> None:
         ("- 3", "`name: [...]`"),
         ("windw: [3, 5]", "window"),
         ("window: {low: 9, high: 3}", "low to high"),
-        ("a: &x [1]\nb: *x\n", "daily_panel_with_missing references"),
+        ("a: &x [1]\nb: *x\n", "without references"),
         ("window: [", "could not be read"),
         ("", "`name: [...]`"),
         ("window: [2]\nwindow: [3]", "window stands twice"),

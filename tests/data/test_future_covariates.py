@@ -47,7 +47,7 @@ def test_a_single_series_needs_no_ids() -> None:
     future = rows_ahead(series, 2)
     assert list(future.columns) == ["ds", "x"]
     assert read_future_covariates(future, series, 2, {"x": None})["x"].values.tolist() == [[0, 1]]
-    with pytest.warns(DataWarning, match="daily_panel_with_missing a role are left out: unique_id"):
+    with pytest.warns(DataWarning, match="without a role are left out: unique_id"):
         assert read_future_covariates(future.assign(unique_id="A"), series, 2, {"x": None})["x"].values.tolist() == [[0, 1]]
 
 

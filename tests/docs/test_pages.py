@@ -46,7 +46,7 @@ def test_code_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site daily_panel_with_missing the tutorials, which have a test of their own."""
+    """The site without the tutorials, which have a test of their own."""
     if find_spec("zensical") is None:
         pytest.skip("the generator of the site is not installed: pip install '.[docs]'")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "docs"), *sys.path])}

@@ -19,7 +19,7 @@ KEY = ["unique_id", "cutoff"]
 
 @dataclass(frozen=True)
 class Given:
-    """`frame`: monthly series; `rolled`: forecasts with intervals as cross_validate gives them, `points` daily_panel_with_missing those."""
+    """`frame`: monthly series; `rolled`: forecasts with intervals as cross_validate gives them, `points` without those."""
 
     frame: pd.DataFrame
     rolled: pd.DataFrame

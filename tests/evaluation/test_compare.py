@@ -159,11 +159,11 @@ def test_covariates_a_model_cannot_use_are_named() -> None:
     assert unused["Naive"] == "promotion, price, shop"
     assert unused["FutureRegression"] == "price, shop"
     assert not found.failed
-    assert "Naive ran daily_panel_with_missing covariates it cannot use: promotion, price, shop." in str(found).replace("\n  ", " ")
+    assert "Naive ran without covariates it cannot use: promotion, price, shop." in str(found).replace("\n  ", " ")
 
 
 def test_columns_without_a_role_are_said_once_and_kept_for_the_report() -> None:
-    with pytest.warns(DataWarning, match="Columns daily_panel_with_missing a role are left out: weather") as caught:
+    with pytest.warns(DataWarning, match="Columns without a role are left out: weather") as caught:
         found = board(Naive(), Drift(), frame=FRAME.assign(weather=1.0))
     assert len(caught) == 1
     assert found.settings["undeclared"] == ["weather"]
@@ -225,7 +225,7 @@ def test_missing_actual_values_are_left_out_and_counted() -> None:
     frame.loc[[46, 47, 95], "y"] = np.nan
     found = board(Naive(), Drift(), frame=frame)
     assert found.table["left_out"].tolist() == [3, 3]
-    assert "Left out: 3 of 96 points daily_panel_with_missing an actual value." in str(found)
+    assert "Left out: 3 of 96 points without an actual value." in str(found)
 
 
 def test_p_values_are_corrected_for_the_number_of_pairs() -> None:

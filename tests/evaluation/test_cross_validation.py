@@ -45,7 +45,7 @@ def ragged() -> pd.DataFrame:
 
 
 class Points(Forecaster):
-    """A seeded forecast daily_panel_with_missing a distribution."""
+    """A seeded forecast without a distribution."""
 
     capabilities = Capabilities()
     seed: int = param(default=0, at_least=0)
@@ -99,7 +99,7 @@ def test_every_library_gets_its_own_back(library: str) -> None:
     frame = noisy().assign(promo=1.0)
     want = cross_validate([Naive(), Mean()], frame[["unique_id", "ds", "y"]], horizon=3, n_windows=2, level=80)
     given = converted(frame.sample(frac=1, random_state=0), library)
-    with pytest.warns(DataWarning, match="Columns daily_panel_with_missing a role are left out: promo"):
+    with pytest.warns(DataWarning, match="Columns without a role are left out: promo"):
         found = cross_validate([Naive(), Mean()], given, horizon=3, n_windows=2, level=80)
     assert type(found) is type(given)
     same(found, want, types=library == "pandas")
@@ -221,7 +221,7 @@ def test_a_window_wants_what_is_known_ahead_of_all_its_steps() -> None:
     with pytest.warns(DataWarning, match="No window judges some series: B, D"):
         found = cross_validate(FutureRegression(), frame, **said_so)
     assert found.groupby("unique_id").size().to_dict() == {"A": 12, "C": 12}
-    with pytest.warns(DataWarning, match="No window judges|Naive runs daily_panel_with_missing the covariates it cannot use: promo") as said:
+    with pytest.warns(DataWarning, match="No window judges|Naive runs without the covariates it cannot use: promo") as said:
         both = cross_validate([FutureRegression(), Naive()], frame, **said_so)
     assert len(said) == 2
     same(both.drop(columns="Naive"), found)
@@ -375,8 +375,8 @@ def test_a_single_model_refuses_what_it_cannot_use_and_several_run_without() -> 
             [Naive(), FutureRegression(), PooledRegression()], frame.drop(columns="shop"), horizon=2, columns=columns
         )
     assert sorted(str(one.message) for one in said) == [
-        "FutureRegression runs daily_panel_with_missing the covariates it cannot use: past.",
-        "Naive runs daily_panel_with_missing the covariates it cannot use: promo, past.",
+        "FutureRegression runs without the covariates it cannot use: past.",
+        "Naive runs without the covariates it cannot use: promo, past.",
     ]
     assert {one.filename for one in said} == {__file__}
     same(found[["Naive"]], cross_validate(Naive(), frame[["unique_id", "ds", "y"]], horizon=2)[["Naive"]])
@@ -463,7 +463,7 @@ def test_what_several_models_say_is_said_once_with_their_names() -> None:
     with pytest.warns(DataWarning) as said:
         cross_validate([Naive(), FutureRegression(), Mean(), Drift()], frame, horizon=2, columns={"future": ["promo"]})
     runs, missing, other = sorted((str(one.message) for one in said), key=lambda one: "missing" in one)
-    assert runs == "Naive runs daily_panel_with_missing the covariates it cannot use: promo. The same holds for Mean, Drift."
+    assert runs == "Naive runs without the covariates it cannot use: promo. The same holds for Mean, Drift."
     assert missing.startswith("Naive forecasts through missing values: column y is missing in 1 rows of series s001, first at ")
     assert missing.endswith(". The same holds for Mean, Drift.")
     assert other.startswith("FutureRegression forecasts through missing values: column y is missing")

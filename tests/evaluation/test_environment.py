@@ -1,4 +1,4 @@
-"""Where something ran is told daily_panel_with_missing a name of anybody or anything."""
+"""Where something ran is told without a name of anybody or anything."""
 
 from __future__ import annotations
 

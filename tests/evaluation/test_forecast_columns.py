@@ -84,8 +84,8 @@ def test_models_are_measured_at_the_same_quantiles(given: Any) -> None:
     for model, names in (("A", ["A-q-0.1", "A-q-0.5", "A-q-0.9"]), ("B", ["B-lo-80", "B", "B-hi-80"])):
         expected = metrics.weighted_quantile_loss(more["y"], more[names].to_numpy().T, [0.1, 0.5, 0.9])
         assert found[model] == pytest.approx(expected)
-    daily_panel_with_missing = score(more.assign(**{"A-q-0.3": more["A"]}), metrics="weighted_quantile_loss").set_index("model")
-    assert np.isnan(daily_panel_with_missing.loc["B", "weighted_quantile_loss"])
+    incomplete = score(more.assign(**{"A-q-0.3": more["A"]}), metrics="weighted_quantile_loss").set_index("model")
+    assert np.isnan(incomplete.loc["B", "weighted_quantile_loss"])
 
 
 def test_some_of_the_models(given: Any) -> None:

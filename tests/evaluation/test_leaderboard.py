@@ -291,7 +291,7 @@ def up_and_down(*slopes: float) -> pd.DataFrame:
 
 
 class Wild(LastValue):
-    """Far too high in every other series, far too low in the rest: daily_panel_with_missing bias over all, and worse than any in each."""
+    """Far too high in every other series, far too low in the rest: without bias over all, and worse than any in each."""
 
     def _forecast(self, learned: LearnedState, steps: int, future: Any) -> Forecast:
         last = learned["last"]

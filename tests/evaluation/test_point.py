@@ -178,7 +178,7 @@ def test_zero_scale_is_nan_and_counted() -> None:
     st.sampled_from([1e-6, 0.5, 3.0, 1e6]),
 )
 def test_properties(values: np.ndarray, factor: float) -> None:
-    """Never negative, zero for the perfect forecast; in units of the target or daily_panel_with_missing any."""
+    """Never negative, zero for the perfect forecast; in units of the target or without any."""
     values = np.round(values, 3)
     actual, forecast = values
     inputs = {"forecast": forecast, "scale": 2.0, "squared_scale": 4.0}

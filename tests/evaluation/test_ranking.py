@@ -49,7 +49,7 @@ def test_a_level_without_enough_calibration_windows_leaves_its_scores_empty() ->
     assert "LinearModel-lo-80" in found.forecasts
     assert "LinearModel-lo-95" not in found.forecasts
     (message,) = messages
-    assert message.startswith("LinearModel is ranked daily_panel_with_missing 95 % intervals, which cannot be calibrated: ")
+    assert message.startswith("LinearModel is ranked without 95 % intervals, which cannot be calibrated: ")
     assert "at least 19 calibration errors" in message
     assert str(found)
 

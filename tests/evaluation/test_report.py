@@ -144,7 +144,7 @@ def test_nothing_of_the_data_is_interpreted() -> None:
     frame = frame.rename(columns={"y": HOSTILE, "extra": HOSTILE + "2"})
     metric = Metric.from_function(lambda actual, forecast: abs(actual - forecast).max(), name="m" + HOSTILE, rewards=HOSTILE)
     models = [Naive(alias="N" + HOSTILE), Drift(alias="D" + HOSTILE), LastValue(how="fit", alias="F" + HOSTILE)]
-    with pytest.warns(DataWarning, match="daily_panel_with_missing a role"):
+    with pytest.warns(DataWarning, match="without a role"):
         found = board(*models, frame=frame, level=80, metrics=[metric, "mae"], columns={"target": HOSTILE})
     text = render_page(found)
     seen = Page(text)

@@ -99,7 +99,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
 
 @pytest.mark.parametrize("wrapped", [lambda model: model, lambda model: Conformal(model)], ids=["bare", "in a wrapper"])
-@pytest.mark.parametrize("series", [1, 12], ids=["daily_panel_with_missing trials", "with trials"])
+@pytest.mark.parametrize("series", [1, 12], ids=["without trials", "with trials"])
 def test_kernels_are_compiled_before_a_model_is_timed(wrapped: Any, series: int, compiled: dict[str, int]) -> None:
     board = compare([wrapped(Compiling(alias="inner")), Naive()], seasonal(series), horizon=3, n_windows=2)
     assert not board.failed

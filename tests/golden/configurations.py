@@ -133,7 +133,7 @@ CONFIGURATIONS = {
         f"Seq2Seq {score} attention": case("Seq2Seq", "covariates", ATTENTION, attention=score)
         for score in ("additive", "dot", "scaled_dot", "location", "cosine", "gaussian")
     },
-    "Seq2Seq daily_panel_with_missing attention": case(
+    "Seq2Seq without attention": case(
         "Seq2Seq", "daily", ATTENTION, attention=None, teacher_forcing="inverse_sigmoid"
     ),
     "Seq2Seq convolutional": case(

@@ -131,7 +131,7 @@ def roles(model: Any) -> dict[str, list[str]]:
 
 
 def numbers(label: str, frame: pd.DataFrame, model: str = "") -> Arrays:
-    """The numeric columns of a frame; those of a forecast daily_panel_with_missing the name of the model."""
+    """The numeric columns of a frame; those of a forecast without the name of the model."""
     columns = [name for name in frame.columns if frame[name].dtype.kind in "fi" and name != "ds"]
     names = (
         [name.removeprefix(model).strip("-") or "point" for name in columns]
@@ -196,7 +196,7 @@ def forecasts(make: Callable[[], Any], kind: str) -> Arrays:
 
 
 def backtest() -> Arrays:
-    """Windows of several models, with and daily_panel_with_missing refits, and their scores."""
+    """Windows of several models, with and without refits, and their scores."""
     from deepforecast import cross_validate, score
 
     models, panel = contenders(), data("covariates")
@@ -207,13 +207,13 @@ def backtest() -> Arrays:
     scores = score(rolled, metrics=["mae", "rmse", "smape", "mase"], train=panel.history)
     return {
         **numbers("windows", rolled),
-        **numbers("daily_panel_with_missing refits", stepped),
+        **numbers("without refits", stepped),
         **numbers("scores", scores),
     }
 
 
 def comparison() -> Arrays:
-    """A comparison's tables, daily_panel_with_missing what is measured in seconds and megabytes."""
+    """A comparison's tables, without what is measured in seconds and megabytes."""
     from deepforecast import compare
 
     board = compare(contenders(), data("daily").history, horizon=HORIZON, n_windows=2, level=80)
@@ -347,7 +347,7 @@ def record(only: str = "", share: str = "0/1") -> dict[str, Arrays]:
 
 
 def summary(arrays: Arrays) -> dict[str, list[float | None]]:
-    """First value, mean and standard deviation to eight digits, daily_panel_with_missing infinities and NaN.
+    """First value, mean and standard deviation to eight digits, without infinities and NaN.
 
     Arrays whose names begin with the same word are one. Sample paths are left out: the signs of
     eigenvectors, and so the paths, are those of the machine.

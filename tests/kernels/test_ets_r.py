@@ -33,7 +33,7 @@ def of(one):
 
 
 def likelihood_of(one, n):
-    """R state_leaves a constant out."""
+    """R leaves a constant out."""
     return one["log_likelihood"] - n / 2 * (np.log(2 * np.pi / n) + 1)
 
 

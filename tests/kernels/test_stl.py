@@ -49,7 +49,7 @@ def test_stl_of_co2_is_that_of_the_netlib_routine(scenario: str, jumps: tuple[in
 
 
 def test_mstl_of_victorian_demand_is_that_of_r() -> None:
-    """mstl_test_results.csv: R's forecast::mstl of Victorian demand by the hour, seasons 24 and 168, daily_panel_with_missing jumps."""
+    """mstl_test_results.csv: R's forecast::mstl of Victorian demand by the hour, seasons 24 and 168, without jumps."""
     y = pd.read_csv(RESULTS / "mstl_elec_vic.csv")["y"].to_numpy()
     wanted = pd.read_csv(RESULTS / "mstl_test_results.csv")
     each = np.array([windows(24, 11, (0, 1, 1)), windows(168, 15, (0, 1, 1))])
@@ -80,7 +80,7 @@ def test_stl_is_that_of_statsmodels(n: int, period: int, robust: bool) -> None:
 
 @pytest.mark.parametrize(("n", "period"), [(4, 2), (5, 2), (41, 2), (8, 4), (9, 4), (24, 12), (37, 12), (500, 168)])
 def test_stl_of_few_cycles_is_that_of_statsmodels(n: int, period: int) -> None:
-    """Plain only: robust, few cycles are fitted all but exactly, and weights then follow from what rounding state_leaves over."""
+    """Plain only: robust, few cycles are fitted all but exactly, and weights then follow from what rounding leaves over."""
     y = seasonal(n, period)
     theirs = STL(y, period=period).fit()
     trend, found = one(y, windows(period), PLAIN)

@@ -68,7 +68,7 @@ class StaleError(Exception):
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace `old` by `new` in a symbol or another file; daily_panel_with_missing `old`, `new` is a new file."""
+    """Replace `old` by `new` in a symbol or another file; without `old`, `new` is a new file."""
 
     target: str
     old: str | None
@@ -297,7 +297,7 @@ def definitions(tree: ast.AST, prefix: str = "") -> list[tuple[str, int, ast.stm
 def replace_once(text: str, spans: list[Span], old: str, new: str, target: str) -> str:
     """Replace the only occurrence of `old` in the spans.
 
-    `old` and `new` are written daily_panel_with_missing the indentation of the source. An empty `new` for complete
+    `old` and `new` are written without the indentation of the source. An empty `new` for complete
     lines deletes them.
     """
     matches = {match for span in spans for match in occurrences(text, span, old)}
@@ -347,7 +347,7 @@ def indented(snippet: str, indent: str, with_first_line: bool) -> str:
 
 
 def judge_all(mutants: list[Mutant], root: Path, workers: int, verdicts: Counter[str]) -> bool:
-    """Print and count the verdict on each mutant; False if tests fail daily_panel_with_missing mutants."""
+    """Print and count the verdict on each mutant; False if tests fail without mutants."""
     by_file = defaultdict(list)
     for test in dict.fromkeys(test for mutant in mutants for test in mutant.tests):
         by_file[test.partition("::")[0]].append(test)
@@ -363,14 +363,14 @@ def judge_all(mutants: list[Mutant], root: Path, workers: int, verdicts: Counter
         copy_project(root, copies[0])
         for copy in copies[1:]:
             shutil.copytree(copies[0], copy)
-        print(f"{len(mutants)} mutants; first their tests daily_panel_with_missing mutants", flush=True)
+        print(f"{len(mutants)} mutants; first their tests without mutants", flush=True)
         failures = 0
         for output in run_jobs([sound(tests) for tests in by_file.values()], copies):
             if output:
                 print(output, flush=True)
                 failures += 1
         if failures:
-            print("the tests above must pass daily_panel_with_missing mutants: repair them first")
+            print("the tests above must pass without mutants: repair them first")
             return False
         for outcome in run_jobs([judge(mutant) for mutant in mutants], copies):
             outcome.print()
@@ -411,7 +411,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def sound(tests: list[str]) -> Job:
-    """Run the tests of one file daily_panel_with_missing mutants; returns the output if they fail."""
+    """Run the tests of one file without mutants; returns the output if they fail."""
 
     def job(copy: Path) -> Generator[Run, tuple[int, str], str]:
         status, output = yield Run(tuple(tests), mutated=False)

@@ -109,5 +109,5 @@ def test_what_cannot_be_is_refused() -> None:
         told("round")
     with pytest.raises(ParameterError, match=r"calendar=\['hour', 'day_of_week'\]"):
         told("calendar")
-    with pytest.raises(ParameterError, match=r"d_model=6 with n_heads=2 state_leaves each head 3\. Say d_model=4"):
+    with pytest.raises(ParameterError, match=r"d_model=6 with n_heads=2 leaves each head 3\. Say d_model=4"):
         PositionalEncoding("rotary", MISSING_ROWS, 6, 2)

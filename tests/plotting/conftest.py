@@ -1,4 +1,4 @@
-"""Small panels, their forecasts and windows, made daily_panel_with_missing chance."""
+"""Small panels, their forecasts and windows, made without chance."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_few_and_constant_residuals_are_drawn(panel: Make, rows: int) -> None:
         figure = plot_residuals(panel("a", n=rows).assign(M=lambda frame, error=error: frame.y - error))
         figure.draw_without_rendering()
         assert len(figure.axes[0].collections[0].get_offsets()) == rows
-        assert not figure.axes[1].lines  # there is no normal density daily_panel_with_missing any spread
+        assert not figure.axes[1].lines  # there is no normal density without any spread
 
 
 def test_plotly_draws_the_same(panel: Make, noise: np.ndarray) -> None:

@@ -36,7 +36,7 @@ print(json.dumps({"names": names, "loaded": loaded, "rows": rows}))
 
 
 def install(folder: Path) -> Path:
-    """What pip state_leaves of the package in `folder`, besides its modules."""
+    """What pip leaves of the package in `folder`, besides its modules."""
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text("utf-8"))["project"]
     info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir()

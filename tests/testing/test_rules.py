@@ -329,7 +329,7 @@ Reckless.accepts_any_value = True  # or its values would be looked at before it 
 
 
 def test_what_takes_positive_values_alone_is_checked_on_these() -> None:
-    rows = testing.run(Ratio, only=["values", "invariance", "gaps", "moving", "leakage"]).rows
+    rows = testing.run(Ratio, only=["edge_cases", "invariance", "missing_values", "updates", "leakage"]).rows
     assert [row.reason for row in rows if row.outcome == "failed"] == []
     skipped = {row.rule: row.reason for row in rows if row.outcome == "skipped"}
     assert skipped["the_forecast_follows_a_shift"] == "capabilities.shift_equivariant is False"

@@ -79,7 +79,7 @@ def test_resumed_run_with_early_stopping(tmp_path: Path) -> None:
 
 
 def test_a_rate_that_was_halved_stays_so(tmp_path: Path) -> None:
-    """After a loss that blew up, the run goes on as one daily_panel_with_missing a cut."""
+    """After a loss that blew up, the run goes on as one without a cut."""
     given = {
         "learning_rate": 0.5,
         "lr_schedule": "constant",

@@ -1,4 +1,4 @@
-"""What a fit state_leaves as it was, what ends it, and what of Lightning's it takes."""
+"""What a fit leaves as it was, what ends it, and what of Lightning's it takes."""
 
 from __future__ import annotations
 

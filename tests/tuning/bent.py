@@ -29,7 +29,7 @@ class Bent(Forecaster):
     shape: tuple[int, ...] = param(default=(1, 2), search=((1, 2), (3,)), help="of nothing")
     seed: int = param(default=0, at_least=0, help="of nothing")
     fault: str = param(default="", help="what happens in a fit")
-    mark: str | None = param(default=None, help="file that a fit state_leaves a line in")
+    mark: str | None = param(default=None, help="file that a fit leaves a line in")
 
     def _min_observations(self, panel: Any) -> int:
         return 1
@@ -89,7 +89,7 @@ def happen(fault: str, away: float) -> None:
 
 
 class Broken(Exception):
-    """An error daily_panel_with_missing words."""
+    """An error without words."""
 
     def __str__(self) -> str:
         raise ValueError("no words")

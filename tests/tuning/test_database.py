@@ -133,7 +133,7 @@ def test_trials_of_others_are_read_again_after_a_tenth_of_a_second(
 
 
 def test_a_report_that_another_process_writes_at_the_same_time_is_an_error(tmp_path: Path, trial: optuna.Trial) -> None:
-    """Of both inserts only one can be: Optuna takes back its own daily_panel_with_missing an error, and with it all of the transaction."""
+    """Of both inserts only one can be: Optuna takes back its own without an error, and with it all of the transaction."""
     storage = trial.study._storage._backend  # type: ignore[attr-defined]
     storage.flush()
     other = RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")

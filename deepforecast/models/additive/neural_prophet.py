@@ -96,6 +96,11 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     batch_size: int | Literal["auto"] = param(default=256)
     learning_rate: float | Literal["find"] = param(default=1e-2)
 
+    @property
+    def family(self) -> str:
+        """Its own family: its components share little with other networks."""
+        return "NeuralProphet"
+
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""

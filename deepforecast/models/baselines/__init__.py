@@ -1,3 +1,3 @@
-"""Forecasts by a rule of thumb, with analytic intervals: the yardsticks of every other model."""
+"""Simple benchmark methods with analytic prediction intervals."""
 
-__all__: list[str] = []  # what users need has its name in `deepforecast`
+__all__: list[str] = []  # public names are in `deepforecast`

@@ -1,7 +1,7 @@
-"""Arithmetic of the baselines on ragged series: whole panels at once, each series as if it stood alone.
+"""Vectorized arithmetic on ragged arrays: flat values with row pointers (`indptr`).
 
-A number of one series never depends on another's: what is added is added within a series, in the order of its rows, and a
-choice between two ways of reckoning is made for each series by itself.
+Results of a series are bit-identical whatever other series are in the panel: sums run within a
+series in row order, and algorithms are chosen per series.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 
 from deepforecast.data.frames import Floats, Ints
 
-SAFE_RANGE = (1e-140, 1e140)  # squares of values around here lose nothing that counts, neither to underflow nor to overflow
-MAX_BLOCK_ROWS = 250_000  # rows
+SAFE_RANGE = (1e-140, 1e140)  # squares of values in this range neither underflow nor overflow
+MAX_BLOCK_ROWS = 250_000
 
 
 def segment_reduce(values: Any, begin: Ints, end: Ints, ufunc: Any = np.add) -> Any:
-    """A reduction over `values[begin[i]:end[i]]` for each i; 0 where that is empty."""
+    """`ufunc.reduce(values[begin[i]:end[i]])` for each i; 0 for empty segments."""
     reductions = np.zeros(len(begin), dtype=np.int64 if values.dtype == bool else values.dtype)
     nonempty = np.flatnonzero(end > begin)
     if len(nonempty):
@@ -31,7 +31,7 @@ def segment_reduce(values: Any, begin: Ints, end: Ints, ufunc: Any = np.add) -> 
 
 
 def segment_rms(values: Floats, begin: Ints, end: Ints, ddof: int = 0) -> Floats:
-    """Root of the sum of squares over (count - lost) of each stretch, of values of any size; NaN where that is not positive."""
+    """sqrt(sum of squares / (count - ddof)) of each segment, without overflow; NaN if count <= ddof."""
     count = end - begin - ddof
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         rms: Floats = np.sqrt(segment_reduce(np.square(values), begin, end) / np.maximum(count, 1))
@@ -43,7 +43,7 @@ def segment_rms(values: Floats, begin: Ints, end: Ints, ddof: int = 0) -> Floats
 
 
 def _rescaled_rms(values: Floats, begin: Ints, end: Ints, count: Ints) -> Floats:
-    """The same with each stretch brought near 1 by a power of two, which leaves its digits as they are."""
+    """`segment_rms` after scaling each segment by a power of two, which is exact."""
     values, indptr = gather_segments(values, begin, end)
     begin, end = indptr[:-1], indptr[1:]
     _, power = np.frexp(segment_reduce(np.abs(values), begin, end, np.maximum))
@@ -53,7 +53,7 @@ def _rescaled_rms(values: Floats, begin: Ints, end: Ints, count: Ints) -> Floats
 
 
 def seasonal_change_rms(values: Floats, indptr: Ints, lag: int) -> Floats:
-    """Root mean square of the changes over `lag` rows within each series; NaN where there is none."""
+    """Root mean square of the differences at `lag` within each series; NaN if there are none."""
     rms = np.empty(len(indptr) - 1)
     for chunk, block, block_indptr in blocks(values, indptr):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -63,35 +63,35 @@ def seasonal_change_rms(values: Floats, indptr: Ints, lag: int) -> Floats:
 
 
 def blocks(values: Floats, indptr: Ints) -> Iterator[tuple[slice, Floats, Ints]]:
-    """Some series at a time, with their values and bounds: what passes between two steps stays in the processor's cache."""
+    """Slices of series with their values and row pointers, small enough for the CPU cache."""
     starts = np.searchsorted(indptr, np.arange(0, indptr[-1], MAX_BLOCK_ROWS))
     for first, last in pairwise(np.unique([*starts, len(indptr) - 1]).tolist()):
         yield slice(first, last), values[indptr[first] : indptr[last]], indptr[first : last + 1] - indptr[first]
 
 
 def segment_means(values: Floats, begin: Ints, end: Ints) -> Floats:
-    """The mean of each stretch, taken around its first value so that a constant is exact at any level; NaN where it is empty.
+    """The mean of each segment, NaN if it is empty. The segments must be contiguous and cover all values.
 
-    The stretches follow each other and cover all values.
+    Computed relative to the first value of the segment, so that constants are exact.
     """
     nonempty = end > begin
     if not nonempty.any():
         return np.full(len(begin), np.nan)
     first = np.where(nonempty, values[np.minimum(begin, len(values) - 1)], np.nan)
-    with np.errstate(over="ignore", invalid="ignore"):  # what grows too large is refused where the forecast leaves the model
+    with np.errstate(over="ignore", invalid="ignore"):  # `predict` refuses values that are not finite
         deviations = segment_reduce(values - np.repeat(first, end - begin), begin, end)
         return np.asarray(first + deviations / np.maximum(end - begin, 1))
 
 
 def gather_segments(values: Floats, begin: Ints, end: Ints) -> tuple[Floats, Ints]:
-    """Copies of some stretches, one after the other, and their bounds."""
+    """Concatenate segments; return the values and their row pointers."""
     indptr = np.concatenate([[0], np.cumsum(end - begin)])
     rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], end - begin)
     return values[rows], indptr
 
 
 class ObservedValues:
-    """The values that are there: compacted, with the rows they stood in."""
+    """The values that are not missing, compacted, with their row numbers."""
 
     def __init__(self, values: Floats, indptr: Ints) -> None:
         missing = np.isnan(values)
@@ -106,7 +106,7 @@ class ObservedValues:
         self.count = self.end - self.begin
 
     def last(self) -> tuple[Floats, Floats]:
-        """The last value of each series and how many rows have passed since (NaN, and all its rows, where there is none)."""
+        """The last value of each series and the rows since then (NaN and all rows if there is none)."""
         last_values, age = np.full(len(self.count), np.nan), np.diff(self.indptr).astype(np.float64)
         has_value = np.flatnonzero(self.count > 0)
         last_position = self.end[has_value] - 1
@@ -115,17 +115,17 @@ class ObservedValues:
         return last_values, age
 
     def steps(self) -> tuple[Floats, Floats | None]:
-        """Changes from value to value in the flat array, and the rows each took (None: one); read them by `step_bounds`."""
+        """Differences of consecutive values in the flat array and the rows between them (None: one)."""
         with np.errstate(over="ignore"):
             changes = np.diff(self.values)
         return changes, None if self.row_numbers is None else np.diff(self.row_numbers).astype(np.float64)
 
     def step_bounds(self) -> tuple[Ints, Ints]:
-        """Where in `steps` the changes of each series stand."""
+        """Segment bounds of each series in the arrays of `steps`."""
         return self.begin, np.maximum(self.end - 1, self.begin)
 
     def step_deviation(self) -> Floats:
-        """Root mean square of the changes from value to value of each series; one over k rows counts with variance k."""
+        """Root mean square of the changes of each series; a change over k rows has variance k."""
         if self.row_numbers is None:
             return seasonal_change_rms(self.values, self.indptr, 1)
         changes, rows = self.steps()
@@ -133,9 +133,9 @@ class ObservedValues:
 
 
 def split_phases(values: Floats, indptr: Ints, season: int) -> tuple[Floats, Ints]:
-    """Every series as `season` series, one a phase; phase 0 is that of the first step ahead. Group `i * season + phase`."""
+    """Split each series by phase into groups `i * season + phase`; phase 0 is the first step ahead."""
     lengths = np.diff(indptr)
-    first = np.arange(season) + lengths[:, None]  # the rows of a phase are first % season, and every season after it
+    first = np.arange(season) + lengths[:, None]  # the rows of a phase are first % season + k * season
     counts = -(-(lengths[:, None] - first % season) // season)
     bounds = np.concatenate([[0], np.cumsum(counts)])
     cycle, phase = np.divmod(np.arange(len(values)) - np.repeat(indptr[:-1], lengths), season)

@@ -1,4 +1,4 @@
-"""The deseasonalised last value goes on: the benchmark of the M competitions."""
+"""Naive2, the seasonally adjusted naive method of the M competitions."""
 
 from __future__ import annotations
 
@@ -21,18 +21,32 @@ MIN_CYCLES = 3
 
 @register
 class Naive2(Seasonal):
-    """`Naive` on the seasonally adjusted series, as the organisers of the M4 competition define it.
+    """`Naive` on the seasonally adjusted series, the benchmark of the M4 competition.
 
-    A series is adjusted if it has at least three seasons, positive values throughout, and an autocorrelation at the seasonal
-    lag beyond its 90 % limit; the indices are those of a classical multiplicative decomposition. Otherwise it is forecast by
-    `Naive`. (The organisers' script knows the autocorrelation only up to lag 10 log10(T), R's default, and takes a series too
-    short for that as not seasonal; here the season is looked at whatever its length. In M4 that makes no difference.)
-    Interval: that of `Naive` on the adjusted series, times the index. `update` moves the last value; indices and sigma stay.
-    Reference: Makridakis, Spiliotis & Assimakopoulos (2020), The M4 Competition, *International Journal of Forecasting* 36.
+    A series is adjusted if it has at least three seasons, only positive values, and an
+    autocorrelation at the seasonal lag beyond its 90 % limit; the indices are those of a classical
+    multiplicative decomposition. Otherwise it is forecast by `Naive`. (The organisers' script
+    computes the autocorrelation only up to lag 10 log10(T), R's default, and takes shorter series
+    as non-seasonal; here the season is tested whatever its length. In M4 that makes no difference.)
+
+    Interval: that of `Naive` on the adjusted series, times the index. `update` moves the last
+    value; indices and sigma stay.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 54 %, M1 monthly
     85 %, M4 hourly (100 series) 86 %, NN5 daily 99 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    Naive : The same without seasonal adjustment.
+
+    References
+    ----------
+    Makridakis, S., Spiliotis, E. and Assimakopoulos, V. (2020). The M4 competition: 100,000 time
+    series and 61 forecasting methods. *International Journal of Forecasting* 36.
+    doi:10.1016/j.ijforecast.2019.04.014
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=24), "y": 12 * [1.0, 3.0]})
     >>> Naive2(horizon=2, season_length=2).fit(frame).predict()
@@ -46,7 +60,7 @@ class Naive2(Seasonal):
     capabilities = Capabilities(distribution="analytic", simulates=True, explains=True, scale_equivariant=True)
 
     def _min_observations(self, panel: Panel) -> int:
-        return 1  # what is shorter has no season
+        return 1  # shorter series are forecast without a season
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         length = resolve_season(self.season_length, panel, self, "season_length")
@@ -58,7 +72,7 @@ class Naive2(Seasonal):
             with np.errstate(over="ignore"):
                 changes = np.diff(adjusted)
             deviation[chunk] = segment_rms(changes, indptr[:-1], indptr[1:] - 1)
-        phase = (panel.series.last // panel.series.calendar.step + 1) % length  # of the first step ahead, on the calendar
+        phase = (panel.series.last // panel.series.calendar.step + 1) % length  # of the first step ahead, by calendar
         index = np.take_along_axis(index, (np.arange(length) - phase[:, None]) % length, axis=1)
         return LearnedState({"last": last, "index": index, "phase": phase, "deviation": deviation})
 
@@ -82,13 +96,13 @@ class Naive2(Seasonal):
 
 
 def _future_index(learned: LearnedState, steps: int) -> Floats:
-    """The index of each step ahead."""
+    """Seasonal index of each step ahead, (series, steps)."""
     length = learned["index"].shape[1]
     return np.take_along_axis(learned["index"], (learned["phase"][:, None] + np.arange(steps)) % length, axis=1)
 
 
 def _seasonally_adjust(y: Floats, indptr: Ints, length: int) -> tuple[Floats, Floats]:
-    """The values without their season, and the season of each series (series, phases): all 1 where there is none."""
+    """Seasonally adjusted values and the indices (series, phases), all 1 for non-seasonal series."""
     lengths = np.diff(indptr)
     index = np.ones((len(lengths), length))
     seasonal = (lengths >= MIN_CYCLES * length) & (length > 1)

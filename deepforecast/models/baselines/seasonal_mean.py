@@ -1,4 +1,4 @@
-"""The mean of each place in the season goes on."""
+"""The seasonal mean method."""
 
 from __future__ import annotations
 
@@ -18,15 +18,26 @@ from deepforecast.models.baselines.mean import pool_means
 
 @register
 class SeasonalMean(Seasonal):
-    """Forecast the mean of all past values at the same place in the season: of all Mondays, of all Mays.
+    """Forecast the mean of all past values of the same season: of all Mondays, or of all Mays.
 
-    Interval: sigma * sqrt(1 + 1 / K), K the values behind that mean, sigma over T - m degrees of freedom: the mean's formula of
-    Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, 3rd ed., 5.5, with one mean for each of the m places.
-    Missing values are left out. `update` moves the means on; sigma stays.
+    Interval: sigma * sqrt(1 + 1 / K), with K the number of values in that mean and sigma over T - m
+    degrees of freedom, the formula of the mean method with one mean for each of the m seasons.
+    Missing values are left out. `update` moves the means; sigma stays.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 17 %, M1 quarterly 35 %, M1 monthly
     55 %, M4 hourly (100 series) 63 %, NN5 daily 83 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    SeasonalNaive : Last value of the same season.
+
+    References
+    ----------
+    Hyndman, R. J. and Athanasopoulos, G. (2021). *Forecasting: Principles and Practice*, 3rd ed.,
+    section 5.5. https://otexts.com/fpp3/
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
     >>> SeasonalMean(horizon=2, season_length=2).fit(frame).predict()
@@ -71,7 +82,7 @@ class SeasonalMean(Seasonal):
 
     def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
         phase = np.arange(shocks.shape[-1]) % learned["count"].shape[1]
-        mean_error = shared_draws / np.sqrt(learned["count"])[:, None, :]  # the error of a place's mean comes round with the place
+        mean_error = shared_draws / np.sqrt(learned["count"])[:, None, :]  # the same error recurs in each season
         return np.asarray(shocks + mean_error[..., phase])
 
     def _n_shared_draws(self, learned: LearnedState) -> int:

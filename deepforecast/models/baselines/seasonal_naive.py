@@ -1,4 +1,4 @@
-"""The last season goes on."""
+"""The seasonal naive method."""
 
 from __future__ import annotations
 
@@ -25,14 +25,27 @@ from deepforecast.models.baselines._base import Seasonal, rotate_season
 class SeasonalNaive(Seasonal):
     """Forecast the value of one season ago: last Monday's for Monday, last May's for May.
 
-    Interval: sigma * sqrt(k + 1), k the whole seasons before the step, sigma the root mean square of the changes from season
-    to season (Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, 3rd ed., 5.5). A missing value is replaced by
-    that of a season earlier, and the interval widens as if the season had passed; a change over k seasons counts with
-    variance k. Steps are counted, not clocks: hourly data over a change to summer time keep their order of 24 steps.
+    Interval: sigma * sqrt(k + 1), with k the number of full seasons before the step and sigma the
+    root mean square of the seasonal changes. A missing value is replaced by that of a season
+    earlier, and the interval widens as if that season had passed; a change over k seasons counts
+    with variance k. The season is counted in time steps: hourly data across a clock change keep 24
+    steps per day.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 60 %, M1 monthly
     74 %, M4 hourly (100 series) 85 %, NN5 daily 96 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    Naive : Last value.
+    SeasonalMean : Mean of the same season.
+
+    References
+    ----------
+    Hyndman, R. J. and Athanasopoulos, G. (2021). *Forecasting: Principles and Practice*, 3rd ed.,
+    section 5.5. https://otexts.com/fpp3/
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [1.0, 2.0, 3.0, 2.0, 3.0, 4.0]})
     >>> SeasonalNaive(horizon=3, season_length=3).fit(frame).predict()
@@ -49,7 +62,7 @@ class SeasonalNaive(Seasonal):
         season = panel.padded(length)
         age, deviation = np.zeros_like(season), seasonal_change_rms(panel.y, panel.indptr, length)
         if not panel.complete:
-            # series by series: a hole in one changes nothing in the others
+            # only the affected series: missing values in one must not change another
             incomplete = np.flatnonzero(panel.observed < panel.lengths)
             season[incomplete], age[incomplete], deviation[incomplete] = _fit_with_missing(panel.take(incomplete), length)
             season = self._require_complete(season, panel)
@@ -62,7 +75,7 @@ class SeasonalNaive(Seasonal):
         if fresh:
             season = self._require_complete(season, panel)
         else:
-            is_missing, n_cycles = np.isnan(season), np.diff(bounds).reshape(-1, length)  # seasons by which an old value has aged
+            is_missing, n_cycles = np.isnan(season), np.diff(bounds).reshape(-1, length)  # seasons passed since the old value
             season = np.where(is_missing, rotate_season(learned["season"], panel.lengths), season)
             age = np.where(is_missing, rotate_season(learned["age"], panel.lengths) + n_cycles, age)
         return LearnedState({**learned.by_series, "season": season, "age": age})
@@ -88,7 +101,7 @@ class SeasonalNaive(Seasonal):
 
 
 def _fit_with_missing(panel: Panel, length: int) -> tuple[Floats, Floats, Floats]:
-    """Season, age and deviation where values are missing: every place in the season is a series of its own."""
+    """Season, age and deviation of series with missing values: each phase is treated as a series."""
     observed = ObservedValues(*split_phases(panel.y, panel.indptr, length))
     season, age = observed.last()
     changes, rows = observed.steps()

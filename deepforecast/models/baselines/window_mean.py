@@ -1,4 +1,4 @@
-"""The mean of the last few values goes on."""
+"""The moving average method."""
 
 from __future__ import annotations
 
@@ -18,14 +18,21 @@ from deepforecast.models.baselines._base import Baseline, resolve_season
 
 @register
 class WindowMean(Baseline):
-    """Forecast the mean of the last `window` values: a level that is believed for that long.
+    """Forecast the mean of the last `window` values.
 
-    Interval: sigma at every step, sigma the root mean square of the one-step errors of that very rule over the past, which hold
-    both the noise and the error of the window's mean. Missing values are left out: the window then reaches further back.
+    Interval: sigma at every step, with sigma the root mean square of the one-step errors of this
+    rule on the history; they contain both the noise and the error of the window mean. Missing
+    values are left out, so the window then reaches further back.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 32 %, M1 quarterly 42 %, M1 monthly
     62 %, M4 hourly (100 series) 75 %, NN5 daily 76 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    Mean : Mean of all values.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
     >>> WindowMean(horizon=1, window=2).fit(frame).predict()
@@ -36,7 +43,7 @@ class WindowMean(Baseline):
     coverage_process: ClassVar[str] = "white_noise"
 
     window: int | Literal["auto"] = param(
-        default="auto", at_least=1, low=2, high=60, log=True, help="values averaged, or a season"
+        default="auto", at_least=1, low=2, high=60, log=True, help="number of values averaged; 'auto': one season"
     )
 
     def _min_observations(self, panel: Panel) -> int:
@@ -63,7 +70,7 @@ class WindowMean(Baseline):
 
     def _mean(self, learned: LearnedState, steps: int) -> Floats:
         tail = learned["tail"]
-        level = tail[:, -1] + np.mean(tail - tail[:, -1:], axis=1)  # around a value: exact for constants
+        level = tail[:, -1] + np.mean(tail - tail[:, -1:], axis=1)  # relative to a value: exact for constants
         return np.repeat(level[:, None], steps, axis=1)
 
     def _deviation_factor(self, learned: LearnedState, steps: int) -> Floats:
@@ -78,7 +85,7 @@ class WindowMean(Baseline):
 
 
 def _one_step_errors(values: Floats, width: int) -> Floats:
-    """What the rule misses each value after the first `width` by, in the flat array; around the value: exact for constants."""
+    """Errors for the values after the first `width`, in the flat array. Exact for constants."""
     targets = values[width:]
     total = np.zeros(len(targets))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -88,7 +95,7 @@ def _one_step_errors(values: Floats, width: int) -> Floats:
 
 
 def _last_values(observed: ObservedValues, width: int) -> Floats:
-    """The last `width` values, NaN on the left where there are fewer."""
+    """The last `width` values (series, width), padded with NaN on the left."""
     if not len(observed.values):
         return np.full((len(observed.count), width), np.nan)
     row = observed.end[:, None] - width + np.arange(width)

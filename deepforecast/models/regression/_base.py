@@ -1,7 +1,4 @@
-"""What the regression models share: features, transformed target, strategy, one regressor over all series (or one for each).
-
-Regressive      a family member says how a regressor is trained on a `Sample`, how it forecasts rows, and how it is written down
-"""
+"""Base of the regression models: features, target transformation, forecast strategy, training of the regressors."""
 
 from __future__ import annotations
 
@@ -33,93 +30,147 @@ from deepforecast.models.regression._plan import Plan, check_plan
 from deepforecast.models.regression._samples import Sample, SampleBuilder
 
 Strategy = Literal["recursive", "direct", "direct_multioutput", "blocks"]
-NONSEASONAL_LAGS, MAX_LAGS = 3, 192  # in a search: lags where there is no season, and no more of them than so many
+NONSEASONAL_LAGS, MAX_LAGS = 3, 192  # of searches: lags without a season, and the maximum
 
 
 @dataclass(frozen=True)
 class TrainedRegressors:
-    """Regressors: for each step of a block the one of the point, then those of the quantiles. `residual_std`: the deviation of what
-    the first left over, where a power bends it."""
+    """Regressors per step of a block: first the one of the point forecast, then those of the quantiles.
+
+    residual_std: standard deviation of the residuals if the target is transformed, else 0.
+    """
 
     models: list[list[Any]]
     residual_std: float
 
 
 class RegressionForecaster(Forecaster):
-    """A regressor on features of the past, of the calendar, and of columns known ahead; one for all series unless
-    `per_series`."""
-
+    """A regressor on lags, date features and covariates, trained on all series, or per series."""
 
     capabilities = Capabilities(future=True, past=True, static=True, categorical=True, local=False, missing=True,
                                 scale_equivariant=True, shift_equivariant=True, precision=1e-5)  # fmt: skip
 
-    feature_dtype: ClassVar[type] = np.float32  # of what features are kept in
-    needs_encoding: ClassVar[bool] = False  # a linear model: categories and what comes round get columns of their own
-    accepts_missing: ClassVar[bool] = False  # features may be missing
-    supports_quantiles: ClassVar[bool] = False  # it can be trained for a quantile
-    supports_multioutput: ClassVar[bool] = False  # one regressor can give several steps at once
-    supports_contributions: ClassVar[bool] = False  # it can say what each feature adds
+    feature_dtype: ClassVar[type] = np.float32  # dtype of the feature matrix
+    needs_encoding: ClassVar[bool] = False  # whether categorical and cyclic features are one-hot encoded
+    accepts_missing: ClassVar[bool] = False  # whether features may be missing
+    supports_quantiles: ClassVar[bool] = False  # whether it can be trained for a quantile
+    supports_multioutput: ClassVar[bool] = False  # whether one regressor can predict several steps
+    supports_contributions: ClassVar[bool] = False  # whether contributions of features are available
 
     lags: int | list[int] | Literal["auto"] | None = param(
         default="auto", at_least=1, search=("auto", 7, 14, 28),
-        help="rows back whose values are features; 3: the last three",
-    )  # fmt: skip
+        help=(
+            'Lags of the target used as features. An integer n means the last n values; "auto" '
+            "chooses by season and frequency; None: no lags."
+        ),
+    )
     lag_transforms: list[str] | Literal["auto"] | None = param(
         default="auto", search=("auto", None),
-        help="features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'",
-    )  # fmt: skip
+        help=(
+            'Rolling features of past values, such as "mean_28", "std_28@7" (at lag 7) or '
+            '"ewm_0.3"; "auto" chooses by season; None: no such features.'
+        ),
+    )
     season_length: int | list[int] | Literal["auto"] = param(
-        default="auto", at_least=1, help="steps after which seasons repeat",
+        default="auto", at_least=1,
+        help=(
+            'Number of steps per season, or a list of several seasons; "auto" infers it from '
+            "the frequency."
+        ),
     )
     calendar: list[str] | Literal["auto"] | None = param(
-        default="auto", search=("auto", None), help="features of the date; auto: by the frequency"
+        default="auto", search=("auto", None),
+        help=(
+            'Date features, such as "day_of_week"; "auto" chooses by frequency; None: no date '
+            "features."
+        ),
     )
     holidays: str | None = param(
-        default=None, help="country (or part of it: 'DE-BY') whose holidays are features",
+        default=None,
+        help=(
+            'Country, or part of one such as "DE-BY", whose public holidays are features. '
+            "Needs the extra holidays."
+        ),
     )
-    fourier: int = param(default=0, at_least=0, help="pairs of sine and cosine for each season")
+    fourier: int = param(
+        default=0, at_least=0,
+        help="Number of sine and cosine pairs per season.",
+    )
     time_index: bool = param(
-        default=False, help="whether the number of the row in time is a feature",
+        default=False,
+        help="Whether to use the index of the time step as a feature.",
     )
-    series_id: bool = param(default=False, help="whether the series is a feature")
+    series_id: bool = param(
+        default=False,
+        help="Whether to use the series id as a categorical feature.",
+    )
     past_lags: int | list[int] = param(
         default=1, at_least=1,
-        help="rows back of columns known up to now alone, before the first step",
+        help="Lags of past covariates used as features, counted from the last observation.",
     )
     future_lags: list[int] | None = param(
         default=None,
-        help="rows around a step at which columns known ahead are read; None: its own",
+        help=(
+            "Offsets relative to the forecast step at which future covariates are read, such "
+            "as [-1, 0, 1]; None: the step itself."
+        ),
     )
     strategy: Strategy = param(
         default="recursive",
-        help="step after step, by a regressor for each step, by one for all, or in blocks",
+        help=(
+            "How several steps are forecast: one step at a time with its own forecasts as lags "
+            '("recursive"), one regressor per step ("direct"), one regressor for all steps '
+            '("direct_multioutput"), or blocks of steps ("blocks").'
+        ),
     )
-    block_size: int = param(default=7, at_least=1, help="steps in a block, for strategy='blocks'")
+    block_size: int = param(
+        default=7, at_least=1,
+        help='Number of steps per block if strategy="blocks".',
+    )
     differences: list[int] | Literal["auto"] | None = param(
         default="auto", at_least=1, search=("auto", None),
-        help="lags at which the target is differenced; auto: as tests suggest, if rolling forecasts confirm it",
+        help=(
+            'Lags at which the target is differenced; "auto" tests for unit roots and keeps '
+            "differences that improve rolling forecasts; None: no differencing."
+        ),
     )
     transform: Literal["log", "box_cox"] | None = param(
-        default=None, help="power of the target that is learned",
+        default=None,
+        help=(
+            "Transformation of the target before training: logarithm or Box-Cox power; None: "
+            "no transformation."
+        ),
     )
     detrend: bool = param(
-        default=False, help="whether the straight line of each series is taken out",
+        default=False,
+        help="Whether to remove a linear trend from each series before training.",
     )
-    scale: bool = param(default=True, help="whether each series is brought to the same spread")
+    scale: bool = param(
+        default=True,
+        help="Whether to scale each series to unit variance before training.",
+    )
     bounds: tuple[float | None, float | None] | None = param(
-        default=None, help="least and largest value of a forecast; (0, None)",
+        default=None,
+        help="Smallest and largest value of a forecast, such as (0, None).",
     )
     weight_column: str | None = param(
-        default=None, help="declared column that says how much each row counts",
+        default=None,
+        help="Name of a declared covariate that holds the observation weights.",
     )
     half_life: float | None = param(
-        default=None, above=0, help="rows after which a row counts half; None: all the same",
+        default=None, above=0,
+        help=(
+            "Number of time steps after which the weight of an observation is halved; None: "
+            "equal weights."
+        ),
     )
     quantiles: list[float] | None = param(
-        default=None, above=0, below=1, help="quantiles that are learned too, for intervals",
+        default=None, above=0, below=1,
+        help="Quantiles to train additional regressors for, which the prediction intervals use.",
     )
     per_series: bool = param(
-        default=False, help="a regressor for each series instead of one for all",
+        default=False,
+        help="Whether to train one regressor per series instead of one for all series.",
     )
 
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
@@ -130,16 +181,27 @@ class RegressionForecaster(Forecaster):
 
     @property
     def coverage_example(self) -> dict[str, Any]:
-        """What to change where the coverage of its intervals is measured: quantiles that reach as far as a level of 95."""
+        """Parameters for measuring the coverage of intervals: quantiles for a level of 95 %."""
         return {"quantiles": [0.025, 0.1, 0.5, 0.9, 0.975]} if self.quantiles else {}
 
     @one_thread_if_forked()
     def importance(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
-        """How much each feature counts, as shares of the whole, the largest first: columns `feature` and `importance`.
+        """Compute the importance of each feature.
 
-        Of trees it is what splits on a feature gained in fit, of linear models how far its usual change moves the forecast.
-        With a `frame` (of data that were not learned from, best) it is for any regressor what the squared errors of one step
-        grow by when that feature is shuffled.
+        Parameters
+        ----------
+        frame : DataFrame, optional
+            Data for permutation importance: the increase of the squared one-step error when a
+            feature is shuffled. Use data that the model was not trained on. Without it, trees
+            return the gain of the splits on a feature, linear models the change of the forecast
+            for a typical change of the feature.
+        static : DataFrame, optional
+            Static covariates of the series in `frame`, one row per series.
+
+        Returns
+        -------
+        DataFrame
+            Columns `feature` and `importance` (shares of the total), largest first.
         """
         from deepforecast.models.regression import _importance
 
@@ -149,7 +211,7 @@ class RegressionForecaster(Forecaster):
     # -- hooks of the contract -------------------------------------------------------------------------------------------------
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
-        """The last rows of one, two and four of the shortest season, as far as the data reach."""
+        """Lags of one, two and four of the shortest seasons, as far as the data allow."""
         if self.season_length != "auto":
             season_length = self.season_length
             seasons = tuple(int(season) for season in (season_length if isinstance(season_length, list) else [season_length]))
@@ -200,7 +262,7 @@ class RegressionForecaster(Forecaster):
 
     @one_thread_if_forked()
     def _train_regressors(self, plan: Plan, panel: Panel, scales: Mapping[str, Any], group: Ints | None) -> TrainedRegressors:
-        """The regressors of a panel, or of one of its series."""
+        """Train the regressors of a panel, or of one of its series."""
         if group is not None:
             panel, scales = panel.take(group), {name: values[group] for name, values in scales.items()}
         sampling = SampleBuilder(plan, self._drop_weight_column(panel), scales, self.feature_dtype, self.accepts_missing)
@@ -287,8 +349,8 @@ class RegressionForecaster(Forecaster):
         if self.weight_column not in panel.covariates:
             declared = format_list(list(panel.covariates)) or "them"
             raise ParameterError(
-                f"weight_column= names a declared column of the frame; {self.weight_column} is none of {declared}. "
-                f"Say columns={{'past': ['{self.weight_column}']}}."
+                f"`weight_column` must be a declared covariate; {self.weight_column} is none of {declared}. "
+                f"Pass columns={{'past': ['{self.weight_column}']}} to `fit`."
             )
         return replace(panel, covariates={name: covariate for name, covariate in panel.covariates.items() if name != self.weight_column})
 

@@ -23,10 +23,11 @@ from deepforecast.models.regression._samples import Sample
 
 
 class BoostedTrees(RegressionForecaster):
-    """Trees that each learn what those before left over. Categories and missing values are the trees' own.
+    """Base of gradient boosted trees. Categorical features and missing values are handled natively.
 
-    With `early_stopping_rounds` the last rows of each series are not learned from: trees are added until that many of them in a row
-    have not made the forecasts of these rows better, and those up to the best are kept.
+    With `early_stopping_rounds` the last observations of each series are held out. Training stops
+    when that many trees in a row have not improved the forecasts of them; the trees up to the best
+    iteration are kept.
     """
 
     capabilities = replace(RegressionForecaster.capabilities, sign_equivariant=False)
@@ -43,33 +44,45 @@ class BoostedTrees(RegressionForecaster):
 
     n_estimators: int = param(
         default=200, at_least=1, low=50, high=1000, log=True,
-        help="trees; with early stopping, at most",
+        help="Number of trees; the maximum if early_stopping_rounds is set.",
     )
     learning_rate: float = param(
-        default=0.05, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts",
+        default=0.05, above=0, low=0.01, high=0.3, log=True,
+        help="Shrinkage of the contribution of each tree.",
     )
     early_stopping_rounds: int | None = param(
-        default=None, at_least=1, help="trees without a gain on the last rows that end it",
+        default=None, at_least=1,
+        help=(
+            "Number of trees without improvement on the validation set after which training "
+            "stops; None: no early stopping."
+        ),
     )
     validation_size: int | None = param(
         default=None, at_least=1,
-        help="how many last rows of a series these are; None: the horizon, or a tenth of the longest",
+        help=(
+            "Number of last observations per series in the validation set of early stopping; "
+            "None: the horizon, or a tenth of the longest series."
+        ),
     )
-    seed: int = param(default=0, at_least=0, help="of what is drawn")
+    seed: int = param(
+        default=0, at_least=0,
+        help="Random seed.",
+    )
     options: dict[str, Any] | None = param(
-        default=None, help="anything else the learner takes, by its own names",
+        default=None,
+        help="Further options of the underlying library, by its own names.",
     )
 
     coverage_slow: ClassVar[bool] = True
 
     @property
     def coverage_example(self) -> dict[str, Any]:
-        """What to change where the coverage of its intervals is measured: as many trees as can learn a season."""
+        """Parameters for measuring the coverage of intervals: enough trees to learn a season."""
         return {**super().coverage_example, "n_estimators": 50, "learning_rate": 0.2}
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """What the contract checks try: few small trees."""
+        """Configurations for the contract checks: few small trees."""
         small_model = {"n_estimators": 10, **cls.small_data_params}
         return [small_model, {**small_model, "n_estimators": 3, "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}]
 
@@ -79,10 +92,10 @@ class BoostedTrees(RegressionForecaster):
 
     @abstractmethod
     def _fit_trees(self, sample: Sample, level: float | None) -> Any:
-        """Trees that learned a sample: the mean, or the quantile `level`."""
+        """Fit trees to the mean, or to the quantile `level`."""
 
     def _split_validation(self, sample: Sample) -> tuple[Sample, Sample | None]:
-        """What is learned from, and what tells when to stop."""
+        """Training and validation samples; None without early stopping."""
         if self.early_stopping_rounds is None:
             return sample, None
         n_last = self.validation_size or max(self.default_horizon or 1, int(sample.n_following.max() + 1) // 10)
@@ -90,9 +103,9 @@ class BoostedTrees(RegressionForecaster):
         if not len(training) or not len(validation):
             description = f"the last {n_last} rows of each series" + ("" if self.validation_size else " (the horizon, or a tenth)")
             raise DataError(
-                f"early_stopping_rounds= looks at {description} and learns from those before; of {len(sample)} rows that leaves "
-                f"{len(training)} to learn from and {len(validation)} to look at. Say a smaller validation_size= or early_stopping_rounds=None, or "
-                "give longer series."
+                f"early_stopping_rounds holds out {description}, which must leave training and validation rows; of "
+                f"{len(sample)} rows {len(training)} are left for training and {len(validation)} for validation. Set a "
+                "smaller validation_size or early_stopping_rounds=None, or pass longer series."
             )
         return training, validation
 
@@ -111,7 +124,10 @@ class BoostedTrees(RegressionForecaster):
         """Of `options` those that the learner would pass over in silence."""
         unknown = sorted(set(self.options or ()) - set(known_options))
         if unknown:
-            raise ParameterError(f"options= of {type(self).__name__} are those of its library, which has no {format_list(unknown)}.")
+            raise ParameterError(
+                f"`options` of {type(self).__name__} must be options of its library, which has no {format_list(unknown)}. "
+                "Correct or remove them."
+            )
 
 
 def import_library(library: str, model: str) -> Any:

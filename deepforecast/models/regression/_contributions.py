@@ -88,8 +88,8 @@ class _ContributionRecorder:
         contributions = contributions.reshape(*contributions.shape[:2], -1)
         if not np.allclose(contributions.sum(axis=1), predictions.reshape(len(predictions), -1), rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE):
             raise CapabilityError(
-                f"{self._model.name} has no shares to show: by options= it learns on another scale than that of its forecasts. "
-                "Leave out the objective."
+                f"{self._model.name} cannot explain its forecasts: the objective in `options` trains on another scale than "
+                "that of the forecasts. Remove the objective."
             )
         self._blocks.append(contributions[:, :-1].transpose(0, 2, 1))
         return predictions

@@ -48,8 +48,8 @@ def fit_copy(regressor: Any, sample: Sample) -> FittedEstimator:
     except Exception as error:  # whatever one's own object may raise
         text = f"{type(error).__name__}: {format_value(str(error), 300)}"
         raise TrainingError(
-            f"{format_value(regressor)} could not learn: {text}. It is given differences of the target, scaled: "
-            "differences=None, scale=False hands it the target as it is."
+            f"{format_value(regressor)} could not be fitted: {text}. The target is differenced and scaled; use "
+            "differences=None, scale=False to pass it unchanged."
         ) from error
     return FittedEstimator(copy, None if accepts_missing(regressor) else np.average(sample.rows, axis=0, weights=sample.weight))
 
@@ -61,7 +61,9 @@ def set_nested_params(regressor: Any, nested_params: Mapping[str, Any]) -> Any:
     try:
         return clone(regressor).set_params(**{name.partition("__")[2]: value for name, value in nested_params.items()})
     except (AttributeError, TypeError, ValueError) as error:
-        raise ParameterTypeError(f"{format_list(list(nested_params))} does not fit {format_value(regressor)}: {format_value(str(error), 300)}") from error
+        raise ParameterTypeError(
+            f"{format_list(list(nested_params))} must be parameters of {format_value(regressor)}: {format_value(str(error), 300)}"
+        ) from error
 
 
 def accepts_missing(regressor: Any) -> bool:

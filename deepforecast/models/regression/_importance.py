@@ -40,7 +40,7 @@ def _fitted_importance(model: RegressionForecaster, regressor: Any) -> Floats:
     importance = model._feature_importance(regressor)
     if importance is None:
         raise CapabilityError(
-            f"The regressor of {model.name} says nothing of its features; shuffling them in data does: importance(frame=...)."
+            f"The regressor of {model.name} has no feature importances of its own. Pass data to permute: importance(frame=...)."
         )
     return importance
 

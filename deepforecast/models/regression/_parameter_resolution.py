@@ -53,35 +53,35 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
     name, columns = model.name, panel.series.columns
     if model.strategy in ("direct", "direct_multioutput") and model.default_horizon is None:
         raise ParameterError(
-            f"strategy={model.strategy!r} learns each step apart, so {name} needs to know how many before it is fitted. Say "
+            f"strategy={model.strategy!r} trains one regressor per step, so {name} must know the horizon in `fit`. Set "
             f"{type(model).__name__}(horizon=...)."
         )
     if set(columns.past) - {model.weight_column} and model.default_horizon is None:
         raise ParameterError(
-            f"Columns known up to now alone ({format_list(columns.past)}) are read from before the first step, so {name} needs a "
-            f"horizon before it is fitted. Say {type(model).__name__}(horizon=...)."
+            f"Past covariates ({format_list(columns.past)}) enter with lags before the first step, so {name} must know the "
+            f"horizon in `fit`. Set {type(model).__name__}(horizon=...)."
         )
     if model.strategy == "direct_multioutput" and not model.supports_multioutput:
         raise ParameterError(
-            f"strategy='direct_multioutput' needs a regressor of several values; {name} gives one. Say strategy='direct'."
+            f"strategy='direct_multioutput' needs a regressor with several outputs; {name} has one. Use strategy='direct'."
         )
     if model.quantiles and not model.supports_quantiles:
         raise ParameterError(
-            f"quantiles= needs a regressor that learns them; {name} does not. Say intervals='conformal' instead."
+            f"`quantiles` needs a regressor that can be trained for quantiles; {name} cannot. Use intervals='conformal' instead."
         )
     if model.quantiles and model.strategy != "direct":
         raise ParameterError(
-            f"quantiles= are those of each step from its origin, so strategy='direct'; got {model.strategy!r}: one step after "
-            "the other, bands would not widen. Say strategy='direct', or intervals='conformal' in place of quantiles=."
+            f"`quantiles` needs strategy='direct', got {model.strategy!r}: with recursive forecasts the intervals would not "
+            "widen with the horizon. Use strategy='direct', or intervals='conformal' instead of `quantiles`."
         )
     if model.series_id and model.needs_encoding:
         raise ParameterError(
-            f"series_id=True is for trees; {name} adds its features up. Say per_series=True, or give a categorical static "
-            "column."
+            f"series_id=True needs a tree-based regressor; {name} is additive in its features. Use per_series=True, or declare a "
+            "categorical static covariate."
         )
     low, high = model.bounds or (None, None)
     if low is not None and high is not None and not low < high:
-        raise ParameterError(f"bounds are a least value and a larger one, None for none; got {format_value(model.bounds)}.")
+        raise ParameterError(f"`bounds` must be a smaller and a larger value, None for no bound; got {format_value(model.bounds)}.")
 
 
 def _block_size(model: RegressionForecaster) -> int:
@@ -94,7 +94,7 @@ def resolve_seasons(model: RegressionForecaster, panel: Panel) -> tuple[int, ...
     """The seasonal periods that a model is given, or those of the frequency."""
     if model.season_length == "auto":
         if not panel.calendar.frequency.base:
-            raise ParameterError(f"Integer time tells no season; say {type(model).__name__}(season_length=...), 1 for none.")
+            raise ParameterError(f"The season cannot be inferred from integer time. Set {type(model).__name__}(season_length=...); 1 means no season.")
         return seasons(panel.calendar.frequency)
     season_length = model.season_length
     return tuple(sorted({int(season) for season in (season_length if isinstance(season_length, list) else [season_length])}))
@@ -106,10 +106,10 @@ def _target_features(model: RegressionForecaster, periods: tuple[int, ...], leng
     features = (*(lag_features(lags) if lags else ()), *(parse_lag_feature(feature) for feature in windows))
     if len(set(features)) < len(features):
         duplicates = format_list([str(feature) for position, feature in enumerate(features) if feature in features[:position]])
-        raise ParameterError(f"Each feature of the past is named once; {duplicates} is there twice. Leave one out.")
+        raise ParameterError(f"Each feature must be listed once; {duplicates} is listed twice. Remove one.")
     too_far = [str(feature) for feature in features if feature.n_rows_needed > MAX_LAG]
     if too_far:
-        raise ParameterError(f"Features look back {MAX_LAG:,} rows at most; {format_list(too_far)} do not. Say shorter ones.")
+        raise ParameterError(f"Features cannot look back more than {MAX_LAG:,} rows; {format_list(too_far)} do. Use shorter lags and windows.")
     return features
 
 
@@ -122,9 +122,9 @@ def _refuse_long_lookback(model: RegressionForecaster, panel: Panel, features: t
     if too_far:
         which = "shortest" if model.per_series else "longest"
         raise DataError(
-            f"Features look back no further than series reach; {format_list([str(feature) for feature in too_far])} needs "
-            f"{too_far[0].n_rows_needed + n_further + 1} rows and the {which} series has {rows}. Say fewer lags= or lag_transforms=, or give longer "
-            "series."
+            f"Features cannot look back further than the series; {format_list([str(feature) for feature in too_far])} needs "
+            f"{too_far[0].n_rows_needed + n_further + 1} rows and the {which} series has {rows}. Use smaller `lags` or "
+            "`lag_transforms`, or pass longer series."
         )
 
 
@@ -135,8 +135,8 @@ def _resolve_future_lags(model: RegressionForecaster, panel: Panel) -> tuple[int
     lags, max_lag = tuple(model.future_lags), int(panel.lengths.max()) - 1
     if not lags or len(set(lags)) < len(lags) or max(map(abs, lags)) > max_lag:
         raise ParameterError(
-            f"future_rows are distinct whole numbers, at least one, from -{max_lag} to {max_lag} in series of {max_lag + 1} rows; got "
-            f"{format_value(list(lags))}. Say them like [-1, 0, 1], 0 for the step itself."
+            f"`future_lags` must be distinct integers from -{max_lag} to {max_lag} for series of {max_lag + 1} rows, got "
+            f"{format_value(list(lags))}. Pass a list such as [-1, 0, 1]; 0 is the step itself."
         )
     return lags
 

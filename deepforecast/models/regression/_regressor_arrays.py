@@ -88,7 +88,7 @@ class ScaledRegressor:
         regressor = cls(**stored)
         if not (len(regressor.feature_means) == len(regressor.feature_scales) == regressor._n_columns() and len(regressor.target_means) == len(regressor.target_scales)):
             name = cls.__name__.lower()
-            raise DataError(f"The {name} of a file has as many weights as columns; this one has not. Save it again.")
+            raise DataError(f"The {name} in the file must have one weight per feature. Save the model again.")
         return regressor
 
     def _n_columns(self) -> int:

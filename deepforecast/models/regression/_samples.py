@@ -108,9 +108,9 @@ class SampleBuilder:
             is_usable &= self.weight > 0
         if not is_usable.any():
             raise DataError(
-                f"No row of any series has all features: they look back {design.n_rows_needed + plan.target.n_lost} rows, and the "
-                f"longest series has {int(panel.lengths.max())}. Say fewer lags=, windows= or differences=, or give longer "
-                "series."
+                f"No row of any series has all features: they need {design.n_rows_needed + plan.target.n_lost} earlier rows, and "
+                f"the longest series has {int(panel.lengths.max())}. Use smaller `lags`, `lag_transforms` or `differences`, or "
+                "pass longer series."
             )
         n_target_features, n_following = len(design.target_features), count_following(panel.indptr)
         sample = Sample(rows, target, self.weight, self.names, self.categories, n_following, panel.row_series, n_target_features)
@@ -130,13 +130,13 @@ def sample_weights(panel: Panel, column: str | None, half_life: float | None) ->
         invalid = np.flatnonzero(~(row_weights >= 0))
         if len(invalid):
             raise DataError(
-                f"Weights are numbers of at least 0; column {column} has {row_weights[invalid[0]]:g} at {panel.format_timestamp(int(invalid[0]))} in "
-                f"series {panel.series.labels(panel.row_series[invalid[:1]])}. Fill or leave out such rows."
+                f"Weights must be numbers of at least 0; column {column} has {row_weights[invalid[0]]:g} at {panel.format_timestamp(int(invalid[0]))} in "
+                f"series {panel.series.labels(panel.row_series[invalid[:1]])}. Fill or remove such rows."
             )
         if not row_weights.any():
             raise DataError(
-                f"Weights are numbers of at least 0, some of them above; column {column} is 0 in every row of series "
-                f"{panel.series.labels(np.arange(len(panel)))}. Give the rows that count a weight."
+                f"Some weights must be above 0; column {column} is 0 in every row of series "
+                f"{panel.series.labels(np.arange(len(panel)))}. Give at least one row a positive weight."
             )
     if half_life is not None:
         row_weights = row_weights * 0.5 ** (count_following(panel.indptr) / half_life)

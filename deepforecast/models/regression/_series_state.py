@@ -83,7 +83,7 @@ def count_elapsed(learned: LearnedState, series: Series) -> Ints:
 def learned_series(learned: LearnedState) -> Series:
     """Whose numbers these are."""
     if learned.series is None:
-        raise DeepForecastError("A regression model forecasts for series with stamps; the model around it hands none on.")
+        raise DeepForecastError("A regression model needs the timestamps of the series, which the wrapping model does not pass on.")
     return learned.series
 
 

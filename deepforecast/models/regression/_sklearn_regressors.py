@@ -53,8 +53,8 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
         key = f"{name}__sample_weight"
     if weight is not None and not has_fit_parameter(inner, "sample_weight"):
         raise ParameterError(
-            f"weight_column= and half_life= need a regressor whose fit takes sample_weight; that of {type(inner).__name__} does not. "
-            "Leave them out, or take another regressor."
+            f"`weight_column` and `half_life` need a regressor whose `fit` takes `sample_weight`; {type(inner).__name__} does not. "
+            "Remove them, or use another regressor."
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the rounds are bounded on purpose
@@ -140,7 +140,7 @@ def _mlp_arrays(estimator: Any, scales: dict[str, Any]) -> PerceptronRegressor:
     return PerceptronRegressor(**scales, weights=list(estimator.coefs_), constants=list(estimator.intercepts_))
 
 
-TREE_PROPERTIES: dict[str, Any] = {"kind": _tree_arrays.TreeEnsemble, "needs_encoding": False, "accepts_missing": True}
+TREE_PROPERTIES: dict[str, Any] = {"fitted_type": _tree_arrays.TreeEnsemble, "needs_encoding": False, "accepts_missing": True}
 
 RegressorName = Literal[
     "ridge", "linear", "lasso", "elastic_net", "quantile", "random_forest", "hist_gradient_boosting", "knn", "svr", "mlp"

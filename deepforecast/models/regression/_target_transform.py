@@ -179,8 +179,8 @@ class TargetTransform:
         invalid = np.flatnonzero(minima <= 0)
         if len(invalid):
             raise DataError(
-                f"{name} takes a power of the target (power={self.power_method!r}), so values are above 0; series "
-                f"{panel.series.labels(invalid)} has {minima[invalid[0]]:g}, the first of them. Say power=None, or leave these series out."
+                f"{name} with transform={self.power_method!r} needs values above 0; series {panel.series.labels(invalid)} has "
+                f"{minima[invalid[0]]:g} (first of them). Use transform=None, or remove these series."
             )
         return np.zeros(len(panel)) if self.power_method == "log" else fit_box_cox(panel.y, panel.indptr)
 

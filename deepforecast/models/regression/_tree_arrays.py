@@ -35,7 +35,7 @@ class TreeEnsemble:
     def predict(self, rows: Any) -> Floats:
         """What they say of rows; of several values a row, one column each."""
         if rows.shape[1] != len(self.gains):
-            raise DataError(f"The trees saw {len(self.gains)} columns, and rows have {rows.shape[1]}. Fit again.")
+            raise DataError(f"The trees were fitted on {len(self.gains)} features, the rows have {rows.shape[1]}. Fit the model again.")
         rows = rows.astype(np.float32) if self.rounds_to_float32 else rows
         predictions = np.full((len(rows), self.value.shape[1]), self.base)
         nodes = (self.column, self.threshold, self.left, self.right, self.missing_left, self.table)
@@ -75,7 +75,7 @@ class TreeEnsemble:
             and (trees.table < len(trees.category_sides)).all()
         )
         if not is_valid:
-            raise DataError("Trees of a file lead from node to node of theirs, down to a leaf; these do not. Save them again.")
+            raise DataError("The trees in the file are invalid: their nodes must form paths to leaves. Save the model again.")
         return trees
 
 

@@ -23,12 +23,11 @@ NO_SUBSAMPLING = {"bootstrap_type": "No"}
 
 @register
 class CatBoost(BoostedTrees):
-    """Gradient boosted trees by CatBoost, on lags, windows, the calendar and covariates; one model for all series.
+    """Gradient boosted trees of CatBoost on lags, date features and covariates, one model for all series.
 
-    Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
-    let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
-    With `early_stopping_rounds` the trees up to the best are kept.
-    Reference: Prokhorenkova et al. (2018), CatBoost: unbiased boosting with categorical features.
+    Categorical features and missing values are handled natively. Trees cannot extrapolate: use
+    `differences` or `detrend=True` for data with a trend. `explain` returns exact Shapley values.
+    With `early_stopping_rounds` only the trees up to the best iteration are kept.
 
     Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 85 %,
     EPF Nord Pool hourly 66 % (benchmarks/bench_coverage.py).
@@ -37,6 +36,11 @@ class CatBoost(BoostedTrees):
     >>> model = CatBoost(horizon=3, n_estimators=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
     >>> model.predict()["CatBoost"].round(-1).tolist()  # doctest: +SKIP
     [450.0, 420.0, 460.0]
+
+    References
+    ----------
+    Prokhorenkova et al. (2018), "CatBoost: unbiased boosting with categorical features",
+    arXiv:1706.09516.
     """
 
     capabilities = replace(BoostedTrees.capabilities, explains=True)
@@ -47,18 +51,23 @@ class CatBoost(BoostedTrees):
 
     n_estimators: int = param(
         default=300, at_least=1, low=50, high=1000, log=True,
-        help="trees; with early stopping, at most",
+        help="Number of trees; the maximum if early_stopping_rounds is set.",
     )
     learning_rate: float = param(
-        default=0.08, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts",
+        default=0.08, above=0, low=0.01, high=0.3, log=True,
+        help="Shrinkage of the contribution of each tree.",
     )
-    max_depth: int = param(default=6, at_least=1, at_most=16, low=3, high=10, help="levels of a tree")
+    max_depth: int = param(
+        default=6, at_least=1, at_most=16, low=3, high=10,
+        help="Maximum depth of a tree.",
+    )
     subsample: float = param(
         default=0.8, above=0, at_most=1, low=0.5, high=1.0,
-        help="share of rows each tree is grown on",
+        help="Fraction of the samples drawn for each tree.",
     )
     reg_lambda: float = param(
-        default=3.0, at_least=0, low=0.5, high=10.0, help="of the squares of leaf values",
+        default=3.0, at_least=0, low=0.5, high=10.0,
+        help="L2 penalty on leaf values.",
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> Any:

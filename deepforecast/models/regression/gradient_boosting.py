@@ -23,12 +23,11 @@ MAX_CATEGORIES = 255  # categories that its histograms tell apart
 
 @register
 class GradientBoosting(BoostedTrees):
-    """Gradient boosted trees by scikit-learn, on lags, windows, the calendar and covariates; one model for all series.
+    """Gradient boosted trees of scikit-learn on lags, date features and covariates, one model for all series.
 
-    It needs no further package. Categories (up to 255 of a column; more are numbers to it) and missing values are the trees'
-    own. Trees cannot extrapolate: `differences` of the target or `detrend=True` let forecasts follow a trend. With
-    `early_stopping_rounds` the trees up to the best are kept. The trees are held as arrays of our own.
-    Reference: Friedman (2001), Greedy Function Approximation: A Gradient Boosting Machine.
+    Categorical features (up to 255 categories; columns with more are treated as numeric) and missing
+    values are handled natively. Trees cannot extrapolate: use `differences` or `detrend=True` for
+    data with a trend. With `early_stopping_rounds` only the trees up to the best iteration are kept.
 
     Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
     EPF Nord Pool hourly 66 % (benchmarks/bench_coverage.py).
@@ -37,6 +36,10 @@ class GradientBoosting(BoostedTrees):
     >>> model = GradientBoosting(horizon=3, n_estimators=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
     >>> model.predict()["GradientBoosting"].round(-1).tolist()
     [460.0, 430.0, 470.0]
+
+    References
+    ----------
+    Friedman (2001), "Greedy Function Approximation: A Gradient Boosting Machine".
     """
 
     small_data_params: ClassVar[dict[str, Any]] = {"min_child_samples": 3}
@@ -48,17 +51,20 @@ class GradientBoosting(BoostedTrees):
     }
 
     num_leaves: int = param(
-        default=31, at_least=2, low=7, high=127, log=True, help="leaves of a tree at most",
+        default=31, at_least=2, low=7, high=127, log=True,
+        help="Maximum number of leaves per tree.",
     )
     min_child_samples: int = param(
-        default=20, at_least=1, low=5, high=100, log=True, help="rows in a leaf at least",
+        default=20, at_least=1, low=5, high=100, log=True,
+        help="Minimum number of samples in a leaf.",
     )
     colsample_bytree: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="share of columns each split looks at",
+        help="Fraction of the features drawn for each split.",
     )
     reg_lambda: float = param(
-        default=0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values",
+        default=0.0, at_least=0, low=0.0, high=10.0,
+        help="L2 penalty on leaf values.",
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> TreeEnsemble:
@@ -87,7 +93,7 @@ class GradientBoosting(BoostedTrees):
         return HistGradientBoostingRegressor(**{**parameters, **loss_options, **(self.options or {})})
 
     def _fit_early_stopping(self, model: Any, training: Sample, validation: Sample, level: float | None, categories: list[int]) -> TreeEnsemble:
-        """Some trees at a time, until so many in a row have not made the last rows better; those up to the best."""
+        """Add trees in batches until the validation loss has not improved for `early_stopping_rounds` trees."""
         patience, losses = int(self.early_stopping_rounds or 1), list[float]()
         predictions = np.zeros(len(validation))
         model.set_params(warm_start=True)

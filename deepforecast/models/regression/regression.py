@@ -26,14 +26,13 @@ from deepforecast.models.regression._sklearn_regressors import REGRESSORS, Regre
 
 @register
 class Regression(RegressionForecaster):
-    """A regressor by name, or your own, on lags, windows, the calendar and covariates; one model for all series.
+    """A scikit-learn regressor on lags, date features and covariates, one model for all series.
 
-    By name: "linear", "ridge", "lasso", "elastic_net", "quantile" (linear, for quantiles too), "random_forest",
-    "hist_gradient_boosting", "knn", "svr" (for some ten thousand rows at most) and "mlp", with features and target scaled
-    where that matters; `options` are what scikit-learn's class takes. Your own: any object with fit, predict and get_params,
-    such as a pipeline. Copies of it are fitted, never itself; whether its features may be missing and it gives several steps
-    at once is what its tags say. Trees get categories as numbers, all others as columns of their own.
-    Reference: Pedregosa et al. (2011), Scikit-learn: Machine Learning in Python.
+    `regressor` is a name or an object with `fit`, `predict` and `get_params`, such as a pipeline;
+    clones of the object are fitted. "quantile" is linear quantile regression, "svr" is for up to
+    about ten thousand samples. Features and target of named regressors are standardized where that
+    matters. The tags of an object state whether it supports missing values and several outputs.
+    Trees get categories as integers, other regressors one-hot encoded.
 
     Measured coverage of 80 % intervals with regressor='ridge', intervals='conformal': M1 monthly 84
     %, NN5 daily 88 %, EPF Nord Pool hourly 69 % (benchmarks/bench_coverage.py).
@@ -44,29 +43,35 @@ class Regression(RegressionForecaster):
     >>> model = Regression(LinearRegression(), horizon=3, lags=[1, 12], **plain)
     >>> model.fit(datasets.load("air_passengers")).predict()["Regression"].round(0).tolist()
     [457.0, 437.0, 460.0]
+
+    References
+    ----------
+    Pedregosa et al. (2011), "Scikit-learn: Machine Learning in Python", arXiv:1201.0490.
     """
 
     capabilities = replace(RegressionForecaster.capabilities, explains=True)
 
     regressor: RegressorName | Regressor = param(
-        kw_only=False, help="a name, or a regressor of your own",
+        kw_only=False,
+        help="Name of a regressor, or a scikit-learn compatible regressor object.",
     )
     options: dict[str, Any] | None = param(
-        default=None, help="what the named regressor takes, by its own names",
+        default=None,
+        help="Arguments of the scikit-learn class if the regressor is given by name.",
     )
 
     feature_dtype: ClassVar[type] = np.float64
     warm_up_params: ClassVar[dict[str, Any]] = {"regressor": "ridge", "options": None}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's parameters; with `deep` those of a regressor of one's own too, as `regressor__alpha`."""
+        """Return the parameters; with `deep` also those of a regressor object, as `regressor__alpha`."""
         parameters = super().get_params(deep)
         if deep and not isinstance(self.regressor, str):
             parameters |= {f"regressor__{name}": value for name, value in self.regressor.get_params().items()}  # type: ignore[attr-defined]
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters, those of a regressor of one's own in a copy of it; all of them or, on an error, none."""
+        """Set parameters; those of a regressor object are set on a clone. On an error none is changed."""
         inner = {name: value for name, value in parameters.items() if name.startswith("regressor__")}
         outer = {name: value for name, value in parameters.items() if name not in inner}
         regressor = outer.get("regressor", getattr(self, "regressor", None))
@@ -76,25 +81,25 @@ class Regression(RegressionForecaster):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """What the contract checks try: a line for all steps at once, lines for quantiles."""
+        """Configurations for the contract checks."""
         lines = {"regressor": "quantile", "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}
         return [{"regressor": "ridge", "strategy": "direct_multioutput"}, lines]
 
     @property
     def accepts_missing(self) -> bool:  # type: ignore[override]
-        """Features may be missing."""
+        """Whether features may be missing."""
         regressor = self.regressor
         return REGRESSORS[regressor].accepts_missing if isinstance(regressor, str) else _custom_estimator.accepts_missing(regressor)
 
     @property
     def supports_multioutput(self) -> bool:  # type: ignore[override]
-        """One regressor can give several steps at once."""
+        """Whether one regressor can predict several steps."""
         regressor = self.regressor
         return REGRESSORS[regressor].supports_multioutput if isinstance(regressor, str) else _custom_estimator.supports_multioutput(regressor)
 
     @property
     def needs_encoding(self) -> bool:  # type: ignore[override]
-        """Categories and what comes round get columns of their own."""
+        """Whether categorical and cyclic features are one-hot encoded."""
         regressor = self.regressor
         return REGRESSORS[regressor].needs_encoding if isinstance(regressor, str) else _custom_estimator.needs_encoding(regressor)
 
@@ -121,7 +126,9 @@ class Regression(RegressionForecaster):
 
     def _min_observations(self, panel: Panel) -> int:
         if self.options and not isinstance(self.regressor, str):
-            raise ParameterError("options= are those of a regressor by name; your own has its own: Regression(Ridge(alpha=2)).")
+            raise ParameterError(
+                "`options` cannot be used with a regressor object. Set them on the object: Regression(Ridge(alpha=2))."
+            )
         return super()._min_observations(panel)
 
     def _train(self, sample: Sample, level: float | None) -> Any:

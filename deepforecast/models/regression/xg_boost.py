@@ -22,12 +22,12 @@ from deepforecast.models.regression._samples import Sample
 
 @register
 class XGBoost(BoostedTrees):
-    """Gradient boosted trees by XGBoost, on lags, windows, the calendar and covariates; one model for all series.
+    """Gradient boosted trees of XGBoost on lags, date features and covariates, one model for all series.
 
-    Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
-    let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
-    With `early_stopping_rounds` the trees up to the best are kept. `options={"device": "cuda"}` grows them on a GPU.
-    Reference: Chen & Guestrin (2016), XGBoost: A Scalable Tree Boosting System.
+    Categorical features and missing values are handled natively. Trees cannot extrapolate: use
+    `differences` or `detrend=True` for data with a trend. `explain` returns exact Shapley values.
+    With `early_stopping_rounds` only the trees up to the best iteration are kept.
+    `options={"device": "cuda"}` trains on a GPU.
 
     Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
     EPF Nord Pool hourly 68 % (benchmarks/bench_coverage.py).
@@ -36,6 +36,10 @@ class XGBoost(BoostedTrees):
     >>> model = XGBoost(horizon=3).fit(datasets.load("air_passengers"))  # doctest: +SKIP
     >>> model.predict()["XGBoost"].round(-1).tolist()  # doctest: +SKIP
     [470.0, 440.0, 480.0]
+
+    References
+    ----------
+    Chen, Guestrin (2016), "XGBoost: A Scalable Tree Boosting System", arXiv:1603.02754.
     """
 
     capabilities = replace(BoostedTrees.capabilities, explains=True)
@@ -47,20 +51,25 @@ class XGBoost(BoostedTrees):
         **BoostedTrees.learning_example, "min_child_samples": 3, "max_depth": 2, "subsample": 1.0, "colsample_bytree": 1.0
     }  # fmt: skip
 
-    max_depth: int = param(default=6, at_least=1, low=3, high=10, help="levels of a tree at most")
+    max_depth: int = param(
+        default=6, at_least=1, low=3, high=10,
+        help="Maximum depth of a tree.",
+    )
     subsample: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="share of rows each tree is grown on",
+        help="Fraction of the samples drawn for each tree.",
     )
     colsample_bytree: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="share of columns each tree looks at",
+        help="Fraction of the features drawn for each tree.",
     )
     reg_lambda: float = param(
-        default=1.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values",
+        default=1.0, at_least=0, low=0.0, high=10.0,
+        help="L2 penalty on leaf values.",
     )
     min_child_samples: int = param(
-        default=5, at_least=1, low=1, high=100, log=True, help="rows in a leaf at least",
+        default=5, at_least=1, low=1, high=100, log=True,
+        help="Minimum number of samples in a leaf.",
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> Any:
@@ -96,7 +105,7 @@ class XGBoost(BoostedTrees):
 
     def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
         if regressor.num_features() != rows.shape[1]:
-            raise DataError(f"Its trees saw {regressor.num_features()} columns, and rows have {rows.shape[1]}. Fit it again.")
+            raise DataError(f"The trees were fitted on {regressor.num_features()} features, the rows have {rows.shape[1]}. Fit the model again.")
         regressor.set_param({"nthread": self._n_threads()})
         predictions = regressor.inplace_predict(_mask_unknown(rows, regressor.feature_types), validate_features=False)
         return np.asarray(predictions, dtype=np.float64)

@@ -1,7 +1,7 @@
-"""What ARIMA and AutoARIMA share once an order is fitted: the filter over a history, forecasts, paths and components.
+"""Base class of ARIMA and AutoARIMA: regression with ARIMA errors, given the order of each series.
 
-A forecast is a regression (a level, a slope, columns known ahead, Fourier terms) plus the forecast of an ARIMA from the state
-of its filter. Everything is held by series in arrays whose widths follow from the parameters.
+The forecast is a regression (level, slope, future covariates, Fourier terms) plus the forecast of
+the ARIMA errors from the filtered state.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ from deepforecast.models.statistical._perfect_fit import residual_spread, update
 from deepforecast.models.statistical._regressors import design_matrix
 from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSeries, power_of_two
 
-MAX_FILE_SEASON = 10_000  # of a file whose orders have no seasonal part, so that nothing else in it bounds the season
+MAX_FILE_SEASON = 10_000  # bound for model files without seasonal orders
 
 
 class ArimaFamily(Statistical):
-    """A regression with ARIMA errors. `learned["order"]`: p, d, q, P, D, Q, and whether there is a constant."""
+    """Base class of regressions with ARIMA errors.
+
+    `learned["order"]` holds p, d, q, P, D, Q and whether there is a constant.
+    """
 
     coverage_process: ClassVar[str] = "arima"
 
@@ -48,8 +51,11 @@ class ArimaFamily(Statistical):
     seconds_per_value = 2e-5
 
     def parameters(self) -> Frame:
-        """A row a series: its order, log-likelihood and AICc, coefficients, constant and sigma; what one unit of each column
-        known ahead adds (`effect_<column>`), and the waves of long seasons (`cos1_24`: once in 24 steps)."""
+        """Return order, log-likelihood, AICc, coefficients, constant and sigma, one row per series.
+
+        The coefficients of future covariates are `effect_<column>`, those of Fourier terms are, for
+        example, `cos1_24` for the first harmonic of a season of 24 steps.
+        """
         return super().parameters()
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
@@ -58,16 +64,16 @@ class ArimaFamily(Statistical):
         return parameters(self, learned, state)
 
     def summary(self, unique_id: Any = None) -> str:
-        """statsmodels' summary of a series of the fit at the parameters found: a text."""
+        """Return statsmodels' summary of a training series at the estimated parameters."""
         from deepforecast.models.statistical._summary_tables import summary
 
         state = self.fitted_state()
         return summary(self, self._history(state.learned), state, unique_id)
 
-    # -- what an order is, and how it is found ---------------------------------------------------------------------------------
+    # -- hooks of subclasses ----------------------------------------------------------------------
 
     def _max_sizes(self, panel: Panel) -> tuple[int, int]:
-        """The most coefficients, and states, of any order that may be found."""
+        """Largest numbers of coefficients and of states of any admitted order."""
         raise NotImplementedError
 
     def _order(self, row: Ints, season: int) -> Order:
@@ -76,27 +82,38 @@ class ArimaFamily(Statistical):
         lags = tuple(range(1, p + 1)), tuple(range(1, q + 1))
         return Order(lags[0], n_differences, lags[1], (seasonal_p, seasonal_d, seasonal_q), season, bool(constant))
 
-    def _fit_series(self, y: Floats, columns: Floats, n_regressors: int, seasonal_strength: float, season: int, fourier_terms: Any) -> tuple[ScaledSeries, Fit, Ints]:
-        """The fit of a series, and which of `columns` (`n_regressors` ones known ahead, then Fourier terms) are its regressors."""
+    def _fit_series(
+        self,
+        y: Floats,
+        columns: Floats,
+        n_regressors: int,
+        seasonal_strength: float,
+        season: int,
+        fourier_terms: Any,
+    ) -> tuple[ScaledSeries, Fit, Ints]:
+        """Fit one series; return the fit and which of `columns` it uses.
+
+        `columns` are `n_regressors` future covariates, then Fourier terms.
+        """
         raise NotImplementedError
 
     def _seasonal_strengths(self, panel: Panel) -> Floats:
-        """Something told of each series, found for many at once."""
+        """Strength of the season of each series, for the choice of the seasonal difference."""
         return np.zeros(len(panel))
 
     def _shared_values(self, panel: Panel) -> dict[str, Any]:
-        """What is kept beside the season and the number of states."""
+        """Further values for `LearnedState.shared`."""
         return {}
 
     def _fourier_terms(self, panel: Panel) -> Sequence[tuple[int, int]]:
-        """Fourier terms beside the columns known ahead: season and number of waves in it, by columns cos, sin."""
+        """Season and number of harmonics of the Fourier terms, which have columns cos, sin each."""
         return ()
 
     def _short_season(self, panel: Panel) -> int:
-        """The season of the polynomials, 1 if none."""
+        """The season of the seasonal polynomials, 1 if there is none."""
         raise NotImplementedError
 
-    # -- fitting and filtering -------------------------------------------------------------------------------------------------
+    # -- fitting and filtering --------------------------------------------------------------------
 
     def _estimate(self, panel: Panel) -> LearnedState:
         season, (width, size) = self._short_season(panel), self._max_sizes(panel)
@@ -136,7 +153,7 @@ class ArimaFamily(Statistical):
         return self._filter(learned, panel, self._columns(panel, learned), True)[1]
 
     def _columns(self, panel: Panel, learned: LearnedState | None = None) -> Floats:
-        """Columns known ahead and Fourier terms of every row, (rows, columns); waves begin where the series of the fit did."""
+        """Future covariates and Fourier terms, (rows, columns); phases count from the start of the fit."""
         x = design_matrix(panel.covariates)
         x = x if x.size or len(x) else np.empty((len(panel.y), 0))
         fourier_terms = self._fourier_terms(panel)
@@ -148,7 +165,7 @@ class ArimaFamily(Statistical):
         return np.hstack([x, fourier(times, fourier_terms)])
 
     def _filter(self, learned: LearnedState, panel: Panel, x: Floats, fresh: bool) -> tuple[dict[str, Any], Floats]:
-        """The states at the end of a panel, and its rows as they were foreseen."""
+        """Filter states at the end of a panel, and one-step-ahead forecasts of its rows."""
         size, count = learned["size"], len(panel)
         states, excess = np.zeros((3, count, size)), np.zeros((count, size * (size + 1) // 2))
         direction_states = np.zeros((count, learned["doubt"].shape[1], size))
@@ -174,7 +191,7 @@ class ArimaFamily(Statistical):
         return dict(zip(names, (*states, excess, n_rows, direction_states), strict=True)), fitted
 
     def _filter_series(self, learned: LearnedState, index: int, values: Floats, mean: Floats | None) -> tuple[Any, Floats]:
-        """A series' filter over values, from the state of this mean or from the first of them: its state then; forecasts."""
+        """Filter one series from a state mean (None: initial state); return final state and forecasts."""
         from deepforecast.kernels.arima.state import FilterState, continue_filter, filter_history
 
         if mean is not None:
@@ -201,7 +218,6 @@ class ArimaFamily(Statistical):
         return learned
 
     def _check_fourier_terms(self, learned: LearnedState) -> None:
-        """The Fourier terms of a file are columns of its regression."""
         fourier_terms = learned.shared.get("waves", [])
         columns = learned["beta"].shape[-1] - 1
         if not isinstance(fourier_terms, list) or not all(isinstance(term, list) and len(term) == 2 for term in fourier_terms):
@@ -210,7 +226,7 @@ class ArimaFamily(Statistical):
             check_integer(season, "the season of Fourier terms", 2, MAX_INTEGER)
             columns -= 2 * check_integer(count, "the number of Fourier terms", 0, columns // 2)
 
-    # -- forecasts -------------------------------------------------------------------------------------------------------------
+    # -- forecasts --------------------------------------------------------------------------------
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         error_mean, deviation, _ = self._forecast_errors(learned, steps)
@@ -220,7 +236,7 @@ class ArimaFamily(Statistical):
         return StudentForecast(mean, deviations * learned["sigma"][:, None], degrees_of_freedom)
 
     def _regression_deviation(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Floats:
-        """Deviations for what is not known of the regression, in units of sigma."""
+        """Standard deviations due to the estimated regression, in units of sigma, (series, steps)."""
         from deepforecast.kernels.arima.state import forecast_moments
 
         def forecast_mean(states: Floats) -> Floats:
@@ -258,7 +274,7 @@ class ArimaFamily(Statistical):
         return forecast_moments(learned["ar"], learned["ma"], learned["mean"], learned["excess"], steps)
 
     def _regression_components(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        """What does not come from the errors, (series, steps) each."""
+        """Components of the regression, (series, steps) each."""
         beta, count = learned["beta"], len(learned["level"])
         n_regressors = beta.shape[1] - 1 - self._n_fourier_columns(learned)
         time, x = self._future_columns(learned, steps, future)
@@ -273,7 +289,7 @@ class ArimaFamily(Statistical):
         return components
 
     def _future_columns(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> tuple[Floats, Floats]:
-        """Time and the columns of the steps ahead, (series, steps) and (series, steps, columns)."""
+        """Time index (series, steps) and columns (series, steps, columns) of the steps ahead."""
         time, n_fourier = learned["rows"][:, None] + np.arange(steps), self._n_fourier_columns(learned)
         x = np.empty((*time.shape, 0))
         if learned["beta"].shape[1] - 1 - n_fourier:
@@ -285,7 +301,7 @@ class ArimaFamily(Statistical):
 
 
 def _degrees_and_factor(learned: LearnedState) -> tuple[Floats, Floats]:
-    """Degrees of freedom, and what deviations are multiplied by for the estimated polynomials."""
+    """Degrees of freedom and the factor of standard deviations for the estimated polynomials."""
     _, parameters, count = learned["likelihood"].T
     degrees_of_freedom, _ = degrees_and_factor(count, parameters, learned["ripple"])
     lags = learned["order"][:, [0, 2, 3, 5]].sum(axis=1).astype(np.float64)
@@ -293,7 +309,7 @@ def _degrees_and_factor(learned: LearnedState) -> tuple[Floats, Floats]:
 
 
 def fourier(times: Ints, fourier_terms: Sequence[tuple[int, int]]) -> Floats:
-    """cos and sin of the waves 1 ... count in each season, along a new last axis."""
+    """cos and sin of the harmonics 1 ... count of each season, along a new last axis."""
     columns = []
     for season, count in fourier_terms:
         for harmonic in range(1, count + 1):
@@ -303,7 +319,7 @@ def fourier(times: Ints, fourier_terms: Sequence[tuple[int, int]]) -> Floats:
 
 
 def _store_fit(arrays: dict[str, Any], index: int, series: ScaledSeries, fit: Fit, used_columns: Ints) -> None:
-    """Put a fit down in the units of its series."""
+    """Store a fit in the units of its series."""
     order, beta = fit.order, arrays["beta"][index]
     constant = int(order.constant)
     lags = len(order.ar), order.d, len(order.ma), *order.seasonal, constant
@@ -323,7 +339,7 @@ def _store_fit(arrays: dict[str, Any], index: int, series: ScaledSeries, fit: Fi
 
 
 def _trim_leading_missing(values: Floats) -> tuple[Floats, int]:
-    """From the first known value on, and how many were before it."""
+    """The values from the first observed one on, and the number of rows before it."""
     first = int(np.argmax(~np.isnan(values)))
     return values[first:], first
 

@@ -1,9 +1,8 @@
-"""What the classical models share: each series is estimated alone by a compiled kernel, many series at a time.
+"""Base class of statistical models, which are local: each series is estimated by itself, in threads.
 
-Statistical     `_estimate` learns a panel of some series; `_fitted` gives the one-step-ahead forecasts of a history
-
-`LearnedState.by_series` holds parameters, the state before the first row and the state after the last; the shapes of its arrays
-follow from the model's parameters and the season, never from the data, so that series fitted apart can stand side by side.
+`LearnedState.by_series` holds parameters, the state before the first row and the state after the
+last row. Array shapes follow from the parameters of the model and the season, never from the data,
+so that the arrays of series fitted separately can be concatenated.
 """
 
 from __future__ import annotations
@@ -32,17 +31,27 @@ from deepforecast.models.statistical._regressors import constant_values, warn_co
 
 
 class Statistical(Forecaster):
-    """A model of each series alone. `seconds_per_value`: about what a value of a history costs in a fit."""
+    """Base class of statistical models. `seconds_per_value`: approximate cost of fitting one value."""
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
     seconds_per_value = 1e-6
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
 
     def fitted_values(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
-        """The forecast of each row from the rows before it, beside the value: of the rows of the fit, or of these histories.
+        """Compute one-step-ahead forecasts of the training data or of other histories.
 
-        NaN where the model has none: its start, and steps into a missing past. `update` adds no rows to those of the fit: give
-        the whole histories.
+        Parameters
+        ----------
+        frame : DataFrame, optional
+            Histories to forecast. None: the training data, without rows added by `update`.
+        static : DataFrame, optional
+            Static covariates of the series in `frame`.
+
+        Returns
+        -------
+        DataFrame
+            The id, time and target columns, and the forecast of each row from the rows before it;
+            NaN at the start, and after missing values for some models.
         """
         state = self._state_for_frame(frame, static)
         panel = self._history(state.learned)
@@ -57,7 +66,7 @@ class Statistical(Forecaster):
         return frames.build(panel.series.library, columns)
 
     def parameters(self) -> Frame:
-        """What was estimated, a row a series."""
+        """Return the estimated parameters, one row per series."""
         state = self.fitted_state()
         columns: dict[str, Any] = {}
         if state.series.columns.id is not None and state.series.ids is not None:
@@ -67,14 +76,28 @@ class Statistical(Forecaster):
     def residual_diagnostics(
         self, frame: Frame | None = None, lags: int | None = None, *, static: Frame | None = None
     ) -> Frame:
-        """Whether what the model left over is noise: a row for each series and `test`, with `statistic`, `p_value`, `lags`.
+        """Test whether the residuals are white noise, homoscedastic and normal.
 
-        A small `p_value` speaks against: ljung_box, residuals follow each other (`lags` of them; None: 10, or two seasons, at
-        most a fifth of the residuals); heteroscedasticity, those of the last third are larger or smaller than those of the
-        first (`lags`: how many make a third); jarque_bera, they are not normal. Of the rows of the fit (without those of
-        `update`), or of these histories. Residuals are the errors that the model supposes to be noise: shares of the forecast
-        where errors multiply, of transformed values with `box_cox`. Missing ones are left out; NaN, and said, where too few
-        are left for a test.
+        Residuals are the errors that the model assumes to be noise: relative ones with
+        multiplicative errors, those of transformed values with `box_cox`. Missing ones are left out.
+
+        Parameters
+        ----------
+        frame : DataFrame, optional
+            Histories to test. None: the training data, without rows added by `update`.
+        lags : int, optional
+            Number of lags of the Ljung-Box test. None: 10, or two seasons, at most a fifth of the
+            number of residuals.
+        static : DataFrame, optional
+            Static covariates of the series in `frame`.
+
+        Returns
+        -------
+        DataFrame
+            One row per series and `test` with `statistic`, `p_value` and `lags`. A small p-value
+            rejects: ljung_box, no autocorrelation; heteroscedasticity, equal variances in the first
+            and the last third (`lags`: their size); jarque_bera, normality. NaN, with a warning,
+            if there are too few residuals.
         """
         if lags is not None:
             validate_horizon(lags, name="lags")
@@ -83,11 +106,11 @@ class Statistical(Forecaster):
         tests = residual_tests(self._innovations(state.learned, panel), panel.indptr, lags, self._diagnostic_season(panel))
         short_series = np.flatnonzero(np.isnan(np.stack([test[0] for test in tests.values()])).any(axis=0))
         if len(short_series):
-            warn(f"{self.name}: too few residuals for every test in series {panel.series.labels(short_series)}.")
+            warn(f"{self.name}: too few residuals for some tests in series {panel.series.labels(short_series)}; they are NaN.")
         return frames.build(panel.series.library, self._diagnostic_columns(panel, tests))
 
     def _innovations(self, learned: LearnedState, panel: Panel) -> Floats:
-        """The errors of each row that the model supposes to be noise."""
+        """The errors of each row that the model assumes to be noise."""
         return np.asarray(panel.y - self._fitted(learned, panel))
 
     def _diagnostic_columns(self, panel: Panel, tests: Mapping[str, tuple[Any, Any, Any]]) -> dict[str, Any]:
@@ -102,7 +125,7 @@ class Statistical(Forecaster):
         return columns
 
     def _diagnostic_season(self, panel: Panel) -> int:
-        """The season over two of which residuals may follow each other: the model's longest, 1 if it has none."""
+        """The longest season of the model, which sets the default number of lags; 1 if it has none."""
         season = getattr(self, "season_length", 1)
         if season == "auto":
             default_seasons = seasons(panel.calendar.frequency)
@@ -135,32 +158,31 @@ class Statistical(Forecaster):
     def _history(self, learned: LearnedState) -> Panel:
         if learned.history is None:
             raise DataError(
-                f"{self.name} holds no history: it was loaded from a file, or some of its series were fitted and some only "
-                "moved. Give the histories: frame=."
+                f"{self.name} has no training data: it was loaded from a file, or only some of its series were fitted. "
+                "Pass the histories as frame=."
             )
         return learned.history
 
-    # -- hooks of a model ------------------------------------------------------------------------------------------------------
+    # -- hooks of subclasses ----------------------------------------------------------------------
 
     def _idle(self) -> Iterable[tuple[str, str]]:
-        """Parameters that have no effect beside the others as they are: names, and why, with the way out."""
+        """Names of parameters without effect given the other parameters, each with reason and remedy."""
         return ()
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         """The columns of `parameters`."""
-        raise CapabilityError(f"{type(self).__name__} has no table of parameters. What it learned is in state_.learned.")
+        raise CapabilityError(f"{type(self).__name__} has no table of parameters. Use state_.learned.")
 
     def _estimate(self, panel: Panel) -> LearnedState:
-        """Learn from a panel; called for slices of it, in threads."""
+        """Fit a panel; called for slices of it, in threads."""
         raise NotImplementedError
 
     def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
-        """One-step-ahead forecasts of the rows of a panel, from the state before its first row."""
+        """One-step-ahead forecasts of the rows, from the state before the first row."""
         raise NotImplementedError
 
 
 def _select_series(panel: Panel, chunk: slice) -> Panel:
-    """Some series that stand side by side; all of them are the panel itself, not a copy."""
     return panel if chunk.stop - chunk.start == len(panel) else panel.take(np.arange(chunk.start, chunk.stop))
 
 

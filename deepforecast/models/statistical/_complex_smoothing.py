@@ -1,7 +1,4 @@
-"""What the models of complex exponential smoothing share.
-
-ComplexSmoothing    `_forms` says which kinds of season a series may have, `_score` what the best is chosen by
-"""
+"""Base class of complex exponential smoothing models."""
 
 from __future__ import annotations
 
@@ -44,39 +41,39 @@ from deepforecast.models.statistical._perfect_fit import (
 
 FORMS = ("none", "simple", "partial", "full")
 PARAMETERS = np.array([2, 2, 3, 4])
-STATES = np.array([[2, 0], [0, 2], [2, 1], [2, 2]])  # numbers that a form starts from: once, and for each place of the season
+STATES = np.array([[2, 0], [0, 2], [2, 1], [2, 2]])  # number of initial states of each form: non-seasonal, and per phase of the season
 MIN_VALUES = 5
-PERFECT_FIT = 1e-28  # a mean square, of values up to 1, that is rounding
+PERFECT_FIT = 1e-28  # mean squared error due to rounding, for values up to 1
 
 
 class ComplexSmoothing(Statistical):
-    """Complex exponential smoothing with the forms of season that `_forms` names.
+    """Base class of complex exponential smoothing.
 
-    Learned of each series: `form` (its place in FORMS), `parameters` (real and imaginary part of the level's, then of the
-    season's); `level` and `season` (the next row's place first) after the last row, and before the first: `first_level` and
-    `first_season`, where `began` says; `age`, how many rows at the end are missing.
+    Learned arrays: `form` (index in FORMS); `parameters` (real and imaginary parts for the level,
+    then for the season); `level` and `season` (phase of the next row first) after the last row, and
+    `first_level` and `first_season` before the first row, at time `began`; `age`, the number of
+    missing rows at the end.
     """
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
     seconds_per_value = 6e-7
 
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1, help="steps after which the season repeats",
+        default="auto", at_least=1, help="number of time steps per season; 'auto': by the frequency of the data",
     )
 
     def _forms(self, counts: Ints, season: int) -> Any:
-        """Which of FORMS each series, of so many values, may have (series, 4)."""
+        """Which of FORMS are allowed for series with these numbers of values, (series, 4)."""
         raise NotImplementedError
 
     def _score(self, fit: Floats, n_parameters: Floats, count: Floats) -> Floats:
-        """What a form is chosen by, the lower the better: from n log(mean square), parameters with sigma, and n."""
+        """Criterion to be minimized, from n log(MSE), the number of parameters with sigma, and n."""
         raise NotImplementedError
 
     def _min_observations(self, panel: Panel) -> int:
         return MIN_VALUES
 
     def _season(self, panel: Panel) -> int:
-        """The season looked for."""
         return resolve_season(self.season_length, panel, self, "season_length")
 
     def _estimate(self, panel: Panel) -> LearnedState:
@@ -84,7 +81,7 @@ class ComplexSmoothing(Statistical):
 
         season = self._season(panel)
         _, power = np.frexp(segment_reduce(np.nan_to_num(np.abs(panel.y)), panel.indptr[:-1], panel.indptr[1:], np.maximum))
-        y = np.ldexp(panel.y, -np.repeat(power, panel.lengths))  # near 1, so that squares neither overflow nor vanish
+        y = np.ldexp(panel.y, -np.repeat(power, panel.lengths))  # near 1: squares neither overflow nor underflow
         allowed_forms = self._forms(panel.observed, season)
         seasonal_index = _initial_indices(y, panel.indptr, season, allowed_forms)
         parameters, squares = levenberg_marquardt.estimate(y, panel.indptr, seasonal_index, _add_partial(allowed_forms))
@@ -134,7 +131,7 @@ class ComplexSmoothing(Statistical):
         return learned
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
-        """The form of the season, and real and imaginary parts of the smoothing of level and season (NaN: not of this form)."""
+        """Form, and real and imaginary smoothing parameters; NaN for those that the form lacks."""
         has_parameter = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 0], [1, 1, 1, 1]], bool)[learned["form"]]
         parameter_values = np.where(has_parameter, learned["parameters"], np.nan)
         names = ("level_real", "level_imaginary", "season_real", "season_imaginary")
@@ -149,7 +146,7 @@ class ComplexSmoothing(Statistical):
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         level, season = _forecast_components(learned, steps)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+        with np.errstate(over="ignore", invalid="ignore"):  # `predict` refuses values that are not finite
             variance = compute_by_age(learned, lambda group: _variance(group, steps))
             deviation = np.sqrt(variance) * (learned["deviation"] * learned["wider"])[:, None]
             return StudentForecast(level + season, deviation, learned["freedom"])
@@ -167,7 +164,7 @@ class ComplexSmoothing(Statistical):
         shocks = correlate_draws(draws[:, :, 1:], learned["persistence"]) * mixing[:, :, None]
         paths = np.repeat((level + season)[:, None, :], samples, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
-            for row in range(oldest + steps):  # first those that were stepped over
+            for row in range(oldest + steps):  # missing rows at the end come first
                 first = max(row - oldest, 0)
                 lag = lags[:, first:] - row
                 added = np.where(lag >= 0, np.take_along_axis(response, np.maximum(lag, 0), axis=1), 0.0)
@@ -177,19 +174,19 @@ class ComplexSmoothing(Statistical):
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         level, season = _forecast_components(learned, steps)
         total = level + season
-        seasonal_level = learned["season"][:, :, 0].mean(axis=1)  # a simple season carries the level
+        seasonal_level = learned["season"][:, :, 0].mean(axis=1)  # the simple form has no separate level
         level = np.where((learned["form"] == FORMS.index("simple"))[:, None], seasonal_level[:, None], level)
         season = total - level
         return {"level": level, "season": season + (total - (level + season))}
 
 
 def n_fitted_parameters(season: int) -> Ints:
-    """Of each form: parameters, and the state that a series starts from, which backcasting fits as well."""
+    """Number of parameters and initial states of each form; backcasting fits the latter."""
     return np.asarray(PARAMETERS + STATES @ np.array([1, season]))
 
 
 def _linear_states(learned: LearnedState, season: int) -> ErrorStates:
-    """The level's pair, and that of a place of the season, as `kernels.ces` moves them."""
+    """State equations of the level pair and of the pair of one phase, as in `kernels.ces`."""
     transition, gain = np.zeros((len(learned["form"]), 4, 4)), np.zeros((len(learned["form"]), 4))
     has_pair = np.array([[1, 0], [0, 1], [1, 0], [1, 1]], bool)[learned["form"]]
     for pair in range(2):
@@ -205,45 +202,43 @@ def _linear_states(learned: LearnedState, season: int) -> ErrorStates:
 
 
 def _empty_states(series: int, season: int) -> dict[str, Floats]:
-    """States, to be filled."""
     shapes = {"level": (series, 2), "season": (series, season, 2)}
     return {prefix + name: np.zeros(shape) for name, shape in shapes.items() for prefix in ("", "first_")}
 
 
 def _add_partial(allowed_forms: Any) -> Any:
-    """The forms, and the partial one where the full one is found from it."""
+    """The forms to fit: the full one needs the partial one as a start."""
     extended = allowed_forms.copy()
     extended[:, 2] |= extended[:, 3]
     return extended
 
 
 def _initial_indices(y: Floats, indptr: Ints, season: int, allowed_forms: Any) -> Floats:
-    """Additive seasonal indices, the first row's first, of the series that may have a season of their own; else 0."""
+    """Additive seasonal indices, phase of the first row first; 0 for series without one."""
     initial, lengths = np.zeros((len(indptr) - 1, season)), np.diff(indptr)
     selected = allowed_forms[:, 2:].any(axis=1)
     rows = np.repeat(selected, lengths)
     if rows.any():
         filled = seasonality.interpolate(y, indptr)
         seasonal_index, _ = seasonality.decompose(filled[rows], lengths[selected], season, additive=True, is_observed=~np.isnan(y[rows]))
-        first_row_order = (np.arange(season) - lengths[selected][:, None]) % season  # from the first step ahead to the first row
+        first_row_order = (np.arange(season) - lengths[selected][:, None]) % season  # phases relative to the first row
         initial[selected] = np.take_along_axis(np.nan_to_num(seasonal_index), first_row_order, axis=1)
     return initial
 
 
 def _backcast_states(panel: Panel, arrays: Mapping[str, Any], selected: Ints) -> tuple[Floats, Floats]:
-    """Level and season before the first row of some histories, for the parameters known."""
+    """Level and season before the first row of other histories, for given parameters."""
     from deepforecast.kernels import ces
 
     histories = panel.take(selected) if len(selected) < len(panel) else panel
     season, forms = arrays["season"].shape[1], arrays["form"][selected]
     allowed_forms = np.arange(4) == forms[:, None]
-    allowed_forms &= (histories.lengths >= 2 * season)[:, None]  # a shorter one tells no season: then it is found on the way
+    allowed_forms &= (histories.lengths >= 2 * season)[:, None]  # shorter ones start from a season of 0
     seasonal_index = _initial_indices(histories.y, histories.indptr, season, allowed_forms)
     return ces.backcast_states(histories.y, histories.indptr, forms, np.ascontiguousarray(arrays["parameters"][selected]), seasonal_index)
 
 
 def _forecast_components(learned: LearnedState, steps: int) -> tuple[Floats, Floats]:
-    """Level and season at the steps ahead."""
     from deepforecast.kernels import ces
 
     parameters = learned["form"], learned["parameters"]
@@ -252,7 +247,7 @@ def _forecast_components(learned: LearnedState, steps: int) -> tuple[Floats, Flo
 
 
 def _impulse_response(learned: LearnedState, steps: int) -> Floats:
-    """What a shock adds to its row and to those that follow, back to the oldest missing row."""
+    """Response of each row to a unit shock, (series, age + steps)."""
     from deepforecast.kernels import ces
 
     season, rows = learned["season"].shape[1], int(learned["age"].max()) + steps
@@ -261,11 +256,11 @@ def _impulse_response(learned: LearnedState, steps: int) -> Floats:
 
 
 def _variance(learned: LearnedState, steps: int) -> Floats:
-    """Variances of the steps ahead where shocks have variance 1."""
+    """Variances of the steps ahead for unit shocks."""
     variance = correlated_variances(_impulse_response(learned, steps), learned["persistence"])
     return np.take_along_axis(variance, _horizon_lags(learned, steps), axis=1)
 
 
 def _horizon_lags(learned: LearnedState, steps: int) -> Ints:
-    """How many rows each step ahead lies behind the first row without a value (series, steps)."""
+    """Distance of each step ahead from the first missing row at the end, (series, steps)."""
     return np.asarray(learned["age"][:, None] + np.arange(steps))

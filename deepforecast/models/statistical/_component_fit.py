@@ -101,7 +101,7 @@ class FitTask:
     def _model(self, number: int, y: Floats, x: Floats, exact: bool) -> Any:
         bounds = None if self.cycle_periods is None else tuple(self.cycle_periods[number])
         specification = {**self.specification, "cycle_period_bounds": bounds}
-        return UnobservedComponents(horizon=y, exog=x if x.shape[1] else None, use_exact_diffuse=exact, **specification)
+        return UnobservedComponents(y, exog=x if x.shape[1] else None, use_exact_diffuse=exact, **specification)
 
     def _fit_or_filter(self, model: Any, learned: Mapping[str, Floats] | None) -> Any:
         if learned is not None:

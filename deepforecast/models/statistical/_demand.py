@@ -1,8 +1,4 @@
-"""What the models of intermittent demand share: a level forecast for every step, and bands that know that most steps are 0.
-
-Intermittent     `_rate` is the forecast, `_occurrence` the share of steps that hold a demand
-└── the models   each moves a state of its own over the rows; `walk` moves that of the bands, the last sizes
-"""
+"""Base class of models of intermittent demand, and their discrete forecast distribution."""
 
 from __future__ import annotations
 
@@ -22,29 +18,29 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models.statistical._base import Statistical
 
-N_SIZES = 100  # sizes of demands, the last ones: what bands are made of
-ALPHA_BOUNDS = (0.1, 0.3)  # between which smoothing parameters are looked for (Petropoulos & Kourentzes)
-CROSTON_BOUNDS = (0.1, 0.1)  # as bounds: the smoothing parameter of Croston (1972)
+N_SIZES = 100  # last demand sizes, the support of the forecast distribution
+ALPHA_BOUNDS = (0.1, 0.3)  # of estimated smoothing parameters (Petropoulos & Kourentzes)
+CROSTON_BOUNDS = (0.1, 0.1)  # fixes the smoothing parameter of Croston (1972)
 
 
 class Intermittent(Statistical):
-    """A level forecast of demand that comes now and then: the same for every step.
+    """Base class of intermittent demand models, whose forecast is the same for every step.
 
-    Bands are those of 0 and the last 100 sizes of demands: the chance of a demand times equal shares, the weights tilted by as
-    little as makes their mean the forecast. So they hold 0 where the data do, are whole numbers where the data are, and have no
-    width where nothing varies. What the state itself may be wrong by is not in them: on daily sales over four weeks 80 and 95 %
-    bands cover 77 and 93.5 %, on data without drift 77 to 81 and 94 to 95 %.
+    The forecast distribution has atoms at 0 and at the last 100 demand sizes, with equal weights
+    times the demand probability, tilted as little as possible so that the mean is the forecast. It
+    does not include the error of the estimated state: on four weeks of daily sales 80 and 95 %
+    intervals cover 77 and 93.5 %, on data without drift 77 to 81 and 94 to 95 %.
     """
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
     seconds_per_value = 8e-9
 
     def _rate(self, learned: LearnedState) -> Floats:
-        """The forecast of each series."""
+        """Mean demand per step of each series."""
         raise NotImplementedError
 
     def _occurrence(self, learned: LearnedState) -> Floats:
-        """The share of periods that hold a demand, by the periods from one to the next."""
+        """Demand probability, the inverse of the mean interval."""
         periods = learned["state"][:, 1]
         return np.where(np.isnan(periods), 0.0, 1.0 / np.maximum(periods, 1.0))
 
@@ -55,9 +51,10 @@ class Intermittent(Statistical):
         from scipy.special import ndtr
 
         keys = np.column_stack([array.reshape(len(array), -1) for _, array in sorted(learned.by_series.items())])
-        draws = ndtr(standard_normal(seed, keys, (steps, samples)).swapaxes(1, 2))  # by step: a longer path goes on
-        values, cumulative = self._forecast(learned, steps, future).steps_of_chance  # type: ignore[attr-defined]
-        return np.stack([series_values[np.searchsorted(series_cumulative, draw)] for series_values, series_cumulative, draw in zip(values, cumulative, draws, strict=True)])
+        draws = ndtr(standard_normal(seed, keys, (steps, samples)).swapaxes(1, 2))  # by step, so that longer paths extend shorter ones
+        values, cumulative = self._forecast(learned, steps, future).distribution_function  # type: ignore[attr-defined]
+        distributions = zip(values, cumulative, draws, strict=True)
+        return np.stack([atoms[np.searchsorted(probabilities, draw)] for atoms, probabilities, draw in distributions])
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         return {"level": np.repeat(self._rate(learned)[:, None], steps, axis=1)}
@@ -65,7 +62,7 @@ class Intermittent(Statistical):
 
 @dataclass(frozen=True)
 class DemandForecast(Forecast):
-    """0 or one of the sizes, at every step of the same chance. `sizes`: (series, sizes), NaN where there are fewer."""
+    """Discrete distribution on 0 and `sizes` (series, sizes; padded with NaN), equal at each step."""
 
     coverage_process: ClassVar[str] = "intermittent_demand"
 
@@ -76,17 +73,17 @@ class DemandForecast(Forecast):
 
     @property
     def mean(self) -> Floats:  # type: ignore[override]
-        """The rate at every step."""
+        """`rate` at each step, (series, steps)."""
         return np.repeat(self.rate[:, None], self.steps, axis=1)
 
     @cached_property
     def distribution_function(self) -> tuple[Floats, Floats]:
-        """The values in rising order and the chance of at most each of them."""
+        """Atoms in increasing order and their cumulative probabilities, both (series, 1 + sizes)."""
         from deepforecast.kernels.intermittent import tilt_probabilities
 
         values = np.column_stack([np.zeros(len(self.sizes)), self.sizes])
         probability = tilt_probabilities(self.sizes, self.occurrence, self.rate)
-        order = np.argsort(values, axis=1, kind="stable")  # what is not there comes last
+        order = np.argsort(values, axis=1, kind="stable")  # NaN last
         cumulative = np.cumsum(np.take_along_axis(probability, order, axis=1), axis=1)
         values = np.take_along_axis(values, order, axis=1)
         last = np.sum(~np.isnan(values), axis=1) - 1
@@ -94,7 +91,7 @@ class DemandForecast(Forecast):
         return values, cumulative
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """The least value with at least that chance of it or less: never between two values."""
+        """The smallest atom whose cumulative probability is at least the given one."""
         values, cumulative = self.distribution_function
         quantile_values = np.empty((len(values), self.steps, len(probabilities)))
         for number, probability in enumerate(probabilities):
@@ -103,12 +100,12 @@ class DemandForecast(Forecast):
         return quantile_values
 
     def skip_steps(self, steps: int) -> DemandForecast:
-        """The same without its first steps."""
+        """The forecast without its first steps."""
         return replace(self, steps=self.steps - steps)
 
 
 def update_demand(panel: Panel, method: int, alpha: Floats, learned: LearnedState | None) -> dict[str, Floats]:
-    """State and sizes after the rows of a panel, from where `learned` stands (None: from the start)."""
+    """State and last sizes after the rows of a panel; `learned` None: from the initial state."""
     from deepforecast.kernels.intermittent import update_demands
 
     if learned is None:
@@ -122,14 +119,14 @@ def update_demand(panel: Panel, method: int, alpha: Floats, learned: LearnedStat
 
 
 def fit_demand(panel: Panel, method: int, bounds: Sequence[tuple[float, float]]) -> dict[str, Floats]:
-    """The same with smoothing parameters of least squared errors between bounds: of the sizes, and of what is beside them."""
+    """Estimate both smoothing parameters by least squares within bounds; return state and sizes."""
     from deepforecast.kernels.intermittent import fit_demands
 
     return dict(zip(("alpha", "state", "sizes"), fit_demands(panel.y, panel.indptr, method, np.array(bounds), N_SIZES), strict=True))
 
 
 def mask_before_demand(rate: Floats, panel: Panel) -> Floats:
-    """One-step forecasts: 0 while no demand was seen, NaN while nothing was."""
+    """One-step forecasts: 0 before the first demand, NaN before the first value."""
     n_observed = np.cumsum(~np.isnan(panel.y))
     first = np.concatenate([[0], n_observed])[panel.indptr[:-1]]
     n_before = np.concatenate([[0], n_observed[:-1]]) - np.repeat(first, panel.lengths)
@@ -137,11 +134,11 @@ def mask_before_demand(rate: Floats, panel: Panel) -> Floats:
 
 
 def zero_if_unknown(rate: Floats) -> Floats:
-    """0 where nothing is known; what is too large stays so, and is refused by name on its way out."""
+    """Replace NaN, of series without demand, by 0; infinite values stay, and `predict` refuses them."""
     return np.where(np.isnan(rate), 0.0, rate)
 
 
 def positions(panel: Panel) -> tuple[Ints, Ints]:
-    """The places of the first and the last row of each series, counted in steps."""
+    """Time indices of the first and the last row of each series, in steps."""
     step = panel.calendar.step
     return np.asarray(panel.start // step), np.asarray(panel.series.last // step)

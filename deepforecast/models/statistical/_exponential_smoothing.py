@@ -1,7 +1,4 @@
-"""What the models of exponential smoothing share: estimation, states, forecasts in the units of the data.
-
-Exponential     `_forms` says which forms are tried, `_settings` what is given; the best by `_scores` is kept
-"""
+"""Base class of exponential smoothing models: estimation, choice of the form, and forecasts."""
 
 from __future__ import annotations
 
@@ -36,12 +33,13 @@ from deepforecast.models.statistical._variance_explosion import exclude_explosiv
 
 
 class Exponential(Statistical):
-    """Exponential smoothing in innovations form, by maximum likelihood, the initial states estimated too.
+    """Base class of exponential smoothing in innovations state space form.
 
-    Learned of each series: `form` (error, trend, damped, season), `rates` (alpha, beta, gamma, phi), `start` and `state`
-    (level, slope, factors of the steps that follow; before the first row, and after the last value seen, `age` rows ago),
-    `effects` of regressors with their `centre` and `scale`, `sigma`, `criteria` (log-likelihood, estimated parameters,
-    values), `power` of the Box-Cox transformation, and what `_since` tells the spread by.
+    Learned arrays: `form` (error, trend, damped, season), `rates` (alpha, beta, gamma, phi), `start`
+    and `state` (level, slope, seasonal indices of the steps that follow; before the first row, and
+    after the last value, `age` rows ago), `effects` of covariates with their `centre` and `scale`,
+    `sigma`, `criteria` (log-likelihood, number of estimated parameters, number of values), `power`
+    of the Box-Cox transformation, and `ripple` and `since` (see `_perfect_fit`).
     """
 
     coverage_process: ClassVar[str] = "exponential_smoothing"
@@ -60,50 +58,56 @@ class Exponential(Statistical):
 
     box_cox: float | Literal["auto"] | None = param(
         default=None, at_least=-1, at_most=2,
-        help="power of a Box-Cox transformation, 0 for logarithms, below 0 forecasts may be infinite; auto: Guerrero's, 0 to 1;"
-        " additive forms alone",
+        help="power of a Box-Cox transformation, for additive forms only; 0: logarithm, negative:"
+        " forecasts may be infinite, 'auto': by Guerrero's method, 0 to 1, None: no transformation",
     )
 
     def parameters(self) -> Frame:
-        """The form of each series with its parameters and criteria, a row each; with columns known ahead what one unit of each
-        adds (`effect_<column>`), `level` then as it is where these are at their means. Transformed as `box_cox` transforms."""
+        """Return form, parameters and information criteria, one row per series.
+
+        The coefficients of future covariates are `effect_<column>`; `level` is then that at the
+        means of the covariates. With `box_cox` all refer to transformed values.
+        """
         return super().parameters()
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         return {**ets.parameter_table(learned), **effect_columns(state, learned["effects"] / learned["scale"])}
 
     def summary(self, unique_id: Any = None) -> str:
-        """statsmodels' summary of a series of the fit at the parameters found, a text; with missing values, regressors or a
-        transformation, which statsmodels does not take, those of `parameters()`."""
+        """Return statsmodels' summary of a training series at the estimated parameters.
+
+        With missing values, covariates or a transformation, which statsmodels does not support, it
+        lists `parameters()` instead.
+        """
         from deepforecast.models.statistical._statsmodels_ets import summary
 
         state = self.fitted_state()
         estimates = self._parameter_columns(state.learned, state)
         return summary(self._history(state.learned), state.learned, unique_id, estimates)
 
-    # -- hooks of a model ------------------------------------------------------------------------------------------------------
+    # -- hooks of subclasses ----------------------------------------------------------------------
 
     def _forms(self) -> list[Form]:
-        """The forms to choose from; those with a season are left out where the season is 1."""
+        """The candidate forms; those with a season are dropped if the season is 1."""
         raise NotImplementedError
 
     def _season(self, panel: Panel) -> int:
-        """Steps after which the season repeats; 1 without."""
+        """Number of time steps per season, 1 for none."""
         return 1
 
     def _fit_settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
-        """Of the kernel: what is given and how thoroughly to look."""
+        """Arguments of the kernel `Settings`."""
         return {"thorough": True, "tolerance": 1e-9}
 
     def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
-        """What the form of a series is chosen by, the lower the better; (series, forms)."""
+        """Criterion of each form, to be minimized, (series, forms)."""
         return np.asarray(-fits.log_likelihood)
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         ets.check_forms(learned)
         return learned
 
-    # -- contract --------------------------------------------------------------------------------------------------------------
+    # -- hooks of `Forecaster` --------------------------------------------------------------------
 
     def _min_observations(self, panel: Panel) -> int:
         season = self._season(panel)
@@ -112,14 +116,14 @@ class Exponential(Statistical):
         return max(n_fewest + len(panel.series.columns.future) + 1, 3)
 
     def _fixed_parameters(self) -> tuple[bool, ...]:
-        """Which of alpha, beta, gamma, phi and the states are given."""
+        """Which of alpha, beta, gamma, phi and the initial states are fixed."""
         return (False,) * 5
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         season = self._season(panel)
         forms = ets.possible_forms(self._forms(), season)
         seasonal = [ets.count_parameters(form, season, self._fixed_parameters()) for form in forms if form.season]
-        if 0 < len(seasonal) < len(forms):  # else `_min_observations` has refused
+        if 0 < len(seasonal) < len(forms):  # otherwise `_min_observations` refuses short series
             needed = min(seasonal) + len(panel.series.columns.future) + 3
             warn_short_series(panel, season, self.name, needed, panel.observed)
         learned = super()._fit(panel, monitor)
@@ -127,17 +131,17 @@ class Exponential(Statistical):
         return learned
 
     def _warn_replaced(self, panel: Panel, learned: LearnedState, forms: list[Form]) -> None:
-        """Name the series that got another form than was asked for."""
+        """Warn of series whose form was replaced by an additive one."""
         as_requested = np.isnan(learned["criteria"][:, 0])
         for form in forms:
             as_requested |= (learned["form"] == form).all(axis=1)
         replaced = np.flatnonzero(~as_requested)
         if len(replaced):
             warn(
-                f"{self.name}: a form that multiplies, as {forms[0]}, has no sound forecast of series "
-                f"{panel.series.labels(replaced)}: none is likely, its errors are as large as the mean, or it leaves all "
-                "values, or the last two seasons, far behind. They got the form that adds instead, see parameters(). Look for "
-                "outliers, shifts of the level and values near 0, or choose additive parts."
+                f"{self.name}: multiplicative forms such as {forms[0]} give implausible forecasts for series "
+                f"{panel.series.labels(replaced)} (no finite likelihood, errors as large as the mean, or forecasts far "
+                "outside the history); additive forms are used instead, see parameters(). Check for outliers, level "
+                "shifts and values near 0, or use additive components."
             )
 
     def _estimate(self, panel: Panel) -> LearnedState:
@@ -153,13 +157,13 @@ class Exponential(Statistical):
         without_fit = np.flatnonzero(np.isneginf(learned["criteria"][:, 0]))
         if len(without_fit):
             raise TrainingError(
-                f"{self.name} found no parameters under which series {panel.series.labels(without_fit)} is likely at all. Choose "
-                "other parts, or AutoETS."
+                f"{self.name} cannot be fitted: no parameters give series {panel.series.labels(without_fit)} a finite "
+                "likelihood. Use other components, or AutoETS."
             )
         return learned
 
     def _select_form(self, panel: Panel, season: int, forms: list[Form]) -> LearnedState:
-        """The best of some forms for each series."""
+        """Fit the forms and select the best one for each series."""
         power = self._box_cox_powers(panel, season)
         y = transform(panel.y, np.repeat(power, panel.lengths))
         matrix, centre, scale = self._regressors(panel)
@@ -220,18 +224,21 @@ class Exponential(Statistical):
         return np.where(y == mean, 0.0, self._errors(learned.by_series, panel, y, mean))
 
     def _one_step(self, learned: LearnedState, panel: Panel) -> tuple[Floats, Floats]:
-        """Forecasts of the rows from the start, and the values, both transformed."""
+        """One-step-ahead forecasts and values of the rows, both transformed."""
         arrays = learned.by_series
         y = transform(panel.y, np.repeat(arrays["power"], panel.lengths))
         offsets = self._regression_effects(arrays, panel.covariates, panel.row_series)
         return ets.filter_series(ets.kernel_model(arrays, "start", None), y, offsets, panel.indptr)[0], y
 
     def _sigma(self, learned: LearnedState, panel: Panel) -> Floats:
-        """Deviation of the errors with n - k degrees of freedom, as of rows without a hole before; NaN where there are none."""
+        """Standard deviation of the errors with n - k degrees of freedom, NaN if there are none.
+
+        Errors after missing values are scaled to those after observed ones.
+        """
         mean, y = self._one_step(learned, panel)
         errors = self._errors(learned.by_series, panel, y, mean)
         form = learned["form"]
-        moves = (form[:, 1] < 2) & ((form[:, 0] == 1) | (form[:, 3] < 2))  # as linear states do, in shares if errors multiply
+        moves = (form[:, 1] < 2) & ((form[:, 0] == 1) | (form[:, 3] < 2))  # linear states, of relative errors if these are multiplicative
         rates, season = learned["rates"] * moves[:, None], learned["state"].shape[1] - 2
         errors = errors / deviation_after_missing(~np.isnan(errors), panel.indptr, smoothing_states(rates, season))
         residual_df = learned["criteria"][:, 2] - learned["criteria"][:, 1]
@@ -239,7 +246,7 @@ class Exponential(Statistical):
         return np.where(constant_values, 0.0, ets.root_mean_square(errors, panel.indptr, residual_df))
 
     def _errors(self, arrays: Mapping[str, Any], panel: Panel, y: Floats, mean: Floats) -> Floats:
-        """What forecasts of rows missed, as a share of them where errors multiply."""
+        """One-step errors, relative to the forecast for multiplicative errors."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.where(np.repeat(arrays["form"][:, 0], panel.lengths) == 1, (y - mean) / mean, y - mean)
 
@@ -254,7 +261,7 @@ class Exponential(Statistical):
     def _sample_paths(self, learned: LearnedState, draws: Floats, offsets: Floats) -> Floats:
         from deepforecast.kernels.ets.forecasts import simulate_paths
 
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+        with np.errstate(over="ignore", invalid="ignore"):  # `predict` refuses values that are not finite
             sampled = simulate_paths(ets.kernel_model(learned.by_series, "state"), student_errors(learned.by_series, draws), offsets)
             return transform(sampled, learned["power"][:, None, None], inverse=True)
 
@@ -272,15 +279,15 @@ class Exponential(Statistical):
             remainder = forecast.point(self.point_kind) - sum(components.values())
         if self.box_cox is not None or self.point_kind == "median":
             components["remainder"] = remainder
-        else:  # what rounding left, and what keeps a forecast from going below 0
+        else:  # rounding errors, and the bound of forecasts at 0
             last = list(components)[-1]
             components[last] = components[last] + remainder
         return components
 
-    # -- parts -----------------------------------------------------------------------------------------------------------------
+    # -- transformation and regressors ------------------------------------------------------------
 
     def _box_cox_powers(self, panel: Panel, season: int) -> Floats:
-        """Powers of the Box-Cox transformation; NaN for none."""
+        """Power of the Box-Cox transformation of each series, NaN for none."""
         if self.box_cox is None:
             return np.full(len(panel), np.nan)
         if self.box_cox == "auto":
@@ -288,7 +295,7 @@ class Exponential(Statistical):
         return np.full(len(panel), float(self.box_cox))
 
     def _regressors(self, panel: Panel) -> tuple[Floats, Floats, Floats]:
-        """Columns known ahead, centred and scaled within each series; centres and scales."""
+        """Future covariates standardized within each series, with their centres and scales."""
         covariates = {name: panel.covariates[name] for name in panel.series.columns.future}
         if not covariates:
             nothing = np.empty((len(panel), 0))
@@ -296,7 +303,7 @@ class Exponential(Statistical):
         return standardize(design_matrix(covariates), panel.indptr)
 
     def _regression_effects(self, arrays: Mapping[str, Any], covariates: Mapping[str, Covariate], rows: Any) -> Floats:
-        """What regressors add at each row; NaN where one is missing."""
+        """Sum of the covariate effects at each row; NaN if one is missing."""
         if not arrays["effects"].shape[1] or not covariates:
             return np.zeros(len(rows))
         standardized = (design_matrix(covariates) - arrays["centre"][rows]) / arrays["scale"][rows]

@@ -1,8 +1,4 @@
-"""What the Theta models share: the season is taken out, one recursion is fitted to the rest, and the season is put back.
-
-ThetaFamily     `_forms` says which recursions are tried, `_score` what the best is chosen by
-└── Fiorucci    the models of Fiorucci et al. (2016), with what their parameters are found by
-"""
+"""Base classes of Theta models: recursions on seasonally adjusted series."""
 
 from __future__ import annotations
 
@@ -47,11 +43,11 @@ from deepforecast.models.statistical._perfect_fit import (
     update_residual_spread,
 )
 
-MIN_SKIP_ROWS = 10  # rows from which on the first errors may be left out
+MIN_SKIP_ROWS = 10  # shorter series count all errors in the objective
 
 
 class ThetaForm(NamedTuple):
-    """A recursion: dynamic or not, the bounds of w = 1 - 1/theta and of alpha, errors at the start that do not count."""
+    """A Theta recursion: bounds of w = 1 - 1/theta and alpha, and the number of skipped first errors."""
 
     dynamic: bool
     weight: tuple[float, float] = (0.0, 1.0)
@@ -60,21 +56,22 @@ class ThetaForm(NamedTuple):
 
     @property
     def n_parameters(self) -> int:
-        """Numbers estimated: alpha, the first level, and w if it is free."""
+        """Number of estimated parameters: alpha, the initial level, and w if it is free."""
         return 2 + (self.weight[0] < self.weight[1])
 
 
 def weight_of(theta: float) -> float:
-    """How much the line of theta = 0 counts beside that of `theta`."""
+    """Weight 1 - 1/theta of the line theta = 0."""
     return 1.0 - 1.0 / theta
 
 
 class ThetaFamily(Statistical):
-    """A Theta model: y = season * x or season + x, and the recursion is that of x.
+    """Base class of Theta models: y = season * x or season + x, with a recursion for x.
 
-    Learned of each series: `alpha`, `weight` (1 - 1/theta), `dynamic`; `start` and `state`, before the first row and after the
-    last, of x - `centre`; `age`, how many rows at the end are missing; `index` of the season by the place on the calendar,
-    `phase` (the place of the first step ahead); and what `_since` tells the spread by.
+    Learned arrays: `alpha`, `weight` (1 - 1/theta), `dynamic`; `start` and `state` of x - `centre`,
+    before the first and after the last row; `age`, the number of missing rows at the end; `index`,
+    the seasonal indices by calendar phase; `phase` of the first step ahead; and `ripple` and `since`
+    (see `_perfect_fit`).
     """
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
@@ -82,26 +79,27 @@ class ThetaFamily(Statistical):
     min_cycles = 2  # for a series to be tested for a season
 
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1, help="steps after which the season repeats",
+        default="auto", at_least=1, help="number of time steps per season; 'auto': by the frequency of the data",
     )
     decomposition: Literal["auto", "multiplicative", "additive", "none"] = param(
         default="auto",
-        help="how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are positive",
+        help="type of the season, if it passes the 90 % test; 'auto': multiplicative if values and"
+        " indices are positive, else additive",
     )
 
     def _forms(self) -> tuple[ThetaForm, ...]:
-        """The recursions to choose from."""
+        """The candidate recursions."""
         raise NotImplementedError
 
     def _score(self, form: ThetaForm, loss: Floats, count: Ints) -> Floats:
-        """What the recursion of a series is chosen by, the lower the better: here the objective it minimises."""
+        """Criterion that selects the recursion, to be minimized; by default the loss."""
         return loss
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.decomposition == "none":
-            yield "season_length", "with decomposition='none'. Say decomposition='auto', or leave it out"
+            yield "season_length", "with decomposition='none'. Set decomposition='auto', or leave it out"
         if self.season_length == NO_SEASON and self.decomposition != "none":
-            yield "decomposition", "without a season. Give a season_length above 1, or leave it out"
+            yield "decomposition", "without a season. Pass a season_length above 1, or leave it out"
 
     def _min_observations(self, panel: Panel) -> int:
         return 4
@@ -129,7 +127,7 @@ class ThetaFamily(Statistical):
         return replace(learned, by_series={**learned.by_series, **self._residual_arrays(learned, panel)})
 
     def _residual_arrays(self, learned: LearnedState, panel: Panel) -> dict[str, Floats]:
-        """The deviation of x at the end of each series, where errors may have grown with the forecasts, and `residual_correlation`."""
+        """Residual deviation at the end of each series, and `residual_correlation`."""
         arrays, fitted = learned.by_series, self._fitted(learned, panel)
         rows = np.where(np.repeat(arrays["additive"], panel.lengths), 1.0, _row_index(panel, arrays))
         errors, sizes = (panel.y - fitted) / rows, fitted / rows
@@ -140,14 +138,14 @@ class ThetaFamily(Statistical):
         return {"deviation": deviation, "persistence": residual_correlation(errors, panel.indptr)}
 
     def _select_form(self, x: Floats, indptr: Ints, season_df: Ints) -> dict[str, Any]:
-        """Parameters and start of the best recursion of each series; `season_df`: degrees of freedom that the season took."""
+        """Parameters and initial state of the best recursion; `season_df`: degrees of freedom of the season."""
         candidates, scores = [], []
         for form in self._forms():
             skips, count = _count_errors(x, indptr, form.skip)
             bounds = [np.full(len(count), bound) for bound in (*form.alpha, *form.weight, np.nan)]
             estimates = _kernel().estimate(x, indptr, bounds[:2], bounds[2:4], bounds[4], np.full(len(count), form.dynamic), skips)
             alpha, weight, loss, squares, start = estimates
-            residual_df = count - form.n_parameters - (not form.dynamic) - season_df  # the slope of the whole series' line was estimated too
+            residual_df = count - form.n_parameters - (not form.dynamic) - season_df  # and the slope of a fixed line
             deviation = np.where(residual_df > 0, np.sqrt(squares / np.maximum(residual_df, 1)), np.nan)
             candidates.append({"alpha": alpha, "weight": weight, "start": start, "deviation": deviation})
             candidates[-1] |= {"dynamic": np.full(len(count), form.dynamic), "free": residual_df, "count": count}
@@ -167,7 +165,7 @@ class ThetaFamily(Statistical):
             arrays["start"][restarted] = _restart_states(x, panel.indptr, arrays, restarted)
             arrays["began"] = panel.start
         begin = arrays["start" if fresh else "state"]
-        fitted, arrays["state"] = _kernel().filter_rows(x, panel.indptr, begin, arrays["alpha"], arrays["weight"], arrays["dynamic"])
+        fitted, arrays["state"] = _kernel().filter_series(x, panel.indptr, begin, arrays["alpha"], arrays["weight"], arrays["dynamic"])
         arrays["age"] = rows_since_observed(panel, None if fresh else arrays["age"])
         arrays |= update_residual_spread(arrays, panel, x - fitted, fresh)
         return LearnedState(arrays, history=panel if fresh else None)
@@ -175,15 +173,15 @@ class ThetaFamily(Statistical):
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         shape = learned["index"].shape
         if len(shape) != 2 or not shape[1]:
-            raise InvalidManifest("its seasonal index must have at least one place for each series")
+            raise InvalidManifest("the seasonal index must have at least one phase per series")
         check_integers(learned, "phase", 0, shape[1] - 1)
-        check_floats(learned, ["start", "state"], (_kernel().WIDTH,))
+        check_floats(learned, ["start", "state"], (_kernel().STATE_SIZE,))
         check_floats(learned, ["alpha", "weight", "centre", "deviation"], ())
         check_gaps(learned, MAX_SIMULATED_GAP)
         return learned
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
-        """theta, alpha, first level and slope of the line as it begins, how the season is taken out, sigma of the rest."""
+        """theta, alpha, initial level and slope of the line, type of the season, and sigma."""
         kernel, start = _kernel(), learned["start"]
         seasonal = (learned["index"] != learned["index"][:, :1]).any(axis=1)
         season_names = np.where(seasonal, np.where(learned["additive"], "additive", "multiplicative"), "none")
@@ -200,18 +198,18 @@ class ThetaFamily(Statistical):
         arrays = {**learned.by_series, "phase": _next_phase(panel, learned["index"].shape[1])}
         centre = np.repeat(arrays["centre"], panel.lengths)
         x = _deseasonalize(panel, arrays) - centre
-        fitted, _ = _kernel().filter_rows(x, panel.indptr, arrays["start"], arrays["alpha"], arrays["weight"], arrays["dynamic"])
+        fitted, _ = _kernel().filter_series(x, panel.indptr, arrays["start"], arrays["alpha"], arrays["weight"], arrays["dynamic"])
         rows = _row_index(panel, arrays)
         additive = np.repeat(arrays["additive"], panel.lengths)
         return np.asarray(np.where(additive, fitted + centre + rows, (fitted + centre) * rows))
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         parameters = learned["state"], learned["alpha"], learned["weight"], learned["dynamic"]
-        deviations = _kernel().deviations(*parameters, steps, learned["age"])
+        deviations = _kernel().path_deviations(*parameters, steps, learned["age"])
         deviations *= compute_by_age(learned, lambda group: _correlation_factor(group, steps))
         slope = compute_by_age(learned, lambda group: _slope_deviation(group, steps))
         deviations = np.hypot(deviations, slope) * learned["deviation"][:, None]
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+        with np.errstate(over="ignore", invalid="ignore"):  # `predict` refuses values that are not finite
             mean = _reseasonalize(_simulate_paths(learned, np.zeros((len(deviations), 1, steps))), learned)[:, 0]
             deviations = np.where(learned["additive"][:, None], deviations, deviations * _future_index(learned, steps))
             return StudentForecast(mean, deviations, learned["freedom"])
@@ -223,7 +221,7 @@ class ThetaFamily(Statistical):
         slope = compute_by_age(learned, lambda group: _slope_deviation(group, steps))
         slope = (scale * draws[:, :, 1])[:, :, None] * slope[:, None, :]
         draws = correlate_draws(draws[:, :, 2:], learned["persistence"]) * (scale * learned["wider"][:, None])[:, :, None]
-        age = learned["age"][:, None]  # the errors of rows stepped over have moved the level, by alpha times each
+        age = learned["age"][:, None]  # the errors of missing rows have moved the level by alpha each
         shocks = np.where(age[:, :, None] > 0, draws[:, :, 1:], draws[:, :, :-1])
         level_offsets = draws[:, :, 0] * learned["alpha"][:, None] * np.sqrt(age)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -237,27 +235,28 @@ class ThetaFamily(Statistical):
         return {"level": level, "trend": trend, "season": season + (total - (level + trend + season))}
 
     def _seasonal_indices(self, panel: Panel, length: int) -> tuple[Floats, Any]:
-        """Indices (series, places), place 0 that of the first step ahead, and which of them are to be added."""
+        """Indices (series, phases), phase 0 that of the first step ahead, and which are additive."""
         if self.decomposition == "none":
             return np.ones((len(panel), length)), np.zeros(len(panel), dtype=bool)
         index, additive = seasonality.seasonal_indices(panel.y, panel.indptr, length, self.decomposition, self.min_cycles)
         if self.decomposition == "multiplicative" and additive.any():
             raise DataError(
-                f"A multiplicative season needs values above 0 in column {panel.series.columns.target}; series "
-                f"{panel.series.labels(np.flatnonzero(additive))} has others. Say decomposition='auto' or 'additive', or leave "
-                "these series out."
+                f"decomposition='multiplicative' needs values above 0; column {panel.series.columns.target} must not have "
+                f"others, as in series {panel.series.labels(np.flatnonzero(additive))}. Use decomposition='auto' or "
+                "'additive', or leave these series out."
             )
         return index, additive
 
 
 class Fiorucci(ThetaFamily):
-    """A model whose parameters lie in the bounds of R's forecTheta: alpha in 0.1 to 0.99, theta at least 1, maybe infinite."""
+    """Base class of models with the bounds of R's forecTheta: alpha in 0.1 to 0.99, theta >= 1."""
 
     coverage_process: ClassVar[str] = "local_level"
 
     objective: Literal["likelihood", "squares"] = param(
         default="likelihood",
-        help="squares: the sum of squared errors from the fourth row on; likelihood: of all rows, the first level unknown",
+        help="objective of the estimation; 'squares': sum of squared errors from the fourth row on;"
+        " 'likelihood': of all rows, with a diffuse initial level",
     )
 
     def _form(self, *, dynamic: bool, theta: float | None = None) -> ThetaForm:
@@ -266,8 +265,11 @@ class Fiorucci(ThetaFamily):
 
 
 def _degrees_and_factor(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Degrees of freedom, and what deviations are multiplied by for what is estimated beside first level and slope, whose part
-    `_slope_deviation` tells; all of it where the slope has no part in the forecast."""
+    """Degrees of freedom and the factor of deviations for estimated parameters.
+
+    The errors of initial level and slope are not in the factor if the slope enters the forecast:
+    `_slope_deviation` adds them.
+    """
     count, estimated = arrays["count"], arrays["count"] - arrays["free"]
     n_slope_parameters = np.where(arrays["weight"] > 0.0, np.where(arrays["dynamic"], 1, 2), 0)
     degrees_of_freedom, _ = degrees_and_factor(count, estimated, arrays["ripple"])
@@ -275,7 +277,7 @@ def _degrees_and_factor(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _correlation_factor(learned: LearnedState, steps: int) -> Floats:
-    """What deviations are multiplied by: `wider`, and more where errors follow each other and so add up in the level."""
+    """Factor of deviations: `wider`, times that of autocorrelated errors, (series, steps)."""
     rows = int(learned["age"].max(initial=0)) + steps
     responses = np.repeat(learned["alpha"][:, None], rows, axis=1)
     responses[:, 0] = 1.0
@@ -285,12 +287,13 @@ def _correlation_factor(learned: LearnedState, steps: int) -> Floats:
 
 
 def _slope_deviation(learned: LearnedState, steps: int) -> Floats:
-    """How far the steps ahead are off by error of the first level and of the slope, in deviations of an error.
+    """Standard deviation of the steps ahead due to the estimated initial level and slope.
 
-    Row t is forecast with (1 - alpha)^(t-1) of the first level and s_t = (1 - (1 - alpha)^t) / alpha of the slope; with both
-    unknown their covariance is the inverse of the sums of squares and products of these over the n values. Step h has
-    (1 - alpha)^n and s_{n+h} + alpha (s_{n+1} + ... + s_{n+h-1}) of them: for long series (1 + alpha (h - 1))^2 / n, that of a
-    drift.
+    In units of the error deviation, (series, steps). The forecast of row t depends on the initial
+    level by (1 - alpha)^(t-1) and on the slope by s_t = (1 - (1 - alpha)^t) / alpha; the covariance
+    of both estimates is the inverse of the sums of squares and products of these over the n values.
+    Step h depends on them by (1 - alpha)^n and s_{n+h} + alpha (s_{n+1} + ... + s_{n+h-1}): for
+    long series a variance of (1 + alpha (h - 1))^2 / n, that of a drift.
     """
     alpha, n, age = learned["alpha"], learned["count"].astype(np.float64), learned["age"]
     keep = 1.0 - alpha
@@ -309,14 +312,14 @@ def _slope_deviation(learned: LearnedState, steps: int) -> Floats:
 
 
 def _kernel() -> Any:
-    """The compiled arithmetic, and numba with it: on first use."""
+    """The compiled functions; imports numba on first use."""
     from deepforecast.kernels import theta
 
     return theta
 
 
 def _restart_states(x: Floats, indptr: Ints, arrays: Mapping[str, Any], selected: Ints) -> Floats:
-    """States before the first row of some histories, for the parameters known."""
+    """States before the first row of other histories, for given parameters."""
     begin, end = indptr[selected], indptr[selected + 1]
     bounds = np.concatenate([[0], np.cumsum(end - begin)])
     x, power = _rescale(x[np.arange(bounds[-1]) + np.repeat(begin - bounds[:-1], end - begin)], bounds)
@@ -329,39 +332,39 @@ def _restart_states(x: Floats, indptr: Ints, arrays: Mapping[str, Any], selected
 
 
 def _rescale(x: Floats, indptr: Ints) -> tuple[Floats, Ints]:
-    """Values over a power of 2 (given as its exponent), so that squares neither overflow nor vanish."""
+    """Values divided by a power of 2 near the largest, and its exponent: squares stay in range."""
     _, power = np.frexp(segment_reduce(np.nan_to_num(np.abs(x)), indptr[:-1], indptr[1:], np.maximum))
     return np.ldexp(x, -np.repeat(power, np.diff(indptr))), power
 
 
 def _restore_scale(start: Floats, power: Ints) -> Floats:
-    """States of values that were divided by a power of 2, for the values themselves."""
+    """Undo `_rescale` for states."""
     kernel = _kernel()
-    places = [kernel.LEVEL, kernel.MEAN, kernel.PRODUCTS]
-    start[:, places] = np.ldexp(start[:, places], power[:, None])
+    columns = [kernel.LEVEL, kernel.MEAN, kernel.PRODUCTS]
+    start[:, columns] = np.ldexp(start[:, columns], power[:, None])
     return start
 
 
 def _count_errors(x: Floats, indptr: Ints, skip: int) -> tuple[Ints, Ints]:
-    """How many errors at the start of each series do not count, and how many do."""
+    """Numbers of errors at the start of each series that do not count, and of those that do."""
     first, end = _first_rows(x, indptr), indptr[1:]
     skips = np.where(end - first >= MIN_SKIP_ROWS, skip, 0)
     return skips, segment_reduce(~np.isnan(x), first + skips, end)
 
 
 def _first_rows(x: Floats, indptr: Ints) -> Ints:
-    """The row of the first value of each series."""
+    """Row of the first value of each series."""
     observed_rows = np.flatnonzero(~np.isnan(x))
     return observed_rows[np.searchsorted(observed_rows, indptr[:-1])]
 
 
 def _next_phase(panel: Panel, length: int) -> Ints:
-    """The place in the season of the first step ahead, counted on the calendar: histories may end anywhere."""
+    """Calendar phase of the first step ahead; histories may end at different times."""
     return np.asarray((panel.series.last // panel.calendar.step + 1) % length)
 
 
 def _row_index(panel: Panel, arrays: Mapping[str, Any]) -> Floats:
-    """The index of the place of each row."""
+    """Seasonal index of each row."""
     length = arrays["index"].shape[1]
     phase = np.arange(len(panel.y)) - np.repeat(panel.indptr[1:] - arrays["phase"], panel.lengths)
     return np.asarray(arrays["index"][panel.row_series, phase % length])
@@ -373,7 +376,7 @@ def _deseasonalize(panel: Panel, arrays: Mapping[str, Any]) -> Floats:
 
 
 def _future_index(learned: LearnedState, steps: int) -> Floats:
-    """The index of each step ahead."""
+    """Seasonal index of each step ahead, (series, steps)."""
     length = learned["index"].shape[1]
     return np.take_along_axis(learned["index"], (learned["phase"][:, None] + np.arange(steps)) % length, axis=1)
 
@@ -384,6 +387,6 @@ def _reseasonalize(paths: Floats, learned: LearnedState) -> Floats:
 
 
 def _simulate_paths(learned: LearnedState, shocks: Floats, level_offsets: Floats | None = None) -> Floats:
-    """Paths without season."""
-    paths = _kernel().ahead(learned["state"], learned["alpha"], learned["weight"], learned["dynamic"], shocks, level_offsets)
+    """Seasonally adjusted paths, (series, samples, steps)."""
+    paths = _kernel().simulate_paths(learned["state"], learned["alpha"], learned["weight"], learned["dynamic"], shocks, level_offsets)
     return np.asarray(paths + learned["centre"][:, None, None])

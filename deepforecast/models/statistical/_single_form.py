@@ -1,4 +1,4 @@
-"""What the methods share that are one form of exponential smoothing each: rates and first states that may be given."""
+"""Base class of exponential smoothing models of a single form."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from deepforecast.models.statistical._exponential_smoothing import Exponential
 
 
 class Smoothing(Exponential):
-    """One form. `_rates` are those given, None for those that are estimated."""
+    """Base class of models of one ETS form, with optionally fixed parameters and initial states."""
 
     initial: Literal["estimated", "simple"] = param(
         default="estimated",
-        help="where the states begin; simple: first value, first difference, first season (R's initial='simple')",
+        help="initial states; 'simple': from the first value, difference and season, as R's 'simple'",
     )
     parameter_bounds: Literal["usual", "admissible", "both"] = param(
         default="both",
-        help="of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten",
+        help="region of the smoothing parameters; 'usual': beta < alpha < 1, gamma < 1 - alpha,"
+        " 0.8 < phi < 0.98; 'admissible': the effect of past errors dies out",
     )
 
     def _rates(self) -> Sequence[float | None]:
-        """alpha, beta, gamma, phi."""
+        """alpha, beta, gamma and phi, None for those to be estimated."""
         raise NotImplementedError
 
     def _fixed_parameters(self) -> tuple[bool, ...]:
@@ -45,7 +46,7 @@ class Smoothing(Exponential):
         return settings
 
     def _additive_capabilities(self, declared: Capabilities) -> Capabilities:
-        """What the form can do: shifts are followed where everything adds up; positive values are needed where it does not."""
+        """Shift equivariance of additive forms, positive domain of multiplicative ones."""
         if self.box_cox is not None:
             return replace(declared, domain="positive", scale_equivariant=False)
         if any(form.is_multiplicative for form in self._forms()):
@@ -55,8 +56,8 @@ class Smoothing(Exponential):
     def _refuse_transformed_multiplicative(self) -> None:
         if self.box_cox is not None and any(form.is_multiplicative for form in self._forms()):
             raise ParameterError(
-                f"{self.name}: box_cox goes with additive forms, which it makes multiplicative ones needless; got "
-                f"{self._forms()[0]}. Say box_cox=None, or choose additive parts."
+                f"{self.name}: box_cox must be used with an additive form, got {self._forms()[0]}. Use box_cox=None, "
+                "or additive components."
             )
 
     def _min_observations(self, panel: Panel) -> int:
@@ -65,10 +66,11 @@ class Smoothing(Exponential):
 
 
 def simple_initial_states(y: Floats, indptr: Ints, season: int, multiplicative_trend: bool) -> Floats:
-    """Level, slope and factors by the first values, factors to be added and to be multiplied: (series, 2, 2 + season).
+    """Initial level, slope and seasonal indices, additive and multiplicative: (series, 2, 2 + season).
 
-    Without a season the first value and the change to the next; with one the mean of the first, the change of the means over
-    the next one by step, and the distances from the first mean. Missing values are passed over.
+    Without a season these are the first value and the first difference; with one the mean of the
+    first season, the change of the mean to the next one per step, and the deviations from the first
+    mean. Missing values are skipped.
     """
     states = np.zeros((len(indptr) - 1, 2, 2 + season))
     for number, (begin, end) in enumerate(pairwise(indptr)):
@@ -91,6 +93,6 @@ def simple_initial_states(y: Floats, indptr: Ints, season: int, multiplicative_t
 
 
 def _interpolation_points(values: Floats) -> tuple[Ints, Ints, Floats]:
-    """Every place, the places with a value, and these: for interpolation."""
+    """Arguments of `np.interp`: all positions, those with a value, and these values."""
     observed_rows = np.flatnonzero(~np.isnan(values))
     return np.arange(len(values)), observed_rows, values[observed_rows]

@@ -1,4 +1,4 @@
-"""What the models share that smooth sums of blocks of rows."""
+"""Base class of ADIDA and IMAPA, which smooth demand aggregated over blocks of rows."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ INTERVALS = 0
 
 
 class TemporalAggregation(Intermittent):
-    """Blocks end where the series of the fit ends, and every so many rows before and after it.
+    """Base class of models of temporally aggregated demand.
 
-    So new rows move the forecast when they complete a block. A block with missing rows counts by the mean of the others; a
-    history too short for a whole one is one.
+    Blocks are aligned with the end of the series of the fit, so new rows change the forecast when
+    they complete a block. Missing rows of a block count as the mean of its other rows; a history
+    shorter than a block is one block.
     """
 
     seconds_per_value = 1e-8
 
     def _block_sizes(self, panel: Panel) -> Ints:
-        """Rows a block on each level, shape (series, levels); 0: no such level."""
+        """Rows per block on each aggregation level, (series, levels); 0: level not used."""
         raise NotImplementedError
 
     def _alpha_bounds(self) -> tuple[float, float]:
-        """The bounds of the smoothing parameters."""
+        """Bounds of the smoothing parameters."""
         raise NotImplementedError
 
     def _estimate(self, panel: Panel) -> LearnedState:
@@ -49,7 +50,7 @@ class TemporalAggregation(Intermittent):
         return LearnedState({**learned.by_series, "blocks": blocks, **demand_arrays}, history=panel if fresh else None)
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
-        """Rows a block and its smoothing parameter; of every length where there are several."""
+        """Block length and smoothing parameter, or the parameters of all levels."""
         rows, alpha = learned["rows"], learned["block_alpha"]
         if rows.shape[1] == 1:
             return {"block": rows[:, 0], "alpha": alpha[:, 0]}
@@ -70,14 +71,14 @@ class TemporalAggregation(Intermittent):
 
 
 def mean_interval(panel: Panel) -> Ints:
-    """The mean of the periods from one demand to the next, as a whole number: what one block should hold."""
+    """Mean interval between demands, rounded."""
     from deepforecast.kernels.intermittent import mean_intervals
 
     return mean_intervals(panel.y, panel.indptr)
 
 
 def _initial_blocks(learned: LearnedState, panel: Panel) -> tuple[Ints, Floats]:
-    """Rows before the first whole block on each level, and blocks of which nothing was seen."""
+    """Rows to skip before the first full block of each level, and empty blocks."""
     rows = learned["rows"]
     width = np.maximum(rows, 1)
     skip = (learned["end"] + 1 - positions(panel)[0])[:, None] % width

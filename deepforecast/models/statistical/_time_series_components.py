@@ -1,4 +1,4 @@
-"""What a structural time series does once it is estimated: everything but its specification."""
+"""Base class of structural time series models, estimated by statsmodels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MATRICES = ("design", "transition", "shocks", "irregular", "state", "covariance"
 
 
 class Structural(Statistical):
-    """Estimated by statsmodels, a series in a process of its own; what is learned are the matrices of its state space."""
+    """Base class of structural models; the learned state are the matrices of the state space."""
 
     coverage_process: ClassVar[str] = "local_level"
     coverage_slow: ClassVar[bool] = True
@@ -37,24 +37,24 @@ class Structural(Statistical):
         future=True, categorical=True, missing=True, distribution="analytic", simulates=True, explains=True, precision=1e-3
     )
 
-    max_iter: int = param(default=200, at_least=1, help="most steps of statsmodels' optimiser")
+    max_iter: int = param(default=200, at_least=1, help="maximum number of iterations of the optimizer")
 
     def summary(self, unique_id: Any = None) -> Any:
-        """statsmodels' table of a series of the fit: estimates, their errors, tests of the residuals."""
+        """Return statsmodels' summary of a training series: estimates and residual tests."""
         state = self.fitted_state()
         panel = self._history(state.learned)
         number = self._series_index(panel, unique_id)
         series_arrays = _series_arrays(state.learned, number)
         if series_arrays["scale"] == 0.0:  # in the fit
-            raise DataError(f"Series {panel.series.label(number)} never varies: there is nothing to sum up.")
-        return self._task(panel).result(number, series_arrays).summary()
+            raise DataError(f"A summary cannot be made of series {panel.series.label(number)}, which never varies.")
+        return self._task(panel).smoothed_results(number, series_arrays).summary()
 
     def _series_index(self, panel: Panel, unique_id: Any) -> int:
         ids = [None] if panel.series.ids is None else list(panel.series.ids)
         if unique_id is None and len(ids) == 1:
             return 0
         if unique_id not in ids:
-            raise ParameterError(f"unique_id names a series of the fit, as {panel.series.label(0)}; got {format_value(unique_id)}.")
+            raise ParameterError(f"`unique_id` must be a series of the fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.")
         return ids.index(unique_id)
 
     def _task(self, panel: Panel) -> Any:
@@ -67,15 +67,15 @@ class Structural(Statistical):
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         task = self._task(panel)
         cost = panel.lengths * (1e-4 + 3e-6 * self._min_observations(panel) ** 1.5)
-        fits = [fit for chunk in map_chunks(task.fitted, len(panel), prefer="processes", cost=cost) for fit in chunk]
+        fits = [fit for chunk in map_chunks(task.fit_slice, len(panel), prefer="processes", cost=cost) for fit in chunk]
         learned = self._stack_series(fits, panel)
         stopped = np.flatnonzero(~learned["converged"])
         if len(stopped):
             out_of_iterations = all(bool(fits[number]["out_of_iterations"]) for number in stopped)
-            seasonal_strength = f"Set iterations above {self.max_iter}" if out_of_iterations else f"Use {format_list(self._simplifications())}"
-            labels = panel.series.labels(stopped)
+            remedy = f"Set max_iter above {self.max_iter}" if out_of_iterations else f"Use {format_list(self._simplifications())}"
             warn(
-                f"{self.name}: statsmodels' optimiser stopped before a maximum in series {labels}. {seasonal_strength}.",
+                f"{self.name}: statsmodels' optimiser stopped before a maximum in series "
+                f"{panel.series.labels(stopped)}. {remedy}.",
                 TrainingWarning,
             )
         return learned
@@ -84,11 +84,11 @@ class Structural(Statistical):
         failed = np.array([number for number, fit in enumerate(fits) if "failed" in fit], np.int64)
         if len(failed):
             raise TrainingError(
-                f"statsmodels finds components in every series; it found none in series {panel.series.labels(failed)} "
-                f"({format_value(str(fits[failed[0]]['failed']), 200)}). Choose a simpler model, or leave these series out."
+                f"statsmodels cannot estimate series {panel.series.labels(failed)} "
+                f"({format_value(str(fits[failed[0]]['failed']), 200)}). Use a simpler model, or leave these series out."
             )
         shared = {"dummies": max((self._specification(panel)["seasonal"] or 1) - 1, 0), "names": self._task(panel).names()}
-        # by rows in memory whatever each is: else the sums over a matrix would go by another order for other neighbours
+        # C order: otherwise the order of summation would depend on the other series
         names = [name for name in fits[0] if name != "out_of_iterations"]
         arrays = {name: np.ascontiguousarray(np.stack([fit[name] for fit in fits])) for name in names}
         return LearnedState(arrays, shared, panel)
@@ -111,7 +111,7 @@ class Structural(Statistical):
         return np.concatenate([task.fitted_values(number, _series_arrays(learned, number)) for number in range(len(panel))])
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
-        """Variances, damping and the like as statsmodels names them, in units of the data; effects of columns known ahead."""
+        """Parameters by statsmodels' names, in units of the data, and effects of future covariates."""
         unit, columns = _data_scale(learned), {}
         for position, name in enumerate(learned["names"]):
             values = learned["params"][:, position]
@@ -129,7 +129,7 @@ class Structural(Statistical):
         states = space.state.shape[1]
         draws = standard_normal(seed, np.column_stack([space.state, learned["params"]]), (1 + steps, samples, 1 + states))
         draws *= learned["swell"][:, None, None, None]
-        start_draws, later_draws = draws[:, 0, :, 1:], draws[:, 1:].swapaxes(1, 2)  # by step: a longer path goes on
+        start_draws, later_draws = draws[:, 0, :, 1:], draws[:, 1:].swapaxes(1, 2)  # by step, so that longer paths extend shorter ones
         paths = space.sample_paths(start_draws, later_draws[..., 1:], later_draws[..., 0]) * _data_scale(learned)[:, None, None]
         return np.asarray(paths + fixed[:, None, :])
 
@@ -151,7 +151,7 @@ class Structural(Statistical):
         return components
 
     def _fixed_forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Floats:
-        """What no state moves: the value of a constant series, the effects of columns known ahead."""
+        """The deterministic terms: the centre and the effects of future covariates."""
         fixed = np.repeat(learned["centre"][:, None], steps, axis=1)
         if not future:
             return fixed
@@ -159,16 +159,16 @@ class Structural(Statistical):
         return np.asarray(fixed + self._regression_effects(learned, future, rows).reshape(fixed.shape) * _data_scale(learned)[:, None])
 
     def _regression_effects(self, learned: LearnedState, covariates: Mapping[str, Covariate], rows: Any) -> Floats:
-        """The sum of effects at each row, in the same order, in units of the scale."""
+        """Sum of the covariate effects at each row, in units of the scale."""
         if not covariates or learned["effects"].shape[1] == 0:
             return np.zeros(len(rows))
         transformed = (design_matrix(covariates) - learned["centres"][rows])[:, None, :] @ learned["basis"][rows]
         return np.asarray(np.sum(transformed[:, 0] * learned["effects"][rows], axis=1))
 
-    # -- hooks of a model ------------------------------------------------------------------------------------------------------
+    # -- hooks of subclasses ----------------------------------------------------------------------
 
     def _specification(self, panel: Panel) -> dict[str, Any]:
-        """What statsmodels' `UnobservedComponents` is told, beside values and regressors."""
+        """Arguments of statsmodels' `UnobservedComponents` besides values and regressors."""
         raise NotImplementedError
 
     def _cycle_periods(self, panel: Panel) -> Floats | None:
@@ -176,21 +176,20 @@ class Structural(Statistical):
         raise NotImplementedError
 
     def _simplifications(self) -> list[str]:
-        """Changes that leave fewer parameters to estimate."""
+        """Suggestions that reduce the number of parameters."""
         raise NotImplementedError
 
     def _component_sizes(self, learned: LearnedState) -> dict[str, int]:
-        """How many states each component has, in their order."""
+        """Number of states of each component, in order."""
         raise NotImplementedError
 
 
 def _data_scale(learned: LearnedState) -> Floats:
-    """What a number of the state space is in the data."""
+    """Unit of the state space in the data."""
     return np.where(learned["scale"] == 0, 1.0, learned["scale"])
 
 
 def _series_arrays(learned: LearnedState, number: int) -> dict[str, Any]:
-    """What was learned of one series."""
     return {name: values[number] for name, values in learned.by_series.items()}
 
 

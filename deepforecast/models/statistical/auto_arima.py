@@ -1,4 +1,4 @@
-"""An ARIMA whose order is chosen."""
+"""ARIMA models with automatic order selection."""
 
 from __future__ import annotations
 
@@ -21,25 +21,41 @@ from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSer
 from deepforecast.models.statistical._seasons import MIN_CYCLES, Smoothers, decompose_panel, resolve_season_lengths
 
 APPROXIMATION_LENGTH = 10_000
-"""From so many rows on a search compares likelihoods given zeros before the first row; the order found is fitted exactly."""
+"""Series longer than this are searched by conditional likelihood; the best order is fitted exactly."""
 
 
 @register
 class AutoARIMA(ArimaFamily):
-    """An ARIMA of the order that AICc finds best; of a long season Fourier terms beside it.
+    """ARIMA with the order chosen by AICc, and Fourier terms for long seasons.
 
-    Seasonal differences by the strength of the season, others by repeated unit-root tests, then a stepwise search over the
-    rest with exact likelihoods (`stepwise=False`: all orders up to `max_order` coefficients). Columns known ahead are
-    regressors. A season of `fourier_from` steps or more, and any second season, is a sum of waves whose number AICc chooses,
-    with ARIMA errors: hourly data take well under a second. A season of which a series has less than two cycles is left out
-    there and said. Orders with a root within 1 % of the unit circle, of seasonal polynomials counted in seasons, are passed
-    over. Bands as in `ARIMA`; they take the order chosen as known, and are narrow for it: on monthly series of M4 those of 95 %
-    hold 91 %.
-    Reference: Hyndman & Khandakar (2008), Journal of Statistical Software 27(3).
+    The seasonal difference is chosen by the strength of the season, the others by repeated
+    unit-root tests. A stepwise search over the remaining orders compares exact likelihoods
+    (`stepwise=False`: all orders with up to `max_order` coefficients). Future covariates are
+    regressors.
+
+    A season of `fourier_from` steps or more, and any second season, is modelled by Fourier terms
+    with ARIMA errors, their number chosen by AICc; a series of hourly data takes well under a
+    second. Seasons of which a series has less than two cycles are left out for that series, with a
+    warning. Orders with a root within 1 % of the unit circle (of seasonal polynomials in B^m) are
+    rejected.
+
+    Intervals are those of `ARIMA`. They take the chosen order as known and are too narrow for it:
+    on monthly M4 series those of 95 % cover 91 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 57 %, M1 monthly
     67 %, NN5 daily 88 % (benchmarks/bench_coverage.py; 100 series of each set).
 
+    See Also
+    --------
+    ARIMA : A given order.
+
+    References
+    ----------
+    Hyndman, R. J. and Khandakar, Y. (2008). Automatic time series forecasting: The forecast package
+    for R. *Journal of Statistical Software* 27(3). doi:10.18637/jss.v027.i03
+
+    Examples
+    --------
     >>> from deepforecast import datasets
     >>> model = AutoARIMA(horizon=3).fit(datasets.load("air_passengers"))
     >>> model.parameters()["order"].tolist()
@@ -47,70 +63,71 @@ class AutoARIMA(ArimaFamily):
     """
 
     season_length: int | list[int] | Literal["auto"] = param(
-        default="auto", at_least=1, help="steps after which a season repeats, or several of them"
+        default="auto", at_least=1,
+        help="number of time steps per season, or a list of several; 'auto': by the frequency",
     )
     d: int | None = param(
-        default=None, at_least=0, at_most=3, help="differences; tested if not given",
+        default=None, at_least=0, at_most=3, help="number of differences; None: chosen by unit-root tests",
     )
     seasonal_d: int | None = param(
         default=None, at_least=0, at_most=2,
-        help="seasonal differences; by the strength of the season",
+        help="number of seasonal differences; None: chosen by the strength of the season",
     )
-    max_p: int = param(default=5, at_least=0, at_most=20, help="most autoregressive coefficients")
-    max_q: int = param(default=5, at_least=0, at_most=20, help="most moving average coefficients")
+    max_p: int = param(default=5, at_least=0, at_most=20, help="largest autoregressive order p")
+    max_q: int = param(default=5, at_least=0, at_most=20, help="largest moving average order q")
     max_seasonal_p: int = param(
-        default=2, at_least=0, at_most=5, help="most seasonal autoregressive coefficients",
+        default=2, at_least=0, at_most=5, help="largest seasonal autoregressive order P",
     )
     max_seasonal_q: int = param(
-        default=2, at_least=0, at_most=5, help="most seasonal moving average coefficients",
+        default=2, at_least=0, at_most=5, help="largest seasonal moving average order Q",
     )
-    max_d: int = param(default=2, at_least=0, at_most=3, help="most differences by test")
+    max_d: int = param(default=2, at_least=0, at_most=3, help="largest number of differences that the tests may choose")
     max_seasonal_d: int = param(
-        default=1, at_least=0, at_most=2, help="most seasonal differences by strength",
+        default=1, at_least=0, at_most=2, help="largest number of seasonal differences that may be chosen",
     )
     max_order: int = param(
-        default=5, at_least=0, help="most coefficients together, in a search of all orders",
+        default=5, at_least=0, help="largest p + q + P + Q with stepwise=False",
     )
     stepwise: bool = param(
-        default=True, help="go from the best order to its neighbours; False: all orders",
+        default=True, help="whether to search stepwise from the best order to its neighbours; False: all orders",
     )
     constant: bool = param(
-        default=True, help="look at orders with a mean, or a drift under one difference, too",
+        default=True, help="whether to also try a mean, or a drift with one difference",
     )
     criterion: Literal["aicc", "aic", "bic"] = param(
-        default="aicc", search=("aicc", "bic"), help="what orders are compared by",
+        default="aicc", search=("aicc", "bic"), help="information criterion that selects the order",
     )
     unit_root_test: Literal["kpss", "adf"] = param(
-        default="kpss", search=("kpss", "adf"), help="test for differences",
+        default="kpss", search=("kpss", "adf"), help="unit-root test that chooses the differences",
     )
     approximation: bool | Literal["auto"] = param(
-        default="auto", help="search by the conditional likelihood; auto: long series",
+        default="auto", help="whether to search by conditional likelihood; 'auto': for long series",
     )
     fourier_from: int = param(
-        default=24, at_least=2, help="seasons of so many steps are Fourier terms",
+        default=24, at_least=2, help="length from which on a season is modelled by Fourier terms",
     )
     max_harmonics: int = param(
-        default=12, at_least=1, at_most=100, help="most Fourier waves of a long season",
+        default=12, at_least=1, at_most=100, help="largest number of harmonics per long season",
     )
 
     coverage_slow: ClassVar[bool] = True
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """With which parameters the contract is checked."""
+        """Parameters for the contract checks."""
         return [{"season_length": 7}, {"season_length": [3, 7], "fourier_from": 5, "stepwise": False, "max_order": 2}]
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.d is not None:
             for name in ("max_d", "unit_root_test"):
-                yield name, f"beside d={self.d}. Leave d out to have it tested, or leave this out"
+                yield name, f"with d={self.d}. Leave d out to have it tested, or leave this out"
         if self.seasonal_d is not None:
-            yield "max_seasonal_d", f"beside seasonal_d={self.seasonal_d}. Leave one of them out"
+            yield "max_seasonal_d", f"with seasonal_d={self.seasonal_d}. Leave one of them out"
         if self.stepwise:
-            yield "max_order", "in a stepwise search. Say stepwise=False, or bound each with max_p, max_q and so on"
+            yield "max_order", "in a stepwise search. Set stepwise=False, or limit each order by max_p, max_q, max_seasonal_p and max_seasonal_q"
         if self.season_length == NO_SEASON:
             for name in ("seasonal_d", "max_seasonal_p", "max_seasonal_q", "max_seasonal_d", "fourier_from", "max_harmonics"):
-                yield name, "without a season. Give a season_length above 1, or leave it out"
+                yield name, "without a season. Pass a season_length above 1, or leave it out"
 
     def _min_observations(self, panel: Panel) -> int:
         self._lengths(panel)
@@ -146,8 +163,8 @@ class AutoARIMA(ArimaFamily):
         if len(short_series):
             lacking_seasons = [length for length in lengths if panel.observed[short_series].min() < MIN_CYCLES * length]
             warn(
-                f"{self.name} leaves a season out of which a series has less than {MIN_CYCLES} cycles (of {format_list(lacking_seasons)} steps): "
-                f"series {panel.series.labels(short_series)}."
+                f"{self.name}: seasons of {format_list(lacking_seasons)} steps need at least {MIN_CYCLES} cycles; they are "
+                f"left out for series {panel.series.labels(short_series)}. Pass longer series or a smaller season_length."
             )
         return super()._fit(panel, monitor)
 
@@ -155,7 +172,7 @@ class AutoARIMA(ArimaFamily):
         return {"waves": [list(term) for term in self._fourier_terms(panel)]}
 
     def _seasonal_strengths(self, panel: Panel) -> Floats:
-        """The strength of each series' short season; NaN where there are too few cycles to tell."""
+        """Strength of the short season of each series; NaN for series with too few cycles."""
         from deepforecast.kernels.unit_roots import seasonal_strength
 
         season = self._short_season(panel)
@@ -172,7 +189,15 @@ class AutoARIMA(ArimaFamily):
             strengths[number] = seasonal_strength(seasons[0][rows][is_observed], remainder[is_observed])
         return strengths
 
-    def _fit_series(self, y: Floats, columns: Floats, n_regressors: int, seasonal_strength: float, season: int, fourier_terms: Any) -> tuple[ScaledSeries, Fit, Ints]:
+    def _fit_series(
+        self,
+        y: Floats,
+        columns: Floats,
+        n_regressors: int,
+        seasonal_strength: float,
+        season: int,
+        fourier_terms: Any,
+    ) -> tuple[ScaledSeries, Fit, Ints]:
         from deepforecast.kernels.unit_roots import STRONG_SEASON
 
         if np.isnan(seasonal_strength):
@@ -206,7 +231,7 @@ class AutoARIMA(ArimaFamily):
 
 
 def _usable_terms(fourier_terms: list[tuple[int, int]], rows: int, first: int) -> list[Ints]:
-    """The columns of each season that a series has two cycles of, without waves that are another season's."""
+    """Columns of each season with at least two cycles, without frequencies of an earlier season."""
     usable_columns, frequencies = [], set()
     for season, count in fourier_terms:
         columns = []

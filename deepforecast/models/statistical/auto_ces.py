@@ -1,4 +1,4 @@
-"""Complex exponential smoothing with the form of season that fits a series best."""
+"""Complex exponential smoothing with automatic selection of the form."""
 
 from __future__ import annotations
 
@@ -19,18 +19,31 @@ from deepforecast.models.statistical._complex_smoothing import FORMS, ComplexSmo
 
 @register
 class AutoCES(ComplexSmoothing):
-    """Complex exponential smoothing without season, or with a simple, partial or full one: whichever `CES` fits best.
+    """Complex exponential smoothing with the form of the season chosen for each series.
 
-    A form needs two seasons and more values than it has numbers to fit; a series too short for every season is forecast
-    without one, and named in a `DataWarning`. Parameters counted are those of smoothing and the
-    variance, as Svetunkov, Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error
-    of 0); bands of the steps after such rows at the end count them. Bands as in `CES`: after 30 values an 80 % band 12 steps
-    ahead holds about 70 %.
-    Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
+    Chooses among the forms of `CES` ("none", "simple", "partial", "full") by an information
+    criterion that counts the smoothing parameters and the variance, as Svetunkov, Kourentzes and
+    Ord do. A seasonal form needs two seasons and more values than parameters; series too short for
+    each of them are forecast without a season, with a `DataWarning`. A missing value is treated as
+    an error of 0.
+
+    Intervals are those of `CES` for the chosen form: with 30 values an 80 % interval 12 steps ahead
+    covers about 70 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 65 %, M1 quarterly 69 %, M1 monthly
     78 %, M4 hourly (100 series) 90 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    CES : A given form.
+
+    References
+    ----------
+    Svetunkov, I., Kourentzes, N. and Ord, J. K. (2022). Complex exponential smoothing. *Naval
+    Research Logistics* 69. doi:10.1002/nav.22074
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": 6 * [10.0, 20.0]})
     >>> AutoCES(horizon=2, season_length=2).fit(frame).predict().round({"AutoCES": 3})
@@ -42,7 +55,7 @@ class AutoCES(ComplexSmoothing):
     coverage_process: ClassVar[str] = "local_level"
 
     criterion: Literal["aicc", "aic", "bic"] = param(
-        default="aicc", help="what the form of a series is chosen by",
+        default="aicc", help="information criterion that selects the form",
     )
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
@@ -62,5 +75,5 @@ class AutoCES(ComplexSmoothing):
 
 
 def _required_values(season: int) -> Ints:
-    """How many values each form needs."""
+    """Number of values that each form needs."""
     return np.maximum(n_fitted_parameters(season) + 1, 2 * season)

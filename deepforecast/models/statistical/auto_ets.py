@@ -1,4 +1,4 @@
-"""Exponential smoothing of the form that an information criterion chooses."""
+"""ETS models with automatic selection of the form."""
 
 from __future__ import annotations
 
@@ -25,28 +25,49 @@ Component = Literal["auto", "additive", "multiplicative"]
 
 @register
 class AutoETS(Exponential):
-    """Each series gets the form of exponential smoothing with the lowest AICc (AIC, BIC) among the stable ones.
+    """Exponential smoothing (ETS) with the form chosen for each series by AICc, AIC or BIC.
 
-    15 candidates: additive errors with trend N, A, Ad and season N, A; multiplicative errors with trend N, A, Ad and season N,
-    A, M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate
-    whose criterion is not defined, as it has too many parameters for the values there are (n < k + 2, sigma counted in k), is
-    left out; with 3 or 4 values that leaves none, and ETS(A,N,N) is taken; series too short for their season are named in a
-    warning. A form with multiplicative errors whose forecast variance explodes within the horizon of the constructor, or
-    within a quarter of the history where that is longer, is passed over for the next best.
-    Where the best form multiplies and fails a series (see `ETS`), the best of those that add is taken. `error`,
-    `trend`, `damped`, `seasonal` restrict; `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood,
-    missing values, columns known ahead, intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60
-    begins as its first turns have it, and counts in full. Each candidate is searched for from the optima
-    of the next smaller one and of the one with additive errors; the three best are then searched for again from points with
-    another season, trend and level. `ETS` of one form searches from more starts. Where errors or a season multiply, no
+    The 15 candidates are those with additive errors, trend N, A, Ad and season N, A, and those with
+    multiplicative errors, trend N, A, Ad and season N, A, M. Series with values of 0 or less have
+    the 6 additive ones; without a season those with a season are left out. `error`, `trend`,
+    `damped` and `seasonal` restrict the candidates; `multiplicative_trend` adds M and Md (with
+    multiplicative errors and season N or M). A candidate with too many parameters for its criterion
+    to be defined (n < k + 2, sigma counted in k) is left out; with 3 or 4 values none is left, and
+    ETS(A,N,N) is used. Series too short for their season are listed in a warning.
+
+    A form with multiplicative errors whose forecast variance explodes within the horizon of the
+    constructor, or within a quarter of the history if that is longer, is skipped for the next best.
+    If the best form is multiplicative and fails for a series (see `ETS`), the best additive one is
+    used.
+
+    Each candidate is optimized from the optima of the next smaller one and of the one with additive
+    errors; the three best are optimized again from other seasons, trends and levels. `ETS` searches
+    a single form from more starts. Likelihood, missing values, future covariates, intervals and
+    `box_cox` (additive candidates only) are as in `ETS`; a season longer than 60 starts from the
+    averages of its first cycles and counts in full. With multiplicative errors or season no
     forecast is below 0.
-    Bands as in `ETS`; they take the form chosen as known: with about 30
-    values an 80 % band 12 steps ahead holds about 66 %.
-    References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
+
+    Intervals take the chosen form as known: with about 30 values an 80 % interval 12 steps ahead
+    covers about 66 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 66 %, M1 monthly
     75 %, M4 hourly (100 series) 90 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    ETS : A given form.
+
+    References
+    ----------
+    Hyndman, R. J., Koehler, A. B., Snyder, R. D. and Grose, S. (2002). A state space framework for
+    automatic forecasting using exponential smoothing methods. *International Journal of
+    Forecasting* 18. doi:10.1016/S0169-2070(01)00110-8
+
+    Hyndman, R. J. and Khandakar, Y. (2008). Automatic time series forecasting: The forecast package
+    for R. *Journal of Statistical Software* 27(3). doi:10.18637/jss.v027.i03
+
+    Examples
+    --------
     >>> from deepforecast import datasets
     >>> model = AutoETS(horizon=3).fit(datasets.load("air_passengers"))
     >>> model.parameters()["form"].item()
@@ -54,21 +75,23 @@ class AutoETS(Exponential):
     """
 
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1, help="steps after which the season repeats"
+        default="auto", at_least=1,
+        help="number of time steps per season; 'auto': by the frequency of the data",
     )
     error: Literal["auto", "additive", "multiplicative"] = param(
-        default="auto", help="how errors enter; auto tries both",
+        default="auto", help="error type; 'auto': both are tried",
     )
-    trend: Component | None = param(default="auto", help="how the trend enters")
-    damped: bool | Literal["auto"] = param(default="auto", help="whether the trend dies away")
-    seasonal: Component | None = param(default="auto", help="how the season enters")
-    multiplicative_trend: bool = param(default=False, help="try trends that multiply, too")
+    trend: Component | None = param(default="auto", help="trend type; None: no trend")
+    damped: bool | Literal["auto"] = param(default="auto", help="whether to damp the trend; 'auto': both are tried")
+    seasonal: Component | None = param(default="auto", help="season type; None: no season")
+    multiplicative_trend: bool = param(default=False, help="whether to also try multiplicative trends")
     criterion: Literal["aicc", "aic", "bic"] = param(
-        default="aicc", search=("aicc", "bic"), help="what the form is chosen by",
+        default="aicc", search=("aicc", "bic"), help="information criterion that selects the form",
     )
     parameter_bounds: Literal["usual", "admissible", "both"] = param(
         default="both",
-        help="of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten",
+        help="region of the smoothing parameters; 'usual': beta < alpha < 1, gamma < 1 - alpha,"
+        " 0.8 < phi < 0.98; 'admissible': the effect of past errors dies out",
     )
 
     def _forms(self) -> list[Form]:
@@ -84,20 +107,21 @@ class AutoETS(Exponential):
             stable_forms = [form for form in stable_forms if not form.is_multiplicative]
         if not stable_forms:
             raise ParameterError(
-                f"{self.name}: no stable form is left by error={self.error!r}, trend={self.trend!r}, damped={self.damped!r}, "
-                f"seasonal={self.seasonal!r}, box_cox={self.box_cox!r}. Allow more, or name a form: ETS(...)."
+                f"{self.name}: at least one stable form must be allowed; there is none with error={self.error!r}, "
+                f"trend={self.trend!r}, damped={self.damped!r}, seasonal={self.seasonal!r}, box_cox={self.box_cox!r}. "
+                "Set some of them to 'auto', or use ETS with a given form."
             )
         return stable_forms
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.seasonal is None:
-            yield "season_length", "with seasonal=None. Allow a season, or leave it out"
+            yield "season_length", "with seasonal=None. Set seasonal='auto', or leave it out"
         if self.trend is None and self.damped is True:
-            yield "damped", "with trend=None. Allow a trend, or leave it out"
+            yield "damped", "with trend=None. Set trend='auto', or leave it out"
         if self.trend != "auto":
-            yield "multiplicative_trend", f"beside trend={self.trend!r}. Say trend='auto', or leave it out"
+            yield "multiplicative_trend", f"with trend={self.trend!r}. Set trend='auto', or leave it out"
         if self.box_cox is not None:
-            yield "multiplicative_trend", "beside box_cox, which leaves forms that add alone. Leave one of them out"
+            yield "multiplicative_trend", "with box_cox, which allows additive forms only. Leave one of them out"
 
     def _season(self, panel: Panel) -> int:
         if all(form.season == 0 for form in self._forms()):
@@ -123,5 +147,5 @@ class AutoETS(Exponential):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """With which parameters the contract is checked."""
+        """Parameters for the contract checks."""
         return [{"season_length": 4}]

@@ -1,4 +1,4 @@
-"""Complex exponential smoothing with a given form of season."""
+"""Complex exponential smoothing of a given form."""
 
 from __future__ import annotations
 
@@ -17,20 +17,35 @@ from deepforecast.models.statistical._complex_smoothing import FORMS, MIN_VALUES
 
 @register
 class CES(ComplexSmoothing):
-    """Complex exponential smoothing: level and error are one complex number, so that level and trend need not be told apart.
+    """Complex exponential smoothing: level and error form one complex number, without a separate
+    trend.
 
-    `seasonal`: "none"; "simple", where a value follows that of a season before; "partial", with an additive season; "full", with
-    a complex one, additive or multiplicative as the data have it. Parameters minimise the sum of squared errors after
-    backcasting (forth, back and forth again), inside the region of stability.
-    Interval: from the linear state space form. Missing values are stepped over (an error of 0); bands of the steps after such
-    rows at the end count them. Bands: Student's t with n - k degrees of freedom and a variance 1 + k / n times as large, for k
-    numbers fitted, first states among them; errors that grow with the forecasts (by likelihood) or follow each other (a
-    correlation above 1.96 / sqrt(n)) make it wider. After 30 values an 80 % band 12 steps ahead holds about 70 %.
-    Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
+    Forms of the season: "none"; "simple", where the recursion runs on lagged values of the season;
+    "partial", with an additive season; "full", with a complex season, which may act as additive or
+    multiplicative. Parameters minimize the sum of squared errors after backcasting (forward,
+    backward and forward again), within the stability region. A missing value is treated as an error
+    of 0.
+
+    Intervals follow from the linear state space form, with Student's t with n - k degrees of
+    freedom and a variance 1 + k / n times as large for k estimated parameters, initial states
+    included. They are wider if errors grow with the forecasts (by likelihood) or are autocorrelated
+    (a correlation above 1.96 / sqrt(n)), and after missing values at the end. With 30 values an 80
+    % interval 12 steps ahead covers about 70 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 65 %, M1 quarterly 68 %, M1 monthly
     78 %, M4 hourly (100 series) 92 %, NN5 daily 79 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    AutoCES : Chooses the form of the season.
+
+    References
+    ----------
+    Svetunkov, I., Kourentzes, N. and Ord, J. K. (2022). Complex exponential smoothing. *Naval
+    Research Logistics* 69. doi:10.1002/nav.22074
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": 6 * [10.0, 20.0]})
     >>> CES(seasonal="simple", horizon=2, season_length=2).fit(frame).predict().round({"CES": 3})
@@ -40,22 +55,22 @@ class CES(ComplexSmoothing):
     """
 
     seasonal: Literal["none", "simple", "partial", "full"] = param(
-        default="none", search=FORMS, help="the form of the season",
+        default="none", search=FORMS, help="form of the season",
     )
 
     @staticmethod
     def examples() -> list[dict[str, Any]]:
-        """What the contract is checked with."""
+        """Parameters for the contract checks."""
         return [{"seasonal": season} for season in FORMS]
 
     @property
     def coverage_process(self) -> str:
-        """The process that its intervals are checked on."""
+        """Process on which the contract checks simulate the coverage of intervals."""
         return "local_level" if self.seasonal == "none" else "seasonal_local_level"
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.seasonal == "none":
-            yield "season_length", "with seasonal='none'. Say seasonal='full' (or 'simple', 'partial'), or leave it out"
+            yield "season_length", "with seasonal='none'. Set seasonal='full' (or 'simple', 'partial'), or leave it out"
 
     def _season(self, panel: Panel) -> int:
         return 1 if self.seasonal == "none" else super()._season(panel)
@@ -66,7 +81,8 @@ class CES(ComplexSmoothing):
         length = self._season(panel)
         if length == 1:
             raise ParameterError(
-                f"{self.name}: seasonal={self.seasonal!r} needs a season_length of 2 or more; it is 1. Say seasonal='none'."
+                f"{self.name}: `season_length` must be at least 2 for seasonal={self.seasonal!r}, got 1. Use "
+                "seasonal='none', or pass a longer season_length."
             )
         return max(MIN_VALUES, 2 * length)
 

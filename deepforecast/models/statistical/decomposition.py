@@ -1,4 +1,4 @@
-"""Every series of a frame as trend, seasons and what is left over."""
+"""Seasonal-trend decomposition of every series of a frame."""
 
 from __future__ import annotations
 
@@ -21,11 +21,20 @@ from deepforecast.models.statistical._seasons import MIN_CYCLES, Smoothers, deco
 
 @dataclass(frozen=True)
 class Loess:
-    """Rarer settings of `decompose`.
+    """Advanced options of `decompose`.
 
-    low_pass_window: odd, above the season (None: the least such). trend_degree, low_pass_degree: constant (0) or line (1).
-    The jumps smooth every so manieth place, straight lines between. inner, outer: loops of STL (None: 5 and 0, robust 2 and
-    15); rounds: over several seasons.
+    Parameters
+    ----------
+    low_pass_window : int or sequence of int, optional
+        Odd window of the low-pass filter, above the season. None: the smallest one.
+    trend_degree, low_pass_degree : {0, 1}, default 1
+        Degree of the local polynomial: constant or linear.
+    seasonal_jump, trend_jump, low_pass_jump : int >= 1, default 1
+        Distance of the points at which the smoother is evaluated, with linear interpolation between.
+    inner, outer : int, optional
+        Numbers of inner and outer iterations of STL. None: 5 and 0, if robust 2 and 15.
+    rounds : int >= 1, default 2
+        Number of iterations over several seasons.
     """
 
     low_pass_window: int | Sequence[int] | None = None
@@ -52,17 +61,56 @@ def decompose(
     columns: Columns | Mapping[str, Any] | None = None,
     options: Loess | None = None,
 ) -> Frame:
-    """Take every series apart by loess: y = trend + season_<length> (one column for each season) + remainder.
+    """Decompose every series by loess: y = trend + season_<length> + remainder.
 
-    One season is STL, several are MSTL. season_length: one or several numbers of steps, or those usual at the frequency.
-    seasonal_window: how many cycles a season is smoothed over, odd, one or one for each season (None: 11, 15, 19, ..., as R's
-    `mstl`); the larger, the less it changes. trend_window: odd, in rows (None: 1.5 * season / (1 - 1.5 / seasonal_window)).
-    robust: outliers count for little. Missing values are interpolated for it, season by season (said; missing= says how,
-    quietly), and have no remainder. Equal to statsmodels' `STL` and `MSTL` with the same settings (its defaults are
-    seasonal_window=7, seasonal_degree=1).
-    Reference: Cleveland, Cleveland, McRae & Terpenning (1990), *Journal of Official Statistics* 6; Bandara, Hyndman & Bergmeir
-    (2021), arXiv:2107.13462.
+    One season is decomposed by STL, several by MSTL. The result equals that of statsmodels' `STL`
+    and `MSTL` with the same settings (its defaults are seasonal_window=7 and seasonal_degree=1).
 
+    Parameters
+    ----------
+    frame : DataFrame
+        Series in long format.
+    season_length : int or list of int, default "auto"
+        Number of time steps per season. "auto": the usual ones at the frequency of the data.
+    seasonal_window : int or sequence of int, optional
+        Odd number of cycles in the seasonal loess window, one or one per season; the larger, the
+        less the season changes. None: 11, 15, 19, ..., as in R's `mstl`.
+    trend_window : int or sequence of int, optional
+        Odd number of rows in the trend loess window. None: 1.5 * season / (1 - 1.5 / seasonal_window).
+    seasonal_degree : {0, 1}, default 0
+        Degree of the seasonal loess: constant or linear.
+    robust : bool, default False
+        Whether to downweight outliers.
+    missing : str, default "auto"
+        How missing values are filled. "auto": interpolated season by season, with a warning. They
+        have no remainder.
+    freq : str or int, optional
+        Frequency of the time column. None: inferred.
+    columns : Columns or dict, optional
+        Names of the columns.
+    options : Loess, optional
+        Advanced options.
+
+    Returns
+    -------
+    DataFrame
+        The id, time and target columns, `trend`, a column `season_<length>` per season and
+        `remainder`.
+
+    See Also
+    --------
+    MSTL : Forecasts with this decomposition.
+
+    References
+    ----------
+    Cleveland, R. B., Cleveland, W. S., McRae, J. E. and Terpenning, I. (1990). STL: A seasonal-trend
+    decomposition procedure based on loess. *Journal of Official Statistics* 6.
+
+    Bandara, K., Hyndman, R. J. and Bergmeir, C. (2021). MSTL: A seasonal-trend decomposition
+    algorithm for time series with multiple seasonal patterns. arXiv:2107.13462
+
+    Examples
+    --------
     >>> from deepforecast import datasets, decompose
     >>> list(decompose(datasets.load("air_passengers")).columns)
     ['unique_id', 'ds', 'y', 'trend', 'season_12', 'remainder']
@@ -71,7 +119,7 @@ def decompose(
     warn_undeclared(panel.undeclared)
     lengths = resolve_season_lengths(season_length, panel, "decompose")
     if not lengths:
-        raise ParameterError("decompose takes seasons out: season_length is at least 2; there is none here.")
+        raise ParameterError("`season_length` must be at least 2 for `decompose`, got no season. Pass season_length.")
     _refuse_short(panel, lengths if season_length != "auto" else lengths[:1])
     smoothers = _smoothers(options or Loess(), seasonal_window, trend_window, seasonal_degree, robust)
     trend, seasons = decompose_panel(_prepared(panel, missing), lengths, smoothers)
@@ -92,15 +140,15 @@ def _columns(panel: Panel, trend: Any, seasons: Mapping[int, Any]) -> dict[str, 
 
 
 def _prepared(panel: Panel, missing: str) -> Panel:
-    """The panel without missing values, or with those that are interpolated when it is taken apart."""
+    """The panel with missing values filled, except those that the decomposition interpolates."""
     if missing not in ("auto", *METHODS):
-        raise ParameterError(f"missing is 'auto' or one of {format_list(METHODS)}; got {format_value(missing)}.")
+        raise ParameterError(f"`missing` must be 'auto' or one of {format_list(METHODS)}, got {format_value(missing)}.")
     if panel.complete:
         return panel
     empty = np.flatnonzero(panel.observed == 0)
     if len(empty):
         raise DataError(
-            f"Every series has at least one value; column {panel.series.columns.target} is missing throughout in series "
+            f"Each series must have at least one value; column {panel.series.columns.target} is missing throughout in series "
             f"{panel.series.labels(empty)}. Leave these series out."
         )
     if missing == "auto":
@@ -116,9 +164,9 @@ def _refuse_short(panel: Panel, lengths: Sequence[int]) -> None:
     short_series = np.flatnonzero(panel.lengths < MIN_CYCLES * lengths[-1])
     if len(short_series):
         raise DataError(
-            f"A season needs {MIN_CYCLES} cycles to be told from the trend, {MIN_CYCLES * lengths[-1]} rows for season_length "
-            f"{lengths[-1]}; series {panel.series.labels(short_series)} has {panel.lengths[short_series[0]]}. Leave such series out, or give "
-            "a smaller season_length."
+            f"Each series must have at least {MIN_CYCLES} cycles of the season, {MIN_CYCLES * lengths[-1]} rows for "
+            f"season_length={lengths[-1]}; series {panel.series.labels(short_series)} has "
+            f"{panel.lengths[short_series[0]]}. Leave such series out, or pass a smaller season_length."
         )
 
 
@@ -126,11 +174,11 @@ def _smoothers(options: Loess, seasonal_window: Any, trend_window: Any, seasonal
     degrees = (seasonal_degree, options.trend_degree, options.low_pass_degree)
     jumps = (options.seasonal_jump, options.trend_jump, options.low_pass_jump)
     if any(degree not in (0, 1) for degree in degrees):
-        raise ParameterError(f"A degree is 0 (constant) or 1 (line); got {format_value(degrees)}.")
-    counted = {"a jump": min(jumps), "inner": options.inner or 5, "rounds": options.rounds}
-    for name, value in counted.items():
+        raise ParameterError(f"Each degree must be 0 (constant) or 1 (linear), got {format_value(degrees)}.")
+    counts = {"each jump": min(jumps), "`inner`": options.inner or 5, "`rounds`": options.rounds}
+    for name, value in counts.items():
         if value < 1:
-            raise ParameterError(f"{name} of Loess is at least 1; got {format_value(value)}.")
+            raise ParameterError(f"Loess: {name} must be at least 1, got {format_value(value)}.")
     return Smoothers(
         seasonal_window, trend_window, options.low_pass_window, degrees, jumps, robust, options.inner, options.outer,
         options.rounds,

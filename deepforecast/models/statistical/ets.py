@@ -1,4 +1,4 @@
-"""Exponential smoothing of a form that is given."""
+"""ETS models of a given form."""
 
 from __future__ import annotations
 
@@ -22,26 +22,46 @@ Component = Literal["additive", "multiplicative"]
 
 @register
 class ETS(Smoothing):
-    """Exponential smoothing in state-space form, ETS(error, trend, season), by maximum likelihood with all first states.
+    """Exponential smoothing in innovations state space form, ETS(error, trend, season), of a given
+    form.
 
-    Every form of the taxonomy; those that are numerically unstable (additive errors with a multiplicative part, or a trend that
-    multiplies with a season that is added), which R refuses too, with `allow_unstable=True`. Multiplicative parts need positive
-    values. Columns known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error
-    of 0). Where errors or a season multiply, no forecast is below 0. A form that multiplies and fails a series - no parameters
-    are likely, errors are as large as the mean, or forecasts leave all values, or the last two seasons, far behind, as after an
-    outlier or a shift of the level - is replaced by the form that adds, and the series is named in a warning. A season of 1
-    step is none.
-    Intervals: by the formulae of classes 1 to 3, else by sample paths. Bands: Student's t with n - k degrees of freedom and a
-    variance 1 + k / n times as large, for k numbers estimated; with 30 values an 80 % band 12 steps ahead holds 65 to 75 %.
-    `box_cox` with additive forms; the point is then the mean (of a power below 0, where there is none, that of the middle 99
-    %), or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel` (complete data, no
-    regressors, usual bounds; its season that multiplies follows value / new level, ours, as the book's and R's, value /
-    forecast level). A season longer than 60 begins as its first turns have it.
-    Reference: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing: The State Space Approach*.
+    The smoothing parameters and all initial states are estimated by maximum likelihood. Every form
+    of the taxonomy is available; numerically unstable ones (additive errors with a multiplicative
+    component, or a multiplicative trend with an additive season), which R refuses too, need
+    `allow_unstable=True`. Multiplicative components need positive values, and with multiplicative
+    errors or season no forecast is below 0. Future covariates enter linearly: y = m + x'b + e, or
+    (m + x'b)(1 + e). A missing value is treated as an error of 0. A season of 1 step is none; a
+    season longer than 60 starts from the averages of its first cycles.
+
+    A multiplicative form that fails for a series is replaced by the additive form, with a warning.
+    It fails if no parameters have a finite likelihood, if the errors are as large as the mean, or
+    if the forecast leaves the range of all values or of the last two seasons far behind, as after
+    an outlier or a level shift.
+
+    Intervals follow the formulae of classes 1 to 3, else sample paths, with Student's t with n - k
+    degrees of freedom and a variance 1 + k / n times as large for k estimated parameters; with 30
+    values an 80 % interval 12 steps ahead covers 65 to 75 %. `box_cox` needs additive forms. The
+    point forecast is then the mean (with a negative power, for which it does not exist, the mean of
+    the central 99 %), or with point="median" the plain back-transformation.
+
+    `engine="statsmodels"` estimates by its `ETSModel`, for complete data without covariates and
+    with the usual bounds. It updates a multiplicative season by value / new level; the kernels, like
+    the book and R, by value / predicted level.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 58 %, M1 monthly
     73 %, M4 hourly (100 series) 90 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    AutoETS : Chooses the form.
+
+    References
+    ----------
+    Hyndman, R. J., Koehler, A. B., Ord, J. K. and Snyder, R. D. (2008). *Forecasting with
+    Exponential Smoothing: The State Space Approach*. doi:10.1007/978-3-540-71918-2
+
+    Examples
+    --------
     >>> from deepforecast import datasets
     >>> model = ETS(error="multiplicative", trend="additive", seasonal="multiplicative", horizon=3)
     >>> model.fit(datasets.load("air_passengers")).parameters()["form"].item()
@@ -49,59 +69,60 @@ class ETS(Smoothing):
     """
 
     error: Literal["additive", "multiplicative"] = param(
-        default="additive", search=("additive", "multiplicative"), help="how errors enter"
+        default="additive", search=("additive", "multiplicative"), help="error type"
     )
     trend: Component | None = param(
-        default="additive", search=(None, "additive"), help="how the trend enters",
+        default="additive", search=(None, "additive"), help="trend type; None: no trend",
     )
-    damped: bool = param(default=False, help="let the trend die away")
+    damped: bool = param(default=False, help="whether to damp the trend")
     seasonal: Component | None = param(
-        default=None, search=(None, "additive"), help="how the season enters",
+        default=None, search=(None, "additive"), help="season type; None: no season",
     )
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1, help="steps after which the season repeats",
+        default="auto", at_least=1, help="number of time steps per season; 'auto': by the frequency of the data",
     )
-    allow_unstable: bool = param(default=False, help="allow the forms that are numerically unstable")
+    allow_unstable: bool = param(default=False, help="whether to allow numerically unstable forms")
     alpha: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="how fast the level follows; estimated if not given",
+        help="smoothing parameter of the level; None: estimated",
     )
     beta: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="how fast the slope follows; estimated if not given",
+        help="smoothing parameter of the trend; None: estimated",
     )
     gamma: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="how fast the season follows; estimated if not given",
+        help="smoothing parameter of the season; None: estimated",
     )
     phi: float | None = param(
         default=None, above=0, at_most=1,
-        help="what is left of the trend after a step; estimated if not given",
+        help="damping parameter of the trend; None: estimated",
     )
     engine: Literal["kernels", "statsmodels"] = param(
-        default="kernels", help="what estimates; forecasts are the same code",
+        default="kernels", help="implementation of the estimation; forecasts are computed by the same code",
     )
 
     def _forms(self) -> list[Form]:
         codes = _form_selection.COMPONENT_CODES
         form = Form(codes[self.error] - 1, codes[self.trend], int(self.damped), codes[self.seasonal])
         if form.damped and not form.trend:
-            raise ParameterError(f"{self.name}: what is damped is the trend; trend is None. Say damped=False, or give a trend.")
+            raise ParameterError(f"{self.name}: damped=True must be used with a trend, got trend=None. Use damped=False, or set a trend.")
         if not form.is_stable and not self.allow_unstable:
             raise ParameterError(
-                f"{self.name}: {form} is numerically unstable (its variance is infinite, or states pass through 0). Choose "
-                "multiplicative errors with multiplicative parts, or say allow_unstable=True."
+                f"{self.name}: {form} cannot be used by default: it is numerically unstable (infinite variance, or "
+                "states that pass through 0). Use multiplicative errors with multiplicative components, or set "
+                "allow_unstable=True."
             )
         return [form]
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.seasonal is None:
             for name in ("season_length", "gamma"):
-                yield name, "without a season. Say seasonal='additive' or 'multiplicative', or leave it out"
+                yield name, "without a season. Set seasonal='additive' or 'multiplicative', or leave it out"
         if self.trend is None:
-            yield "beta", "without a trend. Say trend='additive' or 'multiplicative', or leave it out"
+            yield "beta", "without a trend. Set trend='additive' or 'multiplicative', or leave it out"
         if not self.damped:
-            yield "phi", "on a trend that is not damped. Say damped=True, or leave it out"
+            yield "phi", "without a damped trend. Set damped=True, or leave it out"
 
     def _season(self, panel: Panel) -> int:
         return 1 if self.seasonal is None else resolve_season(self.season_length, panel, self, "season_length")
@@ -119,5 +140,5 @@ class ETS(Smoothing):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """With which parameters the contract is checked."""
+        """Parameters for the contract checks."""
         return [{"error": "multiplicative", "damped": True, "seasonal": "multiplicative", "season_length": 4}]

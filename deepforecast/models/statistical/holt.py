@@ -1,4 +1,4 @@
-"""Holt's linear trend: a level and a slope that follow the values."""
+"""Holt's linear trend method."""
 
 from __future__ import annotations
 
@@ -14,19 +14,40 @@ from deepforecast.models.statistical._single_form import Smoothing
 
 @register
 class Holt(Smoothing):
-    """Holt's linear method, ETS(A,A,N), or with `damped` ETS(A,Ad,N), with `exponential` ETS(A,M,N): a line that is followed.
+    """Holt's linear trend method, ETS(A,A,N): level and slope are updated with each value.
 
-    mu = level + phi slope; level' = mu + alpha (y - mu), slope' = phi slope + beta (y - mu): `beta` is alpha times the beta* of
-    textbooks. Estimated by least squares, which here is maximum likelihood, unless given. Intervals by formula; those of an
-    exponential trend by sample paths.
-    Bands: Student's t with n - k degrees of freedom and a variance 1 + k / n times as large, for k numbers estimated; with 30
-    values an 80 % band 12 steps ahead holds about 69 %.
-    References: Holt (1957); Gardner & McKenzie (1985); Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*,
-    section 8.2.
+        mu = level + phi slope,   level' = mu + alpha (y - mu),   slope' = phi slope + beta (y - mu)
+
+    `beta` is alpha times the beta* of textbooks. `damped` gives ETS(A,Ad,N), `exponential`
+    ETS(A,M,N). Parameters that are None are estimated by least squares, which here is maximum
+    likelihood.
+
+    Intervals follow a formula, those of an exponential trend sample paths, with Student's t with n
+    - k degrees of freedom and a variance 1 + k / n times as large for k estimated parameters; with
+    30 values an 80 % interval 12 steps ahead covers about 69 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 58 %, M1 monthly
     73 %, M4 hourly (100 series) 90 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    HoltWinters : With a season.
+    SES : Without a trend.
+
+    References
+    ----------
+    Holt, C. C. (1957). Forecasting seasonals and trends by exponentially weighted moving averages.
+    *ONR Memorandum* 52. Reprinted (2004) in *International Journal of Forecasting* 20.
+    doi:10.1016/j.ijforecast.2003.09.015
+
+    Gardner, E. S. and McKenzie, E. (1985). Forecasting trends in time series. *Management Science*
+    31. doi:10.1287/mnsc.31.10.1237
+
+    Hyndman, R. J. and Athanasopoulos, G. (2021). *Forecasting: Principles and Practice*, 3rd ed.,
+    section 8.2. https://otexts.com/fpp3/
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=8), "y": range(8)})
     >>> Holt(horizon=2).fit(frame).predict().round({"Holt": 3})
@@ -35,19 +56,19 @@ class Holt(Smoothing):
     1 2024-01-10   9.0
     """
 
-    damped: bool = param(default=False, search=(False, True), help="let the slope die away")
-    exponential: bool = param(default=False, help="a trend that multiplies")
+    damped: bool = param(default=False, search=(False, True), help="whether to damp the trend")
+    exponential: bool = param(default=False, help="whether the trend is multiplicative")
     alpha: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="how fast the level follows; estimated if not given",
+        help="smoothing parameter of the level; None: estimated",
     )
     beta: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="how fast the slope follows; estimated if not given",
+        help="smoothing parameter of the trend; None: estimated",
     )
     phi: float | None = param(
         default=None, above=0, at_most=1,
-        help="what is left of the slope after a step; estimated if not given",
+        help="damping parameter of the trend; None: estimated",
     )
 
     def _forms(self) -> list[Form]:
@@ -55,7 +76,7 @@ class Holt(Smoothing):
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if not self.damped:
-            yield "phi", "on a trend that is not damped. Say damped=True, or leave it out"
+            yield "phi", "without a damped trend. Set damped=True, or leave it out"
 
     def _rates(self) -> Sequence[float | None]:
         return self.alpha, self.beta, None, self.phi
@@ -65,5 +86,5 @@ class Holt(Smoothing):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """With which parameters the contract is checked."""
+        """Parameters for the contract checks."""
         return [{"damped": True}]

@@ -1,4 +1,4 @@
-"""Demand summed over blocks of every length up to the usual wait."""
+"""The intermittent multiple aggregation prediction algorithm."""
 
 from __future__ import annotations
 
@@ -14,17 +14,27 @@ from deepforecast.models.statistical._temporal_aggregation import TemporalAggreg
 
 @register
 class IMAPA(TemporalAggregation):
-    """The mean of `ADIDA`'s forecasts over blocks of 1, 2, 3, ... rows, up to the usual wait for a demand.
+    """Intermittent multiple aggregation prediction algorithm (IMAPA).
 
-    So no single length of a block has to be right. Each length has its own smoothing parameter, of least squared errors
-    between 0.1 and 0.3; its blocks end with the series of the fit. Bands: those of `TSB`, with the chance of a demand that
-    `Croston` has.
-    Reference: Petropoulos & Kourentzes (2015), Forecast Combinations for Intermittent Demand, *Journal of the Operational
-    Research Society* 66.
+    The mean of `ADIDA` forecasts with blocks of 1, 2, 3, ... rows, up to the mean interval between
+    demands, so that no single aggregation level has to be right. Each level has its own smoothing
+    parameter, which minimizes squared errors between 0.1 and 0.3; its blocks end with the series of
+    the fit. Intervals are computed as in `TSB`, with the demand probability of `Croston`.
 
     Measured coverage of 80 % intervals at defaults: M5 daily (300 items) 91 %
     (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    ADIDA : A single aggregation level.
+
+    References
+    ----------
+    Petropoulos, F. and Kourentzes, N. (2015). Forecast combinations for intermittent demand.
+    *Journal of the Operational Research Society* 66. doi:10.1057/jors.2014.62
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 4.0]})
     >>> IMAPA(horizon=1, alpha=0.5).fit(frame).predict()
@@ -34,11 +44,11 @@ class IMAPA(TemporalAggregation):
 
     max_block: int = param(
         default=50, at_least=1,
-        help="most rows a block, where demands are further apart than that",
+        help="largest number of rows per block, if the mean interval between demands is longer",
     )
     alpha: float | None = param(
         default=None, above=0, at_most=1, low=0.02, high=0.7, log=True,
-        help="smoothing parameter of the sums; searched if not given",
+        help="smoothing parameter of the block sums; None: estimated per level",
     )
 
     def _block_sizes(self, panel: Panel) -> Ints:

@@ -1,4 +1,4 @@
-"""Seasons taken out by loess and carried on; any model forecasts the rest."""
+"""Forecasts by multiple seasonal-trend decomposition with loess (MSTL)."""
 
 from __future__ import annotations
 
@@ -42,21 +42,40 @@ from deepforecast.models.statistical._seasons import (
 
 @register
 class MSTL(Statistical):
-    """Take the seasons out by loess, forecast the rest by another model, and carry the last cycle of each season on.
+    """Multiple seasonal-trend decomposition by loess, and any model for the rest.
 
-    One season is STL, several are MSTL (hourly data: a day and a week), the shortest first, twice over. Intervals are those of
-    the model of the rest, wider by sqrt((1 + k / n) / (1 - k / n)) for the k degrees of freedom that the seasons take, by the
-    trace of their smoothers; the choice of its form counts as known, and of few cycles the bands are narrow. Missing values
-    are interpolated for the decomposition, season by season, and stay missing for the model. A series of less than two
-    cycles of a season that the frequency suggests does without it, and is named. `update` goes on with the seasons of the
-    fit, as does predict(frame=...) on histories that begin with the rows known; any other history is decomposed anew, the
-    parameters of the model of the rest as they are. `fitted_values` foresee each row by seasons that are taken anew every
-    cycle (of a long series up to 50 times) from the rows before it: none of the first two cycles.
-    Reference: Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
+    Seasons are removed by loess, the seasonally adjusted series is forecast by `trend_model`, and
+    the last cycle of each season is repeated.
+
+    One season is decomposed by STL, several by MSTL (hourly data: day and week), the shortest
+    first, in two rounds. Missing values are interpolated for the decomposition, season by season,
+    and stay missing for the model. A series with less than two cycles of a season that follows from
+    the frequency is decomposed without it, with a warning.
+
+    `update` continues the seasons of the fit, as does predict(frame=...) on histories that begin
+    with the rows of the fit; any other history is decomposed again, with the parameters of the
+    trend model unchanged. `fitted_values` forecasts each row by seasons estimated from the rows
+    before its cycle (in long series every few cycles, at most 50 times); the first two cycles have
+    none.
+
+    Intervals are those of the trend model times sqrt((1 + k / n) / (1 - k / n)) for the k degrees
+    of freedom of the seasons, by the trace of their smoothers. They take the form of the trend
+    model as known, and with few cycles they are too narrow.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 68 %, M1 monthly
     75 %, M4 hourly (100 series) 89 %, NN5 daily 92 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    decompose : The decomposition alone.
+
+    References
+    ----------
+    Bandara, K., Hyndman, R. J. and Bergmeir, C. (2021). MSTL: A seasonal-trend decomposition
+    algorithm for time series with multiple seasonal patterns. arXiv:2107.13462
+
+    Examples
+    --------
     >>> from deepforecast import Drift, datasets
     >>> model = MSTL(horizon=3, trend_model=Drift()).fit(datasets.load("air_passengers"))
     >>> model.predict(level=80).columns.tolist()
@@ -66,31 +85,34 @@ class MSTL(Statistical):
     coverage_process: ClassVar[str] = "decomposition"
 
     season_length: int | list[int] | Literal["auto"] = param(
-        default="auto", at_least=1, help="steps after which a season repeats, or several of them"
+        default="auto", at_least=1,
+        help="number of time steps per season, or a list of several; 'auto': by the frequency",
     )
     trend_model: Forecaster | None = param(
         default=None,
-        help="the model of what remains without the seasons; AutoETS(season_length=1) if not given",
+        help="model of the seasonally adjusted series; None: AutoETS(season_length=1)",
     )
     seasonal_window: int | list[int] | None = param(
         default=None, at_least=3,
-        help="cycles a season is smoothed over, odd, one or one for each; 11, 15, 19, ... if not given",
+        help="odd number of cycles in the seasonal loess window, one or one per season; None: 11, 15,"
+        " 19, ...",
     )
     trend_window: int | list[int] | None = param(
         default=None, at_least=3,
-        help="rows the trend is smoothed over, odd, above the season, one or one for each",
+        help="odd number of rows in the trend loess window, above the season, one or one per season;"
+        " None: 1.5 * season / (1 - 1.5 / seasonal_window)",
     )
     seasonal_degree: Literal[0, 1] = param(
-        default=0, search=(0, 1), help="smooth seasons by constants or by lines",
+        default=0, search=(0, 1), help="degree of the seasonal loess",
     )
     robust: bool = param(
         default=False, search=(False, True),
-        help="give outliers little weight in the decomposition",
+        help="whether to downweight outliers in the decomposition",
     )
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """With which parameters the contract is checked."""
+        """Parameters for the contract checks."""
         return [{"season_length": 7}, {"season_length": [3, 7], "trend_model": get("Naive")(), "robust": True}]
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
@@ -98,7 +120,7 @@ class MSTL(Statistical):
         return replace(inner, new_values="heard", precision=max(inner.precision, 1e-6))
 
     def _inner(self) -> Forecaster:
-        """The model of the rest, as it is fitted here."""
+        """The trend model as it is fitted here."""
         model = get("AutoETS")(season_length=1) if self.trend_model is None else self.trend_model
         return model.clone(horizon=self.default_horizon, missing="auto", alias=self.name)
 
@@ -110,14 +132,14 @@ class MSTL(Statistical):
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.season_length == NO_SEASON:
             for name in ("seasonal_window", "trend_window", "seasonal_degree", "robust"):
-                yield name, "without a season. Give a season_length above 1, or leave it out"
+                yield name, "without a season. Pass a season_length above 1, or leave it out"
 
     def _min_observations(self, panel: Panel) -> int:
         inner = self._inner()
         if inner.calibrates or not inner.capabilities.by_series:
             raise ParameterError(
-                f"trend_model learns each series by itself and makes no calibrated bands; {type(inner).__name__} is not of "
-                "that kind. Say intervals='conformal' on MSTL instead, or choose another model."
+                f"`trend_model` must be a local model without calibrated intervals, got {type(inner).__name__}. Use "
+                "another model, or set intervals='conformal' in MSTL instead."
             )
         if isinstance(inner, Statistical):
             refuse_unused_parameters(inner.clone(alias=type(inner).__name__), inner._idle())
@@ -147,13 +169,13 @@ class MSTL(Statistical):
         return replace(joined.take(np.argsort(np.concatenate([restarted, continuing]))), history=panel)
 
     def _deseasonalize(self, panel: Panel, seasons: Floats) -> Panel:
-        """The series without their seasons, missing values as they were; of values that the model of the rest takes."""
+        """The seasonally adjusted panel, checked against the domain of the trend model."""
         deseasonalized, inner = panel.with_target(panel.y - seasons.sum(axis=0)), self._inner()
-        refuse_out_of_domain(inner.clone(alias=f"{type(inner).__name__} of what is left without the seasons"), deseasonalized)
+        refuse_out_of_domain(inner.clone(alias=f"{type(inner).__name__} of the seasonally adjusted series"), deseasonalized)
         return deseasonalized
 
     def _restart(self, learned: LearnedState, panel: Panel) -> LearnedState:
-        """Another history: decomposed anew, the model of the rest with the parameters it has."""
+        """Decompose another history; the trend model keeps its parameters."""
         lengths = resolve_season_lengths(self.season_length, panel, self.name)
         _, seasons = decompose_panel(panel, lengths, self._smoothers())
         inner = self._inner()._advance(inner_learned(learned), self._deseasonalize(panel, seasons), True)
@@ -161,7 +183,7 @@ class MSTL(Statistical):
         return with_seasons(inner, seasonal_arrays, HistoryChecksum.from_panel(panel), None)
 
     def _continue(self, learned: LearnedState, checksums: HistoryChecksum, panel: Panel) -> LearnedState:
-        """Rows that follow those known: the seasons go on as they were."""
+        """Continue the seasons of the fit over the rows that follow."""
         selected = np.flatnonzero(panel.lengths > 0)
         if not len(selected):
             return learned
@@ -171,7 +193,7 @@ class MSTL(Statistical):
         return learned.put(selected, with_seasons(inner, {**next_seasons, **_fit_constants(selected_learned)}, checksums.take(selected).extend(rows), None))
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
-        self._inner()._deserialize(inner_learned(learned), foreign)  # whose state is what its file says: checked, and not changed
+        self._inner()._deserialize(inner_learned(learned), foreign)  # checks only
         check_integers(learned, "known", *RANGES)
         return learned
 
@@ -191,7 +213,7 @@ class MSTL(Statistical):
     def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
         inner = self._inner()
         if not isinstance(inner, Statistical):
-            raise CapabilityError(f"{type(inner).__name__} has no fitted values. Choose a trend_model that has, as AutoETS.")
+            raise CapabilityError(f"{type(inner).__name__} cannot compute fitted values. Use another trend_model, such as AutoETS.")
         lengths, inner_state = resolve_season_lengths(self.season_length, panel, self.name), inner_learned(learned)
         if not lengths:
             return inner._fitted(inner_state, panel)
@@ -204,17 +226,16 @@ class MSTL(Statistical):
         )
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
-        """Those of the model of the rest."""
         inner = self._inner()
         if not isinstance(inner, Statistical):
-            raise CapabilityError(f"{type(inner).__name__} has no table of parameters. Choose a trend_model that has, as SES.")
+            raise CapabilityError(f"{type(inner).__name__} has no table of parameters. Use another trend_model, such as SES.")
         return inner._parameter_columns(inner_learned(learned), state)
 
     def _required_season(self, lengths: tuple[int, ...]) -> int:
-        """The season of which every series has whole cycles: those that the frequency suggests a short one does without."""
+        """The season of which each series must have two cycles; longer ones by frequency are optional."""
         return lengths[0] if self.season_length == "auto" else lengths[-1]
 
 
 def _fit_constants(learned: LearnedState) -> dict[str, Any]:
-    """What stays as it was in the fit, whatever values follow."""
+    """The arrays that `update` does not change."""
     return {name: learned[name] for name in ("wider", "unvaried") if name in learned.by_series}

@@ -1,4 +1,4 @@
-"""Simple exponential smoothing: a level that follows the values."""
+"""Simple exponential smoothing."""
 
 from __future__ import annotations
 
@@ -14,18 +14,31 @@ from deepforecast.models.statistical._single_form import Smoothing
 
 @register
 class SES(Smoothing):
-    """Simple exponential smoothing, ETS(A,N,N): the forecast is a weighted mean of the past, old values counting less.
+    """Simple exponential smoothing, ETS(A,N,N): a weighted mean of the past with decaying weights.
 
-    level' = level + alpha (y - level). alpha and the first level by maximum likelihood, which here is least squares, unless
-    they are given. Interval: sigma^2 (1 + (h - 1) alpha^2).
-    Bands: Student's t with n - k degrees of freedom and a variance 1 + k / n times as large, for k numbers estimated; with 30
-    values an 80 % band 12 steps ahead holds about 75 %.
-    Missing values are stepped over (an error of 0); columns known ahead enter linearly.
-    Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
+    level' = level + alpha (y - level). Parameters that are None, and the initial level, are
+    estimated by maximum likelihood, which here is least squares. A missing value is treated as an
+    error of 0; future covariates enter linearly.
+
+    Interval: sigma^2 (1 + (h - 1) alpha^2), with Student's t with n - k degrees of freedom and a
+    variance 1 + k / n times as large for k estimated parameters; with 30 values an 80 % interval 12
+    steps ahead covers about 75 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 58 %, M1 monthly
     75 %, M4 hourly (100 series) 82 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    Holt : With a trend.
+    AutoETS : Chooses the form.
+
+    References
+    ----------
+    Hyndman, R. J. and Athanasopoulos, G. (2021). *Forecasting: Principles and Practice*, 3rd ed.,
+    section 8.1. https://otexts.com/fpp3/
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]})
     >>> SES(horizon=2, alpha=0.5, initial="simple").fit(frame).predict()
@@ -36,7 +49,7 @@ class SES(Smoothing):
 
     alpha: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="how fast the level follows; estimated if not given",
+        help="smoothing parameter of the level; None: estimated",
     )
 
     def _forms(self) -> list[Form]:
@@ -50,5 +63,5 @@ class SES(Smoothing):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """With which parameters the contract is checked."""
+        """Parameters for the contract checks."""
         return [{"alpha": 0.3}]

@@ -1,4 +1,4 @@
-"""The Theta method: simple exponential smoothing with a share of the drift of a straight line."""
+"""The standard Theta method."""
 
 from __future__ import annotations
 
@@ -9,25 +9,43 @@ from deepforecast.models.statistical._line_smoothing import ThetaFamily, ThetaFo
 
 @register
 class Theta(ThetaFamily):
-    """The standard Theta method, as the organisers of the M4 competition run it: the winner of M3.
+    """Standard Theta method, the winner of the M3 competition, as implemented by the M4 organisers.
 
-    The seasonally adjusted series is taken apart into a straight line (theta = 0) and one with its curvature doubled
-    (theta = 2); the line goes on, the other is forecast by simple exponential smoothing, and the two are averaged: smoothing
-    with half the drift of the line. alpha, 0.0001 to 0.9999, maximises the likelihood with the first level unknown (the `ses`
-    of the organisers' script takes the best first level for the true one, and so alpha too often for 0). A season,
-    multiplicative where values are above 0, is taken out if the series has three of them (a shorter one is named in a
-    `DataWarning`) and passes the 90 % test.
-    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0); bands of the
-    steps after such rows at the end count them. Bands: Student's t with n - k degrees of freedom for the k numbers estimated;
-    the variance counts their error, that of the slope, about (1 + alpha (h - 1))^2 / n, by least squares; errors that grow with
-    the forecasts (by likelihood) or follow each other (a correlation above 1.96 / sqrt(n)) make it wider. After 30 values an 80
-    % band 12 steps ahead holds about 77 %.
-    References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
-    Unmasking the Theta method, *International Journal of Forecasting* 19.
+    The seasonally adjusted series is decomposed into a straight line (theta = 0) and a series with
+    doubled curvature (theta = 2). The line is extrapolated, the other forecast by simple
+    exponential smoothing, and the two are averaged: this is smoothing with half the drift of the
+    line. alpha, in 0.0001 to 0.9999, maximizes the likelihood with the initial level unknown (the
+    `ses` of the organisers' script takes the best initial level as the true one, and therefore
+    chooses alpha = 0 too often). A season, multiplicative if values are positive, is removed if the
+    series has three full seasons (shorter ones are listed in a `DataWarning`) and passes the 90 %
+    test. A missing value is treated as an error of 0.
+
+    Interval: sigma^2 * (1 + (h - 1) * alpha^2), with Student's t with n - k degrees of freedom for
+    k estimated parameters, times the seasonal index. The variance includes the error of the
+    estimates, of the slope about (1 + alpha (h - 1))^2 / n, by least squares. Intervals are wider
+    if errors grow with the forecasts (by likelihood) or are autocorrelated (a correlation above
+    1.96 / sqrt(n)), and after missing values at the end. With 30 values an 80 % interval 12 steps
+    ahead covers about 77 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 69 %, M1 monthly
     78 %, M4 hourly (100 series) 92 %, NN5 daily 89 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    OptimizedTheta : With theta estimated.
+    DynamicTheta : With a line that is updated.
+    AutoTheta : Chooses among them.
+
+    References
+    ----------
+    Assimakopoulos, V. and Nikolopoulos, K. (2000). The theta model: A decomposition approach to
+    forecasting. *International Journal of Forecasting* 16. doi:10.1016/S0169-2070(00)00066-2
+
+    Hyndman, R. J. and Billah, B. (2003). Unmasking the Theta method. *International Journal of
+    Forecasting* 19. doi:10.1016/S0169-2070(01)00143-1
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]})
     >>> Theta(horizon=2, season_length=1).fit(frame).predict().round({"Theta": 2})
@@ -36,11 +54,11 @@ class Theta(ThetaFamily):
     1 2024-01-08  13.58
     """
 
-    min_cycles = 3  # as the organisers have it
+    min_cycles = 3  # as in the organisers' script
 
     theta: float = param(
         default=2.0, at_least=1.0, low=1.0, high=4.0,
-        help="curvature of the line that is smoothed; 1 is exponential smoothing alone",
+        help="curvature of the smoothed theta line; 1: simple exponential smoothing",
     )
 
     def _forms(self) -> tuple[ThetaForm, ...]:

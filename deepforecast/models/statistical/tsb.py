@@ -1,4 +1,4 @@
-"""Sizes of demands times the probability of one."""
+"""The Teunter-Syntetos-Babai method."""
 
 from __future__ import annotations
 
@@ -17,20 +17,34 @@ SIZE_BOUNDS, PROBABILITY_BOUNDS = (0.1, 0.3), (0.01, 0.3)
 
 @register
 class TSB(Intermittent):
-    """Forecast demand that may cease: its size times the probability of a demand, each exponentially smoothed.
+    """Teunter-Syntetos-Babai method for intermittent demand that may become obsolete.
 
-    z' = z + a (size - z) at each demand, p' = p + b (1 or 0 - p) in every period, from the first size and the first period;
-    forecast z p, which falls while no demand comes: where `Croston` stays. Parameters that are not given are those of least
-    squared one-step errors, a of the sizes between 0.1 and 0.3, b of the occurrences between 0.01 and 0.3. A value that is
-    not 0 is a demand; a missing value is passed over; a series without any demand forecasts 0.
-    Bands: the chance of a demand times equal shares of the last 100 sizes, all weights tilted by as little as makes their
-    mean the forecast. They hold 0 where the data do, and are whole numbers where the data are.
-    Reference: Teunter, Syntetos & Babai (2011), Intermittent Demand: Linking Forecasting to Inventory Obsolescence, *European
-    Journal of Operational Research* 214.
+    Demand size and demand probability are smoothed separately: z' = z + a (size - z) at each
+    demand, and p' = p + b (d - p) in each period, where d is 1 in periods with demand and 0
+    otherwise. The forecast z p falls while there is no demand, where that of `Croston` stays.
+    Parameters that are None minimize squared one-step errors, a of the sizes between 0.1 and 0.3, b
+    of the occurrences between 0.01 and 0.3. Any value other than 0 is a demand; missing values are
+    skipped; a series without any demand is forecast as 0.
+
+    The forecast distribution is discrete: 0 and the last 100 demand sizes, with equal weights times
+    the demand probability, tilted as little as possible so that the mean is the forecast. Intervals
+    thus contain 0 where the data do, and have integer bounds where the data are integers.
 
     Measured coverage of 80 % intervals at defaults: M5 daily (300 items) 90 %
     (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    Croston : Smooths intervals instead of probabilities.
+
+    References
+    ----------
+    Teunter, R. H., Syntetos, A. A. and Babai, M. Z. (2011). Intermittent demand: Linking
+    forecasting to inventory obsolescence. *European Journal of Operational Research* 214.
+    doi:10.1016/j.ejor.2011.05.018
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 0.0]})
     >>> TSB(horizon=1, alpha_size=0.2, alpha_probability=0.5).fit(frame).predict()
@@ -40,11 +54,11 @@ class TSB(Intermittent):
 
     alpha_size: float | None = param(
         default=None, above=0, at_most=1, low=0.02, high=0.5, log=True,
-        help="smoothing parameter of sizes; searched if not given",
+        help="smoothing parameter of demand sizes; None: estimated",
     )
     alpha_probability: float | None = param(
         default=None, above=0, at_most=1, low=0.02, high=0.5, log=True,
-        help="smoothing parameter of the probability of a demand; searched if not given",
+        help="smoothing parameter of the demand probability; None: estimated",
     )  # fmt: skip
 
     def _estimate(self, panel: Panel) -> LearnedState:
@@ -69,5 +83,5 @@ class TSB(Intermittent):
     def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
         from deepforecast.kernels.intermittent import filter_levels
 
-        size, chance = filter_levels(panel.y, panel.indptr, PROBABILITY, learned["alpha"])
-        return mask_before_demand(size * chance, panel)
+        size, probability = filter_levels(panel.y, panel.indptr, PROBABILITY, learned["alpha"])
+        return mask_before_demand(size * probability, panel)

@@ -11,7 +11,7 @@ from deepforecast.testing.check import rule
 from deepforecast.testing.subject import Subject
 
 
-@rule()
+@rule(shared=True)
 def row_order_does_not_matter(subject: Subject) -> None:
     """Rows shuffled or sorted by time give the same forecast."""
     frame, expected = fixtures.daily_panel(), subject.fitted().predict(level=subject.levels)
@@ -20,7 +20,7 @@ def row_order_does_not_matter(subject: Subject) -> None:
         expect_same(subject.forecast(rows, level=subject.levels), expected, f"the forecast of rows {label}")
 
 
-@rule()
+@rule(shared=True)
 def index_and_column_order_do_not_matter(subject: Subject) -> None:
     """Whatever index the frame has, and in whatever order its columns stand, the forecast is the same."""
     frame, expected = fixtures.one_series(), subject.fitted_on_series().predict()
@@ -34,7 +34,7 @@ def index_and_column_order_do_not_matter(subject: Subject) -> None:
         expect_same(subject.forecast(variant), expected, f"the forecast of a frame with {label}")
 
 
-@rule()
+@rule(shared=True)
 def undeclared_columns_are_left_out(subject: Subject) -> None:
     """Columns that nobody declared change nothing and are named once."""
     frame, expected = fixtures.one_series(), subject.fitted_on_series().predict()
@@ -46,7 +46,7 @@ def undeclared_columns_are_left_out(subject: Subject) -> None:
         expect_same(forecast, expected, f"the forecast beside undeclared columns with columns={columns}")
 
 
-@rule()
+@rule(shared=True)
 def dtype_of_y_does_not_matter(subject: Subject) -> None:
     """The same numbers as float32, as integers, or in a nullable dtype give the same forecast."""
     frame = fixtures.one_series()

@@ -32,7 +32,7 @@ def values_after_a_cutoff_never_matter(subject: Subject) -> None:
     _expect_no_leakage(subject, panel, lambda y, is_after, change: panel.with_target(np.where(is_after, change(y), y)))
 
 
-@rule()
+@rule(shared=True)
 def filling_never_looks_ahead(subject: Subject) -> None:
     """`missing="interpolate"` fills a gap before a cutoff from what lies before the cutoff only."""
     panel = Panel.from_frame(fixtures.daily_panel())

@@ -12,7 +12,7 @@ from deepforecast.testing.check import rule
 from deepforecast.testing.subject import Subject
 
 
-@rule(packages=("polars",))
+@rule(packages=("polars",), shared=True)
 def polars_in_polars_out(subject: Subject) -> None:
     """A polars frame gives the forecast of pandas as a polars frame, dtypes kept."""
     import polars
@@ -21,7 +21,7 @@ def polars_in_polars_out(subject: Subject) -> None:
     _expect_same_in_library(subject, frame, polars.DataFrame)
 
 
-@rule(packages=("pyarrow",))
+@rule(packages=("pyarrow",), shared=True)
 def pyarrow_in_pyarrow_out(subject: Subject) -> None:
     """A pyarrow table gives the forecast of pandas as a pyarrow table, dtypes kept."""
     import pyarrow
@@ -29,7 +29,7 @@ def pyarrow_in_pyarrow_out(subject: Subject) -> None:
     _expect_same_in_library(subject, pyarrow.Table.from_pandas(fixtures.daily_panel(), preserve_index=False), pyarrow.Table)
 
 
-@rule(packages=("pyarrow",))
+@rule(packages=("pyarrow",), shared=True)
 def arrow_dtypes_of_pandas_are_kept(subject: Subject) -> None:
     """A pandas frame with arrow dtypes gives the same forecast, ids and times in these dtypes."""
     frame = fixtures.daily_panel().convert_dtypes(dtype_backend="pyarrow")

@@ -63,7 +63,7 @@ def missing_values_are_refused(subject: Subject) -> None:
             subject.make().fit(frame)
 
 
-@rule(not_filled)
+@rule(not_filled, shared=True)
 def a_missing_row_is_a_missing_value(subject: Subject) -> None:
     """A row that is not there is a missing value at a known stamp: the same forecast, or the same refusal."""
     frame = _series_with_missing("middle")
@@ -85,7 +85,7 @@ def a_missing_row_is_a_missing_value(subject: Subject) -> None:
         expect_same(row_outcome, value_outcome, "the forecast with a row missing")
 
 
-@rule()
+@rule(shared=True)
 def missing_values_are_filled_when_asked(subject: Subject) -> None:
     """`missing="interpolate"`, "ffill" and "zero" fill within the series, quietly: the forecast is that of the filled frame."""
     frame = _series_with_missing("middle")

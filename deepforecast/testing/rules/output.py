@@ -38,7 +38,7 @@ def rows_are_series_times_horizon(subject: Subject) -> None:
     expect_finite(forecast, model.name, "the forecast")
 
 
-@rule()
+@rule(shared=True)
 def times_follow_the_calendar(subject: Subject) -> None:
     """Hours over a change of the clocks, month ends and business days go on as the calendar says, time zone kept."""
     for freq, start, length, zone in CALENDARS:
@@ -56,7 +56,7 @@ def times_follow_the_calendar(subject: Subject) -> None:
         expect_finite(forecast, subject.fitted().name, f"the forecast at freq {freq}")
 
 
-@rule()
+@rule(shared=True)
 def units_of_time_are_kept(subject: Subject) -> None:
     """Stamps in seconds or nanoseconds give the same forecast, in the unit they came in."""
     frame = fixtures.daily_panel()
@@ -67,7 +67,7 @@ def units_of_time_are_kept(subject: Subject) -> None:
         expect_same(forecast.assign(ds=forecast["ds"].astype(expected["ds"].dtype)), expected, f"the forecast of stamps in {unit}")
 
 
-@rule()
+@rule(shared=True)
 def ids_keep_their_dtype(subject: Subject) -> None:
     """Integer and categorical ids give the same forecasts and come back as they are, unused categories invisible."""
     frame, expected = fixtures.daily_panel(), subject.fitted().predict()
@@ -85,7 +85,7 @@ def ids_keep_their_dtype(subject: Subject) -> None:
         expect_same(values, expected, f"the forecast with ids of dtype {ids.dtype}")
 
 
-@rule()
+@rule(shared=True)
 def column_names_are_kept(subject: Subject) -> None:
     """The caller's own column names, and those of the other dialect, give the same forecast under these names."""
     frame, expected = fixtures.daily_panel(), subject.fitted().predict()
@@ -107,7 +107,7 @@ def alias_names_the_forecast(subject: Subject) -> None:
     expect("mine" in forecast.columns and not unexpected, f"with alias='mine' the columns are {list(forecast.columns)}")
 
 
-@rule()
+@rule(shared=True)
 def one_series_needs_no_id(subject: Subject) -> None:
     """A frame without an id column is one series, as is a Series with dates; the forecast is that with an id."""
     frame, name = fixtures.one_series(), subject.fitted_on_series().name
@@ -118,7 +118,7 @@ def one_series_needs_no_id(subject: Subject) -> None:
         expect_same(forecast, expected.drop(columns="unique_id"), f"the forecast of {label}")
 
 
-@rule()
+@rule(shared=True)
 def integer_time_works(subject: Subject) -> None:
     """Integer time goes on in its own step; a season that it cannot tell is asked for by the parameter's name.
 

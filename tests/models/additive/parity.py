@@ -130,7 +130,7 @@ def forecast_of(case: Case, frame: pd.DataFrame, future: pd.DataFrame | None) ->
 
 
 def objective(one: Mapping[str, Any]) -> float:
-    """Minus the log posterior daily_panel_with_missing constants, of parameters on a design, as Stan reckons it."""
+    """Minus the log posterior without constants, of parameters on a design, as Stan reckons it."""
     t, delta, beta, sigma = one["t"], one["delta"], one["beta"], float(one["sigma"])
     k, m, growth = float(one["k"]), float(one["m"]), int(one["growth"])
     line = k * (t - m) if growth == 1 else k * t + m

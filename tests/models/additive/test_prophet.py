@@ -48,8 +48,8 @@ def test_a_change_of_slope_is_found() -> None:
     y = 50 + 0.2 * day - 0.5 * np.maximum(day - 160, 0) + 0.2 * noise(400)
     found = Prophet(horizon=10, changepoint_prior_scale=0.5, **OFF).fit(daily(y)).predict()
     np.testing.assert_allclose(np.diff(found["Prophet"]), -0.3, atol=0.02)
-    daily_panel_with_missing = Prophet(horizon=10, n_changepoints=0, **OFF).fit(daily(y)).predict()
-    assert np.diff(daily_panel_with_missing["Prophet"]).mean() > -0.15
+    incomplete = Prophet(horizon=10, n_changepoints=0, **OFF).fit(daily(y)).predict()
+    assert np.diff(incomplete["Prophet"]).mean() > -0.15
 
 
 def test_changepoints_may_be_given() -> None:

@@ -162,14 +162,14 @@ def test_seasonal_phase_is_never_shifted(rows: int) -> None:
 def test_season_position_without_a_value_is_refused(model: Forecaster, daily: Any) -> None:
     y = np.where(np.arange(20) % 4 == 2, np.nan, 1.0)
     frame = daily(A=np.arange(20.0), B=y)
-    match = r"needs a value at each of the 4 places of its season \(season_length\); series B has none at 1 of them"
+    match = r"must have a value at each of the 4 steps of its season \(season_length\); series B lacks 1 of them"
     with pytest.raises(DataError, match=match):  # and nothing is said of forecasting through missing values
         model.fit(frame)
     fitted = model.fit(daily(A=np.arange(20.0), B=np.arange(20.0)))
     for call in (lambda: fitted.predict(2, frame=frame), lambda: fitted.fine_tune(frame)):
         with pytest.raises(DataError, match=match):
             call()
-    both = r"series A, B have places daily_panel_with_missing one: the first, A, has none at 2 of them"
+    both = r"series A, B do not: the first, A, lacks 2 of them"
     with pytest.raises(DataError, match=both):
         model.fit(daily(A=np.where(np.arange(20) % 4 < 2, np.nan, 1.0), B=y))
     filled = model.clone(missing="interpolate").fit(frame).predict(2)
@@ -207,7 +207,7 @@ def test_season_length_and_window_longer_than_the_series(model: Forecaster, dail
 def test_integer_time_has_no_season(cls: type[Forecaster]) -> None:
     name = "window" if cls is WindowMean else "season_length"
     frame = pd.DataFrame({"ds": np.arange(40), "y": np.arange(1.0, 41)})
-    with pytest.raises(ParameterError, match=f"{cls.__name__}: {name}='auto' .* Give {name}"):
+    with pytest.raises(ParameterError, match=f"{cls.__name__}: {name}='auto' .* Pass {name}"):
         cls().fit(frame, freq=1)
     assert len(cls(**{name: 4}).fit(frame, freq=1).predict(3)) == 3
 

@@ -1,4 +1,4 @@
-"""Every point and band against the same formula written as plain loops, with and daily_panel_with_missing missing values."""
+"""Every point and band against the same formula written as plain loops, with and without missing values."""
 
 from __future__ import annotations
 

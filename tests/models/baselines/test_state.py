@@ -69,7 +69,7 @@ def test_other_histories_are_replayed(
         quietly(lambda fresh=fresh: fresh.fit(daily(A=y)))
         here, there = (quietly(lambda m=m: m._state_for_frame(daily(A=y), None)).learned for m in (fitted, fresh))
         assert here["deviation"] == fitted.state_.learned["deviation"]
-        np.testing.assert_array_equal(fitted._residual_std(here, STEPS), fresh._residual_std(there, STEPS))
+        np.testing.assert_array_equal(fitted._deviation_factor(here, STEPS), fresh._deviation_factor(there, STEPS))
 
 
 def test_trailing_rows_without_a_value_widen_the_bands(patient: Forecaster, daily: Any, plain: Any) -> None:
@@ -86,7 +86,7 @@ def test_trailing_rows_without_a_value_widen_the_bands(patient: Forecaster, dail
 
 @pytest.mark.parametrize("others", [{}, {"B": [np.nan, 4.0, np.nan]}, {"B": [np.nan] * 3}], ids=["alone", "seen", "unseen"])
 def test_update_with_missing_values_advances_the_time(patient: Forecaster, daily: Any, others: Any) -> None:
-    """As if the rows had been there in fit, and said once; a history daily_panel_with_missing a value stays refused."""
+    """As if the rows had been there in fit, and said once; a history without a value stays refused."""
     random = np.random.default_rng(3)
     known = {"A": random.normal(size=20), "B": random.normal(size=20)}
     patient.fit(daily(**known))

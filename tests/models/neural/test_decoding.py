@@ -35,7 +35,7 @@ def array(found: pd.DataFrame, column: str, *shape: int) -> np.ndarray:
 
 
 def inputs_of(model: Any, y: Tensor) -> Inputs:
-    """Windows (B, L) of a model daily_panel_with_missing columns, as its body sees them."""
+    """Windows (B, L) of a model without columns, as its body sees them."""
     empty = y.new_zeros(len(y), max(y.shape[1], model.horizon), 0)
     past, future = empty[:, : y.shape[1]], empty[:, : model.horizon]
     static, scale = empty[:, 0], y[:, :1]

@@ -49,7 +49,7 @@ def test_unknown_parts_are_refused_with_those_there_are() -> None:
     model = fitted("MLP")
     with pytest.raises(ParameterError, match=r"freeze names parts of the network: body\..*; encode is none of them"):
         model.fine_tune(panel(2, 60), freeze=["encode"])
-    with pytest.raises(ParameterError, match="state_leaves nothing to learn"):
+    with pytest.raises(ParameterError, match="leaves nothing to learn"):
         model.fine_tune(panel(2, 60), freeze=["body"])
     with pytest.raises(ParameterTypeError, match="freeze is a list of names"):
         model.fine_tune(panel(2, 60), freeze="body")

@@ -69,7 +69,7 @@ PROMOTION, STOCK = ["display", "flyer", "none"], ["full", "low"]
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [MLP, LSTM])
 def test_columns_of_every_kind(kind: Any, tmp_path: Path) -> None:
-    """By hand, as a program daily_panel_with_missing this library would put them together from what the file says of itself."""
+    """By hand, as a program without this library would put them together from what the file says of itself."""
     recipe = Recipe(covariates="all")
     whole = generate(3, 60 + HORIZON, seed=2, recipe=recipe)
     later = whole.groupby("unique_id").cumcount(ascending=False) < HORIZON

@@ -58,7 +58,7 @@ def test_so_do_paths_however_many_and_they_share_the_keys() -> None:
 
 @pytest.mark.parametrize("drawn", [0, 10])
 def test_a_step_costs_the_same_whichever_it_is(drawn: int) -> None:
-    """Counted from outside: daily_panel_with_missing what is kept, twelve steps would cost what 78 do; a step of attention itself is small."""
+    """Counted from outside: without what is kept, twelve steps would cost what 78 do; a step of attention itself is small."""
     frame, cost = panel(3, 60), []
     for horizon in (4, 8, 12):
         told = {"n_layers": 1, "max_steps": 1, "head": "quantiles" if drawn else "point", "output": "autoregressive"}
@@ -145,7 +145,7 @@ def test_the_calendar_is_a_place_too() -> None:
     ("given", "said"),
     [
         ({"n_heads": 3}, r"16 numbers do not go into 3 heads\. Say n_heads=2 or d_model=15"),
-        ({"d_model": 6, "positional_encoding": "rotary"}, r"d_model=6 with n_heads=2 state_leaves each head 3\. Say d_model=4"),
+        ({"d_model": 6, "positional_encoding": "rotary"}, r"d_model=6 with n_heads=2 leaves each head 3\. Say d_model=4"),
         ({"patch_length": 25}, r"patch_length=25 and input_size=24\. Say patch_length=6"),
         ({"patch_length": 4, "stride": 5}, r"stride=5 and patch_length=4\. Say stride=4"),
         ({"patch_length": 1, "stride": 2}, "stride=2 has no effect on patches of one row: leave it out"),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 PROMOTION, WEATHER = 20.0, {"fog": 0.0, "rain": -8.0, "sun": 12.0}
-PLAIN: dict[str, Any] = {"lags": None, "windows": None, "differences": None, "calendar": None, "scale": False}
+PLAIN: dict[str, Any] = {"lags": None, "lag_transforms": None, "differences": None, "calendar": None, "scale": False}
 """No features but the columns given, and the target as it is."""
 
 

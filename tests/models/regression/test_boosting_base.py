@@ -40,7 +40,7 @@ def trees(model: BoostedTrees) -> int:
     """How many trees a fitted model has."""
     held = model.state_.learned["regressors"].models[0][0]
     counts = {
-        "GradientBoosting": lambda: len(held.first) - 1,
+        "GradientBoosting": lambda: len(held.tree_starts) - 1,
         "LightGBM": lambda: held.num_trees(),
         "XGBoost": lambda: held.num_boosted_rounds(),
         "CatBoost": lambda: held["model"].tree_count_,
@@ -151,7 +151,7 @@ def test_early_stopping_ends_before_the_last_tree_and_keeps_the_best(boosted: An
 
 def test_early_stopping_refuses_series_too_short_for_it(boosted: Any) -> None:
     frame = walks(2, 20)
-    with pytest.raises(DataError, match="validation_size="):
+    with pytest.raises(DataError, match="validation_size"):
         small(boosted, lags=2, lag_transforms=None, differences=None, early_stopping_rounds=5, validation_size=30).fit(frame)
 
 

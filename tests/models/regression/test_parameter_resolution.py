@@ -76,42 +76,42 @@ def test_a_step_far_from_its_origin_reads_past_columns_as_they_were_then() -> No
 
 PAST = {"past": ["promotion"]}
 REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
-    (LinearModel(strategy="direct"), {}, r"strategy='direct' learns each step apart, .*Say LinearModel\(horizon=\.\.\.\)"),
-    (LinearModel(), PAST, r"Columns known up to now alone \(promotion\) .*LinearModel needs a horizon .*Say LinearModel\(hor"),
+    (LinearModel(strategy="direct"), {}, r"strategy='direct' trains one regressor per step, .*Set LinearModel\(horizon=\.\.\.\)"),
+    (LinearModel(), PAST, r"Past covariates \(promotion\) .*LinearModel must know the horizon .*Set LinearModel\(hor"),
     (
         GradientBoosting(horizon=2, strategy="direct_multioutput"),
         {},
-        r"'direct_multioutput' needs a regressor of several values; GradientBoosting gives one\. Say strategy='direct'",
+        r"'direct_multioutput' needs a regressor with several outputs; GradientBoosting has one\. Use strategy='direct'",
     ),
-    (LinearModel(horizon=2, quantiles=[0.1]), {}, r"quantiles= needs a regressor that learns them; LinearModel .*'conformal'"),
-    (GradientBoosting(horizon=2, quantiles=[0.1]), {}, r"so strategy='direct'; got 'recursive': .*Say strategy='direct', or"),
+    (LinearModel(horizon=2, quantiles=[0.1]), {}, r"`quantiles` needs a regressor that can be trained for quantiles; LinearModel .*'conformal'"),
+    (GradientBoosting(horizon=2, quantiles=[0.1]), {}, r"needs strategy='direct', got 'recursive': .*Use strategy='direct', or"),
     (
         LinearModel(horizon=2, series_id=True),
         {},
-        r"series_id=True is for trees; LinearModel adds .*Say per_series=True, or give a categ",
+        r"series_id=True needs a tree-based regressor; LinearModel is additive.*Use per_series=True, or declare a.*categ",
     ),
     (
         LinearModel(horizon=2, bounds=(3.0, 3.0)),
         {},
-        r"bounds are a least value and a larger one, None for none; got \(3\.0, 3\.0\)",
+        r"`bounds` must be a smaller and a larger value, None for no bound; got \(3\.0, 3\.0\)",
     ),
-    (LinearModel(horizon=2, lags=[1, 7], lag_transforms=["lag_7"]), {}, r"named once; lag_7 is there twice\. Leave one out"),
+    (LinearModel(horizon=2, lags=[1, 7], lag_transforms=["lag_7"]), {}, r"listed once; lag_7 is listed twice\. Remove one"),
     (
         LinearModel(horizon=2, lag_transforms=["mean_1000000@2"]),
         {},
-        r"look back 1,000,000 rows at most; mean_1000000@2 do not\. Say shorter",
+        r"look back more than 1,000,000 rows; mean_1000000@2 do\. Use shorter",
     ),
     (LinearModel(horizon=2, lag_transforms=["mean"]), {}, r"A feature of the past is named like 'lag_7'.*got mean"),
     (LinearModel(horizon=2, calendar=["easter"]), {}, r"calendar is a list of .*; easter is none of them"),
     (LinearModel(horizon=2, lag_transforms=["std_1"]), {}, r"A feature of the past is named like .*got std_1"),
     (LinearModel(horizon=2, calendar=["month", "month"]), {}, r"named once; month is there twice"),
-    (LinearModel(horizon=2, future_lags=[]), {}, r"future_rows are distinct .*got \[\]\. Say them like \[-1, 0, 1\]"),
-    (LinearModel(horizon=2, future_lags=[0, 0]), {}, r"future_rows are distinct whole numbers, .*got \[0, 0\]"),
-    (LinearModel(horizon=2, future_lags=[60]), {}, r"from -59 to 59 in series of 60 rows; got \[60\]"),
+    (LinearModel(horizon=2, future_lags=[]), {}, r"`future_lags` must be distinct .*got \[\]\. Pass a list such as \[-1, 0, 1\]"),
+    (LinearModel(horizon=2, future_lags=[0, 0]), {}, r"`future_lags` must be distinct integers .*got \[0, 0\]"),
+    (LinearModel(horizon=2, future_lags=[60]), {}, r"from -59 to 59 for series of 60 rows, got \[60\]"),
     (
         Regression("ridge", horizon=2, weight_column="shops"),
         PAST,
-        r"weight_column= names a declared column .*; shops is none of promotion",
+        r"`weight_column` must be a declared covariate; shops is none of promotion",
     ),
 ]
 
@@ -125,7 +125,7 @@ def test_what_does_not_go_together_is_refused_with_a_way_out(model: Forecaster, 
 
 def test_integer_time_tells_no_season() -> None:
     frame = pd.DataFrame({"ds": np.arange(40), "y": np.arange(40) % 5 + 0.5})
-    with pytest.raises(ParameterError, match=r"Integer time tells no season; say LinearModel\(season_length="):
+    with pytest.raises(ParameterError, match=r"cannot be inferred from integer time\. Set LinearModel\(season_length="):
         LinearModel(horizon=2).fit(frame)
     found = LinearModel(horizon=5, season_length=5, lags=[5], lag_transforms=None, differences=None).fit(frame).predict()
     np.testing.assert_allclose(found["LinearModel"], [0.5, 1.5, 2.5, 3.5, 4.5], atol=0.05)
@@ -136,4 +136,4 @@ def test_a_feature_asked_for_that_no_series_reaches_is_refused(given: dict[str, 
     model = LinearModel(horizon=3, **given)
     with pytest.raises(DataError, match=r"(lag|mean)_\d+ needs \d+ rows and the longest series has 40"):
         model.fit(P(2, 40))
-    model.clone(lags="auto", windows="auto").fit(P(2, 40))
+    model.clone(lags="auto", lag_transforms="auto").fit(P(2, 40))

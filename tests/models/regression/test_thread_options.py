@@ -68,6 +68,6 @@ def test_a_forked_process_uses_one_thread_whatever_options_ask_for(
     used: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (threads, _boosting_base):
-        monkeypatch.setattr(module, "forked", lambda: True)
+        monkeypatch.setattr(module, "is_forked", lambda: True)
     every_call(options={"num_threads": 2})
     assert used == {"fit": 1, "predict": 1, "explain": 1}

@@ -58,8 +58,8 @@ def test_each_tree_adds_its_part() -> None:
         {"right": lambda one: one.right + 10_000},
         {"left": lambda one: one.left * 0 - 5},
         {"column": lambda one: one.column + 4},
-        {"first": lambda one: one.first[:-1]},
-        {"first": lambda one: one.first + 1},
+        {"tree_starts": lambda one: one.tree_starts[:-1]},
+        {"tree_starts": lambda one: one.tree_starts + 1},
         {"value": lambda one: one.value[:-1]},
         {"table": lambda one: one.table + 100},
     ],
@@ -68,5 +68,5 @@ def test_each_tree_adds_its_part() -> None:
 def test_trees_that_lead_out_of_their_arrays_are_refused(wrong: dict[str, Any]) -> None:
     trees = _tree_arrays.from_boosting(HistGradientBoostingRegressor(max_iter=3, categorical_features=[2]).fit(SEEN, TARGET), [2], 4)
     broken = replace(trees, **{name: make(trees) for name, make in wrong.items()})
-    with pytest.raises(DataError, match="lead"):
+    with pytest.raises(DataError, match="paths to leaves"):
         TreeEnsemble.from_dict(broken.to_dict())

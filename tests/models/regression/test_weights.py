@@ -49,13 +49,13 @@ def test_a_model_that_goes_step_by_step_needs_no_horizon_for_it() -> None:
 
 def test_what_is_no_weight_is_refused() -> None:
     frame = weighted()
-    with pytest.raises(ParameterError, match="weight_column= names a declared column"):
+    with pytest.raises(ParameterError, match="`weight_column` must be a declared covariate"):
         LinearModel(horizon=2, season_length=7, weight_column="else").fit(frame, columns={"past": ["counts"]})
     for wrong in (-1.0, np.nan):
         bad = frame.assign(counts=frame["counts"].where(frame.index != 7, wrong))
         with pytest.raises(DataError, match=r"counts.*s0|missing"):
             LinearModel(horizon=2, **GIVEN).fit(bad, columns={"past": ["counts"]})
-    with pytest.raises(DataError, match=r"column counts is 0 in every row of series s0.*Give the rows that count a weight"):
+    with pytest.raises(DataError, match=r"column counts is 0 in every row of series s0.*Give at least one row a positive weight"):
         LinearModel(horizon=2, **GIVEN).fit(frame.assign(counts=0.0), columns={"past": ["counts"]})
 
 
@@ -103,7 +103,7 @@ def test_a_row_of_weight_zero_counts_for_nothing() -> None:
 def test_weights_count_beside_each_other_whatever_their_unit(model: Any, unit: float) -> None:
     if model.package is not None:
         pytest.importorskip(model.package, reason="the package is not installed")
-    model, frame = model.clone(weight="counts"), weighted()
+    model, frame = model.clone(weight_column="counts"), weighted()
     found = model.clone().fit(frame, columns={"past": ["counts"]}).predict()
     model.fit(frame.assign(counts=frame["counts"] * unit), columns={"past": ["counts"]})
     np.testing.assert_allclose(model.predict()[model.name], found[model.name], rtol=1e-4)

@@ -283,24 +283,19 @@ def test_orders_that_make_no_sense_are_refused():
         ({"order": (1.0, 1, 1)}, r"`order` must be a tuple .*got \(1\.0, 1, 1\)"),
         ({"order": (1, -1, 1)}, "at least 0 .*got"),
         ({"order": (10**9, 1, 1)}, "at most 500"),
-        ({"order": (1, 1, 1, 12)}, "`order` must be a tuple"),
-        ({"order": (1, 4, 1)}, "at most 3 differences .*Take"),
-        ({"seasonal_order": (0, 3, 1), "season_length": 7}, "seasonal_order at most 2.*Take"),
-        ({"seasonal_order": (0, 1, 1, 12)}, "`seasonal_order` must be a tuple of 3 integers"),
-        ({"seasonal_order": (0, 1, 1), "season_length": 1}, "season_length above 1; got 1. Give"),
+        ({"order": (1, 1, 1, 12)}, "order is a tuple"),
+        ({"order": (1, 4, 1)}, "at most 3 differences .*Use"),
+        ({"seasonal_order": (0, 3, 1), "season_length": 7}, "`seasonal_order` at most 2.*Use"),
+        ({"seasonal_order": (0, 1, 1, 12)}, "seasonal_order is a tuple of 3 integers"),
+        ({"seasonal_order": (0, 1, 1), "season_length": 1}, "must be above 1 .* got 1. Pass"),
         ({"seasonal_order": (50, 0, 0), "season_length": 12}, "at most 500.*got 601.*AutoARIMA"),
-        ({"order": ([0, 1], 1, 0)}, r"different and at least 1; got \[0, 1\]"),
+        ({"order": ([0, 1], 1, 0)}, r"different and at least 1, got \[0, 1\]"),
         ({"order": (1, 0, [400])}, "needs at least 401 values"),
     ],
 )
 def test_what_is_no_order_is_told_by_rule_value_and_way_out(given, said):
     with pytest.raises((ParameterError, DataError), match=said):
         ARIMA(**given).fit(daily(np.random.default_rng(0).normal(size=60)))
-
-
-def test_an_order_in_the_place_of_the_horizon_is_told_its_name():
-    with pytest.raises(ParameterError, match=r"horizon .*say order=\(1, 1, 1\)"):
-        ARIMA(horizon=(1, 1, 1))
 
 
 def test_a_tuple_of_lags_is_a_list_of_them():

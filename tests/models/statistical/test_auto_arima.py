@@ -141,7 +141,7 @@ def test_a_long_season_is_waves():
 
 def test_a_season_without_two_cycles_is_left_out_and_said():
     frame = pd.DataFrame({"ds": pd.date_range("2024-04-01", periods=9, freq="MS"), "y": np.arange(9.0) ** 2})
-    with pytest.warns(UserWarning, match="state_leaves a season out"):
+    with pytest.warns(UserWarning, match="they are left out for series"):
         found = AutoARIMA(horizon=3).fit(frame).predict()
     assert np.isfinite(found["AutoARIMA"]).all()
 

@@ -215,13 +215,13 @@ def test_sizes_that_are_all_alike_leave_only_the_chance() -> None:
     y = np.where(np.arange(60) % 3 == 2, 4.0, 0.0)
     fitted = Croston(horizon=1).fit(panel({"a": y}))
     forecast = fitted.forecast_from(fitted.state_, 1, {})
-    values, below = forecast.steps_of_chance  # type: ignore[attr-defined]
+    values, below = forecast.distribution_function  # type: ignore[attr-defined]
     np.testing.assert_allclose([values[0, 0], below[0, 0], fitted.predict()["Croston"][0]], [0, 2 / 3, 4 / 3], rtol=1e-12)
 
 
 @pytest.mark.parametrize("model", [Croston(horizon=28), TSB(horizon=28), ADIDA(horizon=28), IMAPA(horizon=28)], ids=repr)
 def test_coverage_of_counts(model: Any) -> None:
-    """Of values between atoms: nominal coverage lies between the shares inside daily_panel_with_missing and with the bounds."""
+    """Of values between atoms: nominal coverage lies between the shares inside without and with the bounds."""
     rng = np.random.default_rng(5)
     y = (rng.random((400, 228)) < 0.35) * (1.0 + rng.negative_binomial(2, 0.3, (400, 228)))
     found = model.fit(panel({f"s{i:03d}": one[:200] for i, one in enumerate(y)})).predict(level=[80, 95])

@@ -32,7 +32,7 @@ def model_of(form, **given):
 
 
 def panel(number, seed=0, rows=(40, 90)):
-    """Series of many kinds: wandering or steady, flat or rising, with and daily_panel_with_missing a season, calm and noisy."""
+    """Series of many kinds: wandering or steady, flat or rising, with and without a season, calm and noisy."""
     random = np.random.default_rng(seed)
     parts = []
     for one in range(number):

@@ -1,4 +1,4 @@
-"""Exponential smoothing of a series daily_panel_with_missing errors: bands daily_panel_with_missing width as long as it goes on so, and no longer."""
+"""Exponential smoothing of a series without errors: bands without width as long as it goes on so, and no longer."""
 
 from __future__ import annotations
 

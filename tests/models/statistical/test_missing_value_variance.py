@@ -1,4 +1,4 @@
-"""After missing values an error of one step is larger: by how much, and that sigma is that of rows daily_panel_with_missing a hole before."""
+"""After missing values an error of one step is larger: by how much, and that sigma is that of rows without a hole before."""
 
 from __future__ import annotations
 

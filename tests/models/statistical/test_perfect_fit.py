@@ -1,4 +1,4 @@
-"""A series whose fit left nothing over has bands daily_panel_with_missing width only as long as it goes on so."""
+"""A series whose fit left nothing over has bands without width only as long as it goes on so."""
 
 from __future__ import annotations
 

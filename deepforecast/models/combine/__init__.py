@@ -1,3 +1,0 @@
-"""Models around other models."""
-
-__all__: list[str] = []  # what users need has its name in `deepforecast`
