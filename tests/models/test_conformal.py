@@ -193,7 +193,7 @@ def test_a_series_not_seen_is_calibrated_on_its_own_history_by_a_local_model() -
     frame = noisy()
     for model in (Conformal(Naive(), horizon=3), Naive(horizon=3, intervals="conformal", alias="Conformal")):
         model.fit(frame[frame.unique_id != "s002"])
-        with pytest.warns(DataWarning, match="series s002 was not there"):
+        with pytest.warns(DataWarning, match="series s002 was not in fit"):
             found = model.predict(frame=frame, level=80)
         same(found, model.fit(frame).predict(level=80))
 
