@@ -97,7 +97,7 @@ def test_a_horizon_of_either_will_do() -> None:
     for model in (Conformal(Naive()), Naive(intervals="conformal")):
         with pytest.raises(ParameterError, match=r"\w+\(.*horizon=\.\.\.\)"):
             model.fit(frame)
-    with pytest.raises(CapabilityError, match="must be at most 3, .* intervals were calibrated, got 4"):
+    with pytest.raises(CapabilityError, match=r"must be at most 3, .* intervals were calibrated, got 4"):
         Conformal(Naive(horizon=3)).fit(frame).predict(4, level=80)
     assert len(Conformal(Naive(horizon=3)).fit(frame).predict(5)) == 15
 

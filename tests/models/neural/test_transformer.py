@@ -137,7 +137,7 @@ def test_the_calendar_is_a_place_too() -> None:
     model = made(positional_encoding="calendar", calendar=["day_of_week"], head="point").fit(frame)
     moved = frame.assign(ds=frame["ds"] + pd.Timedelta(days=3))
     assert (model.predict(frame=moved)["Transformer"] != model.predict(frame=frame)["Transformer"]).all()
-    with pytest.raises(ParameterError, match="Set e.g. calendar="):
+    with pytest.raises(ParameterError, match=r"Set e.g. calendar="):
         made(positional_encoding="calendar").fit(frame)
 
 
