@@ -217,17 +217,18 @@ def sentence(name: str, figures: dict[str, str]) -> str:
 
 
 def documented(source: str, name: str, figures: dict[str, str]) -> str:
-    """The source of a model's file with the coverage in the docstring, before the example."""
+    """The source of a model's file with the coverage in the docstring, before its first section or example."""
     start = source.index(f"\nclass {name}(")
     end = source.index('"""', source.index('"""', start) + 3)
     docstring = source[start:end]
     docstring = re.sub(rf"\n\n    {PARAGRAPH}[^\n]*(\n    [^\n]+)*", "", docstring)
     lines = textwrap.wrap(sentence(name, figures), 96, break_on_hyphens=False)
     paragraph = "\n\n" + "\n".join(f"    {line}" for line in lines)
-    example = docstring.find("\n\n    >>> ")
-    if example < 0:
-        raise ValueError(f"{name}: the docstring has no example to put the coverage before")
-    return source[:start] + docstring[:example] + paragraph + docstring[example:] + source[end:]
+    section = re.search(r"\n\n    (>>> |\w[\w ]*\n    -{3,}\n)", docstring)
+    if section is None:
+        raise ValueError(f"{name}: the docstring must have a section or an example after the coverage")
+    text, sections = docstring[: section.start()], docstring[section.start() :]
+    return source[:start] + text + paragraph + sections + source[end:]
 
 
 def write_docstrings() -> int:

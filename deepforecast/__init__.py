@@ -1,6 +1,6 @@
-"""Time-series forecasting: one DataFrame in, forecasts out, every method in the same few words.
+"""Time-series forecasting: statistical, machine-learning and neural models with a common interface.
 
-Names are resolved on first use, so that `import deepforecast` is light; type checkers and editors read the imports below.
+Names are imported on first use, so that `import deepforecast` is fast; type checkers and editors read the imports below.
 """
 
 from importlib import import_module as _import_module
@@ -132,5 +132,5 @@ def _models() -> dict[str, str]:
     return MODELS
 
 
-if not TYPE_CHECKING:  # else type checkers would accept any name
+if not TYPE_CHECKING:  # or type checkers would accept any name
     __getattr__ = _resolve

@@ -69,7 +69,7 @@ def representatives() -> list[Any]:
         package = getattr(registry.get(name), "package", None)
         if package is None or find_spec(package) is not None:
             families.setdefault(module.rpartition(".")[0], []).append(name)
-    whole = ("deepforecast.models.baselines", "deepforecast.models.combine")
+    whole = ("deepforecast.models.baselines", "deepforecast.models")
     return make_subjects([name for family, names in families.items() for name in (names if family in whole else names[:2])])
 
 

@@ -52,9 +52,9 @@ def parse_parameters(values: argparse.Namespace, cls: type) -> dict[str, Any]:
 def describe_parameter(parameter: Param) -> str:
     """Meaning, kind, range and default of a parameter.
 
-    >>> from deepforecast import SeasonalNaive
-    >>> describe_parameter(declared_params(SeasonalNaive)["season_length"])
-    'steps after which the season repeats (auto or a whole number of at least 1; default auto)'
+    >>> from deepforecast import Holt
+    >>> describe_parameter(declared_params(Holt)["damped"])
+    'whether to damp the trend (true or false; default False)'
     """
     values = describe_values(parameter)
     default = "needed" if parameter.required else f"default {_format_value(parameter.default)}"

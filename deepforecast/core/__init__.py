@@ -1,3 +1,3 @@
-"""The contract between models and everything else: parameters, capabilities, state, rolling, saving, parallel work."""
+"""The base class of models: parameters, capabilities, state, backtests, model files and parallel execution."""
 
-__all__: list[str] = []  # what users need has its name in `deepforecast`
+__all__: list[str] = []  # public names are in `deepforecast`

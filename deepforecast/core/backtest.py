@@ -52,10 +52,14 @@ def refit_every(refit: Any, local: bool) -> int:
         return int(refit)
     if hasattr(refit, "__index__") and int(refit) >= 1:
         return int(refit)
-    raise ParameterError(f"`refit` must be 'auto', True, False or a number of windows of at least 1, got {format_value(refit)}.")
+    raise ParameterError(
+        f"`refit` must be 'auto', True, False or a number of windows of at least 1, got {format_value(refit)}."
+    )
 
 
-def rolling_folds(model: Forecaster, panel: Panel, plan: BacktestPlan, *, refit_interval: int, monitor: Monitor = SILENT) -> Iterator[Fold]:
+def rolling_folds(
+    model: Forecaster, panel: Panel, plan: BacktestPlan, *, refit_interval: int, monitor: Monitor = SILENT
+) -> Iterator[Fold]:
     """Forecasts of a clone of `model` for every window of the plan, oldest first.
 
     Each forecast is that of `fit` (between refits: of `predict(frame=...)`) on the rows before the cutoff alone. Warnings are
@@ -75,12 +79,19 @@ def rolling_folds(model: Forecaster, panel: Panel, plan: BacktestPlan, *, refit_
                 state = clone._fit_panel(history, monitor.fold(window.number))
                 fitted_on, state_at_cutoff = window.series, state
             else:
-                state_at_cutoff = move_state_to_panel(clone, state, history, _rows_in_state(fitted_on, window.series, len(panel)))
+                state_at_cutoff = move_state_to_panel(
+                    clone, state, history, _rows_in_state(fitted_on, window.series, len(panel))
+                )
             if monitor.cancelled:
                 break
             fit_finished, cpu_fitted = time.perf_counter(), time.process_time()
             fold = forecast_window(clone, panel, window, state_at_cutoff, plan.gap, plan.horizon)
-        seconds = (fit_finished - started, time.perf_counter() - fit_finished, cpu_fitted - cpu_started, time.process_time() - cpu_fitted)
+        seconds = (
+            fit_finished - started,
+            time.perf_counter() - fit_finished,
+            cpu_fitted - cpu_started,
+            time.process_time() - cpu_fitted,
+        )
         yield Fold(fold.window, fold.forecast, fold.actual, fold.has_row, *seconds, state_at_cutoff.value_range)
     emit_warnings(collected)
 
@@ -90,7 +101,10 @@ def forecast_window(model: Forecaster, panel: Panel, window: BacktestWindow, sta
     steps = gap + horizon
     rows, _ = window.test_rows(panel, 0, steps)
     names = panel.series.columns.future
-    future = {name: recode_covariate(occurring_categories(panel.covariates[name].take(rows)), name, state.categories[name]) for name in names}
+    future = {
+        name: recode_covariate(occurring_categories(panel.covariates[name].take(rows)), name, state.categories[name])
+        for name in names
+    }
     forecast = model.forecast_from(state, steps, future)
     rows, has_row = window.test_rows(panel, gap, horizon)
     return Fold(window, forecast.skip_steps(gap) if gap else forecast, np.where(has_row, panel.y[rows], np.nan), has_row)

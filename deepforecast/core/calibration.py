@@ -28,7 +28,9 @@ PROGRESS_LABEL = "calibration windows"
 
 def series_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> SeriesErrors:
     """The errors of each series in at most `n_windows` windows; NaN where a series has fewer windows than others."""
-    count = _count_windows(model, panel, horizon, model._min_observations(panel), MAX_WINDOWS if n_windows is None else n_windows)
+    count = _count_windows(
+        model, panel, horizon, model._min_observations(panel), MAX_WINDOWS if n_windows is None else n_windows
+    )
     errors = np.full((len(panel), int(count.max()), horizon), np.nan)
     with progress_bar(int(count.max()), PROGRESS_LABEL) as tick:
         for fold, _ in _folds(model, panel, horizon, count):
@@ -44,7 +46,8 @@ def pooled_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int 
     """
     scale = _series_scale(model, panel)
     max_windows = -(-MAX_POOLED_ERRORS // max(int(np.count_nonzero(scale)), 1)) if n_windows is None else n_windows
-    count = _count_windows(model, panel, horizon, max(model._min_observations(panel), 2), max_windows)  # the scale requires two values
+    min_observations = max(model._min_observations(panel), 2)  # the scale requires two values
+    count = _count_windows(model, panel, horizon, min_observations, max_windows)
     scores = []
     with progress_bar(int(count.max()), PROGRESS_LABEL) as tick:
         for fold, history in _folds(model, panel, horizon, count):

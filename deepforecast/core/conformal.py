@@ -27,7 +27,8 @@ from deepforecast.errors import CalibrationError, CapabilityError
 
 Method = Literal["split", "adaptive"]
 METHODS: tuple[str, ...] = get_args(Method)
-MISS_RATES = np.array([0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # grid of target miss rates
+# grid of target miss rates
+MISS_RATES = np.array([0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
 
 
 class Calibration(ABC):
@@ -98,7 +99,9 @@ class SeriesErrors(Calibration):
         absolute_errors = np.abs(self.errors[:, :, :steps])
         scores = np.sort(absolute_errors, axis=1)  # NaN last
         count = np.sum(~np.isnan(scores), axis=1)
-        _refuse_few_errors(level, count, "pass longer series, or use more windows: Conformal(model, n_windows=..., or pool=True)")
+        _refuse_few_errors(
+            level, count, "pass longer series, or use more windows: Conformal(model, n_windows=..., or pool=True)"
+        )
         miss_rates = np.full(count.shape, 1 - level / 100)
         if self.method == "adaptive":
             miss_rates = interpolate_miss_rate(absolute_errors, 1 - level / 100, self.rate)
@@ -200,7 +203,9 @@ def interpolate_miss_rate(scores: Floats, miss_rate: float, rate: float) -> Floa
     miss_rates = np.array([0.0, *MISS_RATES, 1.0])
     index = int(np.searchsorted(miss_rates, miss_rate, side="right")) - 1
     weight = (miss_rate - miss_rates[index]) / (miss_rates[index + 1] - miss_rates[index])
-    return np.asarray(np.clip(adapted_rates[index] + weight * (adapted_rates[index + 1] - adapted_rates[index]), 1e-6, 1 - 1e-6))
+    return np.asarray(
+        np.clip(adapted_rates[index] + weight * (adapted_rates[index + 1] - adapted_rates[index]), 1e-6, 1 - 1e-6)
+    )
 
 
 def adapt_miss_rates(scores: Floats, miss_rates: Floats, rate: float) -> Floats:
@@ -210,7 +215,8 @@ def adapt_miss_rates(scores: Floats, miss_rates: Floats, rate: float) -> Floats:
     for window in range(1, scores.shape[1]):
         past_scores, window_scores = scores[:, :window], scores[:, window]
         count = np.sum(~np.isnan(past_scores), axis=1)
-        rank = np.ceil((count + 1) * (1 - current_rates) - 1e-9)  # of the half width among past errors; counting smaller errors avoids sorting
+        # rank of the half width among past errors; counting smaller errors avoids sorting
+        rank = np.ceil((count + 1) * (1 - current_rates) - 1e-9)
         is_miss = np.sum(past_scores < window_scores[:, None], axis=1) >= rank
         current_rates = current_rates + rate * np.where(np.isnan(window_scores) | (count == 0), 0.0, miss_rates - is_miss)
     return np.asarray(np.clip(current_rates, 1e-6, 1 - 1e-6))
@@ -249,7 +255,9 @@ def _refuse_few_errors(level: float, count: Ints, suggestion: str) -> None:
     min_count, min_errors = int(count.min()), min_windows(level)
     if min_count < min_errors:
         max_level = math.floor(1e4 * min_count / (min_count + 1)) / 100
-        advice = f"Use a level of at most {max_level:g}, or {suggestion}" if min_count else suggestion[0].upper() + suggestion[1:]
+        advice = (
+            f"Use a level of at most {max_level:g}, or {suggestion}" if min_count else suggestion[0].upper() + suggestion[1:]
+        )
         raise CalibrationError(
             f"A conformal level of {level:g} needs at least {min_errors} calibration errors per step; there are {min_count}. {advice}."
         )

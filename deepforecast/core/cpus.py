@@ -1,4 +1,4 @@
-"""The CPUs granted to this process, by affinity and by the quota of its control groups."""
+"""The number of CPUs available to this process, by CPU affinity and by control groups."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path, PurePosixPath
 
 
 def affinity() -> int:
-    """Count the CPUs that the scheduler may use for this process."""
+    """Number of CPUs that the scheduler may use for this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-@cache  # read once: it takes as long as fitting a series
+@cache  # reading takes as long as fitting a series
 def quota(root: Path = Path("/")) -> float:
-    """CPUs granted by the control groups, from that of this process up to the root; infinity without a quota."""
+    """The CPU quota of the control groups of this process and their parents; infinity without a quota."""
     quotas = [math.inf]
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, _, names_and_path = line.partition(":")
@@ -25,14 +25,18 @@ def quota(root: Path = Path("/")) -> float:
         if names and "cpu" not in names.split(","):
             continue
         mounts = (names, "cpu", "cpu,cpuacct") if names else ("", "unified")
-        # A container may see its host's path here and its own group as the root: hence every parent, too.
+        # A container may see the path of its host here, and its own group as the root, so check all parents.
         group = PurePosixPath(path.lstrip("/"))
-        quotas += [_group_quota(root / "sys/fs/cgroup" / mount / directory) for mount in mounts for directory in (group, *group.parents)]
+        quotas += [
+            _group_quota(root / "sys/fs/cgroup" / mount / directory)
+            for mount in mounts
+            for directory in (group, *group.parents)
+        ]
     return min(quotas)
 
 
 def _group_quota(group: Path) -> float:
-    """CPUs that one control group grants: `cpu.max` in version 2, two files in version 1."""
+    """CPU quota of one control group: `cpu.max` in version 2, two files in version 1."""
     numbers = _read(group / "cpu.max").split() or [
         *_read(group / "cpu.cfs_quota_us").split(),
         *_read(group / "cpu.cfs_period_us").split(),

@@ -48,7 +48,9 @@ def _read_declarations(cls: type, inherited: Mapping[str, Param]) -> dict[str, P
     declarations = {name: value for name, value in vars(cls).items() if isinstance(value, Param)}
     for name in declarations:
         delattr(cls, name)
-    completed = {name: _complete_declaration(name, declaration, cls, inherited.get(name)) for name, declaration in declarations.items()}
+    completed = {
+        name: _complete_declaration(name, declaration, cls, inherited.get(name)) for name, declaration in declarations.items()
+    }
     if completed:
         cls._own_params = completed  # type: ignore[attr-defined]
     return completed
@@ -58,13 +60,15 @@ def _complete_declaration(name: str, declaration: Param, cls: type, inherited_pa
     """The declaration with its name, its annotation and the options it inherits from a base class."""
     annotations = inspect.get_annotations(cls)
     if name not in annotations:
-        raise ParameterTypeError(
-            f"{cls.__name__}.{name} must have a type annotation, e.g. {name}: int = param(...)."
-        )
+        raise ParameterTypeError(f"{cls.__name__}.{name} must have a type annotation, e.g. {name}: int = param(...).")
     _check_name(name, cls)
     if inherited_param is not None:
         own_options = {key: getattr(declaration, key) for key in declaration.declared}
-        search_options = {key: getattr(declaration, key) for key in SEARCH_OPTIONS} if set(SEARCH_OPTIONS) & set(declaration.declared) else {}
+        search_options = (
+            {key: getattr(declaration, key) for key in SEARCH_OPTIONS}
+            if set(SEARCH_OPTIONS) & set(declaration.declared)
+            else {}
+        )
         declaration = replace(inherited_param, default=declaration.default, **{**search_options, **own_options})
     annotation = resolve_annotation(annotations[name], cls, name)
     literals = [member for member in union_members(annotation) if typing.get_origin(member) is typing.Literal]
@@ -77,13 +81,10 @@ def _complete_declaration(name: str, declaration: Param, cls: type, inherited_pa
 def _check_name(name: str, cls: type) -> None:
     """Refuse names of class attributes, and `a__b`, which `set_params` reads as parameter b of the model a."""
     if hasattr(cls, name):
-        raise ParameterTypeError(
-            f"{cls.__name__}.{name} cannot be a parameter: the class has an attribute of that name."
-        )
+        raise ParameterTypeError(f"{cls.__name__}.{name} cannot be a parameter: the class has an attribute of that name.")
     if name.strip("_") != name or "__" in name:
         raise ParameterTypeError(
-            f"{cls.__name__}.{name}: the name of a parameter cannot start or end with an underscore, "
-            "or have two in a row."
+            f"{cls.__name__}.{name}: the name of a parameter cannot start or end with an underscore, or have two in a row."
         )
 
 
@@ -93,8 +94,7 @@ def _check_declaration(declaration: Param, cls: type) -> None:
     if type(declaration.default).__hash__ is None:
         type_name = type(declaration.default).__name__
         raise ParameterTypeError(
-            f"{location}: the default cannot be a {type_name}, as all instances would share it. "
-            "Use a tuple or None."
+            f"{location}: the default cannot be a {type_name}, as all instances would share it. Use a tuple or None."
         )
     if declaration.is_searched:
         _check_search(declaration, location)

@@ -1,4 +1,4 @@
-"""The Parameters section of a model's docstring, in numpydoc style, from its `param` declarations."""
+"""Generates the Parameters section of model docstrings, in numpydoc style, from `param` declarations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from deepforecast.core.params import Param, declared_params
 from deepforecast.core.type_checks import NONE_TYPE, union_members
 
 WIDTH = 100
-SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$|^>>> ", re.MULTILINE)  # a section of its own, or an example
+SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$|^>>> ", re.MULTILINE)  # the header of a section, or an example
 
 
 def with_parameters(cls: type) -> str:
-    """The docstring of a class with its parameters listed, the most specific ones first.
+    """The docstring of a class with its parameters inserted before the first section or example.
 
-    `horizon` comes first, then the parameters that the class itself declares, then those of its bases; parameters of a group
-    are listed under "Other Parameters".
+    `horizon` comes first, then the parameters of the class itself, then those of its bases; parameters with a group are listed
+    under "Other Parameters".
     """
     text = inspect.cleandoc(vars(cls).get("__doc__") or "")
     if not text or "Parameters\n---" in text:

@@ -1,4 +1,4 @@
-"""How a worker process ended."""
+"""Descriptions of how a worker process ended."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from deepforecast.errors import format_value
 
 
 def describe_exit(error: Exception) -> str:
-    """How a worker process ended, by the exit codes in joblib's error, and what to do."""
-    hint = "Run with workers=1 to see what happens there."
-    exits = re.findall(r"\b(SIG[A-Z0-9]+|EXIT)\((-?\d+)\)", str(error))  # joblib ends the other workers by SIGTERM
+    """How a worker process ended, from the exit codes in joblib's error, and what to do."""
+    hint = "Run with n_jobs=1 to see what happens."
+    exits = re.findall(r"\b(SIG[A-Z0-9]+|EXIT)\((-?\d+)\)", str(error))  # joblib terminates the other workers by SIGTERM
     name, code = next((exit_code for exit_code in exits if exit_code[0] != "SIGTERM"), exits[0] if exits else ("", ""))
     if name == "SIGKILL":
-        return "ended with signal SIGKILL, probably for lack of memory. Use fewer series or fewer workers."
+        return "ended with signal SIGKILL, probably for lack of memory. Use fewer series or a smaller n_jobs."
     if name == "EXIT":
         return f"ended with exit status {code}. {hint}"
     if name:

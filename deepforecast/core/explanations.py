@@ -60,9 +60,7 @@ def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future:
     step is the forecast of the previous one (greedy decoding).
     """
     if not model.capabilities.explains:
-        raise CapabilityError(
-            f"{model.name} cannot explain its forecasts. Use a model whose capabilities.explains is True."
-        )
+        raise CapabilityError(f"{model.name} cannot explain its forecasts. Use a model whose capabilities.explains is True.")
     state = model._state_for_frame(frame, static)
     covariates = model._future_covariates(state, steps, future)
     attention_maps = model._attention_maps(state.learned_with_series, steps, covariates)
@@ -82,7 +80,9 @@ def refuse_large_frame(rows: int, name: str, series: int) -> None:
 
 
 def _component_frame(state: State, steps: int, components: Mapping[str, Floats]) -> Frame:
-    columns = state.series.key_columns(np.repeat(state.series.calendar.next_positions(state.series.last, steps), len(components), axis=1))
+    columns = state.series.key_columns(
+        np.repeat(state.series.calendar.next_positions(state.series.last, steps), len(components), axis=1)
+    )
     refuse_duplicate_columns(["component", "value"], columns)
     columns["component"] = np.array(list(components) * (len(state.series) * steps), dtype=object)
     columns["value"] = np.stack(list(components.values()), axis=-1).reshape(-1)
@@ -94,12 +94,17 @@ def _attention_frame(model: Forecaster, state: State, attention_maps: Sequence[A
     series = state.series
     refuse_large_frame(sum(attention_map.n_rows() for attention_map in attention_maps), model.name, len(series))
     flat_maps = [_flatten_map(attention_map) for attention_map in attention_maps]
-    series_index, cutoff, query, key, layer, head, weight, cross = (np.concatenate(attention_map) for attention_map in zip(*flat_maps, strict=True))
+    series_index, cutoff, query, key, layer, head, weight, cross = (
+        np.concatenate(attention_map) for attention_map in zip(*flat_maps, strict=True)
+    )
     order = np.argsort(series_index, kind="stable") if len(attention_maps) > 1 else slice(None)
     series_index, cutoff, query, key, layer, head, weight, cross = (
         attention_map[order] for attention_map in (series_index, cutoff, query, key, layer, head, weight, cross)
     )
-    first, last = min(int(attention_map.min()) for attention_map in (cutoff, query, key)), max(int(attention_map.max()) for attention_map in (cutoff, query, key))
+    first, last = (
+        min(int(attention_map.min()) for attention_map in (cutoff, query, key)),
+        max(int(attention_map.max()) for attention_map in (cutoff, query, key)),
+    )
     calendar, numbers = series.calendar, np.arange(first, last + 1)
     timestamps = calendar.timestamps((series.last[:, None] + calendar.step * numbers).reshape(-1)).reshape(len(series), -1)
 

@@ -154,7 +154,9 @@ def validate_levels(level: Any) -> list[float]:
         raise ParameterError(f"`level` must be below 100 by more than rounding error, got {levels[-1]!r}.")
     if levels and levels[0] < 1:
         low = levels[0]
-        warn(f"`level` is in percent: an interval of level {low:g} covers {low:g} % of the values. Pass {100 * low:g} for {100 * low:g} %.")
+        warn(
+            f"`level` is in percent: an interval of level {low:g} covers {low:g} % of the values. Pass {100 * low:g} for {100 * low:g} %."
+        )
     return levels
 
 
@@ -216,11 +218,17 @@ def interval_columns(name: str, levels: Sequence[float]) -> list[tuple[float, st
 def _validate_numbers(value_or_list: Any, name: str, low: float, high: float) -> list[float]:
     if value_or_list is None:
         return []
-    values = list(value_or_list) if hasattr(value_or_list, "__iter__") and not isinstance(value_or_list, (str, bytes, Mapping)) else [value_or_list]
+    values = (
+        list(value_or_list)
+        if hasattr(value_or_list, "__iter__") and not isinstance(value_or_list, (str, bytes, Mapping))
+        else [value_or_list]
+    )
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
             description = f"{format_value(value)} ({type(value).__name__})"
-            raise ParameterTypeError(f"`{name}` must be a number between {low} and {high} or a list of them, got {description}.")
+            raise ParameterTypeError(
+                f"`{name}` must be a number between {low} and {high} or a list of them, got {description}."
+            )
         if not (low < value < high) or not math.isfinite(value):
             raise ParameterError(f"`{name}` must be between {low} and {high} (exclusive), got {format_value(value)}.")
     return values

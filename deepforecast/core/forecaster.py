@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -30,13 +28,11 @@ from deepforecast.core.forecast import (
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
 from deepforecast.core.pickle_protocol import PickleProtocol
-from deepforecast.core.plausibility import LIMITS, check_columns, check_paths, range_ratios
+from deepforecast.core.plausibility import LIMITS, check_columns, check_paths, range_ratios, value_range
 from deepforecast.core.scikit_learn import ScikitLearnProtocol, positional_target_error
 from deepforecast.core.skops_objects import SkopsSerializer
-from deepforecast.core.state import LearnedState, State
+from deepforecast.core.state import LearnedState, State, fingerprint
 from deepforecast.data import frames
-from deepforecast.data.calendar import PER_DAY
-from deepforecast.data.calendar_grids import GRIDS
 from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
@@ -86,10 +82,10 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     always_calibrates: ClassVar[bool] = False  # whether intervals are calibrated even if `intervals` is None
 
     horizon: int | None = param(
-        default=None, at_least=1, help="number of steps to forecast, unless passed to `predict`",
+        default=None, at_least=1, help="number of steps to forecast, unless passed to `predict`"
     )
     alias: str | None = param(
-        default=None, help="name of the forecast column; None: the class name",
+        default=None, help="name of the forecast column; None: the class name"
     )
     missing: Literal["auto", "interpolate", "ffill", "zero"] = param(
         default="auto",
@@ -289,9 +285,10 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         """
         steps, samples = self._resolve_horizon(horizon), validate_horizon(n_samples, name="n_samples")
         if not self.capabilities.simulates:
-            simulates_without = self.intervals is not None and self.clone(intervals=None).capabilities.simulates
-            reason = f" with intervals={self.intervals!r}, which correct the intervals but not the paths" if simulates_without else ""
-            suggestion = "Set intervals=None, or use predict(level=...)." if simulates_without else "Use predict(level=...) instead."
+            reason, suggestion = "", "Use predict(level=...) instead."
+            if self.intervals is not None and self.clone(intervals=None).capabilities.simulates:
+                reason = f" with intervals={self.intervals!r}, which correct the intervals but not the paths"
+                suggestion = "Set intervals=None, or use predict(level=...)."
             raise CapabilityError(f"{self.name} cannot simulate sample paths{reason}. {suggestion}")
         state = self._state_for_frame(frame, static)
         paths = self._simulate(state.learned_with_series, steps, samples, seed, self._future_covariates(state, steps, future))
@@ -591,28 +588,30 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             with collect_warnings(collected):
                 complete_panel = preprocess(self, panel)
         calibrates = self.always_calibrates or self.intervals is not None
-        min_observations = self._min_observations_to_fit(complete_panel) if calibrates else self._min_observations(complete_panel)
-        if int((np.diff(complete_panel.indptr) if complete_panel.complete else complete_panel.observed).min()) < min_observations:
+        required = self._min_observations_to_fit if calibrates else self._min_observations
+        min_observations = required(complete_panel)
+        lengths = np.diff(complete_panel.indptr) if complete_panel.complete else complete_panel.observed
+        if int(lengths.min()) < min_observations:
             from deepforecast.core.preprocessing import refuse_too_short_to_fit
 
             refuse_too_short_to_fit(self, complete_panel, min_observations)
-        calibration = self._calibrate(panel) if calibrates else None  # on the panel before imputation, which each window does with its own history
+        # calibrate before imputation, which each window does with its own history
+        calibration = self._calibrate(panel) if calibrates else None
         learned = self._fit(complete_panel, monitor)
         if collected:
             emit_warnings(collected)
-        categories = {name: covariate.categories for name, covariate in {**complete_panel.covariates, **complete_panel.static}.items()} if has_covariates else {}
-        series, calendar, last = panel.series, panel.series.calendar, panel.series.last
-        day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)  # days, so that the unit of time does not matter
-        time_fields = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)
-        text_fields = (*(() if series.native_ids is None else series.native_ids), *time_fields, series.columns.future, series.columns.past, categories)
-        checksum = zlib.crc32("\0".join(map(str, text_fields)).encode("utf-8", "surrogatepass"))
-        steps, remainder = np.divmod(last - last[0], calendar.step)
-        numbers = map(attrgetter("values"), (*panel.covariates.values(), *panel.static.values()))
-        for array in (panel.y, panel.indptr, steps, remainder / calendar.step, *numbers):
-            checksum = zlib.crc32(np.ascontiguousarray(array).data, checksum)
-        fingerprint, first_rows = f"{len(panel.y)}-{checksum:08x}", complete_panel.indptr[:-1]
-        extremes = np.column_stack((np.fmin.reduceat(complete_panel.y, first_rows), np.fmax.reduceat(complete_panel.y, first_rows)))
-        return State(complete_panel.series, learned, categories, complete_panel.static, calibration, fingerprint, panel.undeclared, extremes)
+        covariates = {**complete_panel.covariates, **complete_panel.static} if has_covariates else {}
+        categories = {name: covariate.categories for name, covariate in covariates.items()}
+        return State(
+            complete_panel.series,
+            learned,
+            categories,
+            static=complete_panel.static,
+            calibration=calibration,
+            fingerprint=fingerprint(panel, categories),
+            undeclared=panel.undeclared,
+            value_range=value_range(complete_panel),
+        )
 
     def _state_for_frame(self, frame: Frame | None, static: Frame | None) -> State:
         if frame is None:
@@ -643,8 +642,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         names, past = state.series.columns.future, state.series.columns.past
         if past and self.default_horizon is not None and steps > self.default_horizon:
             raise CapabilityError(
-                f"`horizon` cannot exceed that of the fit with past covariates ({format_list(past)}), got {steps}; {self.name} was "
-                f"fitted for horizon {self.default_horizon}. Fit it with horizon={steps}, or without these columns."
+                f"`horizon` cannot exceed that of the fit with past covariates ({format_list(past)}), got {steps}; "
+                f"{self.name} was fitted for horizon {self.default_horizon}. Fit it with horizon={steps}, or without "
+                "these columns."
             )
         if future is None and not names:
             return {}
@@ -665,7 +665,10 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return None
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> Mapping[str, Sequence[Any]]:
-        """Search values that depend on the data, in place of those declared; `rows`: length of the longest series, 0: unknown."""
+        """Search values that depend on the data, in place of those declared.
+
+        `rows` is the length of the longest series, 0 if unknown.
+        """
         return {}
 
     def _calibrate(self, panel: Panel) -> Calibration | None:
@@ -721,6 +724,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
 
 collect_params(Forecaster)
+Forecaster.__doc__ = with_parameters(Forecaster)
 
 
 def _missing_hook_error(model: Forecaster, hook: str) -> CapabilityError:

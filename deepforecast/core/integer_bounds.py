@@ -1,4 +1,4 @@
-"""Bounds of the integers of a model file: a loop, an allocation or an index depends on each of them."""
+"""Bounds of integers in model files, on which loops, allocations and indices depend."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Ints
 from deepforecast.errors import format_value
 
-MAX_GAP = 1_000_000  # missing values at the end of a series, as many as the longest horizon has steps
-MAX_SIMULATED_GAP = 100_000  # where each of them is a step of every sample path
-MAX_TOTAL_GAPS, MAX_MEAN_GAP = 10_000_000, 1_000  # those of all series together: a constant, and an average on top
+MAX_GAP = 1_000_000  # missing values at the end of a series; as large as the maximum horizon
+MAX_SIMULATED_GAP = 100_000  # the same for models that simulate them
+MAX_TOTAL_GAPS, MAX_MEAN_GAP = 10_000_000, 1_000  # total over all series: a constant plus an average per series
 
 
 def check_integers(learned: LearnedState, name: str, minimum: Any, maximum: Any) -> Ints:
-    """The integers of that name, one for each series or a row of them; `InvalidManifest` where one is out of range.
+    """Integers of shape (series,) or (series, columns); raises `InvalidManifest` if one is out of range.
 
-    `minimum` and `maximum` are numbers, or one number for each column.
+    `minimum` and `maximum` are scalars or have one element per column.
     """
     values = learned.by_series.get(name)
     columns = np.broadcast(minimum, maximum).shape
@@ -33,7 +33,7 @@ def check_integers(learned: LearnedState, name: str, minimum: Any, maximum: Any)
 
 
 def check_floats(learned: LearnedState, names: Sequence[str], shape: tuple[int, ...], finite: bool = False) -> None:
-    """`InvalidManifest` where arrays of floats are not of this shape for each series."""
+    """Raise `InvalidManifest` unless these arrays are float64 of shape (series, *shape)."""
     for name in names:
         values = learned.by_series.get(name)
         if values is None or values.dtype != np.float64 or values.shape[1:] != shape:
@@ -43,7 +43,7 @@ def check_floats(learned: LearnedState, names: Sequence[str], shape: tuple[int, 
 
 
 def check_gaps(learned: LearnedState, max_gap: int = MAX_GAP) -> None:
-    """`InvalidManifest` where `gaps`, the number of missing values at the end of each series, asks for too much work."""
+    """Raise `InvalidManifest` if "age", the number of missing values at the end of each series, is too large."""
     gaps = check_integers(learned, "age", 0, max_gap)
     maximum = MAX_TOTAL_GAPS + MAX_MEAN_GAP * len(gaps)
     if gaps.sum() > maximum:
@@ -51,7 +51,7 @@ def check_gaps(learned: LearnedState, max_gap: int = MAX_GAP) -> None:
 
 
 def check_integer(value: Any, name: str, minimum: int, maximum: int) -> int:
-    """A single integer of a file; `InvalidManifest` where it is none or out of range."""
+    """Return an integer; raise `InvalidManifest` if it is not an integer or out of range."""
     if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
         raise InvalidManifest(f"{name} must be an integer between {minimum:,} and {maximum:,}, got {format_value(value)}")
     return value

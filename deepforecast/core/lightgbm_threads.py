@@ -1,4 +1,4 @@
-"""LightGBM's limit of threads, which holds whatever the parameters of a booster say."""
+"""LightGBM's global limit of threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def max_threads(library: Any) -> int:
-    """The most threads that LightGBM uses, -1 for no limit; `library` is its C library."""
+    """The global limit of threads, -1 for none; `library` is LightGBM's C library."""
     import ctypes
 
     limit = ctypes.c_int(0)

@@ -1,7 +1,8 @@
-"""A fitted model as plain values and arrays, and back.
+"""Converts fitted models to a manifest of plain values and arrays, and back.
 
-A manifest holds the model's name and parameters (validated by its constructor), versions, a fingerprint of the data, the layout
-of the frame, and a tree of numbers, text and references to arrays. Unknown keys and arrays without a reference are refused.
+A manifest contains the name of the model, its parameters (validated by the constructor on loading), versions, a fingerprint of
+the data, the columns of the frame, and a tree of numbers, strings and references to arrays. Unknown keys and arrays without a
+reference are refused.
 """
 
 from __future__ import annotations
@@ -33,26 +34,26 @@ KEYS = ("model", "parameters", "seed", "versions", "data", "series", "learned", 
 OPTIONAL_KEYS = {"seed": None, "value_range": None}  # keys that files of version 0.1.0 may lack
 LIBRARIES = ("pandas", "polars", "pyarrow")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
-ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path, and no scheme that would open one
+ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path or URL scheme, which tz lookups might open
 MAX_INTEGER = 2**63 - 1
 DEFAULT_SERIALIZER = SkopsSerializer()
 
 
 class InvalidManifest(Exception):
-    """Why a value has no place in a file, or a file's value none in a model."""
+    """A value cannot be stored in a file, or a value in a file is invalid."""
 
 
 def to_manifest(
     model: Forecaster, state: State, serializer: SkopsSerializer = DEFAULT_SERIALIZER
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The manifest of a fitted model, and its arrays; `InvalidManifest` for what cannot be said in one."""
+    """The manifest of a fitted model, and its arrays; raises `InvalidManifest` if a value cannot be stored."""
     arrays: dict[str, np.ndarray] = {}
     writer = _Writer(arrays, serializer)
     learned = model._serialize(state.learned, serializer)
     model_fields = writer.model(model)
     manifest = {
         **model_fields,
-        "seed": model_fields["parameters"].get("seed"),  # where a model draws; those of models in it stand in its parameters
+        "seed": model_fields["parameters"].get("seed"),  # None for models without one; wrapped models have theirs in the parameters
         "versions": _versions(),
         "data": state.fingerprint,
         "series": writer.series(state.series),
@@ -66,16 +67,16 @@ def to_manifest(
 
 
 def from_manifest(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray], serializer: SkopsSerializer = DEFAULT_SERIALIZER) -> Forecaster:
-    """The model of a manifest; whatever does not fit raises, most of it `InvalidManifest` or an error of the library."""
+    """The model of a manifest; raises if it is inconsistent, usually `InvalidManifest` or an error of the library."""
     reader = _Reader(dict(arrays), serializer)
     model = reader.model(manifest)
     if reader.arrays:
-        raise InvalidManifest(f"nothing refers to its arrays {format_list(sorted(reader.arrays))}")
+        raise InvalidManifest(f"it has arrays without a reference: {format_list(sorted(reader.arrays))}")
     return model
 
 
 class _Writer:
-    """Values to plain ones; arrays go to the side under a number."""
+    """Converts values to plain ones, and arrays to references by number."""
 
     def __init__(self, arrays: dict[str, np.ndarray], serializer: SkopsSerializer) -> None:
         self.arrays, self.serializer = arrays, serializer
@@ -103,7 +104,7 @@ class _Writer:
     def model(self, model: Forecaster) -> dict[str, Any]:
         name = type(model).__name__
         if name not in registry.names() or registry.get(name) is not type(model):
-            raise InvalidManifest(f"{name} could not be found again; decorate the class with @deepforecast.register")
+            raise InvalidManifest(f"{name} must be registered; decorate the class with @deepforecast.register")
         parameters = {parameter_name: self.parameter(parameter, parameter_name) for parameter_name, parameter in model.get_params(deep=False).items()}
         return {"model": name, "parameters": parameters}
 
@@ -118,7 +119,7 @@ class _Writer:
             return _to_plain(value)
         except InvalidManifest:
             if not hasattr(value, "get_params"):
-                reason = f"its parameter {name} holds {format_value(value)}, which is no plain value. Give a name or number"
+                reason = f"its parameter {name} must be a number, a string or a model, got {format_value(value)}"
                 raise InvalidManifest(reason) from None
         return {"object": self.array(self.serializer.serialize(value, f"its parameter {name}"))}
 
@@ -127,7 +128,7 @@ class _Writer:
             return {"method": calibration.method, "rate": float(calibration.rate), "errors": self.array(calibration.errors)}
         if isinstance(calibration, PooledErrors):
             return {"method": "pooled", "scores": self.array(calibration.scores), "scale": self.array(calibration.scale)}
-        raise InvalidManifest(f"its calibration is a {type(calibration).__name__}")
+        raise InvalidManifest(f"its calibration cannot be stored: {type(calibration).__name__}")
 
     def series(self, series: Series) -> dict[str, Any]:
         calendar, ids = series.calendar, None
@@ -148,7 +149,7 @@ class _Writer:
 
 
 class _Reader:
-    """Plain values back to what they were. Each array is taken once."""
+    """Converts plain values back. Each array may be referenced once."""
 
     def __init__(self, arrays: dict[str, np.ndarray], serializer: SkopsSerializer) -> None:
         self.arrays, self.serializer = arrays, serializer
@@ -156,17 +157,17 @@ class _Reader:
     def model(self, manifest: Any) -> Forecaster:
         _check_keys({**OPTIONAL_KEYS, **manifest} if isinstance(manifest, Mapping) else manifest, (*KEYS, "value_range"), "the manifest")
         if not {name for name, version in _check_mapping(manifest["versions"]) if _check_text(version)} <= {*_versions(), "torch"}:
-            raise InvalidManifest(f"it names versions of {format_list(manifest['versions'])}")
+            raise InvalidManifest(f"it has unknown versions: {format_list(manifest['versions'])}")
         model = self.forecaster({"model": manifest["model"], "parameters": manifest["parameters"]})
         seed, parameter_seed = manifest.get("seed"), manifest["parameters"].get("seed")
         if seed != parameter_seed or type(seed) is not type(parameter_seed):
-            raise InvalidManifest(f"its seed is said to be {format_value(seed)}, and {format_value(parameter_seed)} among its parameters")
+            raise InvalidManifest(f"its seed must equal that of its parameters, {format_value(parameter_seed)}, got {format_value(seed)}")
         series = self.series(manifest["series"])
         categories = {name: self.read_texts(node) for name, node in _check_mapping(manifest["categories"])}
         static = {name: self.static(node, categories.get(name), len(series)) for name, node in _check_mapping(manifest["static"])}
         roles = series.columns
         if set(categories) != set(roles.covariates) or set(static) != set(roles.static):
-            raise InvalidManifest("its covariates are not those of its columns")
+            raise InvalidManifest("its covariates do not match its columns")
         calibration = None if manifest["calibration"] is None else self.calibration(manifest["calibration"], len(series))
         learned = model._deserialize(replace(self.learned(manifest["learned"], len(series)), series=series), self.serializer)
         value_range = None if manifest.get("value_range") is None else self.value_range(manifest["value_range"], len(series))
@@ -221,26 +222,26 @@ class _Reader:
         _check_keys(content, ("by_series", "shared"), "learned")
         learned = LearnedState(self.decode(content["by_series"]), self.decode(content["shared"]))
         if not isinstance(learned.by_series, dict) or not isinstance(learned.shared, dict):
-            raise InvalidManifest("what it learned is not a tree")
+            raise InvalidManifest("its learned state must be a tree")
         for name, values in learned.by_series.items():
             if not isinstance(values, np.ndarray) or values.ndim < 1 or len(values) != count:
-                raise InvalidManifest(f"what it learned as {format_value(name)} does not have one row for each series")
+                raise InvalidManifest(f"its learned {format_value(name)} must have one row per series")
             if values.dtype not in (np.float64, np.int64, np.bool_):
-                raise InvalidManifest(f"what it learned as {format_value(name)} has the dtype {values.dtype}")
+                raise InvalidManifest(f"its learned {format_value(name)} must be float64, int64 or bool, got {values.dtype}")
         return learned
 
     def static(self, reference: Any, categories: tuple[str, ...] | None, count: int) -> Covariate:
         values = self.array(reference)
         if values.dtype != np.float64 or values.shape != (count,):
-            raise InvalidManifest("a static column does not have one number for each series")
+            raise InvalidManifest("a static covariate must have one number per series")
         if categories is not None and not ((values >= -1) & (values < len(categories)) & (values % 1 == 0)).all():
-            raise InvalidManifest("a static column points to a category that is not there")
+            raise InvalidManifest("a static covariate has a code without a category")
         return Covariate(values, categories)
 
     def value_range(self, reference: Any, count: int) -> np.ndarray:
         value_range = _check_floats(self.array(reference), 2)
         if value_range.shape != (count, 2) or not (np.isfinite(value_range) & (value_range[:, :1] <= value_range)).all():
-            raise InvalidManifest("its smallest and largest values do not fit the series")
+            raise InvalidManifest("its value ranges do not match the series")
         return value_range
 
     def calibration(self, content: Any, count: int) -> Calibration:
@@ -249,37 +250,41 @@ class _Reader:
             scores, scale = _check_floats(self.array(content["scores"]), 2), _check_floats(self.array(content["scale"]), 1)
             sound = len(scale) == count and scores.shape[1] and not ((scores < 0).any() or (scale < 0).any())
             if not sound or (scores[1:] < scores[:-1]).any():
-                raise InvalidManifest("its calibration does not fit the series")
+                raise InvalidManifest("its calibration does not match the series")
             return PooledErrors(scores, scale)
         _check_keys(content, ("method", "rate", "errors"), "the calibration")
         errors, rate = _check_floats(self.array(content["errors"]), 3), content["rate"]
         if len(errors) != count or not errors.size or content["method"] not in METHODS or np.isinf(errors).any():
-            raise InvalidManifest("its calibration does not fit the series")
+            raise InvalidManifest("its calibration does not match the series")
         if not isinstance(rate, float) or not 0 < rate <= 1:
-            raise InvalidManifest(f"the rate of its calibration is {format_value(rate)}")
+            raise InvalidManifest(f"the rate of its calibration must be above 0 and at most 1, got {format_value(rate)}")
         return SeriesErrors(errors, content["method"], rate)
 
     def series(self, content: Any) -> Series:
         _check_keys(content, ("library", "columns", "freq", "custom", "step", "time_of_day", "time", "ids", "last"), "the series")
         if content["library"] not in LIBRARIES:
-            raise InvalidManifest(f"frames are of {format_list(LIBRARIES)}; it says {format_value(content['library'])}")
+            raise InvalidManifest(f"library must be one of {format_list(LIBRARIES)}, got {format_value(content['library'])}")
         _check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "columns")
-        roles: dict[str, Any] = {name: tuple(map(_check_text, value)) if isinstance(value, list) else value for name, value in content["columns"].items()}
+        roles: dict[str, Any] = {
+            name: tuple(map(_check_text, value)) if isinstance(value, list) else value
+            for name, value in content["columns"].items()
+        }
         columns = Columns(**roles)
         last, ids = self.array(content["last"]), None
         if content["ids"] is not None:
             id_fields = dict(_check_mapping(content["ids"]))
-            ids = from_arrays({name: value for name, value in id_fields.items() if name != "arrays"}, self.array_dict(id_fields.get("arrays")), content["library"])
+            description = {name: value for name, value in id_fields.items() if name != "arrays"}
+            ids = from_arrays(description, self.array_dict(id_fields.get("arrays")), content["library"])
         count = 1 if ids is None else len(ids)
         if last.shape != (count,) or not count or last.dtype != np.int64 or (ids is None) != (columns.id is None):
-            raise InvalidManifest("its ids and times do not fit each other")
-        if ids is not None and len(set(ids.to_list())) < count:  # pandas 2 takes ids for equal that differ after a NUL
-            raise InvalidManifest("an id is there twice")
+            raise InvalidManifest("its ids and times do not match")
+        if ids is not None and len(set(ids.to_list())) < count:  # pandas 2 considers ids equal that differ only after a NUL character
+            raise InvalidManifest("its ids must be unique")
         return Series(content["library"], columns, _calendar(content, columns, last), ids, last)
 
 
 def _calendar(content: Mapping[str, Any], columns: Columns, last: np.ndarray) -> Calendar:
-    """The calendar, which has to be the one that its own stamps amount to."""
+    """The calendar, which must equal that inferred from the last time stamps."""
     _check_keys(content["time"], tuple(field.name for field in fields(TimeType)), "time")
     time = TimeType(_check_text(content["time"]["unit"]), content["time"]["tz"], _check_text(content["time"]["dtype"]))
     is_known_zone = time.tz is None or ZONE.fullmatch(_check_text(time.tz))
@@ -287,16 +292,16 @@ def _calendar(content: Mapping[str, Any], columns: Columns, last: np.ndarray) ->
         raise InvalidManifest(f"its time has an unknown type: {format_value(content['time'])}")
     step, time_of_day = content["step"], content["time_of_day"]
     if not (_is_count(step, 1) and _is_count(time_of_day, 0)) or time_of_day >= calendars.PER_DAY.get(time.unit, 1):
-        raise InvalidManifest("its steps of time and the time of day they begin at are not whole numbers of a day's")
+        raise InvalidManifest("its step must be a positive integer and its time_of_day an integer within a day")
     calendar = Calendar(_frequency(content), time, step, time_of_day)
     recomputed = calendars.make_calendar(calendar.frequency, time, calendar.timestamps(last[:2]), columns.time)
     if recomputed.step != step or recomputed.frequency != calendar.frequency:
-        raise InvalidManifest(f"its steps of time are not those of freq {format_value(calendar.freq)}")
+        raise InvalidManifest(f"its step does not match freq {format_value(calendar.freq)}")
     return calendar
 
 
 def _dtype_fits(time: TimeType) -> bool:
-    """Whether a library has that dtype for stamps of that unit and zone; only such a name is ever given to one."""
+    """Whether the dtype is one of a library for this unit and time zone; only such names are passed to a library."""
     dtypes = {"date32[day]", "date32[day][pyarrow]", "Date"}
     if time.unit != "D":
         arrow = f"timestamp[{time.unit}{'' if time.tz is None else f', tz={time.tz}'}]"
@@ -306,7 +311,7 @@ def _dtype_fits(time: TimeType) -> bool:
 
 
 def _custom_calendar(frequency: Frequency) -> dict[str, Any] | None:
-    """What an alias does not say of a custom business day: its holidays and working week."""
+    """Holidays and weekmask of a custom business frequency, which its alias does not include."""
     offset = frequency.offset
     if offset is None:
         return None
@@ -327,7 +332,7 @@ def _frequency(content: Mapping[str, Any]) -> Frequency:
     }
     base = parse(freq)
     if base.base not in builders:
-        raise InvalidManifest(f"freq {format_value(freq)} has no holidays of its own")
+        raise InvalidManifest(f"freq {format_value(freq)} cannot have custom holidays")
     holidays = [_check_text(day) for day in _check_list(custom["holidays"])]
     return Frequency(base.n, base.base, base.anchor, builders[base.base](holidays=holidays, weekmask=_check_text(custom["weekmask"])))
 
@@ -347,18 +352,18 @@ def _to_plain(value: Any) -> Any:
         return int(value)
     if isinstance(value, (float, np.floating)):
         return float(value)
-    raise InvalidManifest(f"{format_value(value)} ({type(value).__name__}) is no array, number or text")
+    raise InvalidManifest(f"{format_value(value)} ({type(value).__name__}) must be an array, a number or a string")
 
 
 def _check_scalar(value: Any) -> Any:
     if value is None or isinstance(value, (bool, float, str)) or (isinstance(value, int) and abs(value) <= MAX_INTEGER):
         return value
-    raise InvalidManifest(f"a value is a number, text, list or tree; found {format_value(value)}")
+    raise InvalidManifest(f"a value must be a number, string, list or tree, got {format_value(value)}")
 
 
 def _check_floats(values: np.ndarray, dimensions: int) -> np.ndarray:
     if values.dtype != np.float64 or values.ndim != dimensions:
-        raise InvalidManifest(f"an array of {dimensions} dimensions of float64 was expected; found {values.ndim} of {values.dtype}")
+        raise InvalidManifest(f"an array must be float64 with {dimensions} dimensions, got {values.dtype} with {values.ndim}")
     return values
 
 
@@ -368,25 +373,25 @@ def _is_count(value: Any, minimum: int) -> bool:
 
 def _check_key(key: Any) -> str:
     if not isinstance(key, str):
-        raise InvalidManifest(f"the key {format_value(key)} is not text")
+        raise InvalidManifest(f"the key {format_value(key)} must be a string")
     return key
 
 
 def _check_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise InvalidManifest(f"text was expected; found {format_value(value)}")
+        raise InvalidManifest(f"a string was expected, got {format_value(value)}")
     return value
 
 
 def _check_mapping(value: Any) -> Any:
     if not isinstance(value, Mapping):
-        raise InvalidManifest(f"names and values were expected; found {format_value(value)}")
+        raise InvalidManifest(f"a mapping was expected, got {format_value(value)}")
     return value.items()
 
 
 def _check_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise InvalidManifest(f"a list was expected; found {format_value(value)}")
+        raise InvalidManifest(f"a list was expected, got {format_value(value)}")
     return value
 
 
@@ -397,4 +402,4 @@ def _tuple_to_list(value: Any) -> Any:
 def _check_keys(content: Any, keys: tuple[str, ...], description_of: str) -> None:
     if not isinstance(content, Mapping) or set(content) != set(keys):
         description = list(content) if isinstance(content, Mapping) else content
-        raise InvalidManifest(f"{description_of} has the keys {format_list(keys, max_shown=12)}; found {format_value(description, 200)}")
+        raise InvalidManifest(f"{description_of} must have the keys {format_list(keys, max_shown=12)}, got {format_value(description, 200)}")

@@ -93,7 +93,9 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
         manifest, arrays = bundle.read(path)
     except ModelFileError as error:
         if isinstance(error.__cause__, FileNotFoundError):
-            raise ModelFileError(f"There is no file at {format_value(str(path), 200)}. Save one first: model.save(path).") from error
+            raise ModelFileError(
+                f"There is no file at {format_value(str(path), 200)}. Save one first: model.save(path)."
+            ) from error
         raise
     try:
         serializer = SkopsSerializer(trusted=tuple(trusted))
@@ -111,7 +113,9 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
     except (Exception, MemoryError) as error:  # a malicious file may cause any error in a model
         text = str(error) if isinstance(error, (DeepForecastError, InvalidManifest)) else f"{type(error).__name__}: {error}"
         name, reason = format_value(str(path), 200), format_value(text, 400).rstrip(".")
-        raise ModelFileError(f"{name} cannot be loaded, as it is damaged or not a model of this library: {reason}. Save it again.") from error
+        raise ModelFileError(
+            f"{name} cannot be loaded, as it is damaged or not a model of this library: {reason}. Save it again."
+        ) from error
     return model
 
 

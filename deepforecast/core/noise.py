@@ -1,4 +1,4 @@
-"""Seeded noise that belongs to a series: the same whatever other series are forecast beside it, in whatever order."""
+"""Seeded random numbers per series, independent of the other series and their order."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from deepforecast.data.integers import validate_integer
 
 
 def standard_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
-    """Standard normal draws of `shape` for each row of `keys`: what tells the series apart, whatever it is called.
+    """Draw standard normal numbers of shape `shape` for each row of `keys`, which identifies a series by its values.
 
-    Rows that are equal get equal draws, others independent ones. The first axis of `shape` is drawn first: a longer one goes
-    on where a shorter one ended. The caller's generators are untouched.
+    Equal rows get equal draws, others independent ones. Draws with a longer first axis extend those with a shorter one. Global
+    random generators are not used.
 
+    Examples
+    --------
     >>> standard_normal(0, np.array([[1.0], [2.0], [1.0]]), (1,)).round(2)
     array([[0.17],
            [0.68],

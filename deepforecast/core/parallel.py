@@ -1,6 +1,6 @@
-"""Local work over many series: the one way through which it reaches more than one CPU, or another machine.
+"""Parallel execution over series, with joblib.
 
-On joblib, so that `joblib.parallel_config(backend="dask", ...)` around any call of this library sends the work there.
+`joblib.parallel_config(backend="dask", ...)` around any call of this library runs it on that backend.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ T = TypeVar("T")
 OnLost: TypeAlias = Callable[[int, TrainingError], T]
 
 MAX_CHUNKS = 256
-"""Without a known cost: enough for balance and for a progress bar, few enough that 100,000 short series do not drown."""
+"""Number of chunks without a known cost: enough to balance the load, few enough to keep overhead small."""
 
 MIN_SECONDS = {"threads": 0.02, "processes": 0.5}
 MAX_SECONDS = 2.0
-"""Seconds a chunk is meant to take at least (or starting it costs more) and at most (or a lost or interrupted one does)."""
+"""Targeted minimum duration of a chunk (overhead of starting it) and maximum (work lost with a worker)."""
 
 
 def map_chunks(
@@ -48,23 +48,49 @@ def map_chunks(
     label: str = "series",
     timeout: float | None = None,
 ) -> list[T]:
-    """Call `work(part)` for consecutive slices that cover `range(n_items)`; the results in their order.
+    """Call `work` for consecutive slices of `range(n_items)`, possibly in parallel.
 
-    Where the slices are cut follows from `n_items`, `cost` and `prefer` only, and every slice computes with one BLAS and
-    OpenMP thread, so the results are the same bits for any number of workers, one (which is this thread) included.
+    The slices depend only on `n_items`, `cost` and `prefer`, and each is computed with one BLAS and OpenMP thread, so results are
+    bit-identical for any number of workers.
 
-    workers: how many at a time; -1 for all; None for what `joblib.parallel_config` says, else one for each available CPU.
-        Inside another call's worker it is always one.
-    prefer: "threads" for work that releases the GIL, "processes" for other work. `work` then travels to the workers
-        with what it holds: large arrays as read-only memory maps, the rest anew with each slice.
-    cost: expected seconds of one item or of each, by a formula of its size and never by the clock, so that slices are
-        of a sensible and even length. Work that is too short to be worth a worker stays in this thread.
-    progress: a bar on stderr; by default in terminals and notebooks. `label` says what the items are, there and in errors.
-    timeout: seconds a slice may take before its worker counts as hung; not kept where there are no workers.
+    Parameters
+    ----------
+    work : callable
+        Takes a slice.
+    n_items : int
+        Number of items.
+    n_jobs : int, optional
+        Number of workers, -1 for one per available CPU. By default that of `joblib.parallel_config`, or one per available CPU.
+        Always one inside a worker.
+    prefer : {"threads", "processes"}, default "threads"
+        "threads" for work that releases the GIL, "processes" otherwise. `work` is then pickled for each slice; large arrays are
+        passed as read-only memory maps.
+    cost : float or sequence of float, optional
+        Expected seconds per item, estimated from its size, not measured, so that slices have similar durations. Short work is
+        done in the calling thread.
+    progress : bool, optional
+        Whether to show a progress bar; by default in terminals and notebooks.
+    label : str, default "series"
+        Name of the items in the progress bar and in errors.
+    timeout : float, optional
+        Seconds after which the worker of a slice counts as hung; ignored without workers.
 
-    A lost worker (killed, crashed, hung) is replaced, what it held is tried once more, and only then `TrainingError`
-    names those items. An error raised by `work` comes back as it is, with a note that names the items.
+    Returns
+    -------
+    list
+        Results of the slices, in their order.
 
+    Raises
+    ------
+    TrainingError
+        If a worker was lost (killed, crashed, hung) and was lost again when its slice was retried.
+
+    Notes
+    -----
+    Exceptions of `work` are raised with a note that names the items.
+
+    Examples
+    --------
     >>> totals = map_chunks(lambda part: sum(range(1000)[part]), 1000, n_jobs=1)
     >>> len(totals), sum(totals)
     (250, 499500)
@@ -84,13 +110,15 @@ def map_items(
     progress: bool | None = None,
     label: str = "items",
 ) -> list[T]:
-    """Call `work(slice(i, i + 1))` for each item in worker processes: `map_chunks` for items that may kill their worker.
+    """Call `work(slice(i, i + 1))` for each item in worker processes, for items that may crash their worker.
 
-    An item whose worker was lost twice gets `on_lost(item, error)` as its result, and the others go on; the error names it.
+    The result of an item whose worker was lost twice is `on_lost(item, error)`; the other items are not affected.
     """
     _check_n_jobs(n_jobs)
     slices = [slice(index, index + 1) for index in range(len(names))]
-    return _run_slices(_Job(work, label, os.getpid(), None, names), slices, _find_workers(n_jobs, "processes"), progress, on_lost)
+    return _run_slices(
+        _Job(work, label, os.getpid(), None, names), slices, _find_workers(n_jobs, "processes"), progress, on_lost
+    )
 
 
 def _run_slices(
@@ -105,7 +133,7 @@ def _run_slices(
 
 
 def split_by_cost(n_items: int, cost: float | Sequence[float] | np.ndarray | None, prefer: str) -> list[slice]:
-    """Cut `range(n_items)` into slices, from sizes alone.
+    """Split `range(n_items)` into slices of similar cost.
 
     >>> split_by_cost(5, [0.1, 0.1, 3.0, 0.5, 0.6], "processes")
     [slice(0, 3, None), slice(3, 4, None), slice(4, 5, None)]
@@ -117,9 +145,9 @@ def split_by_cost(n_items: int, cost: float | Sequence[float] | np.ndarray | Non
     ends = np.cumsum(costs)
     total = float(ends[-1]) if n_items else 0.0
     if not (math.isfinite(total) and bool((costs >= 0).all())):
-        raise ParameterError("The cost of an item is a finite number of seconds, at least 0. Leave it out if it is not known.")
+        raise ParameterError("`cost` must be a finite number of seconds of at least 0. Leave it out if it is unknown.")
     target_seconds = min(max(total / (MAX_CHUNKS // 2), MIN_SECONDS[prefer]), MAX_SECONDS)
-    # Items belong together if they would begin within the same stretch of `target_seconds` seconds.
+    # Items are in one slice if they would start within the same period of `target_seconds` seconds.
     bucket = (ends - costs) // target_seconds
     starts = [0, *(np.flatnonzero(np.diff(bucket)) + 1).tolist(), n_items] if n_items else []
     return [slice(start, stop) for start, stop in pairwise(starts)]
@@ -127,18 +155,18 @@ def split_by_cost(n_items: int, cost: float | Sequence[float] | np.ndarray | Non
 
 @dataclass(frozen=True)
 class _Job(Generic[T]):
-    """What a worker has to know beside its slice."""
+    """What a worker needs besides its slice."""
 
     work: Callable[[slice], T]
     label: str
     driver: int
     timeout: float | None
-    names: Sequence[str] = ()  # of the items, where each is a slice
+    names: Sequence[str] = ()  # of the items, if each slice is one item
 
 
 @dataclass(frozen=True)
 class _Workers:
-    """How many workers of which kind, and whose turn it is: several callers share one pool of processes."""
+    """Number and kind of workers, and the lock of the process pool, which callers share."""
 
     n_jobs: int
     prefer: str
@@ -149,7 +177,7 @@ class _Workers:
 
 
 def _find_workers(requested: int | None, prefer: str) -> _Workers | None:
-    """Find the workers to use, or None for the calling thread itself. Loads joblib only if it may be needed."""
+    """The workers to use, or None for the calling thread. Imports joblib only if it may be needed."""
     is_single_cpu = requested is None and "joblib" not in sys.modules and threads.available_cpus() == 1
     if requested == 1 or _inside_worker.get() or is_single_cpu:
         return None
@@ -157,7 +185,7 @@ def _find_workers(requested: int | None, prefer: str) -> _Workers | None:
         from joblib.parallel import get_active_backend
 
     backend, configured = get_active_backend()
-    nested = configured is None and bool(getattr(backend, "nesting_level", 0))  # in a worker of a joblib loop of the caller's
+    nested = configured is None and bool(getattr(backend, "nesting_level", 0))  # inside a joblib worker of the caller
     if requested is None and (configured == 1 or nested):
         return None
     backend, _ = get_active_backend(prefer=prefer)
@@ -176,7 +204,7 @@ def _find_workers(requested: int | None, prefer: str) -> _Workers | None:
 
 @contextmanager
 def in_worker() -> Iterator[None]:
-    """Work inside the block as a worker of `map_chunks` does: on one thread, starting no other, showing no bar."""
+    """Run the block like a worker of `map_chunks`: on one thread, without nested workers and progress bars."""
     token = _inside_worker.set(True)
     try:
         with hide_progress(), threads.as_worker():
@@ -186,7 +214,7 @@ def in_worker() -> Iterator[None]:
 
 
 def has_user_backend() -> bool:
-    """Whether the user has said by `joblib.parallel_config` where work goes."""
+    """Whether the user has configured a backend with `joblib.parallel_config`."""
     if "joblib" not in sys.modules:
         return False
     from joblib.parallel import get_active_backend
@@ -197,18 +225,20 @@ def has_user_backend() -> bool:
 
 def _check_n_jobs(n_jobs: int | None) -> None:
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
-        raise ParameterTypeError(f"workers is an integer or None, not {format_value(n_jobs)}. Give 1 for the calling thread alone.")
+        raise ParameterTypeError(
+            f"`n_jobs` must be an integer or None, got {format_value(n_jobs)}. Use 1 for the calling thread alone."
+        )
     if n_jobs is not None and n_jobs < 1 and n_jobs != -1:
-        raise ParameterError(f"workers is at least 1, or -1 for every CPU, not {n_jobs}. Leave it out for the usual number.")
+        raise ParameterError(f"`n_jobs` must be at least 1, or -1 for all CPUs, got {n_jobs}. Leave it out for the default.")
 
 
 def _cannot_start_processes() -> bool:
-    """Tell whether this process can't have a pool: a daemon, without output, or forked from one whose pool it still sees."""
+    """Whether this process cannot have a pool: a daemon, without output streams, or forked from a process with a pool."""
     import multiprocessing
 
     if multiprocessing.current_process().daemon:
         return True
-    try:  # both are flushed when a process is started: here they may be None, closed, or a pipe that nobody reads
+    try:  # starting a process flushes them; they may be None, closed, or a broken pipe
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     except (AttributeError, OSError, ValueError):
@@ -218,14 +248,14 @@ def _cannot_start_processes() -> bool:
 
 
 class _Processes:
-    """The pool of processes that joblib keeps: which process it belongs to, and whose turn it is to use it."""
+    """The process that owns joblib's pool of processes, and the lock for using it."""
 
     owner: int | None = None
     lock = threading.Lock()
 
 
 class _Dispatcher(Generic[T]):
-    """One round over all slices, and then, while workers get lost, what they held once more."""
+    """Runs all slices, and retries those whose worker was lost once."""
 
     def __init__(self, job: _Job[T], slices: list[slice], pool: _Workers, tick: Tick, on_lost: OnLost[T] | None) -> None:
         self.job, self.slices, self.workers, self.tick, self.on_lost = job, slices, pool, tick, on_lost
@@ -235,10 +265,10 @@ class _Dispatcher(Generic[T]):
     def run(self) -> list[T]:
         while pending := [number for number in range(len(self.slices)) if number not in self.results_by_slice]:
             lost = self._run_round(pending)
-            if lost and self.workers.in_threads:  # which cannot be ended, so nothing would be better the second time
+            if lost and self.workers.in_threads:  # threads cannot be killed, so a retry would hang again
                 raise self._lost_worker_error(lost, "")
             for number in lost.slice_numbers if lost else ():
-                # One at a time: a slice that takes its worker with it again is then known for certain.
+                # One at a time, to know which slice crashes its worker.
                 if lost_again := self._run_round([number]):
                     error = self._lost_worker_error(lost_again, ", nor did the one that tried again")
                     if self.on_lost is None:
@@ -251,14 +281,14 @@ class _Dispatcher(Generic[T]):
         return [self.results_by_slice[number] for number in range(len(self.slices))]
 
     def _run_round(self, pending: list[int]) -> _LostWorker | None:
-        """Run the slices `pending`. If a worker was lost: those that were out at that moment, and the error."""
+        """Run slices; if a worker was lost, return the slices that were running and the error."""
         from joblib import Parallel
 
         running: dict[int, None] = {}
         remaining = iter(pending)
         workers, time_limit = self.workers, self.job.timeout
         if time_limit is not None and not workers.in_threads:
-            time_limit += 5.0  # a worker watches its own time, by the monotonic clock; this is for one that was stopped
+            time_limit += 5.0  # workers enforce the limit themselves; this is for a worker that was suspended
         executor = Parallel(
             n_jobs=workers.n_jobs,
             prefer=workers.prefer,
@@ -281,7 +311,7 @@ class _Dispatcher(Generic[T]):
 
     def _tasks(self, remaining: Iterator[int], running: dict[int, None]) -> Iterator[Any]:
         job: Any = self.job
-        if self.workers.wraps_functions:  # the one backend that cannot send a function defined inside another
+        if self.workers.wraps_functions:  # this backend cannot pickle nested functions
             from joblib import wrap_non_picklable_objects
 
             job = wrap_non_picklable_objects(job, keep_wrapper=False)
@@ -291,7 +321,9 @@ class _Dispatcher(Generic[T]):
 
     def _lost_worker_error(self, lost: _LostWorker, attempts: str) -> TrainingError:
         if self.job.names:
-            error = TrainingError(f"{format_value(self.job.names[lost.slice_numbers[0]])}: its worker process {describe_exit(lost.error)}")
+            error = TrainingError(
+                f"{format_value(self.job.names[lost.slice_numbers[0]])}: its worker process {describe_exit(lost.error)}"
+            )
             error.__cause__ = lost.error
             return error
         lines = str(lost.error).splitlines() or [""]
@@ -300,7 +332,7 @@ class _Dispatcher(Generic[T]):
         allowed = "" if self.job.timeout is None else f" (allowed: {self.job.timeout:g} s)"
         error = TrainingError(
             f"A worker process must return its results; the one with {_describe_slice(self.job.label, self.slices[lost.slice_numbers[0]])} "
-            f"did not{allowed}{attempts}: {format_value(reason, 200)}. Run with workers=1 to see what happens there."
+            f"did not{allowed}{attempts}: {format_value(reason, 200)}. Run with n_jobs=1 to see what happens."
         )
         error.__cause__ = lost.error
         return error
@@ -319,7 +351,7 @@ def _run_inline(job: _Job[T], chunk: slice, tick: Tick) -> T:
 
 
 def _run_in_worker(job: _Job[T], number: int, chunk: slice) -> tuple[int, T, list[tuple[type[Warning], str]]]:
-    """Run in a worker: one slice, on one thread, with its warnings brought home."""
+    """Run a slice in a worker, on one thread, and return its warnings, too."""
     with in_worker():
         if os.getpid() == job.driver:
             return number, _run_with_note(job, chunk), []
@@ -348,7 +380,7 @@ def _describe_slice(label: str, chunk: slice) -> str:
 
 @contextmanager
 def _time_limit(timeout: float | None) -> Iterator[None]:
-    """End this worker if the block takes longer; by a thread of C, so that a kernel that holds the GIL is no shelter."""
+    """Exit this worker if the block takes longer; in a C thread, which works even if a kernel holds the GIL."""
     if timeout is None:
         yield
         return
@@ -362,7 +394,7 @@ def _time_limit(timeout: float | None) -> Iterator[None]:
 
 
 def _exit_with_driver(driver: int) -> None:
-    """See to it, once, that this worker does not outlive the process that started it, however that ended."""
+    """Start a thread that exits this worker when its parent process has ended."""
     if _ParentWatch.started or not hasattr(os, "getppid") or os.getppid() != driver:
         return
     _ParentWatch.started = True
@@ -385,11 +417,11 @@ def _closing(replies: Any, remaining: Iterator[int]) -> Iterator[Any]:
     try:
         yield replies
     except BaseException:
-        deque(remaining, maxlen=0)  # so that nothing is sent any more; joblib's thread trips over what it sends while it stops
+        deque(remaining, maxlen=0)  # send no further tasks, on which joblib's thread would fail while it stops
         time.sleep(0.05)
         if hasattr(replies, "close"):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # joblib's remark that there was more to do
+                warnings.simplefilter("ignore")  # joblib warns about unfinished tasks
                 replies.close()
         raise
 

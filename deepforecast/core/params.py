@@ -183,9 +183,7 @@ def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]
             param.check(values[name])
         elif param.required:
             meaning = f" ({param.help})" if param.help else ""
-            raise ParameterTypeError(
-                f"{cls.__name__} requires `{name}`{meaning}. Pass {cls.__name__}({name}=...)."
-            )
+            raise ParameterTypeError(f"{cls.__name__} requires `{name}`{meaning}. Pass {cls.__name__}({name}=...).")
         else:
             values[name] = param.default
     return {name: values[name] for name in params}
@@ -209,9 +207,7 @@ def change_values(model: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in nested.items():
         outer, _, inner = name.partition("__")
         if not hasattr(type(checked[outer]), "_params"):
-            raise ParameterTypeError(
-                f"`{name}` cannot be set: `{outer}` must be a model, got {format_value(checked[outer])}."
-            )
+            raise ParameterTypeError(f"`{name}` cannot be set: `{outer}` must be a model, got {format_value(checked[outer])}.")
         checked[outer] = checked[outer].clone().set_params(**{inner: value})
     return checked
 

@@ -1,4 +1,4 @@
-"""How models are copied, pickled and unpickled: in a forked process on one thread."""
+"""Copying and pickling of models, on a single thread in forked processes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from deepforecast.core.threads import stay_on_one_thread_if_forked
 
 
 class PickleProtocol:
-    """Base of models whose boosters and networks pickle and copy may read or rebuild in a forked process.
+    """Mixin that makes copy and pickle safe in a forked process, where OpenMP must not use more than one thread.
 
-    Both do so after the calls below and before the model is whole, so that the number of threads cannot be restored.
+    Boosters and networks are read and created after these calls return, so the number of threads cannot be restored.
     """
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
@@ -19,6 +19,6 @@ class PickleProtocol:
 
 
 def _new_instance(cls: type[PickleProtocol]) -> PickleProtocol:
-    """A model whose parameters and state are set next."""
+    """A model without parameters and state, which pickle sets next."""
     stay_on_one_thread_if_forked()
     return cls.__new__(cls)

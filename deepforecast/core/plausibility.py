@@ -113,7 +113,9 @@ def warn_of_far_forecasts(name: str, series: Series, ratios: Floats) -> None:
     numbers = np.flatnonzero(exceeds.any(axis=1))
     if not len(numbers):
         return
-    descriptions = [f"over {MAX_SHOWN_RATIO:,}" if ratio > MAX_SHOWN_RATIO else f"up to {ratio:.2g}" for ratio in np.nanmax(ratios, axis=0)]
+    descriptions = [
+        f"over {MAX_SHOWN_RATIO:,}" if ratio > MAX_SHOWN_RATIO else f"up to {ratio:.2g}" for ratio in np.nanmax(ratios, axis=0)
+    ]
     violations = [f"95 % intervals are {descriptions[0]} times as wide as its range"] if exceeds[:, 0].any() else []
     violations += [f"point forecasts are outside of it by {descriptions[1]} times its range"] if exceeds[:, 1].any() else []
     warn(

@@ -39,7 +39,9 @@ def preprocess(model: Forecaster, panel: Panel, continues: bool = False) -> Pane
             )
     categorical = [name for name, covariate in {**panel.covariates, **panel.static}.items() if covariate.categories is not None]
     if categorical and not capabilities.categorical:
-        raise CapabilityError(f"{model.name} cannot use categorical covariates ({format_list(categorical)}). Encode them as numbers.")
+        raise CapabilityError(
+            f"{model.name} cannot use categorical covariates ({format_list(categorical)}). Encode them as numbers."
+        )
     filled_panel = _handle_missing(model, panel, continues)
     refuse_out_of_domain(model, filled_panel, None if filled_panel is panel else panel.missing())
     return filled_panel
@@ -65,7 +67,11 @@ def drop_unusable(panel: Panel, capabilities: Capabilities) -> tuple[Panel, list
 
 
 def refuse_short_series(
-    model: Forecaster, panel: Panel, min_observations: int, description: str = "values", error_class: type[DataError] = DataError
+    model: Forecaster,
+    panel: Panel,
+    min_observations: int,
+    description: str = "values",
+    error_class: type[DataError] = DataError,
 ) -> None:
     """Raise if a series has fewer observations than the model requires."""
     short = np.flatnonzero(panel.observed < min_observations)
@@ -117,7 +123,9 @@ def refuse_out_of_domain(model: Forecaster, panel: Panel, imputed: NDArray[np.bo
 def drop_unseen_categories(panel: Panel) -> Panel:
     """The panel without categories that do not occur in it, as in a fit on exactly these rows."""
     covariates = {name: occurring_categories(covariate) for name, covariate in panel.covariates.items()}
-    return replace(panel, covariates=covariates, static={name: occurring_categories(covariate) for name, covariate in panel.static.items()})
+    return replace(
+        panel, covariates=covariates, static={name: occurring_categories(covariate) for name, covariate in panel.static.items()}
+    )
 
 
 def occurring_categories(covariate: Covariate) -> Covariate:
@@ -158,7 +166,10 @@ def _refuse_few_complete_rows(model: Forecaster, panel: Panel) -> None:
     for name in panel.series.columns.future:
         if panel.covariates[name].categories is None:  # a missing category is not fatal: it gets an average effect
             complete_rows &= ~panel.covariates[name].missing()
-    complete, min_observations = np.add.reduceat(complete_rows, panel.indptr[:-1], dtype=np.int64), model._min_observations(panel)
+    complete, min_observations = (
+        np.add.reduceat(complete_rows, panel.indptr[:-1], dtype=np.int64),
+        model._min_observations(panel),
+    )
     short = np.flatnonzero((complete < min_observations) & (panel.observed >= min_observations))
     if len(short):
         raise DataError(
@@ -171,7 +182,9 @@ def _refuse_few_complete_rows(model: Forecaster, panel: Panel) -> None:
 def _fill_missing(model: Forecaster, panel: Panel, missing: MissingRows, continues: bool) -> Panel:
     target, covariates = panel.series.columns.target, dict(panel.covariates)
     numbers = {name: rows for name, rows in missing.items() if name == target or covariates[name].categories is None}
-    to_refuse = numbers if model.missing_method != "zero" else {} if continues else {n: numbers[n] for n in numbers if n == target}
+    to_refuse = (
+        numbers if model.missing_method != "zero" else {} if continues else {n: numbers[n] for n in numbers if n == target}
+    )
     _refuse_all_missing(panel, to_refuse)
     unknown = {name: rows for name, rows in missing.items() if name not in numbers}
     if unknown:
@@ -179,7 +192,9 @@ def _fill_missing(model: Forecaster, panel: Panel, missing: MissingRows, continu
     y = gaps.fill_missing(panel.y, panel.indptr, model.missing_method) if target in numbers else panel.y
     for name in numbers:
         if name != target:
-            covariates[name] = replace(covariates[name], values=gaps.fill_missing(covariates[name].values, panel.indptr, model.missing_method))
+            covariates[name] = replace(
+                covariates[name], values=gaps.fill_missing(covariates[name].values, panel.indptr, model.missing_method)
+            )
     return replace(panel, y=y, covariates=covariates)
 
 

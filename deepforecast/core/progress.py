@@ -1,4 +1,4 @@
-"""How far a long call is: a bar on stderr with counts and the time left. In terminals and notebooks, or if asked for."""
+"""Progress bars on stderr, shown in terminals and notebooks or if requested."""
 
 from __future__ import annotations
 
@@ -16,22 +16,32 @@ from deepforecast.data.terminal import is_notebook, shows_live_output
 Tick = Callable[[int], object]
 
 if is_notebook(sys.stderr):
-    with warnings.catch_warnings():  # Optuna and Lightning import it: where ipywidgets is missing tqdm warns of it, once
+    with warnings.catch_warnings():  # without ipywidgets tqdm warns on import, which Optuna and Lightning trigger
         warnings.simplefilter("ignore")
         import tqdm.auto  # noqa: F401
 
-BAR_DELAY = 0.5  # seconds from which a call is worth a bar
-REDRAW_SECONDS = 1.0  # seconds after which a bar is drawn anew though nothing was counted: time passes
+BAR_DELAY = 0.5  # seconds after which a bar appears
+REDRAW_SECONDS = 1.0  # seconds between updates of the elapsed time
 
 
 @contextmanager
 def progress_bar(total: int, label: str, progress: bool | None = None, *, alone: bool = False) -> Iterator[Tick]:
-    """Count up to `total` inside the block: what is given has to be told how many more are done.
+    """Show a progress bar for the block; yields a function that takes the number of items completed.
 
-    progress: True for a bar wherever stderr leads, False for none, None for one in a terminal or a notebook and only if the
-        block takes its time. Without a bar, blocks inside this one show none either (unless they are asked to).
-    alone: whether blocks inside this one show none even where this one does: they would come and go too often.
+    Parameters
+    ----------
+    total : int
+        Number of items.
+    label : str
+        Label of the bar.
+    progress : bool, optional
+        True: always show the bar; False: never; None: in terminals and notebooks, if the block takes longer than BAR_DELAY. If
+        there is no bar, nested blocks show none either, unless `progress` is True there.
+    alone : bool, default False
+        Whether to hide the bars of nested blocks.
 
+    Examples
+    --------
     >>> with progress_bar(3, "series") as tick:
     ...     for number in range(3):
     ...         _ = tick(1)
@@ -51,7 +61,7 @@ def progress_bar(total: int, label: str, progress: bool | None = None, *, alone:
 
 @contextmanager
 def hide_progress() -> Iterator[None]:
-    """Show no bar inside the block that is not asked for: for work that repeats, tries out, or runs beside other work."""
+    """Hide progress bars inside the block, unless they are requested by progress=True."""
     token = _hidden.set(True)
     try:
         yield
@@ -60,16 +70,16 @@ def hide_progress() -> Iterator[None]:
 
 
 def ignore_count(count: int) -> None:
-    """Take a count that nobody looks at."""
+    """The counter without a bar."""
 
 
 @contextmanager
 def _draw_bar(total: int, label: str, delay: float, is_interactive: bool) -> Iterator[Tick]:
-    """The bar itself; one below the other where blocks are nested, and only the outermost stays when it is over."""
+    """Draw the bar; bars of nested blocks are below each other, and only the outermost stays at the end."""
     from tqdm import tqdm
 
     class Bar(tqdm):  # type: ignore[misc]  # tqdm is not typed
-        monitor_interval = 0  # no thread that outlives the bar
+        monitor_interval = 0  # no thread of tqdm, which would outlive the bar
 
     width = {"ncols": 80, "nrows": 24} if is_interactive and _has_unknown_width(sys.stderr) else {"dynamic_ncols": True}
     with Bar(total=total, desc=label, file=sys.stderr, delay=delay, leave=None, **width) as bar:
@@ -86,7 +96,7 @@ def _draw_bar(total: int, label: str, delay: float, is_interactive: bool) -> Ite
 
 
 def _has_unknown_width(terminal: Any) -> bool:
-    """A notebook does not tell how wide it is, nor may a terminal; it says 0 then, and a bar that fits in there is none."""
+    """Whether the terminal reports no width, or 0, for which tqdm would draw no bar."""
     if is_notebook(terminal):
         return True
     try:
@@ -96,11 +106,11 @@ def _has_unknown_width(terminal: Any) -> bool:
 
 
 def _redraw(bar: Any, delay: float, finished: threading.Event) -> None:
-    """Draw the bar when it is due and then every second, also while nothing is counted."""
+    """Draw the bar after the delay, and then every second, even if nothing was counted."""
     interval = delay or REDRAW_SECONDS
-    with suppress(OSError, ValueError):  # a terminal that went away: the block meets it too
+    with suppress(OSError, ValueError):  # the terminal was closed; the block will notice, too
         while not finished.wait(interval):
-            bar.delay, interval = 0.0, REDRAW_SECONDS  # it is on the screen now, so that it has to be wiped off there, too
+            bar.delay, interval = 0.0, REDRAW_SECONDS  # visible now, so tqdm must clear it at the end
             bar.refresh()
 
 

@@ -41,7 +41,9 @@ def register(cls: Model) -> Model:
     registered = _registered.get(cls.__name__)
     module = MODELS.get(cls.__name__, cls.__module__) if registered is None else registered.__module__
     if module != cls.__module__ or (registered is not None and registered.__qualname__ != cls.__qualname__):
-        raise ParameterError(f"The name of a model must be unique, and {module} defines {cls.__name__}, too. Rename that of {cls.__module__}.")
+        raise ParameterError(
+            f"The name of a model must be unique, and {module} defines {cls.__name__}, too. Rename that of {cls.__module__}."
+        )
     _registered[cls.__name__] = cls
     return cls
 
@@ -86,7 +88,9 @@ def _entry_points() -> dict[str, list[EntryPoint]]:
 
 def _load(points: list[EntryPoint]) -> None:
     point = points[0]
-    origin = format_list([f"{entry_point.dist.name if entry_point.dist else 'a package'} ({entry_point.value})" for entry_point in points])
+    origin = format_list(
+        [f"{entry_point.dist.name if entry_point.dist else 'a package'} ({entry_point.value})" for entry_point in points]
+    )
     if len(points) > 1:
         raise ParameterError(
             f"The name of a model must be unique; several packages define {point.name}: {origin}. Uninstall all but one."

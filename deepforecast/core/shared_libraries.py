@@ -1,4 +1,4 @@
-"""Whether shared libraries were loaded since the last look: to know it is far cheaper than to look at all of them again."""
+"""Counts of loaded shared libraries: a cheap way to notice that a library was loaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def load_counts() -> tuple[int, int] | None:
-    """How many libraries this process has loaded and let go so far, where the linker counts them (Linux); else None.
+    """Numbers of shared libraries loaded and unloaded so far, as counted by the linker (Linux only), else None.
 
     >>> load_counts() == load_counts()
     True
@@ -18,7 +18,7 @@ def load_counts() -> tuple[int, int] | None:
 
 @cache
 def _make_counter() -> Any:
-    """Asks the linker for its counts: it tells them with every library it lists, so that the first one is enough."""
+    """A function that reads the linker's counts, which dl_iterate_phdr reports with every library."""
     import ctypes
 
     class Info(ctypes.Structure):  # `struct dl_phdr_info` of link.h
@@ -32,7 +32,7 @@ def _make_counter() -> Any:
 
     def read_first(library_info: Any, size: int, _data: Any) -> int:
         counts[0] = (library_info.contents.adds, library_info.contents.subs) if size >= ctypes.sizeof(Info) else None
-        return 1  # no further one
+        return 1  # stop after the first library
 
     callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Info), ctypes.c_size_t, ctypes.c_void_p)(read_first)
 

@@ -1,7 +1,4 @@
-"""Objects of scikit-learn in model files: written by skops, read back as nothing but types listed or named by the user.
-
-Skops takes an object apart into a description and arrays; reading it, it builds the types that it is allowed and no others.
-"""
+"""Objects of scikit-learn in model files, stored with skops, which creates only trusted types on loading."""
 
 from __future__ import annotations
 
@@ -16,31 +13,31 @@ import numpy as np
 from deepforecast.errors import DeepForecastError, format_list, missing_extra_error
 
 TRUSTED_TYPES: tuple[str, ...] = ()
-"""Types that skops does not know to be harmless and that regressors of the library hold."""
+"""Types in regressors of this library that skops does not trust by default."""
 
 
 class UntrustedTypeError(DeepForecastError):
-    """A type that nobody named."""
+    """An object contains a type that is not trusted, or cannot be stored."""
 
 
 @dataclass(frozen=True)
 class SkopsSerializer:
-    """What may go into a file (`allow_any`: objects of any type), and come out of it (`trusted`: their names)."""
+    """Stores objects; `allow_any` permits all types on saving, `trusted` names those permitted on loading."""
 
     allow_any: bool = False
     trusted: tuple[str, ...] = ()
 
     def serialize(self, value: Any, description: str) -> np.ndarray:
-        """An object as bytes."""
+        """Serialize an object to bytes."""
         skops = _import_skops()
         try:
             content = skops.dumps(value)
-        except Exception as error:  # whatever an object may raise that is asked for its state
-            raise UntrustedTypeError(f"{description} cannot be written by skops: {type(error).__name__}: {error}") from error
+        except Exception as error:  # __getstate__ may raise anything
+            raise UntrustedTypeError(f"{description} cannot be saved with skops: {type(error).__name__}: {error}") from error
         return np.frombuffer(content, dtype=np.uint8)
 
     def untrusted_types(self, arrays: Iterable[np.ndarray]) -> list[str]:
-        """The types in all these objects that must be trusted and are not."""
+        """The types in these objects that are not trusted."""
         unknown: set[str] = set()
         for array in arrays:
             raw = np.ascontiguousarray(array, dtype=np.uint8).tobytes()
@@ -49,13 +46,15 @@ class SkopsSerializer:
         return [] if self.allow_any else sorted(unknown - set(self.trusted))
 
     def deserialize(self, array: np.ndarray, description: str) -> Any:
-        """The object back from its bytes."""
+        """Deserialize an object from bytes."""
         raw = np.ascontiguousarray(array, dtype=np.uint8).tobytes()
         _refuse_compressed(raw, description)
         unknown = [] if self.allow_any else [name for name in self._unknown_types(raw) if name not in self.trusted]
         if unknown:
-            raise UntrustedTypeError(f"{description} holds {format_list(unknown)}, which must be trusted to be read")
-        return _import_skops().loads(raw, trusted=[*TRUSTED_TYPES, *(self._unknown_types(raw) if self.allow_any else self.trusted)])
+            raise UntrustedTypeError(f"{description} contains {format_list(unknown)}, which must be trusted")
+        return _import_skops().loads(
+            raw, trusted=[*TRUSTED_TYPES, *(self._unknown_types(raw) if self.allow_any else self.trusted)]
+        )
 
     @staticmethod
     def _unknown_types(content: bytes) -> list[str]:
@@ -63,7 +62,7 @@ class SkopsSerializer:
 
 
 def stored_objects(node: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The bytes of every object of another library that a manifest refers to: among parameters, and what was learned."""
+    """The bytes of all objects of other libraries to which a manifest refers."""
     if isinstance(node, list):
         return [stored for inner in node for stored in stored_objects(inner, arrays)]
     if not isinstance(node, Mapping):
@@ -83,8 +82,10 @@ def _import_skops() -> Any:
 
 
 def _refuse_compressed(raw: bytes, description: str) -> None:
-    """No member of the archive is larger than it looks."""
+    """Raise if a member of the archive is compressed, as it could expand to any size."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         members = archive.infolist()
-        if any(member.compress_type != zipfile.ZIP_STORED for member in members) or sum(member.file_size for member in members) > len(raw):
-            raise UntrustedTypeError(f"{description} is compressed, which no file of the library is")
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members) or sum(
+            member.file_size for member in members
+        ) > len(raw):
+            raise UntrustedTypeError(f"{description} must not be compressed; no file of this library is")

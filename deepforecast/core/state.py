@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from deepforecast.core.conformal import Calibration
+from deepforecast.data.calendar import PER_DAY
+from deepforecast.data.calendar_grids import GRIDS
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel, Series
 
@@ -96,3 +100,17 @@ class State:
             value_range=None if self.value_range is None else self.value_range[numbers],
         )
 
+
+def fingerprint(panel: Panel, categories: Mapping[str, tuple[str, ...] | None]) -> str:
+    """Number of rows of a panel and a CRC-32 of ids, time stamps and values, independent of the unit of time."""
+    series, calendar, last = panel.series, panel.series.calendar, panel.series.last
+    day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)
+    time_fields = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)
+    ids = () if series.native_ids is None else series.native_ids
+    text_fields = (*ids, *time_fields, series.columns.future, series.columns.past, categories)
+    checksum = zlib.crc32("\0".join(map(str, text_fields)).encode("utf-8", "surrogatepass"))
+    steps, remainder = np.divmod(last - last[0], calendar.step)
+    covariates = map(attrgetter("values"), (*panel.covariates.values(), *panel.static.values()))
+    for array in (panel.y, panel.indptr, steps, remainder / calendar.step, *covariates):
+        checksum = zlib.crc32(np.ascontiguousarray(array).data, checksum)
+    return f"{len(panel.y)}-{checksum:08x}"

@@ -51,10 +51,17 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Int
     if model.capabilities.by_series and len(new):
         warn(f"{model.name} fits each series separately: series {panel.series.labels(new)} was not in fit and is fitted now.")
     calibration = _calibration_for_panel(model, state, panel, complete_panel, rows)
-    learned = _learned_for_panel(model, state, complete_panel, rows, lambda learned_known, panel_part: model._advance(learned_known, panel_part, True))
+    learned = _learned_for_panel(
+        model, state, complete_panel, rows, lambda learned_known, panel_part: model._advance(learned_known, panel_part, True)
+    )
     extremes = value_range(complete_panel, state.value_range, rows)
     return replace(
-        state, series=complete_panel.series, learned=learned, static=complete_panel.static, calibration=calibration, value_range=extremes
+        state,
+        series=complete_panel.series,
+        learned=learned,
+        static=complete_panel.static,
+        calibration=calibration,
+        value_range=extremes,
     )
 
 
@@ -100,7 +107,9 @@ def fine_tune_state(
     return replace(state, series=complete_panel.series, learned=learned, static=complete_panel.static, calibration=calibration)
 
 
-def _learned_for_panel(model: Forecaster, state: State, panel: Panel, rows: Ints, function: Callable[[LearnedState, Panel], LearnedState]) -> LearnedState:
+def _learned_for_panel(
+    model: Forecaster, state: State, panel: Panel, rows: Ints, function: Callable[[LearnedState, Panel], LearnedState]
+) -> LearnedState:
     """What was learned of the series of a panel: `function` applied to known series; local models fit new ones."""
     if not model.capabilities.by_series:
         return function(state.learned_with_series, panel)
@@ -114,7 +123,9 @@ def _learned_for_panel(model: Forecaster, state: State, panel: Panel, rows: Ints
     return learned_known.join(learned_new).take(np.argsort(np.concatenate([known_series, new_series])))
 
 
-def _calibration_for_panel(model: Forecaster, state: State, panel: Panel, complete_panel: Panel, rows: Ints) -> Calibration | None:
+def _calibration_for_panel(
+    model: Forecaster, state: State, panel: Panel, complete_panel: Panel, rows: Ints
+) -> Calibration | None:
     """The calibration for the series of a panel; `complete_panel` is the preprocessed one.
 
     If errors are per series, new series are calibrated on the original panel, as each window imputes missing values itself.
@@ -130,7 +141,11 @@ def _calibration_for_panel(model: Forecaster, state: State, panel: Panel, comple
     calibration_new = model._calibrate(panel.take(new_series))
     if not len(known_series) or calibration_new is None:
         return calibration_new
-    return state.calibration.take(rows[known_series]).join(calibration_new).take(np.argsort(np.concatenate([known_series, new_series])))
+    return (
+        state.calibration.take(rows[known_series])
+        .join(calibration_new)
+        .take(np.argsort(np.concatenate([known_series, new_series])))
+    )
 
 
 def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any) -> tuple[Panel, Ints]:
@@ -161,7 +176,9 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
         )
     if columns is panel.series.columns and panel.undeclared == state.undeclared:
         return panel, rows
-    static_covariates = {name: state.static[name].take(rows) if name in absent_names else panel.static[name] for name in state.static}
+    static_covariates = {
+        name: state.static[name].take(rows) if name in absent_names else panel.static[name] for name in state.static
+    }
     undeclared = tuple(dict.fromkeys((*state.undeclared, *panel.undeclared)))
     return replace(panel, series=replace(panel.series, columns=columns), static=static_covariates, undeclared=undeclared), rows
 
@@ -200,7 +217,9 @@ def _skipped_steps(model: Forecaster, last: Ints, panel: Panel) -> Ints:
 def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
     """Raise if a known series is not on the time grid of the fit, by which its season is counted."""
     known_series = np.flatnonzero(rows >= 0)
-    off_grid = known_series[(panel.series.last[known_series] - state.series.last[rows[known_series]]) % panel.calendar.step != 0]
+    off_grid = known_series[
+        (panel.series.last[known_series] - state.series.last[rows[known_series]]) % panel.calendar.step != 0
+    ]
     if len(off_grid):
         calendar, series_number = panel.calendar, int(off_grid[0])
         raise DataError(

@@ -1,7 +1,7 @@
-"""Thread numbers, OpenMP's waiting policy and the allocator: the one place that touches any of them.
+"""Settings of thread counts, OpenMP's wait policy and the memory allocator.
 
-Nothing happens on import, and whatever is set is put back afterwards. Nothing here warns: what was set, by whom,
-and what could not be done and why is in `status()`, which `deepforecast doctor` prints.
+Nothing is set on import, and all settings are restored afterwards. There are no warnings: `status()`, which
+`deepforecast doctor` prints, reports what is set, by whom, and what cannot be set and why.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from deepforecast.core.lightgbm_threads import max_threads
 from deepforecast.core.shared_libraries import load_counts
 
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
-"""What `passive_waiting` sets: the first is read by every OpenMP, the second by Intel's and LLVM's only."""
+"""Variables set by `passive_waiting`: the first is read by all OpenMP libraries, the second by those of Intel and LLVM."""
 
 _WAITING_VARIABLES = (*PASSIVE, "GOMP_SPINCOUNT", "KMP_LIBRARY")
 
 
 def available_cpus() -> int:
-    """Count the CPUs this process may use, at least 1: by affinity, by the quota of its control groups, by joblib's variable.
+    """Number of CPUs this process may use, by CPU affinity, control groups and LOKY_MAX_CPU_COUNT.
 
     >>> available_cpus() >= 1
     True
@@ -40,34 +40,34 @@ def available_cpus() -> int:
 
 
 def allowed_threads() -> int:
-    """Count the threads the work at hand may use: at most the available CPUs and OMP_NUM_THREADS.
+    """Number of threads for computations: at most the available CPUs and OMP_NUM_THREADS.
 
-    One inside a worker of `map_chunks`, and one in a forked process: the threads of OpenMP do not
-    survive a fork, and it waits for them forever.
+    One inside a worker of `map_chunks`, and one in a forked process, as OpenMP would wait forever for its threads, which do not
+    survive a fork.
     """
     if is_forked():
         return 1
-    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # of nested levels
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # of several nesting levels
     limit = int(first) if first.isdecimal() and int(first) else sys.maxsize
     return _thread_limit.get() or min(available_cpus(), limit)
 
 
 def torch_threads() -> int:
-    """Count the threads a network may use: `allowed_threads`, or those set in torch if fewer."""
-    with _limits.lock:  # inside a block of `limit_threads`, torch has the number of the block
+    """Number of threads for torch: the smaller of `allowed_threads` and the number set in torch."""
+    with _limits.lock:  # inside `limit_threads`, torch has the limited number
         pools = _limits.initial if _limits.stack else []
         torch_limits = [number for pool, number in pools if pool.name == "torch"]
     return min([allowed_threads(), *(torch_limits or [sys.modules["torch"].get_num_threads()])])
 
 
 def is_forked() -> bool:
-    """Whether this process was forked from one that had loaded the library."""
+    """Whether this process was forked after this module was loaded."""
     return os.getpid() != _loading_pid
 
 
 @contextmanager
 def one_thread_if_forked() -> Iterator[None]:
-    """Compute on one thread inside the block if this process was forked: see `allowed_threads`."""
+    """Limit the block to one thread if this process was forked (see `allowed_threads`)."""
     if not is_forked():
         yield
         return
@@ -76,9 +76,9 @@ def one_thread_if_forked() -> Iterator[None]:
 
 
 def stay_on_one_thread_if_forked() -> None:
-    """Let BLAS, OpenMP, torch and LightGBM use one thread from now on, if this process was forked.
+    """Limit BLAS, OpenMP, torch and LightGBM to one thread permanently, if this process was forked.
 
-    For copies and pickles of models, whose parts are read after the call that can set the number.
+    For copying and pickling models, whose parts are read after the last call that could restore the number.
     """
     if is_forked():
         with _limits.lock:
@@ -88,11 +88,11 @@ def stay_on_one_thread_if_forked() -> None:
 
 @contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
-    """Let BLAS, OpenMP and, where they are loaded, torch and LightGBM use `threads` threads inside the block.
+    """Limit BLAS, OpenMP and, if loaded, torch and LightGBM to `threads` threads inside the block.
 
-    Blocks may be nested, and several threads may be inside one at the same time: the innermost number counts, and when
-    the last has left, everything is as it was before the first. BLAS libraries know one number for the whole process;
-    OpenMP and torch know one a thread, so each thread that computes enters a block of its own.
+    Blocks may be nested and entered by several threads at once. The innermost limit holds, and the initial numbers are restored
+    when the last block is left. BLAS libraries have one number per process; OpenMP and torch have one per thread, so each
+    computing thread must enter a block.
     """
     thread_id = threading.get_ident()
     with _limits.lock:
@@ -105,12 +105,16 @@ def limit_threads(threads: int) -> Iterator[None]:
             for pool, _ in _limits.initial:
                 pool.set(threads)
             if first:
-                # What would not be set (BLAS, while another thread is in a block of threadpoolctl's) is not ours to restore.
-                _limits.initial = [(pool, initial_number) for pool, initial_number in _limits.initial if initial_number == threads or pool.get() != initial_number]
+                # Do not restore what could not be set (BLAS, while another thread uses threadpoolctl).
+                _limits.initial = [
+                    (pool, initial_number)
+                    for pool, initial_number in _limits.initial
+                    if initial_number == threads or pool.get() != initial_number
+                ]
         yield
     finally:
         with _limits.lock:
-            # The entry to go is the latest of this thread, which need not be the latest of all.
+            # Remove the last entry of this thread, which need not be the last of all.
             del _limits.stack[max(entry for entry, (owner, _) in enumerate(_limits.stack) if owner == thread_id)]
             own_counts = [number for owner, number in _limits.stack if owner == thread_id]
             all_counts = [number for _, number in _limits.stack]
@@ -121,7 +125,7 @@ def limit_threads(threads: int) -> Iterator[None]:
 
 @contextmanager
 def limit_torch_threads(threads: int) -> Iterator[None]:
-    """`limit_threads` for torch in the calling thread alone, at a fiftieth of the price: for a pass that calls nothing else."""
+    """`limit_threads` for torch in the calling thread only, 50 times as fast: for code that calls only torch."""
     torch = sys.modules["torch"]
     previous = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -132,13 +136,13 @@ def limit_torch_threads(threads: int) -> Iterator[None]:
 
 
 def thread_counts() -> list[tuple[str, int]]:
-    """How many threads each library uses that has threads of its own."""
+    """Name and number of threads of each library with a thread pool."""
     return [(pool.name, pool.get()) for pool in _pools()]
 
 
 @contextmanager
 def as_worker() -> Iterator[None]:
-    """Be one of several workers inside the block: one thread for every library, and nothing nested starts more."""
+    """Limit the block, including nested parallel calls, to one thread per library."""
     token = _thread_limit.set(1)
     try:
         with limit_threads(1):
@@ -149,17 +153,17 @@ def as_worker() -> Iterator[None]:
 
 @contextmanager
 def passive_waiting(*libraries: str) -> Iterator[None]:
-    """Make the OpenMP libraries that are loaded inside the block sleep, not spin, while they wait. For first imports.
+    """Make OpenMP libraries that are first imported inside the block wait passively (sleep) instead of spinning.
 
-    `with waiting_passively("torch"): import torch`. OpenMP reads the environment once, when it is loaded, so the
-    variables are set around that import only (through `putenv`, which it sees) and the effect outlives them. A
-    variable of the user's own is left alone. Nothing to do, and no cost, where all `libraries` are imported already.
+    `with passive_waiting("torch"): import torch`. OpenMP reads the environment once, when it is loaded, so the variables are set
+    only during the import, and the effect lasts. Variables set by the user are not changed. Does nothing if all `libraries` are
+    imported already.
 
-    What it buys and costs (torch 2.13 with its libgomp, 2 threads on 2 cores, a training step of an LSTM of 64 on 256 x 96):
-    idle threads use 0.06 CPUs instead of 1.03; the step takes 49 ms instead of 27 on a quiet machine (44 on one
-    thread, which does not wait at all), 48 instead of 85 beside one busy process, 101 instead of 334 beside two.
-    LightGBM 4.7, 2 threads: 1.26 s instead of 0.91 on a quiet machine (1.69 on one thread), 1.2 s instead of 25 beside ten busy
-    processes; to spin 1,000 times first keeps the 0.91 s but takes 6.3 there. Run: python benchmarks/bench_waiting.py
+    Costs and benefits (torch 2.13 with its libgomp, 2 threads on 2 cores, training step of an LSTM of size 64 on 256 x 96): idle
+    threads use 0.06 CPUs instead of 1.03; a step takes 49 ms instead of 27 on an idle machine (44 on one thread, which never
+    waits), 48 instead of 85 with another busy process, 101 instead of 334 with two. LightGBM 4.7, 2 threads: 1.26 s instead of
+    0.91 on an idle machine (1.69 on one thread), 1.2 s instead of 25 with ten busy processes; spinning 1,000 times first keeps
+    the 0.91 s but takes 6.3 s there. Measured by benchmarks/bench_waiting.py.
     """
     thread_id = threading.get_ident()
     if (libraries and all(name in sys.modules for name in libraries)) or _wait_policies.owner == thread_id:
@@ -175,7 +179,7 @@ def passive_waiting(*libraries: str) -> Iterator[None]:
             yield
         finally:
             policy = _describe_variables(user_variables) if user_variables else "passively, set by deepforecast"
-            # Looked up before the environment is restored: it also makes an OpenMP that reads it late read it now.
+            # Before restoring the environment: this also makes OpenMP libraries that read it lazily read it now.
             _wait_policies.policies.update({path: policy for path in _openmp_threads() if path not in loaded_before})
             if not user_variables:
                 for name in PASSIVE:
@@ -185,7 +189,7 @@ def passive_waiting(*libraries: str) -> Iterator[None]:
 
 @contextmanager
 def keep_unset(*names: str) -> Iterator[None]:
-    """Unset those of these environment variables again that were not set before the block: some imports set them."""
+    """Unset environment variables after the block that were not set before it, as some imports set them."""
     new = [name for name in names if name not in os.environ]
     try:
         yield
@@ -196,10 +200,10 @@ def keep_unset(*names: str) -> Iterator[None]:
 
 @contextmanager
 def keep_buffers() -> Iterator[str]:
-    """Keep freed memory in the process inside the block, instead of handing large buffers back and faulting them in again.
+    """Keep freed memory in the process inside the block, instead of returning large buffers to the system.
 
-    Gives the empty string, or the reason why this cannot be done here. Training loops that allocate buffers above 32 MB
-    in each step spend half their time in page faults without it (48 MB: 536 faults and 3.1 ms, with it none and 1.2 ms).
+    Yields "", or the reason why this is impossible. Training loops that allocate buffers above 32 MB in each step otherwise spend
+    half of their time in page faults (48 MB: 536 faults and 3.1 ms, instead of none and 1.2 ms).
     """
     reason = _keep_buffers_obstacle()
     if reason:
@@ -215,26 +219,32 @@ def keep_buffers() -> Iterator[str]:
         with _buffers.lock:
             _buffers.users -= 1
             if not _buffers.users:
-                # glibc moves its thresholds by itself until one is set by hand, and this cannot be turned on again.
-                # So they go to the end of that road, where a process is that has once freed a large buffer.
+                # glibc adapts its thresholds until one is set, and this cannot be undone. So set them to their maximum,
+                # which they have in a process that once freed a large buffer.
                 _mallopt(mmap_max=65536, trim_threshold=64 * 2**20, mmap_threshold=32 * 2**20)
                 _libc().malloc_trim(0)
 
 
 def status() -> dict[str, str]:
-    """Say what is in force, who set it, and what could not be done and why. For `deepforecast doctor`."""
+    """Report thread counts, wait policies and the allocator, for `deepforecast doctor`."""
     cpu_quota = quota()
     report = {
         "cpus": f"{available_cpus()} usable ({os.cpu_count()} in the machine, {affinity()} by affinity, "
         + ("no quota)" if cpu_quota == math.inf else f"{cpu_quota:g} by quota)")
     }
     user_variables = {name: os.environ[name] for name in _WAITING_VARIABLES if name in os.environ}
-    default_policy = _describe_variables(user_variables) if user_variables else "by spinning first: loaded before deepforecast could set OMP_WAIT_POLICY"
+    default_policy = (
+        _describe_variables(user_variables)
+        if user_variables
+        else "by spinning first: loaded before deepforecast could set OMP_WAIT_POLICY"
+    )
     loaded = _openmp_threads()
     for path, threads in loaded.items():
         report[f"openmp {_short_path(path)}"] = f"{threads} threads, waits {_wait_policies.policies.get(path, default_policy)}"
     if not loaded:
-        report["openmp"] = f"not loaded yet; will wait {_describe_variables(user_variables) if user_variables else 'passively if deepforecast loads it'}"
+        report["openmp"] = (
+            f"not loaded yet; will wait {_describe_variables(user_variables) if user_variables else 'passively if deepforecast loads it'}"
+        )
     if not user_variables and any(path not in _wait_policies.policies for path in loaded):
         report["way out"] = (
             "import deepforecast's models before torch and lightgbm, or set OMP_WAIT_POLICY=PASSIVE before Python starts"
@@ -243,7 +253,9 @@ def status() -> dict[str, str]:
         if not pool.name.startswith("openmp"):
             threads = pool.get()
             report[pool.name] = f"{threads} threads" if threads > 0 else "no limit of threads"
-    buffer_status = _keep_buffers_obstacle() or ("freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training")
+    buffer_status = _keep_buffers_obstacle() or (
+        "freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training"
+    )
     report["allocator"] = f"{_libc_name() or 'not glibc'}: {buffer_status}"
     return report
 
@@ -253,7 +265,7 @@ def status() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Pool:
-    """A library with threads of its own: how many, and whether that number belongs to the calling thread alone."""
+    """The thread pool of a library; `per_thread`: whether its number of threads is set per calling thread."""
 
     name: str
     per_thread: bool
@@ -263,7 +275,7 @@ class _Pool:
 
 @dataclass
 class _Limits:
-    """The blocks of `limit_threads` in force, as (thread, number), and the numbers from before the first of them."""
+    """The active blocks of `limit_threads` as (thread, number), and the numbers before the first one."""
 
     lock: Any = field(default_factory=threading.RLock)
     stack: list[tuple[int, int]] = field(default_factory=list)
@@ -272,7 +284,7 @@ class _Limits:
 
 @dataclass
 class _LibraryCache:
-    """The libraries found by the last look, and how many had been loaded then."""
+    """The libraries with thread pools, and the load counts when they were listed."""
 
     load_counts: tuple[int, int] | None = None
     libraries: list[Any] = field(default_factory=list)
@@ -281,10 +293,10 @@ class _LibraryCache:
 def _pools() -> list[_Pool]:
     pools = []
     torch = sys.modules.get("torch")
-    if hasattr(torch, "set_num_threads"):  # not while another thread is still importing it
+    if hasattr(torch, "set_num_threads"):  # False while another thread is importing it
         pools.append(_Pool("torch", True, torch.get_num_threads, torch.set_num_threads))  # type: ignore[union-attr]
     lightgbm: Any = getattr(sys.modules.get("lightgbm.basic"), "_LIB", None)
-    if hasattr(lightgbm, "LGBM_SetMaxThreads"):  # models are read and written on the threads of the last training
+    if hasattr(lightgbm, "LGBM_SetMaxThreads"):  # reading and writing models uses the threads of the last training
         pools.append(_Pool("lightgbm", False, partial(max_threads, lightgbm), lightgbm.LGBM_SetMaxThreads))
     for library in _controllers():
         name = f"{library.user_api} {_short_path(library.filepath)}"
@@ -293,22 +305,22 @@ def _pools() -> list[_Pool]:
 
 
 def _controllers() -> list[Any]:
-    """threadpoolctl's handles of the libraries with threads. It goes through all that is loaded: only if that has changed."""
+    """threadpoolctl's controllers; listed again only if a library was loaded, as this is slow."""
     counts = load_counts()
     if counts is None or counts != _library_cache.load_counts:
         _library_cache.libraries = _threadpoolctl().ThreadpoolController().lib_controllers
-        _library_cache.load_counts = counts  # if the look itself loaded something, there will be another
+        _library_cache.load_counts = counts  # from before listing, which may itself load a library
     return _library_cache.libraries
 
 
 def _set_threads(library: Any, threads: int) -> None:
-    """Set the number without keeping to ourselves the right to set it, which threadpoolctl gives to one thread at a time."""
+    """Set the number of threads, and release the right to set it, which threadpoolctl gives to one thread at a time."""
     library.set_num_threads(threads)
     getattr(library, "clear_controlling_thread", int)()
 
 
 def _openmp_threads() -> dict[str, int]:
-    """Path and threads of each OpenMP library that is loaded."""
+    """Number of threads of each loaded OpenMP library, by path."""
     loaded = _threadpoolctl().threadpool_info()
     return {library["filepath"]: library["num_threads"] for library in loaded if library["user_api"] == "openmp"}
 
@@ -321,13 +333,13 @@ def _threadpoolctl() -> Any:
 
 
 def _short_path(path: str) -> str:
-    """Folder and name of a library, enough to see whose copy it is."""
+    """Folder and file name of a library."""
     return "/".join(Path(path).parts[-2:])
 
 
 @dataclass
 class _WaitPolicies:
-    """How each OpenMP library (by path) that was loaded under `passive_waiting` waits."""
+    """Wait policy of each OpenMP library (by path) that was loaded inside `passive_waiting`."""
 
     lock: Any = field(default_factory=threading.Lock)
     owner: int | None = None
@@ -343,7 +355,7 @@ def _describe_variables(variables: dict[str, str]) -> str:
 
 @dataclass
 class _Buffers:
-    """How many blocks of `keep_buffers` are entered."""
+    """Number of active blocks of `keep_buffers`."""
 
     lock: Any = field(default_factory=threading.Lock)
     users: int = 0
@@ -356,13 +368,13 @@ def _libc() -> Any:
 
 
 def _mallopt(*, mmap_max: int, trim_threshold: int, mmap_threshold: int) -> None:
-    # The numbers of the options are those of malloc.h.
+    # Option numbers of malloc.h: M_MMAP_MAX, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD.
     for option, value in ((-4, mmap_max), (-1, trim_threshold), (-3, mmap_threshold)):
         _libc().mallopt(option, value)
 
 
 def _libc_name() -> str:
-    """Name and version where the C library is glibc, else empty."""
+    """Name and version of the C library if it is glibc, else ""."""
     try:
         name = os.confstr("CS_GNU_LIBC_VERSION") if hasattr(os, "confstr") else None
     except (ValueError, OSError):
@@ -371,7 +383,7 @@ def _libc_name() -> str:
 
 
 def _keep_buffers_obstacle() -> str:
-    """Why `keep_buffers` must do nothing here, or empty."""
+    """Why `keep_buffers` is impossible, or ""."""
     if not _libc_name():
         return "only glibc's allocator can be told to keep freed buffers"
     preloaded = [name for name in ("jemalloc", "tcmalloc", "mimalloc") if name in os.environ.get("LD_PRELOAD", "")]

@@ -80,10 +80,16 @@ def type_name(expected_type: Any, bounds: str = "") -> str:
     if origin in (list, tuple, Sequence):
         element_types = [inner_type for inner_type in inner if inner_type is not Ellipsis]
         count = f"{len(element_types)} " if origin is tuple and Ellipsis not in inner and inner else ""
-        alternatives_of_elements = [inner_type for element_type in element_types for inner_type in union_members(element_type) if inner_type is not Any]
-        members = list(dict.fromkeys(PLURAL_NAMES.get(inner_type) or type_name(inner_type) for inner_type in alternatives_of_elements))
+        alternatives_of_elements = [
+            inner_type for element_type in element_types for inner_type in union_members(element_type) if inner_type is not Any
+        ]
+        members = list(
+            dict.fromkeys(PLURAL_NAMES.get(inner_type) or type_name(inner_type) for inner_type in alternatives_of_elements)
+        )
         element_bounds = bounds if set(element_types) <= {int, float} else ""
-        return f"a {'tuple' if origin is tuple else 'list'}" + (f" of {count}{' or '.join(members)}{element_bounds}" if members else "")
+        return f"a {'tuple' if origin is tuple else 'list'}" + (
+            f" of {count}{' or '.join(members)}{element_bounds}" if members else ""
+        )
     if origin in (dict, Mapping):
         return "a dict"
     name = getattr(origin, "__name__", str(origin))
@@ -134,7 +140,9 @@ def _elements_match(values: Sequence[Any], element_types: tuple[Any, ...], fixed
     if not element_types:
         return True
     if fixed and Ellipsis not in element_types:
-        return len(values) == len(element_types) and all(_matches(value, expected_type) for value, expected_type in zip(values, element_types, strict=True))
+        return len(values) == len(element_types) and all(
+            _matches(value, expected_type) for value, expected_type in zip(values, element_types, strict=True)
+        )
     return all(_matches(value, element_types[0]) for value in values)
 
 

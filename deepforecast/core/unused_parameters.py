@@ -1,4 +1,4 @@
-"""Parameters that are given and can have no effect beside the others: refused, as whoever gives one expects something of it."""
+"""Errors for parameters that have no effect in combination with others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from deepforecast.core.params import declared_params
 from deepforecast.errors import ParameterError, format_value
 
 NO_SEASON = 1
-"""As season_length it says that there is none, and so is never idle."""
+"""A season_length that means no season, which is always allowed."""
 
 
 def refuse_unused_parameters(model: Any, unused: Iterable[tuple[str, str]]) -> None:
-    """`unused`: names, and why they are, with the way out; a parameter that has its default is not given."""
+    """Raise if one of these parameters differs from its default; `unused` are (name, reason with the fix)."""
     defaults = declared_params(type(model))
     for name, reason in unused:
         value = getattr(model, name)

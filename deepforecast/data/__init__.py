@@ -1,3 +1,3 @@
-"""From a frame to arrays and back: columns, calendars, panels, checks."""
+"""Data frames to arrays and back: columns, calendars, panels, checks."""
 
-__all__: list[str] = []  # what users need has its name in `deepforecast`
+__all__: list[str] = []  # the public names are in `deepforecast`

@@ -1,7 +1,8 @@
-"""Time stamps to whole-number positions and back, for every frequency.
+"""Conversion of timestamps to integer positions and back, for every frequency.
 
-A *position* counts base periods: raw units for ticks and integers, grid points (weeks, months, business days ...) otherwise.
-Two neighbours of a series are `step` positions apart, so all arithmetic on time is arithmetic on int64.
+A *position* counts base periods: time units for ticks and integers, grid points (weeks, months,
+business days ...) otherwise. Consecutive rows of a series are `step` positions apart, so all time
+arithmetic is int64 arithmetic.
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ if TYPE_CHECKING:
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000, "D": 1}
 MAX_INT64 = np.iinfo(np.int64).max
-MIN_ROWS_TO_REDUCE = 10_000  # rows below which it does not matter that stamps repeat
-SAMPLE_STEP = 97  # one row in so many is looked at to see whether they do; a prime, to go round the lengths of series
+MIN_ROWS_TO_REDUCE = 10_000  # rows from which repeated timestamps are converted only once
+# every 97th row is sampled to detect repetition; a prime, unlikely to divide the length of series
+SAMPLE_STEP = 97
 
 
 class Calendar(NamedTuple):
-    """How one panel counts time."""
+    """The time axis of a panel: frequency, time type and step between rows."""
 
     frequency: Frequency
     time: TimeType
     step: int
-    time_of_day: int = 0  # raw units after local midnight at which days and longer periods are stamped
+    # time units from local midnight to the timestamps of daily and longer periods
+    time_of_day: int = 0
 
     @property
     def freq(self) -> str:
@@ -40,11 +43,11 @@ class Calendar(NamedTuple):
 
     @property
     def counts_local_time(self) -> bool:
-        """Steps are counted in local time: days and longer where there is a time zone."""
+        """Whether steps are counted in local time: daily and longer periods in a time zone."""
         return is_local_frequency(self.frequency, self.time)
 
     def positions(self, timestamps: Ints) -> Ints:
-        """Positions of raw stamps; `OFF_GRID` where a stamp is no point of the calendar."""
+        """Positions of int64 timestamps; `OFF_GRID` for timestamps that are not on the calendar."""
         on_grid, uses_local_time = self.frequency.base in GRIDS, self.time.tz is not None and self.counts_local_time
         if not on_grid and not uses_local_time:
             return timestamps
@@ -58,7 +61,7 @@ class Calendar(NamedTuple):
         return np.asarray(positions[rows])
 
     def timestamps(self, positions: Ints) -> Ints:
-        """Raw stamps of positions."""
+        """int64 timestamps of positions."""
         local = positions
         if self.frequency.base in GRIDS:
             day = PER_DAY[self.time.unit]
@@ -70,7 +73,7 @@ class Calendar(NamedTuple):
             return local
         try:
             return to_absolute(local, self.time)
-        except (OverflowError, ValueError):  # pandas says OutOfBoundsDatetime, a ValueError
+        except (OverflowError, ValueError):  # pandas raises OutOfBoundsDatetime, a ValueError
             raise self._overflow_error() from None
 
     def next_positions(self, last: Ints, horizon: int) -> Ints:
@@ -82,25 +85,29 @@ class Calendar(NamedTuple):
         return last[:, None] + self.step * np.arange(1, horizon + 1)
 
     def format(self, position: int) -> str:
-        """A position as it is written in messages."""
+        """A position as text for messages."""
         return format_timestamp(int(self.timestamps(np.array([position]))[0]), self.time)
 
     def _overflow_error(self) -> DataError:
         suggestion = "a coarser unit, e.g. datetime64[s]" if self.time.unit else "a larger integer type"
         return DataError(
-            f"The stamps of a forecast fit the type of the time column; with dtype {self.time.dtype} the horizon runs past "
-            f"its last one. Shorten the horizon, or convert the column to {suggestion}."
+            "The timestamps of a forecast must fit the dtype of the time column; the horizon ends "
+            f"after the largest timestamp of {self.time.dtype}. Use a shorter horizon, or convert "
+            f"the column to {suggestion}."
         )
 
 
 def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, name: str = "ds") -> Calendar:
-    """The calendar of a frequency for a time type; `examples` are a few stamps of one series, the first first, which tell where
-    in its period a stamp lies. `name` is the time column's, for messages."""
+    """Create the calendar of a frequency and a time type.
+
+    `examples` are the first timestamps of a series; they determine the anchor of weeks, months,
+    quarters and years and the time of day. `name` is the name of the time column, for messages.
+    """
     if bool(frequency.base) != bool(time.unit):
         raise DataError(
-            f"freq and the time column {name} belong together: integers take an integer freq, dates an alias such as 'D'; "
-            f"got freq {str(frequency)!r} for a column of dtype {time.dtype}. Give the freq that fits, or convert the "
-            "column."
+            f"freq must match the time column {name}: an integer for integer time, an alias such "
+            f"as 'D' for dates; got freq={str(frequency)!r} for dtype {time.dtype}. Pass a "
+            "matching freq, or convert the column."
         )
     if not time.unit:
         return Calendar(frequency, time, frequency.n)
@@ -109,20 +116,25 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
         local = np.atleast_1d(examples)
         local = to_local(local, time) if is_local_frequency(frequency, time) else local
         frequency = _resolve_alignment(frequency, int(local[0]) // day)
-        time_of_day = int((local % day).min())  # where clocks went forward over it, a stamp stands later in its day
+        # a timestamp in a daylight saving gap is later in its day, hence min
+        time_of_day = int((local % day).min())
     if frequency.base in GRIDS:
         return Calendar(frequency, time, frequency.n, time_of_day)
     step, remainder = divmod(frequency.n * TICKS[frequency.base] * day, TICKS["D"])
     if remainder:
         raise DataError(
-            f"A step of time is a whole number of the units of column {name}; freq {str(frequency)!r} is finer than its dtype "
-            f"{time.dtype}. Use a finer unit, or a longer freq."
+            f"freq must be a whole number of the units of the time column {name}; "
+            f"{str(frequency)!r} is finer than its dtype {time.dtype}. Use a column with a finer "
+            "unit, or a longer freq."
         )
     return Calendar(frequency, time, step, time_of_day)
 
 
 def unique_times(timestamps: Ints) -> tuple[Ints, Any]:
-    """Stamps of a panel repeat from series to series: each once, and which one each row has; all where they hardly do."""
+    """Unique timestamps and the index of each row into them.
+
+    All timestamps and `...` if few of them repeat.
+    """
     sample = timestamps[::SAMPLE_STEP]
     if len(timestamps) < MIN_ROWS_TO_REDUCE or 2 * len(np.unique(sample)) > len(sample):
         return timestamps, ...
@@ -133,13 +145,13 @@ def unique_times(timestamps: Ints) -> tuple[Ints, Any]:
 
 
 def is_local_frequency(frequency: Frequency, time: TimeType) -> bool:
-    """Days and longer step in local time where there is a time zone, ticks below in absolute time."""
+    """Whether steps are in local time: daily and longer periods in a time zone but UTC."""
     absolute = frequency.base in TICKS and frequency.base != "D"
     return bool(frequency.base) and not absolute and time.tz not in (None, "UTC")
 
 
 def nominal_local_time(timestamps: Ints, time: TimeType, time_of_day: int) -> Ints:
-    """The wall clock's time; a stamp that clocks went over to (no 00:00 that day, so 01:00) counts as the one left out."""
+    """Local time, without the shift by a daylight saving gap (01:00 if there is no 00:00)."""
     local = to_local(timestamps, time)
     day = PER_DAY[time.unit]
     off_time = np.flatnonzero(local % day != time_of_day)
@@ -151,20 +163,23 @@ def nominal_local_time(timestamps: Ints, time: TimeType, time_of_day: int) -> In
 
 
 def to_local(timestamps: Ints, time: TimeType) -> Ints:
-    """Absolute time to what the wall clock shows, a new array."""
+    """Convert UTC to local time, as a new array."""
     index = _datetime_index(timestamps, time).tz_localize("UTC").tz_convert(time.tz).tz_localize(None)
     return np.array(index.as_unit(time.unit).asi8)
 
 
 def to_absolute(local: Ints, time: TimeType) -> Ints:
-    """The wall clock's time to absolute time; an hour that occurs twice is its first, one that does not exist moves on."""
+    """Convert local time to UTC.
+
+    Ambiguous times are the first occurrence, nonexistent ones are shifted forward.
+    """
     index = _datetime_index(local.reshape(-1), time)
     index = index.tz_localize(time.tz, ambiguous=np.ones(len(index), dtype=bool), nonexistent="shift_forward")
     return np.asarray(index.as_unit(time.unit).asi8).reshape(local.shape)
 
 
 def format_timestamp(timestamps: int, time: TimeType) -> str:
-    """A raw stamp as a user writes it: without a time of day at midnight, with the offset where there is a time zone."""
+    """A timestamp as text, without the time at midnight, with the offset of its time zone."""
     if not time.unit:
         return str(timestamps)
     if time.tz is not None and time.tz != "UTC":
@@ -181,7 +196,7 @@ def _datetime_index(timestamps: Ints, time: TimeType) -> Any:
 
 
 def _resolve_alignment(frequency: Frequency, day: int) -> Frequency:
-    """Weeks, months, quarters and years as polars names them, begun or ended where this day lies."""
+    """Anchor polars' weeks, months, quarters and years so that `day` is on the grid."""
     if frequency.base not in POLARS_BASES:
         return frequency
     if frequency.base == "w":

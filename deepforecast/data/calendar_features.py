@@ -1,4 +1,4 @@
-"""What a time stamp says by itself: the hour, the day of the week, the end of a month, a holiday; known ahead for ever."""
+"""Calendar features: hour, day of the week, month, end of month, holidays and others."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ if TYPE_CHECKING:
 
 PERIODS = {"minute": 60, "hour": 24, "day_of_week": 7, "day_of_month": 31, "day_of_year": 366, "week": 53, "month": 12,
            "quarter": 4}  # fmt: skip
-"""Features that come round: name -> after how many."""
+"""Cyclic features and their periods."""
 
 FLAGS = ("month_end", "business_day")
 NAMES = (*PERIODS, *FLAGS)
-MINUTES = 1440  # of a day
+MINUTES = 1440  # minutes per day
 DAILY = ("day_of_week", "day_of_month", "month")
 DEFAULT_FEATURES = {"D": DAILY, "B": DAILY, "C": DAILY, "W": ("week",)}
 
 
 def default_features(calendar: Calendar) -> tuple[str, ...]:
-    """The features that say something at a frequency; none for integer time."""
+    """The default features of a frequency; none for integer time."""
     base = calendar.frequency.base
     if not base:
         return ()
     if base in TICKS and base != "D":
-        day = TICKS["D"] // (calendar.frequency.n * TICKS[base]) if calendar.frequency.n * TICKS[base] < TICKS["D"] else 0
-        within = ("minute", "hour") if day > 24 else ("hour",) if day > 1 else ()
+        step = calendar.frequency.n * TICKS[base]
+        steps_per_day = TICKS["D"] // step if step < TICKS["D"] else 0
+        within = ("minute", "hour") if steps_per_day > 24 else ("hour",) if steps_per_day > 1 else ()
         return (*within, "day_of_week", "month")
     if base in DEFAULT_FEATURES:
         return DEFAULT_FEATURES[base]
@@ -41,32 +42,41 @@ def default_features(calendar: Calendar) -> tuple[str, ...]:
 
 
 def validate_features(names: Any, calendar: Calendar) -> tuple[str, ...]:
-    """The features asked for, or those usual at the frequency."""
+    """The requested features, after validation; "auto" for the default ones."""
     if names == "auto":
         return default_features(calendar)
     unknown = [feature for feature in names or () if feature not in NAMES]
     if unknown:
-        raise ParameterError(f"calendar is a list of {format_list(list(NAMES), max_shown=20)}; {format_value(unknown[0])} is none of them.")
+        raise ParameterError(
+            f"calendar must be 'auto', None or a list of {format_list(list(NAMES), max_shown=20)}; "
+            f"got {format_value(unknown[0])}."
+        )
     if names and not calendar.frequency.base:
-        raise ParameterError(f"calendar features need dates; time is counted in integers. Leave out {format_list(list(names))}.")
+        raise ParameterError(
+            "calendar features cannot be computed for integer time; got "
+            f"{format_list(list(names))}. Set calendar=None."
+        )
     duplicates = [feature for index, feature in enumerate(names or ()) if feature in names[:index]]
     if duplicates:
-        raise ParameterError(f"Each feature of calendar= is named once; {format_list(duplicates)} is there twice. Leave one out.")
+        raise ParameterError(
+            f"The features of calendar must be unique; got {format_list(duplicates)} more than "
+            "once. Remove the duplicates."
+        )
     return tuple(names or ())
 
 
 def validate_country(country: str | None, calendar: Calendar) -> str | None:
-    """The code of a country whose holidays are asked for, if it is one and time is counted in dates."""
+    """The country code, after validation."""
     if country is None:
         return None
     if not calendar.frequency.base:
-        raise ParameterError("holidays= needs dates; time is counted in integers. Say holidays=None.")
+        raise ParameterError("holidays cannot be used with integer time. Set holidays=None, or use dates as time column.")
     _country_holidays(country, [1970])
     return country
 
 
 def compute_features(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Floats:
-    """One column a name, one row a position, counted from 0."""
+    """Features as an array (positions, names), counted from 0."""
     if not names:
         return np.empty((positions.size, 0))
     unique_positions, rows = unique_times(np.ascontiguousarray(positions.reshape(-1)))
@@ -76,7 +86,7 @@ def compute_features(calendar: Calendar, positions: Ints, names: tuple[str, ...]
 
 
 def cyclic_features(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Any:
-    """The features of positions (n,) as networks take them, (n, width) in float32: what comes round as a point on a circle."""
+    """Features for networks as float32 (n, width), cyclic ones as sine and cosine."""
     if not names:
         return np.empty((positions.size, 0), dtype=np.float32)
     unique_positions, rows = unique_times(positions)
@@ -87,12 +97,12 @@ def cyclic_features(calendar: Calendar, positions: Ints, names: tuple[str, ...])
 
 @cache
 def _cyclic_table(name: str) -> Any:
-    """All values of a feature, (values, width) in float32."""
+    """The encoding of all values of a feature, float32 (values, width)."""
     return np.stack(encode_cyclic(np.arange(float(PERIODS.get(name, 2))), name), axis=1).astype(np.float32)
 
 
 def encode_cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
-    """A feature that comes round as a point on a circle; a flag as it is."""
+    """Sine and cosine of a cyclic feature; flags are unchanged."""
     if name not in PERIODS:
         return (values,)
     angle = 2 * np.pi * values / PERIODS[name]
@@ -100,8 +110,10 @@ def encode_cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
 
 
 def holiday_features(calendar: Calendar, positions: Ints, country: str) -> tuple[Floats, Floats]:
-    """For each position: whether its local day is a holiday of a country ("DE") or of a part of it ("DE-BY"), and the days to
-    the nearest one, at most 7."""
+    """Whether each local day is a holiday, and the days to the nearest holiday.
+
+    The distance is at most 7.
+    """
     unique_positions, rows = unique_times(np.ascontiguousarray(positions.reshape(-1)))
     days, _ = local_days(calendar, unique_positions)
     years = range(*(np.array([days.min() - 7, days.max() + 380]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970))
@@ -109,28 +121,31 @@ def holiday_features(calendar: Calendar, positions: Ints, country: str) -> tuple
     holiday_days = np.array(sorted(np.datetime64(day, "D").astype(np.int64) for day in holidays), dtype=np.int64)
     holiday_days = np.concatenate([[-(2**40)], holiday_days, [2**40]])
     next_index = np.searchsorted(holiday_days, days)
-    distance = np.minimum(holiday_days[np.minimum(next_index, len(holiday_days) - 1)] - days, days - holiday_days[next_index - 1])
+    following = holiday_days[np.minimum(next_index, len(holiday_days) - 1)]
+    distance = np.minimum(following - days, days - holiday_days[next_index - 1])
     return (np.isin(days, holiday_days)).astype(np.float64)[rows], np.minimum(distance, 7).astype(np.float64)[rows]
 
 
 def _country_holidays(country: str, years: list[int]) -> Any:
-    """The holidays of these years."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of the package, on its own versions
+            warnings.simplefilter("ignore", DeprecationWarning)  # of the holidays package itself
             import holidays
     except ImportError:
-        raise DependencyError("Holidays come from the package holidays. Install it: pip install holidays.") from None
+        raise DependencyError("Holiday features cannot be computed without the package holidays. Run: pip install holidays") from None
     code, _, subdivision = country.partition("-")
     subdivisions = holidays.list_supported_countries().get(code)
     if subdivisions is None or (subdivision and subdivision not in subdivisions):
-        expected = "the code of a country that the package holidays knows ('DE', 'US') or of a part of it ('DE-BY', 'US-CA')"
-        raise ParameterError(f"holidays is {expected}; got {format_value(country) or 'nothing'}.")
+        raise ParameterError(
+            "holidays must be the code of a country known to the package holidays ('DE', 'US') or "
+            "of a subdivision ('DE-BY', 'US-CA'); got "
+            f"{format_value(country) or 'an empty string'}."
+        )
     return holidays.country_holidays(code, subdiv=subdivision or None, years=years)
 
 
 def local_days(calendar: Calendar, positions: Ints) -> tuple[Ints, Ints]:
-    """The day (since 1970) that the wall clock shows at each position, and the minutes since midnight."""
+    """The local day (since 1970) of each position, and the minutes since local midnight."""
     timestamps = calendar.timestamps(positions)
     if calendar.time.tz not in (None, "UTC"):
         timestamps = to_local(timestamps, calendar.time)
@@ -153,7 +168,7 @@ def _compute_feature(days: Ints, minutes: Ints, name: str) -> Ints:
         return np.asarray(days - months.astype("M8[D]").astype(np.int64))
     if name == "day_of_year":
         return np.asarray(days - dates.astype("M8[Y]").astype("M8[D]").astype(np.int64))
-    if name == "week":  # that of its Thursday, as ISO 8601 counts
+    if name == "week":  # ISO 8601: the week of its Thursday, from 0
         thursday = days - weekday + 3
         return np.asarray((thursday - thursday.astype("M8[D]").astype("M8[Y]").astype("M8[D]").astype(np.int64)) // 7)
     month = months.astype(np.int64) % 12

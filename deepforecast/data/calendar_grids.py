@@ -1,6 +1,6 @@
-"""Calendar grids in plain arithmetic: the days that weeks, months, quarters, years and business days begin or end on, numbered.
+"""Integer arithmetic on calendar grids: weeks, months, quarters, years and business days.
 
-Point 0 of a grid is its first at or after 1970-01-01 (of a custom business calendar: after 0001-01-01).
+Point 0 of a grid is the first at or after 1970-01-01 (for custom business days: after 0001-01-01).
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 GRIDS = frozenset(PER_YEAR) | frozenset(PER_WEEK) - {"D"}
 OFF_GRID = np.iinfo(np.int64).min
-CUSTOM_START = -719_162  # 0001-01-01 as a day number: counting business days forward only
-MONTHS_BETWEEN_POINTS = {"M": 1, "Q": 3, "Y": 12}  # months from point to point
+CUSTOM_START = -719_162  # 0001-01-01, so that business days are only counted forward
+MONTHS_BETWEEN_POINTS = {"M": 1, "Q": 3, "Y": 12}
 
 
 def point_numbers(frequency: Frequency, days: Ints) -> Ints:
-    """The number of each day (counted from 1970-01-01) on the grid; `OFF_GRID` where it is no point of it."""
+    """Grid point numbers of days (since 1970-01-01).
+
+    `OFF_GRID` for days that are not grid points.
+    """
     if frequency.base == "W":
         days_since_anchor = days - _weekday_shift(frequency)
         return np.where(days_since_anchor % 7 == 0, days_since_anchor // 7, OFF_GRID)
@@ -34,7 +37,7 @@ def point_numbers(frequency: Frequency, days: Ints) -> Ints:
 
 
 def point_days(frequency: Frequency, numbers: Ints) -> Ints:
-    """The day of each grid point."""
+    """Days of grid points."""
     if frequency.base == "W":
         return numbers * 7 + _weekday_shift(frequency)
     if frequency.base in PER_WEEK:
@@ -60,13 +63,13 @@ def _weekday_shift(frequency: Frequency) -> int:
 
 
 def _months(frequency: Frequency) -> tuple[int, int]:
-    """Months from point to point and the first of them, counted from January 1970."""
+    """Months between grid points, and the month of point 0 since January 1970."""
     between = MONTHS_BETWEEN_POINTS[frequency.base[-2]]
     return between, MONTHS.index(frequency.anchor) % between if frequency.anchor else 0
 
 
 def _day_in_month(frequency: Frequency, months: Ints) -> Ints:
-    """The first or last (business) day of months counted from January 1970."""
+    """The first or last (business) day of months since January 1970."""
     at_start = frequency.base.endswith("S")
     months = months if at_start else months + 1
     day = _as_days(months.view("M8[M]")) - (0 if at_start else 1)

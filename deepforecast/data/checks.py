@@ -1,4 +1,4 @@
-"""`check`: all that is wrong or remarkable in a frame, at once and without raising; `fill_gaps`: the repair."""
+"""Report of the problems of a frame (`check`), and insertion of missing steps (`fill_gaps`)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,26 @@ from deepforecast.data.panel_construction import is_blown_up
 from deepforecast.data.target_leakage import leaking_columns
 from deepforecast.errors import DataError, ParameterError, format_list, format_value
 
-MIN_SEASONS = 2  # seasons below which a series is called short
+MIN_SEASONS = 2  # series with fewer seasons are reported as short
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found: `severity` is "error" (a fit refuses it), "warning" (some models do) or "note"."""
+    """A finding of `check`.
+
+    Attributes
+    ----------
+    severity : str
+        "error" (`fit` raises), "warning" (some models raise or ignore the affected data) or "note".
+    what : str
+        The finding in a few words.
+    count : int
+        Number of affected rows or series.
+    where : str
+        The affected series and the first timestamp.
+    way_out : str
+        The suggested fix.
+    """
 
     severity: str
     what: str
@@ -42,7 +56,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What `check` found. `series` is a frame with a row for each series; print the report to read it."""
+    """The result of `check`; print it to read it.
+
+    Attributes
+    ----------
+    summary : dict
+        Number of series and rows, frequency, first and last timestamp.
+    findings : tuple of Finding
+        Errors, warnings and notes.
+    series : DataFrame
+        One row per series with its rows, start, end, gaps, duplicates, missing and infinite values,
+        zeros, minimum and maximum.
+    """
 
     summary: Mapping[str, Any]
     findings: tuple[Finding, ...]
@@ -50,13 +75,13 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """No errors: a model that takes missing values, and needs no more of them than there are, can be fitted."""
+        """Whether there are no errors. Models may still not support missing values."""
         return not any(finding.severity == "error" for finding in self.findings)
 
     def __repr__(self) -> str:
         head = ", ".join(f"{name} {value}" for name, value in self.summary.items())
         if not self.findings:
-            return f"{head}\nNothing to complain of."
+            return f"{head}\nNo findings."
         width = max(len(finding.what) for finding in self.findings)
         lines = [head]
         for entry in self.findings:
@@ -66,13 +91,33 @@ class CheckReport:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Summary and findings as plain values."""
+        """Return the summary and the findings as plain values."""
         return {"ok": self.ok, "summary": dict(self.summary), "findings": [vars(finding).copy() for finding in self.findings]}
 
 
 def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None) -> CheckReport:
-    """Report gaps, duplicates, frequency, missing and infinite values, constants, short series, and declared covariates.
+    """Report gaps, duplicates, missing values and other problems of a frame without raising.
 
+    Parameters
+    ----------
+    frame : DataFrame
+        Long frame with id, time and target column, as in `fit`.
+    freq : str, int or pandas offset, optional
+        Frequency of the time column. Inferred by default.
+    columns : Columns or dict, optional
+        Names and roles of the columns. Declared covariates are checked too.
+
+    Returns
+    -------
+    CheckReport
+        All findings. Invalid data do not raise; they are findings with severity "error".
+
+    See Also
+    --------
+    fill_gaps : Insert the missing time steps.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=30).delete(4), "y": 1.0})
     >>> print(check(frame))
@@ -94,10 +139,10 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
     if report.ok:
         try:
             panel = Panel.from_frame(frame, columns=columns, freq=freq)
-        except DataError as error:  # what a fit would say, and no rule above has
+        except DataError as error:  # raised by fit, but not covered by the rules above
             return replace(report, findings=(_error_finding(error), *report.findings))
-        where, way_out = "nearly the target itself", "declare it as past, unless it is known ahead"
-        leaks = (Finding("warning", f"{name} follows the target", len(panel), where, way_out) for name in leaking_columns(panel))
+        where, fix = "almost perfectly correlated", "declare it as past, unless it is known ahead"
+        leaks = (Finding("warning", f"{name} follows the target", len(panel), where, fix) for name in leaking_columns(panel))
         return replace(report, findings=(*report.findings, *leaks))
     return report
 
@@ -105,10 +150,31 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
 def fill_gaps(
     frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None, fill: str | None = None
 ) -> Frame:
-    """The frame with a row at every step from each series' first to its last stamp, sorted; new rows are missing.
+    """Insert a row for every missing time step between the first and last timestamp of each series.
 
-    `fill`: also replace missing targets, by "interpolate", "ffill" or "zero". All columns are kept, whatever they hold.
+    Parameters
+    ----------
+    frame : DataFrame
+        Long frame with id, time and target column, as in `fit`.
+    freq : str, int or pandas offset, optional
+        Frequency of the time column. Inferred by default.
+    columns : Columns or dict, optional
+        Names and roles of the columns.
+    fill : {"interpolate", "ffill", "zero"}, optional
+        How to fill missing targets, those of existing rows included. By default they stay missing.
 
+    Returns
+    -------
+    DataFrame
+        All columns of the frame, sorted by id and time. Columns of inserted rows are missing,
+        except for ids, timestamps and static columns.
+
+    See Also
+    --------
+    check : Report gaps and other problems.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-04"]), "y": [1.0, 2.0, 4.0]})
     >>> fill_gaps(frame, freq="D", fill="interpolate")
@@ -119,7 +185,7 @@ def fill_gaps(
     3 2024-01-04  4.0
     """
     if fill is not None and fill not in METHODS:
-        raise ParameterError(f"fill is one of {format_list(METHODS)} or None; got {format_value(fill)}.")
+        raise ParameterError(f"fill must be one of {format_list(METHODS)} or None; got {format_value(fill)}.")
     table = frames.to_narwhals(frame)
     panel = Panel.from_frame(_encode_text_covariates(table, resolve(columns, table.columns)), columns=columns, freq=freq)
     names = panel.series.columns
@@ -128,21 +194,21 @@ def fill_gaps(
     columns_out: dict[str, Any] = {}
     for name in table.columns:
         columns_out[name] = frames.take_rows_or_missing(table[name], first_source if name in names.static else source)
-    columns_out |= panel.key_columns()  # text comes out as the date-times it was read as
+    columns_out |= panel.key_columns()  # timestamps given as text are returned as datetimes
     if fill is not None:
         columns_out[names.target] = fill_missing(panel.y, panel.indptr, fill)
     return frames.build(panel.series.library, columns_out)
 
 
 def _encode_text_covariates(table: nw.DataFrame[Any], names: Columns) -> Frame:
-    """The frame with the covariates that are neither numbers nor categories taken for categories: a fit could not use them."""
+    """Cast covariates that are neither numeric nor categorical to categories."""
     declared = [table[name] for name in (*names.future, *names.past, *names.static) if name in table.columns]
     text_columns = [column.name for column in declared if not (column.dtype.is_numeric() or column.dtype in (nw.Categorical, nw.Enum))]
     return table.with_columns(nw.col(*text_columns).cast(nw.String).cast(nw.Categorical)).to_native() if text_columns else table.to_native()
 
 
 def _source_rows(table: nw.DataFrame[Any], panel: Panel) -> Ints:
-    """The row of the table that each row of its panel is, -1 where it has none."""
+    """The table row of each panel row, -1 for inserted rows."""
     keys = read_keys(frames.read_table(table.to_native()), panel.series.columns)
     position = keys.place_on_calendar(None, panel.calendar)[1]
     lengths = np.diff(keys.indptr)
@@ -153,13 +219,13 @@ def _source_rows(table: nw.DataFrame[Any], panel: Panel) -> Ints:
 
 
 def _error_finding(error: DataError) -> Finding:
-    rule, _, way_out = str(error).partition(". ")
-    return Finding("error", "frame", 1, rule, way_out)
+    rule, _, fix = str(error).partition(". ")
+    return Finding("error", "frame", 1, rule, fix)
 
 
 @dataclass(frozen=True)
 class _SortedRows:
-    """Rows sorted by id and time, duplicates and all."""
+    """The rows sorted by id and time, including duplicates."""
 
     names: Columns
     library: str
@@ -209,8 +275,8 @@ class _SortedRows:
         findings += self._ended_findings(calendar)
         findings += self._series_findings(table, season, self._incomplete_seasons(table, np.where(is_duplicate, 0, 1 + absent), season))
         if freq is None and calendar is not None and may_be_business_days(calendar.frequency, self.timestamps, self.indptr, self.time):
-            where, way_out = "no series goes on over a weekend; freq D is taken", "freq='B' if nothing happens on weekends"
-            findings.append(Finding("note", "days or business days", len(self.indptr) - 1, where, way_out))
+            where, fix = "no series continues after a weekend; freq D is assumed", "freq='B' if weekends have no data"
+            findings.append(Finding("note", "days or business days", len(self.indptr) - 1, where, fix))
         summary = {
             "series": len(self.indptr) - 1,
             "rows": len(self.timestamps),
@@ -221,56 +287,56 @@ class _SortedRows:
         return CheckReport(summary, tuple(findings), self._series_frame(table))
 
     def _place_on_calendar(self, is_duplicate: NDArray[np.bool_], freq: Any) -> tuple[Calendar | None, Ints, list[Finding]]:
-        """The calendar (None where there is none), the steps absent before each row, and what is wrong with the frequency."""
+        """The calendar or None, the missing steps before each row, and findings."""
         absent = np.zeros(len(self.timestamps), dtype=np.int64)
         unique_indptr = np.concatenate([[0], np.cumsum(~is_duplicate)])[self.indptr]
         timestamps = self.timestamps[~is_duplicate]
         unique_rows = np.flatnonzero(~is_duplicate)
         frequency = parse(freq) if freq is not None else infer(timestamps, unique_indptr, self.time)
         if frequency is None and (off_grid := find_off_grid(timestamps, unique_indptr, self.time)):
-            return None, absent, [self._off_grid_finding(off_grid[0], unique_rows[off_grid[1]], "repair them, or bring events on a grid first")]
+            return None, absent, [self._off_grid_finding(off_grid[0], unique_rows[off_grid[1]], "correct them, or resample events first")]
         if frequency is None:
-            way_out = "give freq=; resample irregular series"
-            where = "cannot be inferred from the stamps"
-            return None, absent, [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
+            fix = "pass freq=; resample irregular series"
+            where = "cannot be inferred from the timestamps"
+            return None, absent, [Finding("error", "frequency", len(self.indptr) - 1, where, fix)]
         try:
             calendar = calendars.make_calendar(frequency, self.time, int(timestamps[0]))
         except DataError as error:
-            finding = Finding("error", "frequency", len(self.indptr) - 1, str(error), "give the freq the data have")
+            finding = Finding("error", "frequency", len(self.indptr) - 1, str(error), "pass the freq of the data")
             return None, absent, [finding]
         position = calendar.positions(timestamps)
         steps = np.diff(position, prepend=position[:1])
         steps[unique_indptr[:-1]] = calendar.step
         off = (position == OFF_GRID) | (steps % calendar.step != 0)
         if off.any():
-            return None, absent, [self._off_grid_finding(calendar.frequency, unique_rows[off], "give the freq the data have")]
+            return None, absent, [self._off_grid_finding(calendar.frequency, unique_rows[off], "pass the freq of the data")]
         absent[unique_rows] = steps // calendar.step - 1
         n_rows = len(timestamps) + float(absent.sum(dtype=np.float64))
         if is_blown_up(n_rows, len(timestamps)):
             where = f"with freq {calendar.freq!r} there would be {n_rows:,.0f} rows, not {len(timestamps):,}"
-            way_out = "give the freq the data have, or split the series"
-            return None, np.zeros_like(absent), [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
+            fix = "pass the freq of the data, or split the series"
+            return None, np.zeros_like(absent), [Finding("error", "frequency", len(self.indptr) - 1, where, fix)]
         return calendar, absent, []
 
-    def _off_grid_finding(self, frequency: Frequency, rows: Ints, way_out: str) -> Finding:
+    def _off_grid_finding(self, frequency: Frequency, rows: Ints, fix: str) -> Finding:
         is_off_grid = np.zeros(len(self.timestamps), dtype=bool)
         is_off_grid[rows] = True
-        return self._row_finding("error", f"off the grid of {str(frequency)!r}", is_off_grid, way_out)
+        return self._row_finding("error", f"off the grid of {str(frequency)!r}", is_off_grid, fix)
 
     def _row_finding(
-        self, severity: str, what: str, counts: NDArray[Any], way_out: str, calendar: Calendar | None = None
+        self, severity: str, what: str, counts: NDArray[Any], fix: str, calendar: Calendar | None = None
     ) -> Finding:
-        """Rows with something: `counts` says how often. On a `calendar` integers count the steps absent before a row."""
+        """A finding on rows that are flagged, or preceded by missing steps, in `counts`."""
         rows = np.flatnonzero(counts)
         first = format_timestamp(int(self.timestamps[rows[0]]), self.time)
         if calendar is not None and counts.dtype != bool:
             first = calendar.format(int(calendar.positions(self.timestamps[rows[0] - 1 : rows[0]])[0]) + calendar.step)
         series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
         series_text = f" ({self._labels(series[:1])})" if len(series) > 1 else ""
-        return Finding(severity, what, int(counts.sum()), f"{self._labels(series)}, first at {first}{series_text}", way_out)
+        return Finding(severity, what, int(counts.sum()), f"{self._labels(series)}, first at {first}{series_text}", fix)
 
     def _series_table(self, is_duplicate: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
-        """One row a series."""
+        """The statistics of each series, one row per series."""
         begin = self.indptr[:-1]
         finite = np.isfinite(self.y)
         counts = {"duplicates": is_duplicate, "missing": np.isnan(self.y), "infinite": np.isinf(self.y), "zeros": self.y == 0}
@@ -285,24 +351,28 @@ class _SortedRows:
         return table
 
     def _series_frame(self, table: dict[str, Any]) -> Frame:
-        """The table with the ids first; a column of ours that has their name gives way."""
+        """The table as a frame with the ids first; they replace a statistic of the same name."""
         if self.ids is None or self.names.id is None:
             return frames.build(self.library, table)
         return frames.build(self.library, {self.names.id: self.ids, **{name: values for name, values in table.items() if name != self.names.id}})
 
     def _incomplete_seasons(self, table: dict[str, Any], steps: Ints, season: int) -> NDArray[np.bool_]:
-        """Series of a season's values and more that have none at some place of it; `steps` are those each row goes on by."""
+        """Series with at least one season of values, but none in some season slot.
+
+        `steps` from row to row.
+        """
         has_missing, values = table["missing"] + table["gaps"] > 0, table["rows"] - table["missing"]
         is_incomplete = has_missing & (values >= season) & (season > 1)
         rows, lengths = np.repeat(is_incomplete, table["rows"]), table["rows"][is_incomplete]
         elapsed = np.cumsum(steps[rows])
-        slot = np.repeat(np.arange(len(lengths)) * season, lengths) + elapsed % season  # from where it starts does not matter
+        # the starting slot is irrelevant
+        slot = np.repeat(np.arange(len(lengths)) * season, lengths) + elapsed % season
         n_observed = np.bincount(slot[~np.isnan(self.y[rows])], minlength=len(lengths) * season)
         is_incomplete[is_incomplete] = (n_observed.reshape(-1, season) == 0).any(axis=1)
         return np.asarray(is_incomplete)
 
     def _covariate_findings(self, name: str) -> list[Finding]:
-        """What fits refuse or warn about in a future or past covariate."""
+        """What `fit` raises or warns about in a future or past covariate."""
         covariate, begin, end = self.covariates[name], self.indptr[:-1], self.indptr[1:] - 1
         missing, infinite = covariate.missing(), np.isinf(covariate.values)
         is_observed = ~(missing | np.isnan(self.y))
@@ -315,22 +385,22 @@ class _SortedRows:
             ("error", f"{name} infinite", infinite, "replace these values, e.g. by NaN"),
             ("warning", f"{name} missing", missing, "a model with capabilities.missing, or missing='interpolate'"),
         ]
-        series_rules = [("note", f"{name} constant", (low == high) & (count > 1), "nothing can be learned from it there")]
+        series_rules = [("note", f"{name} constant", (low == high) & (count > 1), "has no effect in these series")]
         if name in self.names.future:
-            way_out = "fill it: steps without future covariates cannot be cross-validated"
-            row_rules.append(("warning", f"{name} missing at the end", last, way_out))
-            way_out = "models with capabilities.local cannot learn its effect: leave it out, or pool the series"
-            series_rules = [("warning", f"{name} constant", (low == high) & (count > 1), way_out)]
-            way_out = "models with capabilities.local refuse it: leave it out, or these series"
-            series_rules.append(("warning", f"{name} never observed with a target", count == 0, way_out))
+            fix = "fill it: steps without future covariates cannot be cross-validated"
+            row_rules.append(("warning", f"{name} missing at the end", last, fix))
+            fix = "models with capabilities.local cannot learn its effect: leave it out, or pool the series"
+            series_rules = [("warning", f"{name} constant", (low == high) & (count > 1), fix)]
+            fix = "models with capabilities.local reject it: leave it out, or these series"
+            series_rules.append(("warning", f"{name} never observed with a target", count == 0, fix))
         findings = [self._row_finding(*row) for row in row_rules if row[2].any()]
-        for severity, what, which, way_out in series_rules:
+        for severity, what, which, fix in series_rules:
             if which.any():
-                findings.append(Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), way_out))
+                findings.append(Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), fix))
         return findings
 
     def _ended_findings(self, calendar: Calendar | None) -> list[Finding]:
-        """Series of which a forecast would be of times already over, as `predict` warns."""
+        """Series whose forecasts would lie in the past, as `predict` warns."""
         if calendar is None:
             return []
         last = calendar.positions(self.timestamps[self.indptr[1:] - 1])
@@ -339,8 +409,8 @@ class _SortedRows:
             return []
         first = calendar.format(int(last[ended[0]]))
         where = f"{self._labels(ended)}, the first at {first}, the last of the others at {calendar.format(int(last.max()))}"
-        way_out = "drop these series, or add their later observations: forecasts up to that time are of the past"
-        return [Finding("note", "ended early", len(ended), where, way_out)]
+        fix = "drop these series, or add their later observations: their forecasts lie in the past"
+        return [Finding("note", "ended early", len(ended), where, fix)]
 
     def _series_findings(self, table: dict[str, Any], season: int, unseen: NDArray[np.bool_]) -> list[Finding]:
         values = table["rows"] - table["missing"]
@@ -353,8 +423,8 @@ class _SortedRows:
             ("note", "constant", constant, "forecasts will be that constant"),
         ]
         return [
-            Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), way_out)
-            for severity, what, which, way_out in series_rules
+            Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), fix)
+            for severity, what, which, fix in series_rules
             if which.any()
         ]
 

@@ -1,4 +1,4 @@
-"""Which column of the caller's frame means what: said once, with the data."""
+"""Names and roles of the columns of a frame."""
 
 from __future__ import annotations
 
@@ -11,16 +11,32 @@ from typing import Any
 from deepforecast.errors import DataError, ParameterError, ParameterTypeError, format_list, format_value, warn
 
 COVARIATE_ROLES = ("future", "past", "static")
-WIDE_FRAME_COLUMNS = 5  # columns: more are, where the target is not found, most likely a series each
+WIDE_FRAME_COLUMNS = 5  # a frame with more columns and without a target is probably in wide format
 
 
 @dataclass(frozen=True)
 class Columns:
     """Names and roles of the columns of a long frame.
 
-    `future` columns are known ahead of time (promotions, holidays), `past` columns are known up to now (a measured
-    temperature), `static` columns are constant for a series (its region). Everything not named is left out, aloud.
+    Columns without a role are ignored with a warning.
 
+    Parameters
+    ----------
+    id : str or None, default "unique_id"
+        Column with the ids of the series. None: the frame is a single series.
+    time : str, default "ds"
+        Column with the timestamps: datetimes, dates or integers.
+    target : str, default "y"
+        Column to forecast.
+    future : str or list of str, default ()
+        Covariates known in advance, such as promotions or holidays.
+    past : str or list of str, default ()
+        Covariates known up to the present only, such as a measured temperature.
+    static : str or list of str, default ()
+        Covariates that are constant within a series, such as its region.
+
+    Examples
+    --------
     >>> Columns(target="sales", future=["promo"])
     Columns(id='unique_id', time='ds', target='sales', future=('promo',), past=(), static=())
     """
@@ -39,23 +55,27 @@ class Columns:
         if invalid:
             description = f"{format_value(invalid[0])} ({type(invalid[0]).__name__})"
             raise ParameterTypeError(
-                f"columns: a column name is text; got {description}. Rename the column, e.g. frame.columns = [...]."
+                f"columns: a column name must be a string; got {description}. Rename the column, "
+                "e.g. frame.columns = [...]."
             )
         duplicates = [name for name, count in Counter(self.all).items() if count > 1]
         if duplicates:
             roles = [field.name for field in fields(self) if duplicates[0] in _names(getattr(self, field.name), field.name)]
-            description = f"{format_list(duplicates)} has more than one" + (f" ({format_list(roles)})" if len(duplicates) == 1 and len(roles) > 1 else "")
-            raise ParameterError(f"columns: a column has one role; {description}. Keep one of them.")
+            roles_text = f" ({format_list(roles)})" if len(duplicates) == 1 and len(roles) > 1 else ""
+            raise ParameterError(
+                f"columns: a column must have one role; {format_list(duplicates)} has more than "
+                f"one{roles_text}. Keep one of them."
+            )
 
     @cached_property
     def all(self) -> tuple[str, ...]:
-        """Every column with a role, the keys first."""
+        """All columns with a role: id, time, target, then covariates."""
         key = () if self.id is None else (self.id,)
         return (*key, self.time, self.target, *self.future, *self.past, *self.static)
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Every declared covariate."""
+        """All covariates: future, past, then static."""
         return (*self.future, *self.past, *self.static)
 
 
@@ -65,9 +85,10 @@ def _names(names: Any, role: str) -> tuple[str, ...]:
     if isinstance(names, Sequence):
         return tuple(names)
     if isinstance(names, set | frozenset):
-        return tuple(sorted(names, key=str))  # in an order that does not change from run to run
+        return tuple(sorted(names, key=str))  # an order that is the same in each run
     raise ParameterTypeError(
-        f"columns: {role} is a column name or a list of them; got {format_value(names)} ({type(names).__name__})."
+        f"columns: {role} must be a column name or a list of them; got {format_value(names)} "
+        f"({type(names).__name__})."
     )
 
 
@@ -77,9 +98,12 @@ DIALECTS = (Columns(), Columns("item_id", "timestamp", "target"))
 def resolve(
     columns_argument: Columns | Mapping[str, Any] | None, names: Sequence[str], target: bool = True, what: str = "frame"
 ) -> Columns:
-    """The columns meant by `columns_argument` in a frame that has `names`; a frame without an id column is one series.
+    """Resolve `columns_argument` for a frame with the columns `names`.
 
-    Names that were not given follow the dialect of the frame: `unique_id, ds, y` or `item_id, timestamp, target`.
+    A frame without an id column is a single series.
+
+    Names that are not passed default to `unique_id, ds, y` or `item_id, timestamp, target`,
+    whichever the frame has.
     """
     if columns_argument is None and target:
         for dialect in DIALECTS:
@@ -97,47 +121,52 @@ def resolve(
 
 
 def warn_undeclared(undeclared: Sequence[str], already_reported: Sequence[str] = ()) -> None:
-    """Name the columns of a frame that have no role and are left out, but for those named before."""
+    """Warn of the columns without a role that were not reported before."""
     new = [name for name in undeclared if name not in already_reported]
     if new:
-        warn(f"Columns without a role are left out: {format_list(new)}. Declare them in columns= or drop them.")
+        warn(f"Columns without a role are ignored: {format_list(new)}. Declare them in columns= or drop them.")
 
 
 def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
-    """What the caller said: of a `Columns` object, all that differs from its defaults."""
+    """The roles passed by the caller; of a `Columns` object those that differ from the defaults."""
     if columns_argument is None:
         return {}
     if isinstance(columns_argument, Columns):
-        return {field.name: getattr(columns_argument, field.name) for field in fields(Columns) if getattr(columns_argument, field.name) != field.default}
+        roles = {field.name: (getattr(columns_argument, field.name), field.default) for field in fields(Columns)}
+        return {role: value for role, (value, default) in roles.items() if value != default}
     if not isinstance(columns_argument, Mapping):
         raise ParameterTypeError(
-            f"columns is a Columns object or a dict of roles; got {format_value(columns_argument)} ({type(columns_argument).__name__})."
+            "columns must be a Columns object or a dict of roles; got "
+            f"{format_value(columns_argument)} ({type(columns_argument).__name__})."
         )
     unknown = [key for key in columns_argument if key not in {field.name for field in fields(Columns)}]
     if unknown:
-        raise ParameterError(f"columns: roles are id, time, target, future, past, static; got {format_list(unknown)}.")
+        raise ParameterError(f"columns: roles must be among id, time, target, future, past, static; got {format_list(unknown)}.")
     return dict(columns_argument)
 
 
 def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) -> Columns:
-    """What was said, completed by the dialect that has every key not said, or else by the house's own."""
-    fitting = [candidate for candidate in DIALECTS if all(getattr(candidate, role) in names for role in ("time", "target") if role not in explicit)]
-    dialect = (fitting or DIALECTS)[0]
+    """Complete the roles by the first dialect whose time and target the frame has."""
+    required = [role for role in ("time", "target") if role not in explicit]
+    matching = [dialect for dialect in DIALECTS if all(getattr(dialect, role) in names for role in required)]
+    dialect = (matching or DIALECTS)[0]
     keys = {role: explicit.get(role, getattr(dialect, role)) for role in ("id", "time", "target")}
-    elsewhere = (keys["time"], keys["target"], *(name for role in COVARIATE_ROLES for name in _names(explicit.get(role), role)))
-    if "id" not in explicit and (keys["id"] not in names or keys["id"] in elsewhere):
+    covariates = [name for role in COVARIATE_ROLES for name in _names(explicit.get(role), role)]
+    taken_names = (keys["time"], keys["target"], *covariates)
+    if "id" not in explicit and (keys["id"] not in names or keys["id"] in taken_names):
         keys["id"] = None
     return Columns(**{**explicit, **keys})
 
 
 def _missing_columns_error(missing: Sequence[str], expected: Columns, names: Sequence[str], target: bool, what: str) -> DataError:
     columns = ", ".join(format_value(name) for name in expected.all if target or name != expected.target)
-    suggestion = "Name yours, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
+    suggestion = "Pass your names, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
     suggestion = suggestion if what == "frame" else "Add or rename it"
-    index = "; a pandas index is not looked at: reset_index() makes it a column" if expected.time in missing else ""
+    hint = "; a pandas index is ignored: use reset_index() to make it a column" if expected.time in missing else ""
     if what == "frame" and len(names) > WIDE_FRAME_COLUMNS and expected.target in missing:
-        index += "; a column for each series is no long frame: melt() makes it one"
+        hint += "; a frame with one column per series must be in long format: use melt()"
     has = format_list(names, max_shown=12) or "none"
     return DataError(
-        f"The {what} needs the columns {columns}; it lacks {format_list(missing)} and has {has}. {suggestion}{index}."
+        f"The {what} must have the columns {columns}; it lacks {format_list(missing)} and has "
+        f"{has}. {suggestion}{hint}."
     )

@@ -1,4 +1,4 @@
-"""What a forecast is the sum of beside the trend, as data: a part is some columns of the design, of one name and one mode."""
+"""Specification of seasons, holidays, events and regressors of additive models."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ AUTO, ALWAYS = "auto", "always"
 
 @dataclass(frozen=True)
 class ComponentSpec:
-    """`columns` of a design that belong together.
+    """A component: `columns` of the design matrix with a common name, prior scale and mode.
 
-    season: `period` in days (steps, where time is counted in integers), `order` sines and cosines; `condition`, a column
-    known ahead that says where it holds; `when` "auto": only in series that have `min_span` days, and two rows less than `max_gap`
-    days apart (0: any). holiday: a country's, `names` its days. event: `days` (since 1970) of it, `lower` to `upper` days
-    around each. regressor: the column of that name; of categories, `names` are these. `standardize`: "auto" but for flags,
-    "yes" or "no".
+    season: Fourier terms of `order` with `period` in days (steps for integer time). `condition` is
+    a future covariate that flags where the season applies. `when="auto"` restricts it to series
+    that span `min_span` days and have two rows less than `max_gap` days apart (0: no limit).
+    holiday: the holidays `names` of the country. event: `days` (since 1970), with a window from
+    `lower` to `upper` days around each. regressor: the covariate `name`; if categorical, `names`
+    are its categories. `standardize` is "auto" (all but flags), "yes" or "no".
     """
 
     name: str
@@ -43,7 +44,7 @@ ComponentSpecs = tuple[ComponentSpec, ...]
 
 
 def column_slices(components: Iterable[ComponentSpec]) -> dict[str, slice]:
-    """Which columns of the design belong to each part."""
+    """The columns of each component in the design matrix."""
     slices, start = {}, 0
     for component in components:
         slices[component.name] = slice(start, start + component.columns)
@@ -52,20 +53,27 @@ def column_slices(components: Iterable[ComponentSpec]) -> dict[str, slice]:
 
 
 def to_dicts(components: ComponentSpecs) -> list[dict[str, Any]]:
-    """Parts as a file holds them."""
-    return [{name: list(value) if isinstance(value, tuple) else value for name, value in asdict(component).items()} for component in components]
+    """Components as plain values, for model files."""
+
+    def to_dict(component: ComponentSpec) -> dict[str, Any]:
+        values = asdict(component)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    return [to_dict(component) for component in components]
 
 
 def from_dicts(records: Iterable[Mapping[str, Any]]) -> ComponentSpecs:
-    """And back."""
+    """Components from plain values, the inverse of `to_dicts`."""
 
     def make_component(record: Mapping[str, Any]) -> ComponentSpec:
-        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+        }
         return ComponentSpec(**values)
 
     return tuple(make_component(record) for record in records)
 
 
 def condition_columns(components: Iterable[ComponentSpec]) -> tuple[str, ...]:
-    """The columns that say where a season holds."""
+    """The covariates that are conditions of seasons."""
     return tuple(dict.fromkeys(component.condition for component in components if component.condition))

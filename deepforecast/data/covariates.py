@@ -1,4 +1,4 @@
-"""Covariates: numbers as float64, categories as codes; matched to the rows of a panel or to the steps ahead by key."""
+"""Covariates: numbers as float64, categories as codes, matched to a panel by id and time."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from deepforecast.errors import DataError, format_list, format_value
 if TYPE_CHECKING:
     from deepforecast.data.panel import Series
 
-UNKNOWN = -1  # the code of a missing or never seen category
+UNKNOWN = -1  # code of a missing or unseen category
 
 
 @dataclass(frozen=True)
 class Covariate:
-    """One column: `values` are numbers, or codes into `categories` where there are any."""
+    """A covariate: numeric `values`, or codes into `categories`."""
 
     values: Floats
     categories: tuple[str, ...] | None = None
 
     def take(self, rows: Ints) -> Covariate:
-        """Some of the rows."""
+        """Select rows."""
         return replace(self, values=self.values[rows])
 
     def scatter(self, rows: Ints, count: int) -> Covariate:
-        """The values at these of `count` rows, missing at the others."""
+        """Place the values at `rows` of `count` rows; the others are missing."""
         values = np.full(count, np.nan if self.categories is None else float(UNKNOWN))
         values[rows] = self.values
         return replace(self, values=values)
 
     def recode(self, categories: tuple[str, ...]) -> Covariate:
-        """Codes into `categories` instead; one that is not there becomes `UNKNOWN`."""
+        """Map the codes to other `categories`; those not among them become `UNKNOWN`."""
         if self.categories is None or self.categories == categories:
             return self
         code_by_name = {name: code for code, name in enumerate(categories)}
@@ -44,18 +44,18 @@ class Covariate:
         return Covariate(table[self.values.astype(np.int64)], categories)
 
     def missing(self) -> Any:
-        """Rows without a value."""
+        """Mask of missing values."""
         return np.isnan(self.values) if self.categories is None else self.values == UNKNOWN
 
     def to_column(self, name: str, library: str) -> Any:
-        """A column for a frame of `library`: numbers, or a categorical column."""
+        """The covariate as a numeric or categorical column of `library`."""
         if self.categories is None:
             return self.values
         return frames.make_categorical(name, self.categories, self.values.astype(np.int64), library)
 
 
 def read_covariate(column: Any, name: str) -> Covariate:
-    """A covariate column: real numbers or a categorical dtype; anything else is refused by name."""
+    """Read a numeric or categorical column; other dtypes raise `DataError`."""
     series = frames.to_narwhals_series(column)
     if series.dtype in (nw.Categorical, nw.Enum):
         return _read_categorical(series, name)
@@ -63,20 +63,27 @@ def read_covariate(column: Any, name: str) -> Covariate:
 
 
 def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[str, Covariate]:
-    """The static frame: one row a series, matched by id; rows of other series are ignored. Without `names`, all its columns."""
+    """Read the static frame (one row per series), matched by id; rows of other series are ignored.
+
+    Without `names`, all columns are read.
+    """
     table = frames.to_narwhals(frame, "static frame")
     key = series.columns.id
-    static_names = names or tuple(name for name in table.columns if name not in (key, series.columns.time, series.columns.target))
+    key_names = (key, series.columns.time, series.columns.target)
+    static_names = names or tuple(name for name in table.columns if name not in key_names)
     required = static_names if key is None else (key, *static_names)
     missing_names = [name for name in required if name not in table.columns]
     if missing_names:
         raise DataError(
-            f"The static frame needs the columns {format_list(required)}; it lacks {format_list(missing_names)} and has {format_list(table.columns)}. "
-            "Add or rename it."
+            f"The static frame must have the columns {format_list(required)}; it lacks "
+            f"{format_list(missing_names)} and has {format_list(table.columns)}. Add or rename it."
         )
     if key is None or series.ids is None:
         if len(table) != 1:
-            raise DataError(f"The static frame of a single series has one row; it has {len(table)}. Keep the one that holds.")
+            raise DataError(
+                f"The static frame of a single series must have one row; it has {len(table)}. Keep "
+                "the valid row."
+            )
         rows = np.zeros(1, dtype=np.int64)
     else:
         rows = match_ids(series.ids, table[str(key)], "static frame", str(key))
@@ -84,59 +91,69 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
     if len(absent):
         type_hint = ""
         if len(absent) == len(rows):
-            type_hint = f" Its ids are of type {table[str(key)].dtype}, those of the series of type {series.ids.dtype}."
-        raise DataError(f"The static frame has one row a series; series {series.labels(absent)} has none.{type_hint} Add the rows.")
+            type_hint = f" (its ids have dtype {table[str(key)].dtype}, those of the series {series.ids.dtype})"
+        raise DataError(
+            f"The static frame must have one row per series; series {series.labels(absent)} has "
+            f"none{type_hint}. Add the missing rows."
+        )
     return {name: _check_complete(read_covariate(table[name], name).take(rows), name, series) for name in static_names}
 
 
 def match_ids(ids: Any, candidates: Any, frame_name: str, name: str) -> Ints:
-    """For each of `ids` its row in `candidates`, -1 where there is none; a doubled id is refused."""
+    """The row of each of `ids` in `candidates`, -1 if there is none.
+
+    Duplicates raise `DataError`.
+    """
     import pandas as pd
 
     index = pd.Index(frames.to_list(candidates))
     if not index.is_unique:
         duplicates = format_list(index[index.duplicated()].unique())
         raise DataError(
-            f"The {frame_name} has one row a series; {format_value(name)} {duplicates} is there more than once. Drop the rows that do not "
-            "hold."
+            f"The {frame_name} must have one row per series; {format_value(name)} {duplicates} "
+            "occurs more than once. Drop the duplicates."
         )
     return np.asarray(index.get_indexer(pd.Index(frames.to_list(ids))), dtype=np.int64)
 
 
 def constant_per_series(covariate: Covariate, indptr: Ints, name: str, series: Series) -> Covariate:
-    """A static column given with the rows of the frame: its one value a series, or a `DataError`."""
+    """Reduce a static column of the frame to one value per series.
+
+    Differing values raise `DataError`.
+    """
     first = covariate.values[indptr[:-1]]
     differs = covariate.values != np.repeat(first, np.diff(indptr))
     differs &= ~covariate.missing() | ~np.repeat(replace(covariate, values=first).missing(), np.diff(indptr))
     if differs.any():
         changing = np.unique(np.searchsorted(indptr, np.flatnonzero(differs), side="right") - 1)
         raise DataError(
-            f"A static column has one value a series; {format_value(name)} changes within series {series.labels(changing)}. "
-            "Declare it as past or future."
+            f"A static column must have one value per series; {format_value(name)} changes within "
+            f"series {series.labels(changing)}. Declare it as past or future."
         )
     return _check_complete(replace(covariate, values=first), name, series)
 
 
 def _check_complete(covariate: Covariate, name: str, series: Series) -> Covariate:
-    """A value for every series: nothing could be learned from a missing one, and nothing filled in for it."""
+    """Return the static covariate if it is finite for every series."""
     is_invalid = covariate.missing() | np.isinf(covariate.values)
     if is_invalid.any():
         raise DataError(
-            f"A static column has a value for every series; {format_value(name)} is missing or infinite for series "
-            f"{series.labels(np.flatnonzero(is_invalid))}. Fill it, or leave the column out."
+            f"A static column must have a finite value for every series; {format_value(name)} is "
+            f"missing or infinite for series {series.labels(np.flatnonzero(is_invalid))}. Fill it, "
+            "or leave the column out."
         )
     return covariate
 
 
 def _read_categorical(series: nw.Series[Any], name: str) -> Covariate:
-    """Categories by their text, sorted; only those that occur, so that what is never seen in fit is unknown later."""
+    """Read the categories that occur, as sorted text."""
     labels, codes = frames.read_categories(series)
     names = [str(label) for label in labels]
     if len(set(names)) < len(names):
         duplicates = sorted({category for category in names if names.count(category) > 1})
         raise DataError(
-            f"Categories differ by their text; those of column {format_value(name)} hold {format_list(duplicates)} more than once. Make them "
-            "of one type."
+            f"The categories of a column must differ as text; {format_value(name)} has "
+            f"{format_list(duplicates)} more than once. Convert them to one type."
         )
     occurs = np.zeros(len(names) + 1, dtype=bool)
     occurs[codes] = True

@@ -1,4 +1,4 @@
-"""Time columns to integers and back in the very type they came in."""
+"""Conversion of time columns to int64 and back to the original type."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ from deepforecast.errors import DataError, format_list, format_value
 if TYPE_CHECKING:
     from deepforecast.data.frames import Ints
 
-MAX_TIMESTAMP = 2**62  # integer stamps beyond could not be subtracted from each other
+MAX_TIMESTAMP = 2**62  # differences of larger integers could overflow
 TEXT_TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
 
 @dataclass(frozen=True)
 class TimeType:
-    """How the time column came: `unit` is a numpy unit ("D" for dates) or "" for integers."""
+    """The type of the time column; `unit` is a numpy unit ("D" for dates) or "" for integers."""
 
     unit: str
     tz: str | None = None
     dtype: str = "int64"
 
 
-time_type = lru_cache(maxsize=64)(TimeType)  # there are but a few
+time_type = lru_cache(maxsize=64)(TimeType)
 
 
 def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
-    """A time column as int64 (absolute time where there is a time zone) and how it came; the caller sees to missing ones."""
+    """Read a time column as int64 (UTC if there is a time zone) and its type.
+
+    The caller handles missing values.
+    """
     values = to_array(column)
     native = to_native(column) if isinstance(column, nw.Series) else column
     dtype: Any = getattr(native, "dtype", None)
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-        zone = getattr(dtype, "time_zone", None)  # of polars'
+        zone = getattr(dtype, "time_zone", None)  # polars
         return np.ascontiguousarray(values).view(np.int64), time_type(np.datetime_data(values.dtype)[0], zone, str(dtype))
     series = to_narwhals_series(column)
     narwhals_dtype: Any = series.dtype
@@ -51,7 +54,8 @@ def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
         return _to_integers(series), time_type("D", None, dtype_text)
     if hasattr(dtype, "tz"):
         return _to_integers(series), time_type(dtype.unit, _zone_name(dtype, name), dtype_text)
-    if narwhals_dtype == nw.Datetime or "timestamp[" in dtype_text:  # narwhals does not know every name of a zone
+    # narwhals does not support all time zone names
+    if narwhals_dtype == nw.Datetime or "timestamp[" in dtype_text:
         arrow = getattr(dtype, "pyarrow_dtype", getattr(native, "type", narwhals_dtype))
         if not hasattr(arrow, "unit"):
             return _to_integers(series), time_type(arrow.time_unit, arrow.time_zone, dtype_text)
@@ -60,7 +64,7 @@ def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
 
 
 def time_series(name: str, timestamps: Ints, time: TimeType, backend: str) -> nw.Series[Any]:
-    """int64 stamps as a column of the type they came in."""
+    """int64 timestamps as a narwhals series of the original type."""
     column = time_values(name, timestamps, time, backend)
     if isinstance(column, np.ndarray):
         import pandas as pd
@@ -70,7 +74,7 @@ def time_series(name: str, timestamps: Ints, time: TimeType, backend: str) -> nw
 
 
 def time_values(name: str, timestamps: Ints, time: TimeType, backend: str) -> Any:
-    """The same to build a frame of: a native column, or an array of numpy's where pandas has one."""
+    """int64 timestamps as a native column of the original type, or as a numpy array."""
     if backend == "pandas":
         if time.dtype in (f"datetime64[{time.unit}]", "int64"):
             return timestamps.view(time.dtype)
@@ -100,7 +104,7 @@ def time_values(name: str, timestamps: Ints, time: TimeType, backend: str) -> An
 
 
 def integer_dtype(time: TimeType) -> np.dtype[Any]:
-    """The numpy type of integer time, whatever the library called it (`Int32`, `int32[pyarrow]`)."""
+    """The numpy dtype of integer time, for any library's spelling (`Int32`, `int32[pyarrow]`)."""
     return np.dtype(time.dtype.lower().removesuffix("[pyarrow]"))
 
 
@@ -110,17 +114,20 @@ def _read_integers(series: nw.Series[Any], name: str, dtype_text: str) -> Ints:
     low, high = (values.min(), values.max()) if len(series) else (0, 0)
     if series.dtype in (nw.Int128, nw.UInt128) or not -MAX_TIMESTAMP <= int(low) <= int(high) <= MAX_TIMESTAMP:
         raise DataError(
-            f"Integer stamps of column {format_value(name)} fit int64 and lie within ±2^62; its dtype is {dtype_text} and it runs from "
-            f"{low} to {high}. Shift or convert them."
+            f"Integers of the time column {format_value(name)} must be within ±2^62; it has dtype "
+            f"{dtype_text} and ranges from {low} to {high}. Shift or convert it."
         )
     return np.ascontiguousarray(series.to_numpy(), dtype=np.int64)
 
 
 def _zone_name(dtype: Any, name: str) -> str:
-    """The name of the time zone of a zoned dtype of pandas, if it leads back to it."""
+    """The time zone name of a pandas dtype.
+
+    Raises `DataError` if the zone cannot be restored from a name.
+    """
     import pandas as pd
 
-    key = getattr(dtype.tz, "key", None)  # of zoneinfo, which pandas 2 does not make of a name
+    key = getattr(dtype.tz, "key", None)  # zoneinfo, which pandas 2 does not create from a name
     if isinstance(key, str):
         return key
     try:
@@ -129,13 +136,14 @@ def _zone_name(dtype: Any, name: str) -> str:
     except (TypeError, KeyError, ValueError):
         pass
     raise DataError(
-        f"The time zone of column {format_value(name)} has a name by which it is found again; its dtype is {format_value(str(dtype))}. "
-        f"Give one: frame[{name!r}].dt.tz_convert('Europe/Berlin')."
+        f"The time zone of column {format_value(name)} must have an IANA name; its dtype is "
+        f"{format_value(str(dtype))}. Convert it, e.g. "
+        f"frame[{name!r}].dt.tz_convert('Europe/Berlin')."
     )
 
 
 def _to_integers(series: nw.Series[Any]) -> Ints:
-    """The integers behind dates, without a copy where the library has them so."""
+    """The int64 representation of datetimes, without a copy if possible."""
     native = series.to_native()
     if series.implementation.is_polars():
         return np.ascontiguousarray(native.to_physical().to_numpy(), dtype=np.int64)
@@ -151,32 +159,37 @@ def _to_integers(series: nw.Series[Any]) -> Ints:
 
 
 def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
-    """Text in ISO-8601 only: day-first and month-first forms cannot be told apart."""
+    """Parse ISO 8601 text; other formats are ambiguous in the order of day and month."""
     import pandas as pd
 
     text = pd.Series(series.to_list(), dtype=object)
     invalid = text[~text.str.fullmatch(TEXT_TIME)]
     if len(invalid):
         raise DataError(
-            f"Text in the time column {format_value(name)} is ISO-8601, as in 2024-01-31 or 2024-01-31T12:00; found "
-            f"{format_list(invalid.unique())}, first in row {invalid.index[0]}. Convert it yourself, e.g. "
-            f"pandas.to_datetime(frame[{name!r}], dayfirst=...)."
+            f"Text in the time column {format_value(name)} must be ISO 8601, as in 2024-01-31 or "
+            f"2024-01-31T12:00; got {format_list(invalid.unique())}, first in row "
+            f"{invalid.index[0]}. Convert it, e.g. pandas.to_datetime(frame[{name!r}], "
+            "dayfirst=...)."
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of several zones pandas 2 but warns; they are refused below
+            # pandas 2 only warns of mixed time zones, rejected below
+            warnings.simplefilter("ignore")
             parsed = pd.Series(pd.to_datetime(text, format="ISO8601"))
     except (ValueError, TypeError) as error:
         if "timezones" in str(error):
             raise _mixed_zones_error(name) from None
-        raise DataError(f"Text in the time column {format_value(name)} is ISO-8601: {format_value(str(error), 200)}. Repair it.") from None
+        raise DataError(
+            f"Text in the time column {format_value(name)} must be valid ISO 8601: "
+            f"{format_value(str(error), 200)}. Correct it."
+        ) from None
     if parsed.dtype == object:
         raise _mixed_zones_error(name)
     return read_timestamps(nw.from_native(parsed, series_only=True), name)
 
 
 def _time_type_error(native: Any, narwhals_dtype: Any, name: str, dtype_text: str) -> DataError:
-    """What the column holds instead of stamps, and the way out for just that."""
+    """The error for an unsupported dtype, with a fix that fits it."""
     frame = f"frame[{name!r}]"
     if narwhals_dtype == nw.Object or dtype_text == "object":
         return _object_dtype_error(native, name)
@@ -185,9 +198,10 @@ def _time_type_error(native: Any, narwhals_dtype: Any, name: str, dtype_text: st
     elif dtype_text.startswith("period"):
         suggestion = f"Convert it: {frame}.dt.to_timestamp()"
     else:
-        suggestion = f"Convert it first, e.g. pandas.to_datetime({frame})"
+        suggestion = f"Convert it, e.g. pandas.to_datetime({frame})"
     return DataError(
-        f"The time column {format_value(name)} holds date-times, dates or integers; its dtype is {format_value(dtype_text)}. {suggestion}."
+        f"The time column {format_value(name)} must hold datetimes, dates or integers; its dtype "
+        f"is {format_value(dtype_text)}. {suggestion}."
     )
 
 
@@ -197,13 +211,14 @@ def _object_dtype_error(native: Any, name: str) -> DataError:
         return _mixed_zones_error(name)
     type_names = sorted({type(value).__name__ for value in native})
     return DataError(
-        f"The time column {format_value(name)} holds date-times, dates or integers in a dtype of their own; its dtype is object, "
-        f"holding {format_list(type_names)}. Convert it first, e.g. pandas.to_datetime(frame[{name!r}])."
+        f"The time column {format_value(name)} must have a datetime, date or integer dtype; its "
+        f"dtype is object, holding {format_list(type_names)}. Convert it, e.g. "
+        f"pandas.to_datetime(frame[{name!r}])."
     )
 
 
 def _mixed_zones_error(name: str) -> DataError:
     return DataError(
-        f"The time column {format_value(name)} has one time zone; it mixes several. Convert it: "
-        f"pandas.to_datetime(frame[{name!r}], utc=True)."
+        f"The time column {format_value(name)} must have one time zone; it mixes several. Convert "
+        f"it: pandas.to_datetime(frame[{name!r}], utc=True)."
     )

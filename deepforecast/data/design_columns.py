@@ -1,4 +1,4 @@
-"""What parts that follow from time alone are at each stamp: waves of seasons, days of holidays, windows of events."""
+"""Design matrix columns of components that depend on time only: seasons, holidays and events."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from deepforecast.data.timestamps import Timestamps
 
 
 def time_component_columns(components: ComponentSpecs, timestamps: Timestamps, country: str | None) -> dict[str, Floats]:
-    """The columns (stamps, columns) of each part that follows from time alone, at the few stamps there are."""
-    return {component.name: _component_columns(component, timestamps, country) for component in components if component.kind != REGRESSOR}
+    """The columns (timestamps, columns) of each component that depends on time only."""
+    time_components = (component for component in components if component.kind != REGRESSOR)
+    return {component.name: _component_columns(component, timestamps, country) for component in time_components}
 
 
 def _component_columns(component: ComponentSpec, timestamps: Timestamps, country: str | None) -> Floats:
@@ -26,6 +27,7 @@ def _component_columns(component: ComponentSpec, timestamps: Timestamps, country
 
 
 def _fourier_terms(days: Floats, period: float, order: int) -> Iterator[Floats]:
+    """sin(2 pi k t / period) and cos(2 pi k t / period) for k = 1 .. order."""
     for number in range(1, order + 1):
         angle = 2.0 * np.pi * (number / period) * days
         yield np.sin(angle)
@@ -33,7 +35,7 @@ def _fourier_terms(days: Floats, period: float, order: int) -> Iterator[Floats]:
 
 
 def _event_windows(component: ComponentSpec, days: Ints) -> Iterator[Floats]:
-    """A column for each day of the window of an event."""
+    """An indicator column for each day of the window around an event."""
     for offset in range(component.lower, component.upper + 1):
         yield np.isin(days, np.array(component.days, dtype=np.int64) + offset).astype(np.float64)
 
@@ -41,4 +43,5 @@ def _event_windows(component: ComponentSpec, days: Ints) -> Iterator[Floats]:
 def _holiday_columns(component: ComponentSpec, timestamps: Timestamps, country: str) -> Floats:
     days = timestamps.whole_days
     dates_by_name = holiday_dates(country, int(days.min()), int(days.max())) if len(days) else {}
-    return np.stack([np.isin(days, dates_by_name.get(name, [])).astype(np.float64) for name in component.names], axis=-1)
+    columns = [np.isin(days, dates_by_name.get(name, [])).astype(np.float64) for name in component.names]
+    return np.stack(columns, axis=-1)

@@ -1,4 +1,4 @@
-"""A panel in a few letters: the same for the same data."""
+"""A hash that identifies the contents of a panel."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from deepforecast.data.panel import Panel
 
 
 def panel_fingerprint(panel: Panel) -> str:
-    """A sum over all ids, stamps and values of a panel, and the names and categories of its covariates.
+    """Hash of the ids, timestamps, values and categories of a panel.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=9), "y": range(9)})
     >>> panel_fingerprint(Panel.from_frame(frame)) == panel_fingerprint(Panel.from_frame(frame.sample(frac=1)))
     True
     """
     ids = [] if panel.series.ids is None else panel.series.ids.to_list()
-    columns = [(name, values) for covariates in (panel.covariates, panel.static) for name, values in sorted(covariates.items())]
+    columns = [*sorted(panel.covariates.items()), *sorted(panel.static.items())]
     description = repr((ids, panel.series.calendar.step, [(name, values.categories) for name, values in columns]))
     arrays = [panel.y, panel.indptr, panel.start, *(values.values for _, values in columns)]
     digests = [sha256(np.ascontiguousarray(values).tobytes()).digest() for values in arrays]

@@ -1,4 +1,4 @@
-"""The door: columns of pandas, polars and pyarrow frames to numpy arrays, and back in the same library."""
+"""Conversion of columns of pandas, polars and pyarrow frames to numpy arrays and back."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ NUMERIC_TYPES = INT64_TYPES | {"f8", "f4", "i1", "i2", "i4", "u1", "u2", "u4"}
 
 
 def to_narwhals(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
-    """The frame behind one face, or a `DataError` that says what was found instead."""
-    pandas = sys.modules.get("pandas")  # an object of its types cannot exist where nobody imported it
+    """The frame as a narwhals DataFrame; other types raise `DataError`."""
+    pandas = sys.modules.get("pandas")  # if it is not imported, `frame` cannot be a pandas object
     if pandas is not None and isinstance(frame, pandas.Series):
         frame = _from_series(frame, what)
     try:
@@ -49,7 +49,7 @@ def to_narwhals(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
 
 
 def read_table(frame: Frame, what: str = "frame") -> Table:
-    """The same without the face, which takes as long to put on as a small frame takes to read."""
+    """The frame as a `Table`, without narwhals, whose overhead dominates for small frames."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(frame, pandas.DataFrame) and frame.columns.is_unique:
         return Table(frame, "pandas", list(frame.columns))
@@ -60,14 +60,14 @@ def read_table(frame: Frame, what: str = "frame") -> Table:
 
 
 def library_name(frame: nw.DataFrame[Any]) -> str:
-    """The name of the library the frame came from."""
+    """The name of the frame's library."""
     return str(frame.implementation.value)
 
 
 def read_numbers(column: Any, name: str, extra_hint: str = "") -> Floats:
-    """A real-valued column as float64, missing values as NaN; not writable, and without a copy where it already is that.
+    """Read a numeric column as read-only float64 with NaN for missing values.
 
-    `extra_hint` is added to the way out of the refusal of other columns.
+    `extra_hint` is appended to the message for columns of other dtypes.
     """
     values = to_array(column)
     if not isinstance(values, np.ndarray) or values.dtype.str[1:] not in NUMERIC_TYPES:
@@ -75,12 +75,12 @@ def read_numbers(column: Any, name: str, extra_hint: str = "") -> Floats:
     elif values.dtype.str[1:] in INT64_TYPES and len(values):
         _refuse_inexact(int(values.min()), int(values.max()), name)
     values = np.ascontiguousarray(values, dtype=np.float64).view()
-    values.flags.writeable = False  # it may be the caller's own memory
+    values.flags.writeable = False  # it may be the memory of the caller
     return values
 
 
 def read_categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
-    """The categories of a categorical column and the code of each row, -1 where it is missing."""
+    """The categories of a categorical column and the code of each row, -1 for missing values."""
     native = series.to_native()
     if series.implementation.is_pandas_like() and hasattr(native, "cat"):
         return native.cat.categories.to_numpy(), native.cat.codes.to_numpy().astype(np.int64)
@@ -89,13 +89,13 @@ def read_categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
     array = array.combine_chunks() if hasattr(array, "combine_chunks") else array
     codes = array.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     names = array.dictionary
-    if names.null_count:  # arrow may also say "missing" by a category that is null
+    if names.null_count:  # in arrow, missing values may also be a null category
         codes = np.where(np.append(np.asarray(names.is_null()), False)[codes], -1, codes)
     return np.asarray(names.to_numpy(zero_copy_only=False), dtype=object), codes
 
 
 def make_categorical(name: str, labels: tuple[str, ...], codes: Ints, backend: str) -> nw.Series[Any]:
-    """A categorical column of `backend`; code -1 is missing."""
+    """Create a categorical column of `backend`; code -1 is missing."""
     if backend == "pandas":
         import pandas as pd
 
@@ -113,7 +113,7 @@ def make_categorical(name: str, labels: tuple[str, ...], codes: Ints, backend: s
 
 
 def build(backend: str, columns: Mapping[str, Any]) -> Frame:
-    """A native frame of `backend` from columns of equal length (numpy arrays or wrapped series), in this order."""
+    """Create a native frame of `backend` from columns of equal length."""
     native: dict[str, Any] = {}
     for name, values in columns.items():
         native[name] = values.to_native() if isinstance(values, nw.Series) else values
@@ -133,31 +133,34 @@ def build(backend: str, columns: Mapping[str, Any]) -> Frame:
 
 
 def take_rows(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
-    """The rows `index` of a column, in the dtype it came in; those of pandas numbered from 0."""
+    """The rows `index` of a column in its dtype; a pandas index is reset."""
     return nw.maybe_reset_index(to_narwhals_series(take_native_rows(series, index)))
 
 
 def take_native_rows(column: Any, index: Ints) -> Any:
-    """The rows `index` of a column as a native one, in the dtype it came in."""
+    """The rows `index` of a column as a native column of its dtype."""
     native = to_takeable(column)
     return native.take(index) if hasattr(native, "take") else native[index]
 
 
 def take_native_values(column: Any, index: Ints) -> Any:
-    """The rows `index` of a native column to build a frame of: for pandas without an index, which would be looked at."""
+    """The rows `index` of a native column, to build a frame from.
+
+    For pandas an array without an index.
+    """
     array = getattr(column, "array", None)
     return take_native_rows(column, index) if array is None or array.dtype == "object" else array.take(index)
 
 
 def to_list(column: Any) -> list[Any]:
-    """The values of a column, as Python has them."""
+    """The values of a column as Python objects."""
     native = to_native(column)
     values: list[Any] = native.to_pylist() if hasattr(native, "to_pylist") else native.to_list()
     return values
 
 
 def take_rows_or_missing(series: nw.Series[Any], index: Ints) -> Any:
-    """The rows `index` of a column as a native one, missing where it is -1."""
+    """The rows `index` of a column as a native column, missing where `index` is -1."""
     native = to_takeable(series)
     if series.implementation.is_pandas_like():
         return native.reset_index(drop=True).reindex(index).reset_index(drop=True)
@@ -172,7 +175,7 @@ def take_rows_or_missing(series: nw.Series[Any], index: Ints) -> Any:
 
 
 def to_takeable(column: Any) -> Any:
-    """The column as a native one; text of a type that arrow cannot take rows of as text of one that it can."""
+    """The native column; `string_view` is cast, since arrow cannot take rows of it."""
     native = to_native(column)
     if not str(getattr(native, "dtype", None) or getattr(native, "type", "")).startswith("string_view"):
         return native
@@ -186,13 +189,14 @@ def to_takeable(column: Any) -> Any:
 
 
 def _from_series(series: Any, what: str) -> Any:
-    """A pandas Series with a DatetimeIndex as a frame of one series."""
+    """A pandas Series with a DatetimeIndex as a frame with one series."""
     import pandas as pd
 
     if not isinstance(series.index, pd.DatetimeIndex):
         raise DataError(
-            f"A Series needs a DatetimeIndex to be the {what}; its index is a {type(series.index).__name__}. Give it one, "
-            "or use a DataFrame with the columns ds and y."
+            f"A Series passed as {what} must have a DatetimeIndex; its index is a "
+            f"{type(series.index).__name__}. Set one, or pass a DataFrame with the columns ds and "
+            "y."
         )
     return pd.DataFrame({"ds": series.index, "y": series.array})
 
@@ -200,27 +204,31 @@ def _from_series(series: Any, what: str) -> Any:
 def _duplicate_names_error(frame: Frame, what: str) -> DataError:
     names = frame.column_names if hasattr(type(frame), "column_names") else list(frame.columns)
     duplicates = [name for name, count in Counter(names).items() if count > 1]
-    return DataError(f"Column names of the {what} are unique; {format_list(duplicates)} is there more than once. Drop or rename one.")
+    return DataError(
+        f"Column names of the {what} must be unique; {format_list(duplicates)} occurs more than "
+        "once. Drop or rename one."
+    )
 
 
 def _frame_type_error(frame: Frame, what: str) -> DataError:
     frame_type = type(frame)
-    type_text = frame_type.__name__ if frame_type.__module__ == "builtins" else f"{frame_type.__module__.partition('.')[0]}.{frame_type.__name__}"
+    package = frame_type.__module__.partition(".")[0]
+    type_text = frame_type.__name__ if package == "builtins" else f"{package}.{frame_type.__name__}"
     return DataError(
-        f"The {what} must be a pandas, polars or pyarrow DataFrame, or a pandas Series with a DatetimeIndex, got {type_text}. "
-        f"{_conversion_hint(frame)}"
+        f"The {what} must be a pandas, polars or pyarrow DataFrame, or a pandas Series with a "
+        f"DatetimeIndex, got {type_text}. {_conversion_hint(frame)}"
     )
 
 
 def _conversion_hint(value: Any) -> str:
-    """What turns the usual slips into a frame: a file's name, values without dates, a query that was not run."""
+    """The fix for common mistakes: a file name, values without dates, a lazy frame."""
     if type(value).__name__ == "LazyFrame":
         return "Call .collect() first."
     if isinstance(value, (str, PathLike)):
         return "Read the file first, e.g. with pandas.read_csv(path)."
     is_flat = isinstance(value, (list, tuple)) and not any(isinstance(element, (list, tuple, Mapping)) for element in value[:1])
     if is_flat or getattr(value, "ndim", 0) == 1:
-        return 'Say when each value was: pandas.Series(values, index=pandas.date_range("2024-01-01", periods=len(values))).'
+        return 'Pass the dates too: pandas.Series(values, index=pandas.date_range("2024-01-01", periods=len(values))).'
     return "Convert it, e.g. with pandas.DataFrame(...)."
 
 
@@ -228,16 +236,16 @@ def _not_numeric_error(series: nw.Series[Any], name: str, extra_hint: str) -> Da
     native = series.to_native()
     dtype_text = format_value(str(getattr(native, "dtype", None) or getattr(native, "type", "")))
     suggestion = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
-    return DataError(f"Column {format_value(name)} holds real numbers; its dtype is {dtype_text}. {suggestion}{extra_hint}.")
+    return DataError(f"Column {format_value(name)} must be numeric; its dtype is {dtype_text}. {suggestion}{extra_hint}.")
 
 
 def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
-    """`read_numbers` of a column that is no array of numpy's, or may lack values."""
+    """`read_numbers` for columns that are not numpy arrays or may have missing values."""
     dtype, native = series.dtype, series.to_native()
     if not (dtype.is_integer() or dtype.is_float()):
         raise _not_numeric_error(series, name, extra_hint)
-    large = dtype.is_integer() and dtype not in (nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32)
-    if large and series.null_count() < len(series):
+    is_large = dtype.is_integer() and dtype not in (nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32)
+    if is_large and series.null_count() < len(series):
         _refuse_inexact(int(series.min()), int(series.max()), name)
     if isinstance(getattr(native, "dtype", None), np.dtype):
         return native.to_numpy()
@@ -250,6 +258,6 @@ def _refuse_inexact(low: int, high: int, name: str) -> None:
     if high > MAX_EXACT_INTEGER or low < -MAX_EXACT_INTEGER:
         worst = high if high > MAX_EXACT_INTEGER else low
         raise DataError(
-            f"Column {format_value(name)} holds numbers that float64 holds exactly; {worst} lies beyond 2^53. Convert it to float64 "
-            "yourself if rounding is all right, or rescale it."
+            f"Column {format_value(name)} must be exact in float64; {worst} exceeds 2^53. Convert "
+            "it to float64 if rounding is acceptable, or rescale it."
         )

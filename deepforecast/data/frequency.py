@@ -1,4 +1,4 @@
-"""Frequencies in every spelling, and the season that goes with each."""
+"""Parsing of frequencies, and their usual season lengths."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 
 from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
-# old pandas, polars and everyday spellings -> the spelling of pandas 2.2 and later
+# spellings of older pandas, polars and common use -> spelling of pandas 2.2 and later
 SPELLINGS = {
     "M": "ME", "Q": "QE", "Y": "YE", "A": "YE", "BM": "BME", "BQ": "BQE", "BY": "BYE", "BA": "BYE", "AS": "YS",
     "BAS": "BYS", "CBM": "CBME", "H": "h", "T": "min", "S": "s", "L": "ms", "U": "us", "N": "ns", "d": "D",
 }  # fmt: skip
-POLARS_BASES = ("mo", "q", "y", "w")  # polars: start or end, month or weekday as the data lie
+# polars: start or end, month or weekday are inferred from the data
+POLARS_BASES = ("mo", "q", "y", "w")
 TICKS = {"D": 86_400_000_000_000, "h": 3_600_000_000_000, "min": 60_000_000_000,
          "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}  # fmt: skip
 PER_YEAR = {"W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME": 12,
@@ -24,29 +25,35 @@ PER_YEAR = {"W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME
 PER_WEEK = {"D": 7, "B": 5, "C": 5}
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-FREQUENCY_HINT = "Give a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an integer for integer time."
+FREQUENCY_HINT = (
+    "Pass a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an "
+    "integer for integer time."
+)
 
 
 class Frequency(NamedTuple):
-    """One step of time: `n` times `base` (an alias without number), or `n` of integer time where `base` is empty."""
+    """A time step: `n` times `base`, or `n` units of integer time if `base` is empty."""
 
     n: int
     base: str = ""
     anchor: str = ""
-    offset: Any = None  # the pandas offset for one `base`; only kept where the alias does not say it all (custom holidays)
+    # the pandas offset of one `base` if the alias does not determine it (custom holidays)
+    offset: Any = None
 
     def __str__(self) -> str:
         return f"{self.n if self.n != 1 or not self.base else ''}{self.alias}"
 
     @property
     def alias(self) -> str:
-        """One base period in pandas' spelling."""
+        """The pandas alias of one base period."""
         return f"{self.base}-{self.anchor}" if self.anchor else self.base
 
 
 def parse(freq: Any) -> Frequency:
-    """A frequency from an alias in old or new spelling, a pandas offset, a duration or a positive integer.
+    """Parse a frequency: an alias, a pandas offset, a duration or a positive integer.
 
+    Examples
+    --------
     >>> str(parse("H")), str(parse("3M")), str(parse("1d")), str(parse("Q")), parse(5).n
     ('h', '3ME', 'D', 'QE-DEC', 5)
     """
@@ -56,21 +63,27 @@ def parse(freq: Any) -> Frequency:
         return _from_alias(freq)
     if hasattr(freq, "__index__") and not isinstance(freq, bool | np.bool_):
         if int(freq) < 1:
-            raise ParameterError(f"freq of integer time is at least 1; got {int(freq)}. Give the step between two stamps.")
+            raise ParameterError(
+                f"freq of integer time must be at least 1; got {int(freq)}. Pass the step between "
+                "two timestamps."
+            )
         return Frequency(int(freq))
     if hasattr(freq, "freqstr") and hasattr(freq, "n"):
         return _from_offset(freq, str(freq.freqstr))
     if hasattr(freq, "total_seconds") or isinstance(freq, np.timedelta64):
         return _from_duration(freq)
     raise ParameterTypeError(
-        f"freq is an alias, a pandas offset or an integer; got {format_value(freq)} ({type(freq).__name__}). {FREQUENCY_HINT}"
+        f"freq must be an alias, a pandas offset or an integer; got {format_value(freq)} "
+        f"({type(freq).__name__}). {FREQUENCY_HINT}"
     )
 
 
 @lru_cache(maxsize=256)
 def tick_frequency(nanoseconds: int) -> Frequency:
-    """A span of time as the largest tick that divides it.
+    """Convert a duration to a multiple of the largest tick that divides it.
 
+    Examples
+    --------
     >>> str(tick_frequency(5_400_000_000_000)), str(tick_frequency(172_800_000_000_000))
     ('90min', '2D')
     """
@@ -80,22 +93,26 @@ def tick_frequency(nanoseconds: int) -> Frequency:
 
 @lru_cache(maxsize=256)
 def season_length(frequency: Frequency) -> int:
-    """The number of steps after which the main season repeats, by the published table; `ParameterError` where none is known.
+    """The main season length in steps.
 
+    Raises `ParameterError` if the frequency has no usual season.
+
+    Examples
+    --------
     >>> [season_length(parse(f)) for f in ("15min", "30min", "h", "D", "B", "W", "MS", "QE", "YE", "2h", "3MS")]
     [96, 48, 24, 7, 5, 52, 12, 4, 1, 12, 4]
     """
     lengths = seasons(frequency)
     if not lengths:
         raise ParameterError(
-            f"season_length='auto' follows from the frequency, but {str(frequency)!r} has no usual season. Give season_length "
-            "(1 for none)."
+            f"season_length='auto' cannot be used with freq={str(frequency)!r}, which has no usual "
+            "season. Set season_length (1 for none)."
         )
     return lengths[0]
 
 
 def seasons(frequency: Frequency) -> tuple[int, ...]:
-    """All usual seasons, the shortest first (hourly: 24, 168); empty where none is known."""
+    """All usual season lengths, shortest first (hourly: 24, 168); empty if there is none."""
     n, base = frequency.n, frequency.base
     if base in PER_YEAR:
         year = PER_YEAR[base]
@@ -113,12 +130,13 @@ def seasons(frequency: Frequency) -> tuple[int, ...]:
 def _from_alias(text: str) -> Frequency:
     match = re.fullmatch(r"\s*(\d*)([A-Za-z]+)(?:-([A-Za-z]{3}))?\s*", text)
     if match is None or (match[1] and int(match[1]) < 1):
-        return _from_offset(_pandas_offset(text, text), text)  # "1h30min", "1.5h": pandas knows, or refuses
+        # "1h30min", "1.5h": parsed or rejected by pandas
+        return _from_offset(_pandas_offset(text, text), text)
     n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
     if base == "m":
-        raise ParameterError(f"freq {text!r} can mean minutes or months. Say {match[1]}min, {match[1]}MS or {match[1]}ME.")
+        raise ParameterError(f"freq must be unambiguous; {text!r} can mean minutes or months. Pass {match[1]}min, {match[1]}MS or {match[1]}ME.")
     if (base in POLARS_BASES or base in TICKS) and not anchor:
-        return Frequency(n, base)  # how the periods of `POLARS_BASES` lie is seen from the data
+        return Frequency(n, base)  # the anchor of `POLARS_BASES` is inferred from the data
     base = "W" if base == "w" else base
     return _from_offset(_pandas_offset(f"{base}-{anchor}" if anchor else base, text), text, n)
 
@@ -128,7 +146,7 @@ def _from_duration(span: Any) -> Frequency:
 
     nanoseconds = Timedelta(span).as_unit("ns").value
     if nanoseconds < 1:
-        raise ParameterError(f"freq steps forward; got {format_value(str(span))}. {FREQUENCY_HINT}")
+        raise ParameterError(f"freq must be positive; got {format_value(str(span))}. {FREQUENCY_HINT}")
     return tick_frequency(int(nanoseconds))
 
 
@@ -136,38 +154,39 @@ def _pandas_offset(alias: str, text: str) -> Any:
     from pandas.tseries.frequencies import to_offset
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is said of old spellings: they were brought up to date as far as may be
+        warnings.simplefilter("ignore")  # deprecation warnings of old spellings
         try:
             offset = to_offset(alias)
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
             offset = None
     if offset is None:
-        raise ParameterError(f"freq {format_value(text)!r} is not a known alias. {FREQUENCY_HINT}")
+        raise ParameterError(f"freq must be a known alias; got {format_value(text)!r}. {FREQUENCY_HINT}")
     return offset
 
 
 def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
     n = int(offset.n) * times
     if n < 1:
-        raise ParameterError(f"freq steps forward; got {format_value(text)!r}. {FREQUENCY_HINT}")
+        raise ParameterError(f"freq must be positive; got {format_value(text)!r}. {FREQUENCY_HINT}")
     name = str(offset.base.freqstr if hasattr(offset, "base") else offset.freqstr)
     match = re.fullmatch(r"\d*([A-Za-z]+)(?:-([A-Za-z]{3}))?", name)
     base, anchor = (SPELLINGS.get(match[1], match[1]), match[2] or "") if match is not None else ("", "")
     if base not in TICKS and base not in PER_YEAR and base not in PER_WEEK:
         raise ParameterError(
-            f"freq {format_value(text)!r} is not supported: steps are ticks, days, business days, weeks, months, quarters or "
-            f"years. {FREQUENCY_HINT}"
+            "freq must be in seconds or fractions of them, minutes, hours, days, business days, "
+            f"weeks, months, quarters or years; got {format_value(text)!r}. {FREQUENCY_HINT}"
         )
     if base == "W" and not anchor:
-        return Frequency(n, "w")  # a week without a day to start on: as the data lie
+        return Frequency(n, "w")  # a week without an anchor, which is inferred from the data
     return Frequency(n, base, anchor, _custom_offset(offset, text) if base.startswith("C") else None)
 
 
 def _custom_offset(offset: Any, text: str) -> Any:
-    """The offset for one step where its holidays or working week are not the plain ones."""
+    """The offset of one step if it has holidays or a working week other than Monday to Friday."""
     if getattr(offset, "offset", None):
         raise ParameterError(
-            f"freq {format_value(text)!r} shifts business days by hours, which is not supported. Shift the time column instead."
+            f"freq cannot shift business days by hours; got {format_value(text)!r}. Shift the time "
+            "column instead."
         )
     is_default = str(getattr(offset, "weekmask", "")) in ("", "Mon Tue Wed Thu Fri") and not getattr(offset, "holidays", ())
     return None if is_default else offset.base

@@ -1,4 +1,4 @@
-"""The frequency the data look like, from all series at once; None where they cannot tell."""
+"""Inference of the frequency from the timestamps of all series."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ if TYPE_CHECKING:
     from deepforecast.data.datetimes import TimeType
     from deepforecast.data.frames import Ints
 
-MIN_SHARE = 0.5  # share of neighbours that must be one step apart before a step is believed
-MAX_OFF_GRID_SHARE = 0.1  # share of stamps beside the grid up to which they are the mistake, and not the grid
+MIN_SHARE = 0.5  # minimum share of consecutive rows that are one step apart
+# up to this share of timestamps off the grid, they are errors rather than the grid
+MAX_OFF_GRID_SHARE = 0.1
 
 
 def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
-    """The frequency of the sorted stamps of a ragged panel.
+    """Infer the frequency of the sorted timestamps of a ragged panel.
 
-    Weekday-only daily data is business-daily; daily, hourly ... data with holes keeps its step.
+    None if they are too irregular.
+
+    Daily data without weekends are business-daily. Gaps in daily, hourly ... data do not change the
+    step.
     """
     if len(timestamps) < len(indptr):
         return None  # no series has two rows
     gaps = np.diff(timestamps)
-    gaps[indptr[1:-1] - 1] = gaps[indptr[np.argmax(np.diff(indptr))]]  # between two series: some gap that occurs within one
+    # between series: any gap that occurs within one
+    gaps[indptr[1:-1] - 1] = gaps[indptr[np.argmax(np.diff(indptr))]]
     step, largest = int(gaps.min()), int(gaps.max())
     del gaps
     if step <= 0:
@@ -42,7 +47,7 @@ def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
 
 
 def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, time: TimeType) -> bool:
-    """Whether daily series each lie within one Monday to Friday: then nothing tells days from business days."""
+    """Whether each daily series is within one Monday to Friday, so possibly business-daily."""
     if frequency != Frequency(1, "D"):
         return False
     days = (timestamps if time.tz in (None, "UTC") else to_local(timestamps, time)) // PER_DAY[time.unit]
@@ -52,7 +57,10 @@ def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, t
 
 
 def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | None:
-    """Where `infer` finds none: the frequency nearly all stamps have, and the rows of the few beside it; None if many are."""
+    """If `infer` fails: the frequency of nearly all timestamps and the rows off its grid.
+
+    None if these are many.
+    """
     for find_rows in (_rows_off_steps, _rows_off_months):
         rows = find_rows(timestamps, indptr, time)
         if 0 < len(rows) <= MAX_OFF_GRID_SHARE * len(timestamps):
@@ -65,20 +73,22 @@ def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequ
 
 
 def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
-    """The rows beside the grid of their own series, where steps are of one length: days, hours, weeks, integers."""
+    """The rows off the grid of their series, for steps of constant length."""
     gaps = np.delete(np.diff(timestamps), indptr[1:-1] - 1)
     step, count = _most_frequent(gaps) if len(gaps) else (0, 0)
     if step <= 0 or count < MIN_SHARE * len(gaps):
         return timestamps[:0]
-    if time.tz not in (None, "UTC") and step % PER_DAY[time.unit] == 0:  # the same hour by the clock, not every 24 hours
+    # the same local time, not every 24 hours
+    if time.tz not in (None, "UTC") and step % PER_DAY[time.unit] == 0:
         timestamps = nominal_local_time(timestamps, time, _most_frequent(to_local(timestamps, time) % PER_DAY[time.unit])[0])
     phase, begin = timestamps % step, indptr[:-1]
-    mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))  # each has a grid of its own
-    return np.concatenate([timestamps[:0], *(_rows_off_phase(phase, int(indptr[series_number]), int(indptr[series_number + 1])) for series_number in mixed)])
+    mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))
+    rows = [_rows_off_phase(phase, int(indptr[number]), int(indptr[number + 1])) for number in mixed]
+    return np.concatenate([timestamps[:0], *rows])
 
 
 def _rows_off_months(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
-    """The rows beside the first or last (business) days of months, where nearly all are such days."""
+    """The rows that are not on the first or last (business) day of a month."""
     day = PER_DAY.get(time.unit, 0)
     if not day:
         return timestamps[:0]
@@ -89,18 +99,18 @@ def _rows_off_months(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
 
 
 def _rows_off_phase(phase: Ints, begin: int, end: int) -> Ints:
-    """The rows of a series whose phase is not its usual one."""
+    """The rows of a series whose phase is not its most frequent one."""
     return begin + np.flatnonzero(phase[begin:end] != _most_frequent(phase[begin:end])[0])
 
 
 def _most_frequent(values: Ints) -> tuple[int, int]:
-    """The most frequent of some whole numbers, and how often it is there."""
+    """The most frequent value and its count."""
     unique_values, counts = np.unique(values, return_counts=True)
     return int(unique_values[np.argmax(counts)]), int(counts.max())
 
 
 def _infer_uneven(timestamps: Ints, indptr: Ints, time: TimeType, step: int) -> Frequency | None:
-    """`infer` where gaps differ, are a week or longer, or local time counts."""
+    """`infer` if gaps differ, are a week or longer, or there is a time zone."""
     neighbours = Neighbours.from_indptr(indptr)
     day = PER_DAY.get(time.unit, 0)
     has_zone = time.tz not in (None, "UTC")
@@ -117,15 +127,16 @@ def _infer_uneven(timestamps: Ints, indptr: Ints, time: TimeType, step: int) -> 
     days = unique // day
     time_of_day = unique - days * day
     if (time_of_day != time_of_day[0]).any() and neighbours.gaps(time_of_day).any():
-        return None if regular is None else Frequency(24 * regular.n, "h")  # whole days in absolute time only
+        # whole days in absolute time only
+        return None if regular is None else Frequency(24 * regular.n, "h")
     return _infer_daily(days, neighbours)
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Rows of a flat array that follow each other within a series: all `count` of them but those at `bounds`.
+    """Consecutive rows within series: all `count` pairs except those at `bounds`.
 
-    `rows`: which of the values at hand each row has, where rows repeat them.
+    `typical` is a pair within a series. `rows` is the index of each row into unique values.
     """
 
     bounds: Ints
@@ -135,17 +146,20 @@ class Neighbours:
 
     @classmethod
     def from_indptr(cls, indptr: Ints) -> Neighbours:
-        """The neighbours in a panel, one of whose series has two rows."""
+        """Create from a panel in which at least one series has two rows."""
         return cls(indptr[1:-1] - 1, int(indptr[-1]) - len(indptr) + 1, int(indptr[np.argmax(np.diff(indptr))]))
 
     def gaps(self, values: Ints) -> Ints:
-        """Differences of neighbours; between two series some gap that occurs within one, so that nothing need be left out."""
+        """Differences of consecutive rows.
+
+        Across series boundaries replaced by a gap within a series.
+        """
         gaps: Ints = np.diff(values[self.rows])
         gaps[self.bounds] = gaps[self.typical]
         return gaps
 
     def share(self, gaps: Ints, step: int) -> float:
-        """The share of neighbours one step apart; 0 where some are no whole number of steps apart."""
+        """The share of gaps of one step; 0 if any gap is not a whole number of steps."""
         is_one_step = gaps == step
         is_one_step[self.bounds] = False
         share = np.count_nonzero(is_one_step) / self.count
@@ -153,7 +167,7 @@ class Neighbours:
 
 
 def _infer_daily(days: Ints, neighbours: Neighbours) -> Frequency | None:
-    """Days, business days, weeks or months: the calendar on which most neighbours are one step apart."""
+    """Days, business days, weeks or months, whichever has most rows one step apart."""
     gaps = neighbours.gaps(days)
     step = int(gaps.min())
     monthly = _infer_monthly(days, neighbours) if step >= 28 else None
@@ -173,7 +187,7 @@ def _infer_daily(days: Ints, neighbours: Neighbours) -> Frequency | None:
 
 
 def _infer_monthly(days: Ints, neighbours: Neighbours) -> Frequency | None:
-    """Months, quarters or years, whose first or last (business) days all of `days` are."""
+    """Months, quarters or years, if all `days` are their first or last (business) days."""
     for base in ("MS", "ME", "BMS", "BME"):
         numbers = point_numbers(Frequency(1, base), days)
         if (numbers != OFF_GRID).all():

@@ -1,4 +1,4 @@
-"""Covariates known ahead: the caller's `future` frame matched by key to the steps after each series' end."""
+"""Future covariates: the `future` frame, matched by id and time to the forecast steps."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ from deepforecast.data.panel import Series
 from deepforecast.errors import DataError, format_list, format_value, warn
 
 Categories = Mapping[str, tuple[str, ...] | None]
-EXPECTED_ROWS_HINT = "model.future_frame(horizon) gives the rows expected"
+EXPECTED_ROWS_HINT = "model.future_frame(horizon) returns the expected rows"
 
 
 def read_future_covariates(
     future: Frame | None, series: Series, steps: int, categories_by_name: Categories, undeclared: Sequence[str] = ()
 ) -> dict[str, Covariate]:
-    """Each future column as an array (series, steps); rows past the horizon, other series and a target in it are ignored.
+    """Read each future covariate as an array (series, steps).
 
-    A column that has no role in the fit either is said, unless it was there: `undeclared` names those.
+    Rows after the horizon, other series and the target are ignored. Columns without a role are
+    reported, except for those in `undeclared`, already reported in `fit`.
     """
     if not categories_by_name:
         if future is not None:
-            warn("future= is left out: the model was fitted without columns known ahead.")
+            warn("future= is ignored: the model was fitted without future covariates.")
         return {}
     if future is None:
         raise DataError(
-            f"The model was fitted with columns known ahead, so predict needs future= with {format_list(categories_by_name)} for the next "
-            f"{steps} steps of each series. {EXPECTED_ROWS_HINT}: add these columns to it."
+            "predict must be given the future covariates of the fit "
+            f"({format_list(categories_by_name)}) for the next {steps} steps of each series. Pass "
+            f"future=; {EXPECTED_ROWS_HINT}: add these columns to it."
         )
     table = frames.read_table(future, "future frame")
     names = resolve(
@@ -45,7 +47,8 @@ def read_future_covariates(
     warn_undeclared([name for name in table.columns if name not in (*series.columns.all, *categories_by_name)], undeclared)
     if not len(table.native):
         raise DataError(
-            f"The future frame has rows; this one is empty. It needs {format_list(categories_by_name)} for the next {steps} steps; {EXPECTED_ROWS_HINT}."
+            f"The future frame cannot be empty. Pass {format_list(categories_by_name)} for the "
+            f"next {steps} steps of each series; {EXPECTED_ROWS_HINT}."
         )
     rows = _rows_of_steps(read_keys(table, names, "future frame"), series, steps)
     if (rows < 0).any():
@@ -54,24 +57,25 @@ def read_future_covariates(
 
 
 def recode_covariate(covariate: Covariate, name: str, fit_categories: tuple[str, ...] | None) -> Covariate:
-    """Categories as the fit knew them; one never seen is said once and becomes unknown. Numbers stay numbers, codes codes."""
+    """Map categories to those of `fit`; unseen ones become unknown with a warning."""
     if (fit_categories is None) != (covariate.categories is None):
         expected, observed = ("numbers", "categories") if fit_categories is None else ("categories", "numbers")
         raise DataError(
-            f"Column {format_value(name)} is what it was in fit, {expected}; it holds {observed}. Convert it to the dtype it had."
+            f"Column {format_value(name)} must hold {expected}, as in fit; it holds {observed}. "
+            "Convert it to the dtype it had in fit."
         )
     if fit_categories is None or covariate.categories is None:
         return covariate
     new = [category for category in covariate.categories if category not in fit_categories]
     if new:
-        warn(f"Column {format_value(name)} has categories never seen in fit, taken as unknown: {format_list(new)}.")
+        warn(f"Column {format_value(name)} has categories not seen in fit, treated as unknown: {format_list(new)}.")
     return covariate.recode(fit_categories)
 
 
 def _rows_of_steps(keys: Keys, series: Series, steps: int) -> Ints:
-    """The caller's row of the future frame for each series and step, -1 where there is none."""
+    """The row of the future frame of each series and step, -1 if there is none."""
     series_index = np.zeros(1, np.int64) if keys.ids is None else series.index_of(keys.ids)
-    if (series_index < 0).any():  # whatever the rows of other series hold
+    if (series_index < 0).any():  # rows of other series are not validated
         keys = _select_series(keys, series_index)
         series_index = series_index[series_index >= 0]
     rows = np.full((len(series), steps), -1, dtype=np.int64)
@@ -87,36 +91,45 @@ def _rows_of_steps(keys: Keys, series: Series, steps: int) -> Ints:
 
 
 def _select_series(keys: Keys, series_index: Ints) -> Keys:
-    """The keys of the series that have a place."""
+    """The keys of the series with an index of at least 0."""
     lengths = np.diff(keys.indptr)
     rows = np.flatnonzero(np.repeat(series_index >= 0, lengths))
     known_series = np.flatnonzero(series_index >= 0)
     order = rows if keys.order is None else keys.order[rows]
     ids = None if keys.ids is None else frames.take_native_rows(keys.ids, known_series)
-    return keys._replace(ids=ids, order=order, indptr=np.append(0, np.cumsum(lengths[known_series])), timestamps=keys.timestamps[rows])
+    indptr = np.append(0, np.cumsum(lengths[known_series]))
+    return keys._replace(ids=ids, order=order, indptr=indptr, timestamps=keys.timestamps[rows])
 
 
 def _missing_rows_error(rows: Ints, series: Series, categories_by_name: Categories) -> DataError:
     absent = np.argwhere(rows < 0)
     series_number, step = (int(number) for number in absent[0])
-    timestamp = series.calendar.format(int(series.calendar.next_positions(series.last[series_number : series_number + 1], step + 1)[0, -1]))
+    timestamp = _format_step(series, series_number, step)
     incomplete_series = np.unique(absent[:, 0])
     return DataError(
-        f"The future frame has a row for every series and step; {len(absent)} are missing, in series "
-        f"{series.labels(incomplete_series)}, first that of {series.label(series_number)} at {timestamp} (columns {format_list(categories_by_name)}). {EXPECTED_ROWS_HINT}."
+        f"The future frame must have a row for every series and step; {len(absent)} are missing, "
+        f"in series {series.labels(incomplete_series)}, first that of "
+        f"{series.label(series_number)} at {timestamp} (columns "
+        f"{format_list(categories_by_name)}). Add them; {EXPECTED_ROWS_HINT}."
     )
 
 
+def _format_step(series: Series, number: int, step: int) -> str:
+    positions = series.calendar.next_positions(series.last[number : number + 1], step + 1)
+    return series.calendar.format(int(positions[0, -1]))
+
+
 def _read_column(column: Any, name: str, rows: Ints, series: Series, categories: tuple[str, ...] | None) -> Covariate:
-    """The values at the steps wanted; what other rows hold does not matter."""
+    """Read a column at `rows` (series, steps); other rows are not validated."""
     used, row_index = np.unique(rows, return_inverse=True)
     row_index = row_index.reshape(rows.shape)
     try:
         observed = covariates.read_covariate(frames.take_native_rows(column, used), name)
     except DataError as error:
         reason = str(error) if categories is None else (
-            f"Column {format_value(name)} is categorical, as it was in fit; its dtype is {format_value(str(frames.to_narwhals_series(column).dtype))}. "
-            "Convert it to a categorical dtype"
+            f"Column {format_value(name)} must be categorical, as in fit; its dtype is "
+            f"{format_value(str(frames.to_narwhals_series(column).dtype))}. Convert it to a "
+            "categorical dtype"
         )  # fmt: skip
         raise DataError(f"In the future frame, first for series {series.label(0)}: {reason.rstrip('.')}.") from None
     covariate = recode_covariate(observed, name, categories).take(row_index)
@@ -125,9 +138,10 @@ def _read_column(column: Any, name: str, rows: Ints, series: Series, categories:
         series_number, step = (int(number) for number in np.argwhere(is_invalid)[0])
         incomplete_series = np.flatnonzero(is_invalid.any(axis=1))
         series_text = f" (series {series.label(series_number)})" if len(incomplete_series) > 1 else ""
-        timestamp = series.calendar.format(int(series.calendar.next_positions(series.last[series_number : series_number + 1], step + 1)[0, -1]))
+        timestamp = _format_step(series, series_number, step)
         raise DataError(
-            f"Columns known ahead are known at every step; {format_value(name)} of the future frame is missing or infinite for series "
-            f"{series.labels(incomplete_series)}, first at {timestamp}{series_text}, {int(is_invalid.sum())} value(s) in all. Fill it."
+            f"Future covariates must be finite at every step; {format_value(name)} of the future "
+            f"frame is missing or infinite for series {series.labels(incomplete_series)}, first at "
+            f"{timestamp}{series_text}, {int(is_invalid.sum())} value(s) in all. Fill it."
         )
     return covariate

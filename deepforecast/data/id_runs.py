@@ -1,4 +1,4 @@
-"""Which rows belong to which series: runs of equal ids, and the order that sorts a frame by (id, time)."""
+"""Assignment of rows to series, and the permutation that sorts a frame by (id, time)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from deepforecast.data.frames import Ints
 from deepforecast.data.native_columns import to_array, to_narwhals_series
 from deepforecast.errors import DataError, format_value
 
-MAX_SPARSITY = 2  # keys that leave no more than every second place empty are placed, not compared
-MAX_KEY = 2**62  # keys below leave room for sums
-SINGLE_RUN = np.zeros(1, np.int64)  # where the only run starts, and its rank
-CHUNK_ROWS = 1_000_000  # rows looked at together where a copy of all would be large
+# keys with at most this many slots per row are sorted by counting rather than comparing
+MAX_SPARSITY = 2
+MAX_KEY = 2**62  # sums of two smaller keys do not overflow int64
+SINGLE_RUN = np.zeros(1, np.int64)  # start and rank of a single run
+CHUNK_ROWS = 1_000_000  # rows processed at once to limit the size of copies
 
 
 class Runs(NamedTuple):
-    """Maximal stretches of rows with one id: where each starts and the rank of its id among the `count` sorted ids."""
+    """Runs of equal ids: the start of each and the rank of its id among `count` sorted ids."""
 
     starts: Ints
     rank: Ints
     count: int  # type: ignore[assignment]
 
     def layout(self, timestamps: Ints) -> tuple[Ints | None, Ints]:
-        """The permutation that sorts rows by id and time (None if they are), and the bounds of the series in it."""
+        """The permutation that sorts rows by id and time (None if sorted), and series bounds."""
         if len(self.starts) == 1:
-            return None if (timestamps[1:] >= timestamps[:-1]).all() else np.argsort(timestamps, kind="stable"), np.array([0, len(timestamps)])
+            is_sorted = (timestamps[1:] >= timestamps[:-1]).all()
+            return None if is_sorted else np.argsort(timestamps, kind="stable"), np.array([0, len(timestamps)])
         lengths: Any = np.diff(np.append(self.starts, self.starts.dtype.type(len(timestamps))))
         indptr = np.append(0, np.cumsum(np.bincount(self.rank, weights=lengths, minlength=self.count))).astype(np.int64)
         ascending = timestamps[1:] >= timestamps[:-1]
@@ -43,7 +45,7 @@ class Runs(NamedTuple):
 
 
 def find_runs(column: Any, name: str) -> Runs:
-    """The runs of an id column; missing, mixed and unhashable ids are refused."""
+    """The runs of an id column; missing and mixed ids raise `DataError`."""
     import pyarrow.compute as pc
 
     values, labels = to_array(column), None
@@ -51,14 +53,18 @@ def find_runs(column: Any, name: str) -> Runs:
         values, labels = _comparable_ids(to_narwhals_series(column), name)
     elif not isinstance(values, np.ndarray) and values.null_count:
         raise _missing_ids_error(to_narwhals_series(column), name)
-    in_arrow = not isinstance(values, np.ndarray)  # text is compared where it is
+    in_arrow = not isinstance(values, np.ndarray)  # text is compared by arrow, without a copy
     values = values.cast("large_string") if in_arrow and str(values.type) == "string_view" else values
     differs = np.asarray(pc.not_equal(values[1:], values[:-1])) if in_arrow else values[1:] != values[:-1]
     starts: Any = np.flatnonzero(np.append(True, differs))
-    starts = starts.astype(np.int32) if len(differs) < 2**31 - 1 else starts  # there may be as many as rows
+    # there may be as many runs as rows
+    starts = starts.astype(np.int32) if len(differs) < 2**31 - 1 else starts
     run_ids = values.take(starts) if len(starts) <= len(differs) else values
     if in_arrow or (labels is None and values.dtype.kind in "iu"):
-        is_sorted: Any = pc.all(pc.less(run_ids[:-1], run_ids[1:])).as_py() if in_arrow else (run_ids[1:] > run_ids[:-1]).all()
+        if in_arrow:
+            is_sorted: Any = pc.all(pc.less(run_ids[:-1], run_ids[1:])).as_py()
+        else:
+            is_sorted = (run_ids[1:] > run_ids[:-1]).all()
         if is_sorted:
             return Runs(starts, np.arange(len(starts)), len(starts))
     label_index: Any = ...
@@ -69,13 +75,14 @@ def find_runs(column: Any, name: str) -> Runs:
         run_ids = labels[used]
     try:
         rank, count = _ranks(run_ids)
-    except (UnicodeEncodeError, OverflowError):  # text that is no Unicode, integers that fit no dtype
+    except (UnicodeEncodeError, OverflowError):
+        # text that is not valid Unicode, integers that fit no dtype
         raise _id_type_error(to_narwhals_series(column), name, run_ids) from None
     return Runs(starts, rank[label_index], count)
 
 
 def _comparable_ids(series: nw.Series[Any], name: str) -> tuple[Any, NDArray[Any] | None]:
-    """Ids that can be compared: text of arrow's, integers, objects, or codes and the labels they stand for."""
+    """Ids as arrow text, integers, objects or category codes, and the labels of the codes."""
     if series.null_count():
         raise _missing_ids_error(series, name)
     if series.dtype == nw.String and str(getattr(series.to_native(), "dtype", "")) != "object":
@@ -97,14 +104,14 @@ def _comparable_ids(series: nw.Series[Any], name: str) -> tuple[Any, NDArray[Any
 
 
 def _ranks(labels: Any) -> tuple[Ints, int]:
-    """The rank of each label (a numpy or arrow array) among the different ones, and how many there are."""
+    """The rank of each label (a numpy or arrow array) among the unique labels, and their number."""
     import pyarrow as pa
 
     if isinstance(labels, np.ndarray) and labels.dtype.kind not in "iu":
         labels = pa.array(labels)
     if isinstance(labels, np.ndarray) or pa.types.is_integer(labels.type):
         return _integer_ranks(np.asarray(labels))
-    # not by pandas: before 3.0 it took texts for the same that differ after a NUL
+    # not pandas.factorize: before pandas 3.0, strings that differ only after a NUL are equal to it
     encoded = labels.dictionary_encode()
     encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
     names = np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False), dtype=object)
@@ -114,7 +121,7 @@ def _ranks(labels: Any) -> tuple[Ints, int]:
 
 
 def _integer_ranks(numbers: NDArray[Any]) -> tuple[Ints, int]:
-    """`_ranks` of integers, without comparing where they are dense."""
+    """`_ranks` of integers, by counting if they are dense."""
     import pandas as pd
 
     low, high = int(numbers.min()), int(numbers.max())
@@ -129,14 +136,18 @@ def _integer_ranks(numbers: NDArray[Any]) -> tuple[Ints, int]:
 
 
 def _has_one_type(values: Any) -> bool:
-    """All text or all integers: what is mixed cannot be sorted, and 1 and "1" would look the same."""
+    """Whether all values are strings or all are integers; mixed types cannot be sorted."""
     import pandas as pd
 
     return pd.api.types.infer_dtype(values, skipna=False) in ("string", "integer", "empty")
 
 
 def _sort_order(rank: Ints, lengths: Ints, count: int, timestamps: Ints) -> Ints:
-    """The order of rows by (rank of their run, raw): by one key where it fits 63 bits, without comparing where it can be."""
+    """The permutation that sorts rows by (rank of their run, timestamp).
+
+    Both are combined into one integer key if it fits, which is sorted by counting if the keys are
+    dense.
+    """
     low, high = int(timestamps.min()), int(timestamps.max())
     unit = _common_unit(timestamps, low) if high - low < MAX_KEY else 1
     span = (high - low) // unit + 1
@@ -149,18 +160,18 @@ def _sort_order(rank: Ints, lengths: Ints, count: int, timestamps: Ints) -> Ints
     step //= unit
     key += step.astype(key_dtype, copy=False)
     del step
-    if size <= MAX_SPARSITY * len(key):  # each row goes straight to its place, and places without a row are left out
+    if size <= MAX_SPARSITY * len(key):  # counting sort: a slot per key, empty slots are removed
         row_at_key: Any = np.full(size, -1, dtype=np.int32 if len(timestamps) < 2**31 else np.int64)
         row_at_key[key] = np.arange(len(timestamps), dtype=row_at_key.dtype)
         row_at_key = row_at_key[row_at_key >= 0]
-        if len(row_at_key) == len(timestamps):  # else two rows have one place
+        if len(row_at_key) == len(timestamps):  # otherwise keys are duplicated
             del key
             return np.asarray(row_at_key, dtype=np.int64)
     return np.argsort(key, kind="stable")
 
 
 def _common_unit(timestamps: Ints, low: int) -> int:
-    """A number of which all stamps are whole multiples away from the lowest, looked for in a few and confirmed in all."""
+    """A common divisor of all timestamps minus the lowest, or 1."""
     unit = int(np.gcd.reduce(timestamps[:1000] - low)) or 1
     chunks = (timestamps[start : start + CHUNK_ROWS] for start in range(0, len(timestamps), CHUNK_ROWS))
     return unit if unit > 1 and not any(((chunk - low) % unit).any() for chunk in chunks) else 1
@@ -170,8 +181,8 @@ def _missing_ids_error(series: nw.Series[Any], name: str) -> DataError:
     missing = series.is_null().to_numpy() if series.null_count() else [value is None for value in series.to_list()]
     rows = np.flatnonzero(missing)
     return DataError(
-        f"Column {format_value(name)} names the series in every row; it is missing in {len(rows)} row(s), first in row {rows[0]}. "
-        "Fill or drop these rows."
+        f"Column {format_value(name)} must have an id in every row; it is missing in {len(rows)} "
+        f"row(s), first in row {rows[0]}. Fill or drop these rows."
     )
 
 
@@ -180,6 +191,7 @@ def _id_type_error(series: nw.Series[Any], name: str, values: Any) -> DataError:
     dtype_text = str(getattr(native, "dtype", None) or getattr(native, "type", ""))
     type_names = "" if values is None else f" holding {', '.join(sorted({type(value).__name__ for value in values}))}"
     return DataError(
-        f"Column {format_value(name)} names the series by text, integers or categories of one of these types; its dtype is "
-        f"{format_value(dtype_text)}{type_names}. Convert it, e.g. to text: .astype(str)."
+        f"The id column {format_value(name)} must hold strings, integers, or categories of one of "
+        f"these types; its dtype is {format_value(dtype_text)}{type_names}. Convert it, e.g. with "
+        ".astype(str)."
     )

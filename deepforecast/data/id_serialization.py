@@ -1,7 +1,7 @@
-"""Ids and categories as plain arrays for a file, and back in the dtype they came in.
+"""Conversion of ids and categories to plain arrays for model files, and back to the original dtype.
 
-Integers stay integers, text becomes UTF-8 bytes and offsets, categories are codes beside their labels (text or integers).
-Whatever does not fit together on the way back is a `DataError`.
+Integers are stored as int64, text as UTF-8 bytes and offsets, categories as codes and labels (text
+or integers). Inconsistent arrays raise `DataError`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def to_arrays(ids: nw.Series[Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What a column of ids is (kind, dtype) and arrays that hold it."""
+    """The description (kind, dtype) and the arrays of a column of ids."""
     native = ids.to_native()
     dtype = _dtype_name(native)
     if ids.dtype in (nw.Categorical, nw.Enum):
@@ -43,21 +43,22 @@ def to_arrays(ids: nw.Series[Any]) -> tuple[dict[str, Any], dict[str, np.ndarray
 
 
 def from_arrays(description: Mapping[str, Any], arrays: Arrays, library: str) -> nw.Series[Any]:
-    """The ids as a column of `library`."""
+    """The ids as a column of `library`, the inverse of `to_arrays`."""
     value_kind, dtype = description.get("kind"), description.get("dtype")
     keys = {"kind", "dtype", "ordered", "labels"} if value_kind == CATEGORY else {"kind", "dtype"}
     if value_kind not in (TEXT, INTEGER, CATEGORY) or set(description) != keys or not isinstance(dtype, str):
-        raise DataError(f"Stored ids say of what kind and dtype they are; found {format_value(dict(description))}.")
+        raise DataError(f"Stored ids must have a kind and a dtype; got {format_value(dict(description))}.")
     make_column = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}[library]
     if value_kind != CATEGORY:
         return nw.from_native(make_column(_read_values(value_kind, arrays), dtype, value_kind), series_only=True)
     label_description = description["labels"]
-    if not isinstance(label_description, Mapping) or set(label_description) != {"kind", "dtype"} or not isinstance(label_description["dtype"], str):
-        raise DataError(f"Stored ids say what their categories are; found {format_value(label_description)}.")
+    has_keys = isinstance(label_description, Mapping) and set(label_description) == {"kind", "dtype"}
+    if not has_keys or not isinstance(label_description["dtype"], str):
+        raise DataError(f"Stored categories must have a kind and a dtype; got {format_value(label_description)}.")
     labels = _read_values(label_description["kind"], {name: values for name, values in arrays.items() if name != "codes"})
     codes = arrays.get("codes", np.empty(0))
     if codes.dtype != np.int64 or codes.ndim != 1 or ((codes < 0) | (codes >= len(labels))).any():
-        raise DataError("Stored ids point each to one of their categories; a code does not.")
+        raise DataError("Codes of stored ids must be valid indices of their categories; at least one is not.")
     if library == "pandas" and dtype == "category":
         categories = _pandas(labels, label_description["dtype"], label_description["kind"])
         return nw.from_native(_pandas_category(codes, categories, description["ordered"] is True), series_only=True)
@@ -65,8 +66,10 @@ def from_arrays(description: Mapping[str, Any], arrays: Arrays, library: str) ->
 
 
 def encode_texts(values: Iterable[str]) -> dict[str, np.ndarray]:
-    """Text as UTF-8 bytes and the bounds of each.
+    """Encode strings as UTF-8 bytes and offsets.
 
+    Examples
+    --------
     >>> {name: values.tolist() for name, values in encode_texts(["a", "", "bc"]).items()}
     {'bytes': [97, 98, 99], 'offsets': [0, 1, 1, 3]}
     """
@@ -76,13 +79,14 @@ def encode_texts(values: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def decode_texts(arrays: Arrays) -> list[str]:
-    """Text from its bytes and bounds."""
+    """Decode strings from UTF-8 bytes and offsets."""
     if set(arrays) != {"bytes", "offsets"}:
-        raise DataError(f"Stored text has the arrays bytes and offsets; found {format_value(sorted(arrays))}.")
+        raise DataError(f"Stored text must have the arrays bytes and offsets; got {format_value(sorted(arrays))}.")
     encoded, offsets = arrays["bytes"], arrays["offsets"]
-    is_valid = encoded.dtype == np.uint8 and offsets.dtype == np.int64 and encoded.ndim == offsets.ndim == 1 and len(offsets) > 0
+    has_dtypes = encoded.dtype == np.uint8 and offsets.dtype == np.int64
+    is_valid = has_dtypes and encoded.ndim == offsets.ndim == 1 and len(offsets) > 0
     if not is_valid or offsets[0] != 0 or offsets[-1] != len(encoded) or (np.diff(offsets) < 0).any():
-        raise DataError("Stored text has bounds that rise from 0 to the number of its bytes; these do not.")
+        raise DataError("Offsets of stored text must increase from 0 to the number of its bytes; these do not.")
     content = encoded.tobytes()
     return [content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(offsets.tolist())]
 
@@ -100,13 +104,14 @@ def _read_values(value_kind: Any, arrays: Arrays) -> Any:
     values = arrays.get("values", np.empty(0))
     if value_kind != INTEGER or set(arrays) != {"values"} or values.dtype != np.int64 or values.ndim != 1:
         raise DataError(
-            f"Stored integers have the one array values, of dtype int64; found {format_value(sorted(arrays))} as {format_value(value_kind)}."
+            "Stored integers must be one array 'values' of dtype int64; got "
+            f"{format_value(sorted(arrays))} of kind {format_value(value_kind)}."
         )
     return values
 
 
 def _dtype_name(native: Any) -> str:
-    """The dtype as text from which it can be made again; of pandas' own text with where it is held."""
+    """The dtype as text from which it can be restored; for pandas strings with their storage."""
     dtype: Any = getattr(native, "dtype", None)
     if type(dtype).__name__ == "StringDtype":
         return f"{'pandas-str' if str(dtype) == 'str' else 'pandas-string'}[{dtype.storage}]"
@@ -126,12 +131,13 @@ def _pandas(values: Any, dtype: str, value_kind: str, labels: Any = None) -> Any
         import pyarrow as pa
 
         arrow = _pyarrow(values, dtype.removesuffix("[pyarrow]"), value_kind, labels)
-        return pd.Series(pd.array(arrow if value_kind == TEXT else pa.chunked_array(arrow), dtype=pd.ArrowDtype(arrow.type)))
+        arrow_values = arrow if value_kind == TEXT else pa.chunked_array(arrow)
+        return pd.Series(pd.array(arrow_values, dtype=pd.ArrowDtype(arrow.type)))
     return pd.Series(list(values), dtype=_pandas_text(dtype))
 
 
 def _pandas_text(dtype: str) -> Any:
-    """The dtype named, where this pandas has it; what this pandas calls text otherwise."""
+    """The string dtype, or None (the default of this pandas version) if it does not exist here."""
     import pandas as pd
 
     name, _, storage = dtype.removesuffix("]").partition("[")
@@ -155,7 +161,7 @@ def _polars(values: Any, dtype: str, value_kind: str, labels: Any = None) -> Any
     try:
         import polars as pl
     except ImportError as error:
-        message = "The model was fitted on polars frames, and polars is not installed. Run: pip install polars"
+        message = "The model was fitted on polars frames and cannot be loaded without polars. Run: pip install polars"
         raise DependencyError(message) from error
 
     if value_kind == INTEGER:
@@ -184,13 +190,13 @@ def _pyarrow(values: Any, dtype: str, value_kind: str, labels: Any = None) -> An
 
 def _refuse_unknown(dtype: str, is_known: bool) -> None:
     if not is_known:
-        raise DataError(f"Stored ids have a dtype of ids; found {format_value(dtype)}.")
+        raise DataError(f"Stored ids must have a supported dtype; got {format_value(dtype)}. The file is damaged or from another version.")
 
 
 def _integers(values: Ints, dtype: str) -> Any:
-    """The integers in their own width; those beyond 2^63 came as negative ones."""
+    """The integers in their original dtype; uint64 above 2^63 are stored as negative int64."""
     _refuse_unknown(dtype, dtype.lower() in INTEGERS)
     cast = values.astype(dtype.lower())
     if not (cast.astype(np.int64) == values).all():
-        raise DataError(f"Stored ids fit their dtype; some are beyond {dtype}.")
+        raise DataError(f"Stored ids must fit their dtype; some exceed {dtype}.")
     return cast

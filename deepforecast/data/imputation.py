@@ -1,4 +1,4 @@
-"""Filling what is missing, inside the rows given and nowhere else, so that nothing crosses a cutoff."""
+"""Imputation of missing values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ METHODS = ("interpolate", "ffill", "zero")
 
 
 def fill_missing(y: Floats, indptr: Ints, method: str) -> Floats:
-    """A copy of `y` without missing values. Before the first and (interpolate) after the last value of a series that value
-    holds; a series without any value stays missing.
+    """Return a copy of `y` with missing values filled, series by series.
 
+    Values before the first observation take the first one. "ffill" repeats the last observation,
+    "interpolate" is linear in time (constant after the last observation), "zero" fills 0. A series
+    without observations stays missing, except for "zero".
+
+    Examples
+    --------
     >>> fill_missing(np.array([np.nan, 1.0, np.nan, 3.0]), np.array([0, 4]), "interpolate")
     array([1., 1., 2., 3.])
     """
@@ -22,15 +27,20 @@ def fill_missing(y: Floats, indptr: Ints, method: str) -> Floats:
     rows = np.arange(len(y))
     previous, following = _nearest_observed(missing, indptr)
     previous, following = np.where(previous >= 0, previous, following), np.where(following >= 0, following, previous)
-    previous, following = np.where(previous >= 0, previous, rows), np.where(following >= 0, following, rows)  # nothing there: it stays missing
+    # series without observations: rows refer to themselves and stay missing
+    previous, following = np.where(previous >= 0, previous, rows), np.where(following >= 0, following, rows)
     if method == "ffill":
         return y[previous]
     weight = (rows - previous) / np.maximum(following - previous, 1)
-    return np.where(missing, y[previous] + weight * (y[following] - y[previous]), y)  # in this form a constant stays one
+    # exact for constant series
+    return np.where(missing, y[previous] + weight * (y[following] - y[previous]), y)
 
 
 def _nearest_observed(missing: np.ndarray, indptr: Ints) -> tuple[Ints, Ints]:
-    """The nearest row with a value at or before and at or after each row within its series; -1 where there is none."""
+    """The nearest observed row of the series at or before and at or after each row.
+
+    -1 if there is none.
+    """
     rows = np.arange(len(missing))
     lengths = np.diff(indptr)
     first, end = np.repeat(indptr[:-1], lengths), np.repeat(indptr[1:], lengths)

@@ -1,4 +1,4 @@
-"""Whole numbers that a call is given: one check, one way to say it."""
+"""Validation of integer arguments."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
 
 def validate_integer(value: Any, name: str, minimum: int = 1, maximum: int | None = None) -> int:
-    """`value` as an int, if it is a whole number of at least `minimum` and at most `maximum`; True and 3.0 are none.
+    """Return `value` as an int if it is an integer from `minimum` to `maximum`.
 
+    Bools and floats raise.
+
+    Examples
+    --------
     >>> validate_integer(np.int64(3), "gap", minimum=0)
     3
     """
     bounds = f"at least {minimum}" if maximum is None else f"at least {minimum} and at most {maximum:,}"
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise ParameterTypeError(f"{name} is a whole number, {bounds}; got {format_value(value)} ({type(value).__name__}).")
+        raise ParameterTypeError(
+            f"{name} must be an integer, {bounds}; got {format_value(value)} "
+            f"({type(value).__name__})."
+        )
     number = int(value)
     if number < minimum or (maximum is not None and number > maximum):
-        raise ParameterError(f"{name} is {bounds}; got {format_value(f'{number:,}')}.")
+        raise ParameterError(f"{name} must be {bounds}; got {format_value(f'{number:,}')}.")
     return number

@@ -1,4 +1,4 @@
-"""The keys of the caller's frame: ids and stamps read, checked, sorted and placed on a calendar."""
+"""Ids and timestamps of a frame: reading, validation, sorting, calendar positions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from deepforecast.data.id_runs import SINGLE_RUN, Runs, find_runs
 from deepforecast.data.native_columns import Table
 from deepforecast.errors import DataError, format_list, format_value, pluralize
 
-NOT_A_TIME = np.iinfo(np.int64).min  # a stamp of numpy's that is none
+NOT_A_TIME = np.iinfo(np.int64).min  # NaT of numpy
 
 
 class Keys(NamedTuple):
-    """The sorted (id, time) pairs: `order` is the permutation of the caller's rows, None where they were sorted."""
+    """The sorted (id, time) pairs.
+
+    `order` is the permutation of the frame's rows, None if they are sorted.
+    """
 
     names: Columns
     library: str
@@ -34,42 +37,43 @@ class Keys(NamedTuple):
     what: str
 
     def sorted(self, values: Floats) -> Floats:
-        """A column in the order of the keys."""
+        """Sort a column like the keys."""
         return values if self.order is None else values[self.order]
 
     def caller_row(self, row: int) -> int:
-        """The caller's number of a sorted row."""
+        """The row of the frame of a sorted row."""
         return row if self.order is None else int(self.order[row])
 
     def format_timestamp(self, row: Any) -> str:
-        """The stamp of a row as it is written in messages."""
+        """The timestamp of a row as text for messages."""
         return format_timestamp(int(self.timestamps[row]), self.time)
 
     def describe_row(self, row: int) -> str:
         """`series A at 2024-01-31` for messages."""
-        return f"series {self.label(self.series_of(row))} at {self.format_timestamp(row)}" if self.ids is not None else self.format_timestamp(row)
+        timestamp = self.format_timestamp(row)
+        return timestamp if self.ids is None else f"series {self.label(self.series_of(row))} at {timestamp}"
 
     def series_of(self, row: int) -> int:
-        """The number of the series a sorted row belongs to."""
+        """The number of the series of a sorted row."""
         return int(np.searchsorted(self.indptr, row, side="right")) - 1
 
     def label(self, number: int) -> str:
-        """The id of a series as it is written in messages."""
+        """The id of a series as text for messages."""
         return series_label(self.ids, number)
 
     def describe_rows(self, rows: Ints) -> str:
-        """The series these sorted rows belong to, and the stamp of the first of them; of several series with whose it is."""
-        several = self.series_of(rows[0]) != self.series_of(rows[-1])
-        whose = f" (series {self.label(self.series_of(rows[0]))})" if several else ""
-        return f"{self.labels(rows)}, first at {self.format_timestamp(rows[0])}{whose}"
+        """The series of sorted rows and the first timestamp, for messages."""
+        is_several = self.series_of(rows[0]) != self.series_of(rows[-1])
+        series_text = f" (series {self.label(self.series_of(rows[0]))})" if is_several else ""
+        return f"{self.labels(rows)}, first at {self.format_timestamp(rows[0])}{series_text}"
 
     def labels(self, rows: Ints) -> str:
-        """The first few series these sorted rows belong to, and how many there are."""
+        """The first few series of sorted rows and their number, for messages."""
         series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
         return format_list([self.label(int(series_number)) for series_number in series[:5]], len(series))
 
     def place_on_calendar(self, freq: Any, calendar: Calendar | None) -> tuple[Calendar, Ints]:
-        """The calendar - that of `freq`, or the one made before - and the position of each row on it."""
+        """The calendar (the passed one, else that of `freq`) and the position of each row on it."""
         timestamps, reference_calendar = self.timestamps, calendar
         if calendar is not None:
             timestamps = _convert_units(calendar, self)
@@ -80,7 +84,8 @@ class Keys(NamedTuple):
             if frequency is None:
                 raise _no_frequency_error(self)
             calendar = calendars.make_calendar(frequency, self.time, timestamps[:2], self.names.time)
-        by_ticks = calendar.time.tz is None and calendar.frequency.base not in GRIDS  # then stamps are positions
+        # then timestamps are positions
+        by_ticks = calendar.time.tz is None and calendar.frequency.base not in GRIDS
         position = timestamps if by_ticks else calendar.positions(timestamps)
         first, gaps = position[self.indptr[:-1]], np.diff(position)
         gaps[self.indptr[1:-1] - 1] = calendar.step
@@ -118,7 +123,10 @@ def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
 
 
 def series_label(ids: Any, number: int) -> str:
-    """The id of a series as it is written in messages, after the word "series"; a frame without an id column has but one."""
+    """The id of a series as text for messages, after the word "series".
+
+    "(no id)" without an id column.
+    """
     if ids is None:
         return "(no id)"
     series_id = frames.to_narwhals_series(ids)[int(number)]
@@ -126,17 +134,18 @@ def series_label(ids: Any, number: int) -> str:
 
 
 def missing_timestamp_error(table: Table, names: Columns, what: str = "frame") -> DataError:
-    """The error to raise where rows have no stamp."""
+    """The error for rows without a timestamp."""
     rows = np.flatnonzero(frames.to_narwhals_series(table.native[names.time]).is_null().to_numpy())
     series_text = "" if names.id is None else f", of series {series_label(table.native[names.id], int(rows[0]))}"
     return DataError(
-        f"Every row of the {what} has a stamp in column {format_value(names.time)}; it is missing in {len(rows)} row(s), first in "
-        f"row {rows[0]}{series_text}. Repair or drop these rows."
+        f"Every row of the {what} must have a timestamp in column {format_value(names.time)}; it "
+        f"is missing in {len(rows)} row(s), first in row {rows[0]}{series_text}. Fill or drop "
+        "these rows."
     )
 
 
 def _rows_within_series(indptr: Ints, holds: Any) -> Ints:
-    """Rows where a condition of neighbours holds within a series: the later of the two."""
+    """The later rows of the pairs of a series that satisfy a condition."""
     rows = np.flatnonzero(holds) + 1
     return rows[~np.isin(rows, indptr)]
 
@@ -147,20 +156,21 @@ def _check_duplicates(keys: Keys, is_duplicate: Any) -> None:
         return
     time = format_value(keys.names.time)
     if keys.ids is None:
-        stamp = keys.format_timestamp(rows[0])
+        timestamp = keys.format_timestamp(rows[0])
         raise DataError(
-            f"Without an id column (unique_id) the {keys.what} is one series and the stamps of {time} are unique; {stamp} "
-            f"is there more than once ({len(rows)} rows too many). Name the id column, e.g. columns={{'id': 'shop'}}, or "
-            "drop the duplicates."
+            f"Timestamps of {time} must be unique in a {keys.what} without an id column "
+            f"(unique_id), which is one series; {timestamp} occurs more than once ({len(rows)} rows "
+            "too many). Pass the id column, e.g. columns={'id': 'shop'}, or drop the duplicates."
         )
     raise DataError(
-        f"({format_value(keys.names.id)}, {time}) is unique in the {keys.what}; it is doubled in series {keys.describe_rows(rows)} "
-        f"(row {keys.caller_row(int(rows[0]))}). Drop the duplicates or aggregate them."
+        f"({format_value(keys.names.id)}, {time}) must be unique in the {keys.what}; it is "
+        f"duplicated in series {keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))}). "
+        "Drop the duplicates or aggregate them."
     )
 
 
 def _refuse_dates(keys: Keys) -> None:
-    """Whole numbers that are all dates as 20240131 or 202401 are hardly meant to be counted on to 20240132."""
+    """Raise if all integers look like dates, such as 20240131 or 202401."""
     for date_format, unit in (("%Y%m%d", 10_000), ("%Y%m", 100)):
         year, month_and_day = np.divmod(keys.timestamps, unit)
         month, day = np.divmod(month_and_day, 100) if unit > 100 else (month_and_day, np.ones_like(month_and_day))
@@ -168,30 +178,34 @@ def _refuse_dates(keys: Keys) -> None:
         if inside.all():
             name = format_value(keys.names.time)
             raise DataError(
-                f"The time column {name} of the {keys.what} holds dates, or numbers that count steps; its numbers look like "
-                f"dates written as {date_format}, the first {keys.timestamps[0]}. Convert them, e.g. by pandas.to_datetime with "
-                f"format={date_format!r}, or say freq=1 if they count steps."
+                f"The time column {name} of the {keys.what} must hold dates, or integers that "
+                f"count steps; its integers look like dates written as {date_format}, the first "
+                f"{keys.timestamps[0]}. Convert them, e.g. with pandas.to_datetime(..., "
+                f"format={date_format!r}), or pass freq=1 if they count steps."
             )
 
 
 def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
-    """The stamps in the unit of another frame's calendar, whose kind of time they share."""
+    """The timestamps in the unit of `calendar`, created from another frame."""
     time_type, reference_type = keys.time, calendar.time
     if (bool(time_type.unit), time_type.tz is None) != (bool(reference_type.unit), reference_type.tz is None):
         raise DataError(
-            f"The time column {format_value(keys.names.time)} of the {keys.what} has the type and time zone (tz) seen in fit, "
-            f"{reference_type.dtype}; its dtype is {time_type.dtype}. Convert it."
+            f"The time column {format_value(keys.names.time)} of the {keys.what} must have the "
+            f"type and time zone (tz) seen in fit, {reference_type.dtype}; its dtype is "
+            f"{time_type.dtype}. Convert it."
         )
     if time_type.unit == reference_type.unit:
         return keys.timestamps
-    finer, coarser = PER_DAY[reference_type.unit] // PER_DAY[time_type.unit], PER_DAY[time_type.unit] // PER_DAY[reference_type.unit]
+    finer = PER_DAY[reference_type.unit] // PER_DAY[time_type.unit]
+    coarser = PER_DAY[time_type.unit] // PER_DAY[reference_type.unit]
     limit = np.iinfo(np.int64).max // max(finer, 1)
     is_inexact = np.abs(keys.timestamps) > limit if finer else keys.timestamps % coarser != 0
     if is_inexact.any():
         raise DataError(
-            f"The stamps of the {keys.what} fit the time type seen in fit, {reference_type.dtype}; "
-            f"{keys.describe_row(int(np.argmax(is_inexact)))} does not ({np.count_nonzero(is_inexact)} stamps in all). Round or convert "
-            f"column {format_value(keys.names.time)}."
+            f"The timestamps of the {keys.what} must be exact in the time type seen in fit, "
+            f"{reference_type.dtype}; {keys.describe_row(int(np.argmax(is_inexact)))} is not "
+            f"({pluralize(int(np.count_nonzero(is_inexact)), 'timestamp')} in all). Round or "
+            f"convert column {format_value(keys.names.time)}."
         )
     return keys.timestamps * finer if finer else keys.timestamps // coarser
 
@@ -204,65 +218,76 @@ def _no_frequency_error(keys: Keys) -> DataError:
         if len(lengths) > 1:
             series_text = f"all {len(lengths)} series ({keys.labels(keys.indptr[:-1])}) have"
         return DataError(
-            f"freq is inferred from at least 2 rows of a series; {series_text} 1. Give longer series; or freq, e.g. freq='D', "
-            "for models that need no more."
+            f"freq cannot be inferred from fewer than 2 rows; {series_text} 1. Pass freq, e.g. "
+            "freq='D', or longer series."
         )
     if off_grid := find_off_grid(keys.timestamps, keys.indptr, keys.time):
         frequency, rows = off_grid
         return DataError(
-            f"All stamps of {time} of a series lie on one grid; nearly all follow freq={_format_frequency(frequency)}, and "
-            f"{keys.describe_row(int(rows[0]))} does not ({pluralize(len(rows), 'stamp')} in all, in series {keys.labels(rows)}). Repair "
-            "them, or bring events on a grid first."
+            f"The timestamps of {time} of a series must be regularly spaced; nearly all follow "
+            f"freq={_format_frequency(frequency)}, but {keys.describe_row(int(rows[0]))} does not "
+            f"({pluralize(len(rows), 'timestamp')} in all, in series {keys.labels(rows)}). Correct "
+            "them, or resample events first."
         )
     longest_series = int(np.argmax(lengths))
     some_rows = range(int(keys.indptr[longest_series]), int(keys.indptr[longest_series]) + min(5, int(lengths[longest_series])))
-    stamps = format_list([keys.format_timestamp(row) for row in some_rows], int(lengths[longest_series]))
+    first_timestamps = format_list([keys.format_timestamp(row) for row in some_rows], int(lengths[longest_series]))
     series_text = "" if keys.ids is None else f" of series {keys.label(longest_series)}"
     series_timestamps = keys.timestamps[keys.indptr[longest_series] : keys.indptr[longest_series + 1]]
     days = np.diff(series_timestamps) // PER_DAY[keys.time.unit] if keys.time.unit else np.zeros(1)
     if 28 <= np.median(days) <= 31 and days.max() <= 31:
         return DataError(
-            f"Months are stamped on their first or last (business) days; the stamps of {time}{series_text} are a month apart on "
-            f"other days, beginning {stamps}. Move them, e.g. frame[{time!r}].dt.to_period('M').dt.to_timestamp(), freq='MS'."
+            "Monthly timestamps must be the first or last (business) days of months; those of "
+            f"{time}{series_text} are on other days, beginning {first_timestamps}. Move them, e.g. "
+            f"frame[{time!r}].dt.to_period('M').dt.to_timestamp(), and pass freq='MS'."
         )
     return DataError(
-        f"freq is inferred where at least half of all stamps of {time} are one step apart, the same in all series; they "
-        f"are too irregular, or of several frequencies. Those{series_text} begin {stamps}. Give freq, e.g. freq='D' "
-        "(check(frame, freq='D') shows what does not fit), or resample."
+        f"freq cannot be inferred unless at least half of the timestamps of {time} are one step "
+        "apart, the same in all series; they are irregular, or of several frequencies, and "
+        f"those{series_text} begin {first_timestamps}. Pass freq, e.g. freq='D' (check(frame, freq='D') "
+        "shows what does not fit), or resample."
     )
 
 
 def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> None:
-    """Every stamp is a point of the calendar, a whole number of steps after the first of its series."""
+    """Raise unless all timestamps are on the calendar, in steps from the first of a series."""
     off_grid = np.flatnonzero(position == OFF_GRID)
     if not len(off_grid):
         off_grid = np.flatnonzero((gaps % calendar.step != 0) | (gaps < 0)) + 1
     if not len(off_grid):
         return
     inferred = infer(keys.timestamps, keys.indptr, keys.time)
-    inferred_text = f" The data look like freq={_format_frequency(inferred)}." if inferred is not None and str(inferred) != calendar.freq else ""
+    inferred_text = ""
+    if inferred is not None and str(inferred) != calendar.freq:
+        inferred_text = f" The data look like freq={_format_frequency(inferred)}."
     time_of_day = _time_of_day(calendar, position, off_grid[0], keys.timestamps)
     raise DataError(
-        f"Every stamp of the {keys.what} lies on the grid of freq={_format_frequency(calendar.frequency)}{time_of_day}; "
-        f"{keys.describe_row(int(off_grid[0]))} does not ({len(off_grid)} stamps in all, in series {keys.labels(off_grid)}).{inferred_text} Give the "
-        "right freq, or repair the stamps."
+        f"Every timestamp of the {keys.what} must be on the grid of "
+        f"freq={_format_frequency(calendar.frequency)}{time_of_day}; "
+        f"{keys.describe_row(int(off_grid[0]))} is not ({pluralize(len(off_grid), 'timestamp')} in "
+        f"all, in series {keys.labels(off_grid)}).{inferred_text} Pass the right freq, or correct "
+        "the timestamps."
     )
 
 
 def _time_of_day(calendar: Calendar, position: Ints, row: int, timestamps: Ints) -> str:
-    """When on its days a calendar has its points, where a stamp is off the grid by nothing but that."""
+    """The time of day of the calendar, if a timestamp differs only in that."""
     if position[row] != OFF_GRID:
         return ""
-    local = nominal_local_time(timestamps[row : row + 1], calendar.time, calendar.time_of_day) if calendar.counts_local_time else timestamps[row : row + 1]
+    local = timestamps[row : row + 1]
+    if calendar.counts_local_time:
+        local = nominal_local_time(local, calendar.time, calendar.time_of_day)
     if point_numbers(calendar.frequency, local // PER_DAY[calendar.time.unit])[0] == OFF_GRID:
         return ""
     clock = np.int64(calendar.time_of_day).view(f"m8[{calendar.time.unit}]").astype("m8[s]").astype(int)
-    return f" at {clock // 3600:02d}:{clock // 60 % 60:02d}:{clock % 60:02d}, as the first stamp"
+    return f" at {clock // 3600:02d}:{clock // 60 % 60:02d}:{clock % 60:02d}, as the first timestamp"
 
 
 def _weekdays_only(keys: Keys, calendar: Calendar, lengths: Ints) -> Any:
-    """Series of a week and more without a single weekend: business days among daily series."""
-    local = nominal_local_time(keys.timestamps, keys.time, calendar.time_of_day) if calendar.counts_local_time else keys.timestamps
+    """Series of at least a week without weekends: business days among daily series."""
+    local = keys.timestamps
+    if calendar.counts_local_time:
+        local = nominal_local_time(local, keys.time, calendar.time_of_day)
     days = local // PER_DAY[keys.time.unit]
     weekends = np.add.reduceat(((days + 3) % 7 > 4).astype(np.int64), keys.indptr[:-1])
     return (weekends == 0) & (days[keys.indptr[1:] - 1] - days[keys.indptr[:-1]] >= 7) & (lengths > 5)
@@ -273,11 +298,12 @@ def _format_frequency(frequency: Any) -> str:
 
 
 def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) -> None:
-    """No series is plainly of a coarser frequency: its holes would become missing values by the thousand."""
+    """Raise if a series clearly has a coarser frequency."""
     lengths = np.diff(keys.indptr)
-    own_gaps = np.append(gaps, 0)
-    own_gaps[keys.indptr[1:] - 1] = np.iinfo(np.int64).max  # the last row of a series has no neighbour
-    smallest = np.minimum.reduceat(own_gaps, keys.indptr[:-1])
+    gaps_to_next = np.append(gaps, 0)
+    # the last row of a series has no neighbour
+    gaps_to_next[keys.indptr[1:] - 1] = np.iinfo(np.int64).max
+    smallest = np.minimum.reduceat(gaps_to_next, keys.indptr[:-1])
     coarser = (lengths > 2) & (smallest > calendar.step)
     if freq is None and calendar.freq == "D":
         coarser |= _weekdays_only(keys, calendar, lengths)
@@ -286,9 +312,11 @@ def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) ->
         rows = slice(int(keys.indptr[series_number]), int(keys.indptr[series_number + 1]))
         inferred = infer(keys.timestamps[rows], np.array([0, rows.stop - rows.start]), keys.time)
         if inferred is not None:
-            source = "which the other series have" if freq is None else "as said"
+            source = "as in the other series" if freq is None else "as passed"
             raise DataError(
-                f"All series are of one freq, {_format_frequency(calendar.frequency)} {source}; series {keys.label(int(series_number))} looks "
-                f"like freq={_format_frequency(inferred)} from {keys.format_timestamp(rows.start)} on ({len(suspects)} "
-                "such series). Give the freq the data have, or resample; forecast series of different frequencies apart."
+                f"All series must have the same freq, {_format_frequency(calendar.frequency)} "
+                f"{source}; series {keys.label(int(series_number))} looks like "
+                f"freq={_format_frequency(inferred)} from {keys.format_timestamp(rows.start)} on "
+                f"({len(suspects)} such series). Pass the freq of the data, or resample; forecast "
+                "series of different frequencies separately."
             )

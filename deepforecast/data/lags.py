@@ -1,7 +1,8 @@
-"""Features made of a column's own past, by name: `lag_7`, `mean_28`, `std_28@7`, `mean_4x7`, `expanding_max`, `ewm_0.3` ...
+"""Lag features by name: `lag_7`, `mean_28`, `std_28@7`, `mean_4x7`, `expanding_max`, `ewm_0.3` ...
 
-A window `mean_28` holds the 28 values before the row; `@7` moves its end to 7 rows before; `mean_4x7` takes 4 values that are
-7 apart (the last four Mondays for a Monday). A feature of a row sees nothing at or after it.
+`mean_28` is the mean of the 28 values before the row; `@7` ends the window 7 rows before it;
+`mean_4x7` takes 4 values with a stride of 7 (the last four Mondays for a Monday). A feature uses
+only values before its row.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ EXAMPLES = "'lag_7', 'mean_28', 'std_28@7', 'quantile_28_0.9', 'mean_4x7', 'expa
 
 @dataclass(frozen=True)
 class LagFeature:
-    """One feature: `size` values that are `stride` apart, the last of them `lag` rows before. `level`: of a quantile, or the
-    weight of the newest value in an exponentially weighted mean."""
+    """A statistic of `size` values with distance `stride`, the last one `lag` rows before.
+
+    `level` is the probability of a quantile, or the smoothing parameter of an exponentially
+    weighted mean.
+    """
 
     kind: str
     lag: int = 1
@@ -33,12 +37,12 @@ class LagFeature:
 
     @property
     def n_rows_needed(self) -> int:
-        """Rows before the one it belongs to that a whole one needs."""
+        """Number of previous rows needed for a complete feature."""
         return self.lag + (self.size - 1) * self.stride
 
     @property
     def influence(self) -> float:
-        """How far, about, one value moves what is made of several; 0 of what is one value, or of all values so far."""
+        """Approximate weight of a single value; 0 for single lags and expanding windows."""
         of_kind = {"std": self.size**-0.5, "ewm": self.level, "difference": 1.0}
         return 1 / self.size if self.kind in ("mean", "min", "max", "quantile") else of_kind.get(self.kind, 0.0)
 
@@ -53,30 +57,33 @@ class LagFeature:
             return f"ewm_{_format_level(self.level)}{end}"
         if self.kind.startswith("expanding"):
             return f"{self.kind}{end}"
-        stride_text = f"x{self.stride}" if self.stride > 1 else ""
-        return f"{self.kind}_{self.size}{stride_text}{f'_{_format_level(self.level)}' if self.kind == 'quantile' else ''}{end}"
+        stride = f"x{self.stride}" if self.stride > 1 else ""
+        level = f"_{_format_level(self.level)}" if self.kind == "quantile" else ""
+        return f"{self.kind}_{self.size}{stride}{level}{end}"
 
 
 def parse_lag_feature(name: str) -> LagFeature:
-    """A feature by its name.
+    """Parse the name of a lag feature.
 
+    Examples
+    --------
     >>> parse_lag_feature("mean_4x7"), str(parse_lag_feature("quantile_28_0.9@2"))
     (LagFeature(kind='mean', lag=7, size=4, stride=7, level=0.0), 'quantile_28_0.9@2')
     """
     body, separator, end = name.partition("@")
     feature = _parse_window(body) or _parse_single(body)
     if feature is None or (separator and (feature.kind == "lag" or not _is_count(end))):
-        raise ParameterError(f"A feature of the past is named like {EXAMPLES}; got {format_value(name)}.")
+        raise ParameterError(f"A lag feature must have a name such as {EXAMPLES}; got {format_value(name)}.")
     return feature if not separator else LagFeature(feature.kind, int(end), feature.size, feature.stride, feature.level)
 
 
 def lag_features(lags: int | Sequence[int]) -> tuple[LagFeature, ...]:
-    """The lags 1 to `lags`, or those of a list: distinct whole numbers, at least 1."""
+    """The lags 1 to `lags`, or those of a list."""
     numbers = list(range(1, min(lags, MAX_LAG + 1) + 1)) if isinstance(lags, int) else [int(lag) for lag in lags]
     if not numbers or min(numbers) < 1 or max(numbers) > MAX_LAG or len(set(numbers)) < len(numbers):
         raise ParameterError(
-            f"Lags are distinct whole numbers from 1 to {MAX_LAG:,}, at least one of them; got {format_value(lags)}. Say how many, "
-            "or a list: 7, [1, 7]."
+            f"lags must be distinct integers from 1 to {MAX_LAG:,}, at least one; got "
+            f"{format_value(lags)}. Pass their number or a list, e.g. 7 or [1, 7]."
         )
     return tuple(LagFeature("lag", lag) for lag in numbers)
 
@@ -106,7 +113,7 @@ def _parse_single(body: str) -> LagFeature | None:
 
 
 def _format_level(level: float) -> str:
-    """All its digits and no more, so that the name says the feature."""
+    """All significant digits, so that names are unique."""
     return np.format_float_positional(level, trim="-")
 
 

@@ -1,7 +1,4 @@
-"""Columns as the caller's library has them, without narwhals' face: what is an array is taken as one.
-
-It spares small frames most of what reading them costs: a look through narwhals takes as long as many rows.
-"""
+"""Access to native columns without narwhals, whose overhead dominates for small frames."""
 
 from __future__ import annotations
 
@@ -13,11 +10,11 @@ import numpy as np
 
 NUMPY_TYPES = frozenset(
     ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64", "Date", "Datetime")
-)  # types of polars' that numpy has too
+)  # polars types with a numpy equivalent
 
 
 class Table(NamedTuple):
-    """A frame as the caller's library has it."""
+    """A native frame, its library and column names."""
 
     native: Any
     library: str
@@ -25,13 +22,17 @@ class Table(NamedTuple):
 
 
 def to_array(column: Any) -> Any:
-    """The array behind a column that is one, else None: of numpy's for its dtypes, and for numbers and stamps of polars', none
-    missing; of arrow's for text of pandas and polars."""
+    """The column as an array without conversion, else None.
+
+    A numpy array for numpy dtypes and for polars numbers and datetimes without missing values; an
+    arrow array for pandas and polars strings.
+    """
     native = column.to_native() if isinstance(column, nw.Series) else column
     dtype: Any = getattr(native, "dtype", None)
     if isinstance(dtype, np.dtype):
         return native.to_numpy()
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")  # without them there is nothing of their types
+    # if not imported, there are no such objects
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if polars is not None and isinstance(native, polars.Series):
         type_name = dtype.base_type().__name__
         if type_name == "String":
@@ -45,10 +46,10 @@ def to_array(column: Any) -> Any:
 
 
 def to_native(column: Any) -> Any:
-    """A column without narwhals' face."""
+    """Unwrap a narwhals series."""
     return column.to_native() if isinstance(column, nw.Series) else column
 
 
 def to_narwhals_series(column: Any) -> nw.Series[Any]:
-    """A column behind narwhals' face."""
+    """Wrap a native column as a narwhals series."""
     return column if isinstance(column, nw.Series) else nw.from_native(column, series_only=True)

@@ -1,4 +1,4 @@
-"""A panel: ragged series as flat arrays. One contiguous array a column plus `indptr`; time is a start position a series."""
+"""Panels: ragged series as flat arrays, one contiguous array per column, with bounds `indptr`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from deepforecast.data.frequency import seasons
 from deepforecast.data.keys import read_keys, series_label
 from deepforecast.errors import DataError, format_list, pluralize, warn
 
-EMPTY_FRAME_MESSAGE = "A frame has rows; this one is empty (columns, no rows). Give the history of at least one series."
+EMPTY_FRAME_MESSAGE = "The frame cannot be empty; it has columns, but no rows. Pass the history of at least one series."
 MAX_LATE_STEPS = 7
-SLICE_FROM_ROWS = 100  # mean rows of a series from which it is copied as a slice
+SLICE_FROM_ROWS = 100  # mean length from which series are copied as slices rather than by index
 
 
 @dataclass(frozen=True)
 class Series:
-    """Which series there are and where each stands in time: all that is needed to write a forecast down.
+    """The ids and last timestamps of series, which determine the keys of a forecast frame.
 
-    `last` is the position of each series' last row. `native_ids` is a column of the caller's own library and dtype, sorted;
-    None where the frame had no id column.
+    `last` is the position of the last row of each series. `native_ids` is the sorted id column in
+    its library and dtype; None without an id column.
     """
 
     library: str
@@ -42,16 +42,16 @@ class Series:
         return len(self.last)
 
     def label(self, number: int) -> str:
-        """The id of a series as it is written in messages."""
+        """The id of a series as text for messages."""
         return series_label(self.ids, number)
 
     def labels(self, numbers: Ints) -> str:
-        """The first few ids, and the count."""
+        """The first few ids and their number, for messages."""
         return format_list([self.label(i) for i in numbers[:5]], len(numbers))
 
     @cached_property
     def ids(self) -> Any:
-        """The ids behind narwhals' face."""
+        """The ids as a narwhals series."""
         return None if self.native_ids is None else frames.to_narwhals_series(self.native_ids)
 
     @cached_property
@@ -60,18 +60,21 @@ class Series:
         return {series_id: number for number, series_id in enumerate(frames.to_list(self.native_ids))}
 
     def index_of(self, ids: Any) -> Ints:
-        """The number of each of these ids, -1 for one that is not there."""
-        return np.array([self.index_by_id.get(series_id, -1) for series_id in frames.to_list(ids)], dtype=np.int64)
+        """The numbers of ids, -1 for unknown ones."""
+        index_by_id = self.index_by_id
+        return np.array([index_by_id.get(series_id, -1) for series_id in frames.to_list(ids)], dtype=np.int64)
 
     def warn_of_past_forecasts(self, model: str, steps: int) -> None:
-        """Warn once of the series that ended so long before others that all their forecasts are of times already over."""
+        """Warn of series whose forecasts are all before the last timestamp of the panel."""
         end, past = self.last.max(), ended_early(self.last, self.calendar, steps)
         if not len(past):
             return
-        ends = format_list([f"{self.label(i)} ({self.calendar.format(int(self.last[i]))})" for i in past[:5]], len(past))
+        shown = [f"{self.label(number)} ({self.calendar.format(int(self.last[number]))})" for number in past[:5]]
+        ends = format_list(shown, len(past))
         warn(
-            f"{model}: the forecasts ({pluralize(steps, 'step')}) lie before {self.calendar.format(int(end))}, the last time stamp of "
-            f"the panel, for series (last time stamp): {ends}. Leave these series out, or add their later observations."
+            f"{model}: all forecasts ({pluralize(steps, 'step')}) are before "
+            f"{self.calendar.format(int(end))}, the last timestamp of the panel, for series (last "
+            f"timestamp): {ends}. Leave these series out, or add their later observations."
         )
 
     def take(self, numbers: Ints) -> Series:
@@ -80,7 +83,7 @@ class Series:
         return replace(self, native_ids=ids, last=self.last[numbers])
 
     def key_columns(self, positions: Ints) -> dict[str, Any]:
-        """The id and time columns of a long frame with one row for each of `positions`, shape (series, steps)."""
+        """The id and time columns of a long frame with rows at `positions` (series, steps)."""
         columns: dict[str, Any] = {}
         if self.columns.id is not None and self.native_ids is not None:
             series_index = np.repeat(np.arange(len(self.last)), positions.shape[1])
@@ -90,16 +93,17 @@ class Series:
         return columns
 
     def time_column(self, positions: Ints) -> Any:
-        """Positions as a column of the type the time column came in."""
+        """Positions as a column of the original time type."""
         timestamps = self.calendar.timestamps(positions)
         return frames.time_series(self.columns.time, timestamps, self.calendar.time, self.library)
 
 
 def ended_early(last: Ints, calendar: Calendar, steps: int = 1) -> Ints:
-    """Numbers of the series whose forecasts are all of times already over, by the last position of each.
+    """The numbers of series whose forecasts all lie in the past.
 
-    Their last step ahead lies before the last time stamp of all, and they are more than `MAX_LATE_STEPS` steps (of shorter seasons:
-    one season) behind it: others may only be reported late.
+    Their last forecast is before the last timestamp of the panel, and they end more than
+    `MAX_LATE_STEPS` steps (or one season, if shorter) before it; other series may only be reported
+    late.
     """
     season = (seasons(calendar.frequency) or (MAX_LATE_STEPS,))[0]
     return np.flatnonzero((last.max() - last) // calendar.step > max(steps, min(season, MAX_LATE_STEPS)))
@@ -107,9 +111,10 @@ def ended_early(last: Ints, calendar: Calendar, steps: int = 1) -> Ints:
 
 @dataclass(frozen=True)
 class Panel:
-    """Series of a regular calendar; gaps of the frame are rows whose `y` is NaN.
+    """Series on a regular calendar; gaps of the frame are rows with NaN in `y`.
 
-    `y[indptr[i]:indptr[i + 1]]` is series i; its rows stand at `start[i] + step * 0, 1, 2 ...`.
+    Series i is `y[indptr[i]:indptr[i + 1]]`, with rows at the positions `start[i] + step * (0, 1,
+    2, ...)`.
     """
 
     series: Series
@@ -129,10 +134,12 @@ class Panel:
         static: Frame | None = None,
         calendar: Calendar | None = None,
     ) -> Panel:
-        """Validate, sort and flatten a long frame. Nothing is copied that need not be, nothing of the caller's is written to.
+        """Validate, sort and flatten a long frame.
 
-        `calendar`: the rows go on from an earlier panel and count time as that did, instead of `freq`; a series may then have
-        no value among them.
+        The frame is never modified and copied only if necessary.
+
+        `calendar` is that of an earlier panel which the rows continue; it replaces `freq`, and
+        series without values are then allowed.
         """
         table = frames.read_table(frame)
         names = resolve(columns, table.columns)
@@ -144,13 +151,13 @@ class Panel:
         y = frames.read_numbers(table.native[names.target], names.target)
         y = y if keys.order is None else y[keys.order]
         with np.errstate(all="ignore"):
-            is_finite = bool(np.isfinite(y.sum()))  # it is not where one value is missing or infinite
+            is_finite = bool(np.isfinite(y.sum()))  # NaN or infinite if any value is
         if not is_finite:
             panel_construction.check_values(y, keys, may_be_empty=calendar is not None)
         covariates: dict[str, Covariate] = {}
         for name in (*names.future, *names.past):
             covariates[name] = panel_construction.read_panel_covariate(table, name, keys)
-        undeclared = [] if set(names.all).issuperset(table.columns) else [n for n in table.columns if n not in names.all]
+        undeclared = [name for name in table.columns if name not in names.all]
         panel = cls(series, keys.indptr, y, covariates, undeclared=tuple(undeclared))
         steps = (series.last - position[keys.indptr[:-1]]) // series.calendar.step + 1
         if steps.sum(dtype=np.float64) > len(y):
@@ -158,7 +165,7 @@ class Panel:
         if static is not None or names.static:
             panel = panel_construction.add_static(panel, table, static, keys)
         if is_finite and len(panel.y) == len(y):
-            panel.__dict__["complete"] = True  # known by now: not looked for again
+            panel.__dict__["complete"] = True  # fills the cached property
         return panel
 
     def __len__(self) -> int:
@@ -166,51 +173,52 @@ class Panel:
 
     @property
     def calendar(self) -> Calendar:
-        """How time is counted."""
+        """The calendar of the series."""
         return self.series.calendar
 
     @cached_property
     def lengths(self) -> Ints:
-        """Rows a series."""
+        """Number of rows of each series."""
         return np.diff(self.indptr)
 
     @cached_property
     def complete(self) -> bool:
-        """No target is missing."""
+        """Whether no target is missing."""
         return not np.isnan(self.y).any()
 
     @property
     def start(self) -> Ints:
-        """Position of each series' first row."""
+        """Position of the first row of each series."""
         return self.series.last - (self.lengths - 1) * self.calendar.step
 
     @property
     def row_series(self) -> Ints:
-        """The series each row belongs to."""
+        """Series number of each row."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @property
     def row_positions(self) -> Ints:
-        """The position of each row."""
+        """Position of each row."""
         step = np.arange(len(self.y)) - np.repeat(self.indptr[:-1], self.lengths)
         return np.repeat(self.start, self.lengths) + step * self.calendar.step
 
     def missing(self) -> NDArray[np.bool_]:
-        """Rows whose target is missing."""
+        """Mask of rows with a missing target."""
         return np.isnan(self.y)
 
     @cached_property
     def observed(self) -> Ints:
-        """Values that are not missing, a series."""
+        """Number of non-missing targets of each series."""
         if self.complete:
             return self.lengths
         missing = np.flatnonzero(np.isnan(self.y))
         return np.asarray(self.lengths - np.diff(np.searchsorted(missing, self.indptr)))
 
     def format_timestamp(self, row: int) -> str:
-        """The time stamp of a row as it is written in messages."""
+        """The timestamp of a row as text for messages."""
         series_number = int(np.searchsorted(self.indptr, row, side="right")) - 1
-        return self.calendar.format(int(self.start[series_number] + (row - self.indptr[series_number]) * self.calendar.step))
+        steps = row - self.indptr[series_number]
+        return self.calendar.format(int(self.start[series_number] + steps * self.calendar.step))
 
     def take(self, numbers: Ints) -> Panel:
         """Some of the series, in the order given."""
@@ -218,11 +226,11 @@ class Panel:
         return self._gather(numbers, self.indptr[numbers], self.indptr[numbers + 1])
 
     def between(self, begin: Ints, end: Ints) -> Panel:
-        """Rows `begin[i]` up to, not including, `end[i]` of each series, counted within the series."""
+        """Rows `begin[i]` to `end[i]` (excluded) of each series, counted within the series."""
         return self._gather(np.arange(len(self)), self.indptr[:-1] + begin, self.indptr[:-1] + end)
 
     def tail(self, rows: int) -> Panel:
-        """The last `rows` rows of each series (all of a shorter one), copied."""
+        """A copy of the last `rows` rows of each series (all rows of shorter ones)."""
         return self.between(np.maximum(self.lengths - rows, 0), self.lengths)
 
     def with_target(self, y: Floats) -> Panel:
@@ -230,13 +238,13 @@ class Panel:
         return replace(self, y=y)
 
     def padded(self, rows: int) -> Floats:
-        """The last `rows` values of each series as a (series, rows) array; NaN on the left of shorter ones."""
+        """The last `rows` values of each series, (series, rows), padded with NaN on the left."""
         index = self.indptr[1:, None] - rows + np.arange(rows)
         inside = index >= self.indptr[:-1, None]
         return np.where(inside, self.y[np.where(inside, index, 0)], np.nan)
 
     def key_columns(self) -> dict[str, Any]:
-        """The id and time of each row, in the types they came in."""
+        """The id and time columns, in their original types."""
         columns: dict[str, Any] = {}
         names = self.series.columns
         if names.id is not None and self.series.ids is not None:
@@ -245,7 +253,10 @@ class Panel:
         return columns
 
     def to_frame(self) -> Frame:
-        """The panel as a long frame of the caller's library; gaps are rows with a missing target."""
+        """The panel as a long frame of the original library.
+
+        Gaps are rows with a missing target.
+        """
         columns = self.key_columns()
         columns[self.series.columns.target] = self.y
         for name, covariate in self.covariates.items():
@@ -260,9 +271,11 @@ class Panel:
         if self.covariates or indptr[-1] <= SLICE_FROM_ROWS * len(numbers):
             rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], lengths)
             y, covariates = self.y[rows], {name: covariate.take(rows) for name, covariate in self.covariates.items()}
-        else:  # few long series, as in a backtest of thousands of windows: a slice a series is three times as fast
-            row_ranges = zip(begin.tolist(), end.tolist(), strict=True)
-            y, covariates = np.concatenate([self.y[covariate:last_row] for covariate, last_row in row_ranges]), {}
+        else:
+            # slices are three times as fast for long series, as in a backtest of thousands of
+            # windows
+            bounds = zip(begin.tolist(), end.tolist(), strict=True)
+            y, covariates = np.concatenate([self.y[first:stop] for first, stop in bounds]), {}
         all_series = len(numbers) == len(self) and bool((numbers == np.arange(len(self))).all())
         series = self.series if all_series else self.series.take(numbers)
         last = self.series.last[numbers] - (self.indptr[numbers + 1] - end) * self.calendar.step

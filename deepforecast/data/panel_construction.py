@@ -1,4 +1,4 @@
-"""The steps from the caller's frame to a panel that few frames need: see `Panel.from_frame`, which takes them in order."""
+"""Steps of `Panel.from_frame`: checks of values, insertion of gaps, static covariates."""
 
 from __future__ import annotations
 
@@ -18,55 +18,59 @@ from deepforecast.errors import DataError, format_value, warn
 if TYPE_CHECKING:
     from deepforecast.data.panel import Panel
 
-MAX_EXPANSION = 12  # a panel whose gaps are more than this many times its rows has the wrong freq: days for months, hours for days
+# rows with gaps per row of the frame above which freq must be wrong (days for months, hours for
+# days)
+MAX_EXPANSION = 12
 
 
 def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
-    """No infinite value, and no series without a single value unless it `may_be_empty`."""
+    """Raise for infinite targets and, unless `may_be_empty`, for series without values."""
     infinite = np.flatnonzero(np.isinf(y))
     target = format_value(keys.names.target)
     if len(infinite):
         raise DataError(
-            f"Column {target} is finite or missing; it is infinite in {len(infinite)} row(s) of series "
-            f"{keys.describe_rows(infinite)}. Replace these values, e.g. by NaN."
+            f"Column {target} must be finite or missing; it is infinite in {len(infinite)} row(s) "
+            f"of series {keys.describe_rows(infinite)}. Replace these values, e.g. by NaN."
         )
     missing = np.append(0, np.cumsum(np.isnan(y)))[keys.indptr]
     empty = np.flatnonzero(np.diff(missing) == np.diff(keys.indptr))
     if len(empty) and not may_be_empty:
         raise DataError(
-            f"Every series has at least one value in column {target}; it is missing throughout in series "
-            f"{keys.labels(keys.indptr[empty])}. Drop these series."
+            f"Every series must have at least one value in column {target}; all are missing in "
+            f"series {keys.labels(keys.indptr[empty])}. Drop these series."
         )
 
 
 def read_panel_covariate(table: Table, name: str, keys: Keys) -> Covariate:
-    """A covariate in the order of the keys, finite or missing."""
+    """Read a covariate in the order of the keys; infinite values raise `DataError`."""
     column = covariates.read_covariate(table.native[name], name)
     column = column if keys.order is None else column.take(keys.order)
     infinite = np.flatnonzero(np.isinf(column.values))
     if len(infinite):
         raise DataError(
-            f"Covariate {format_value(name)} is finite or missing; it is infinite in {len(infinite)} row(s) of series "
-            f"{keys.describe_rows(infinite)}. Replace these values, e.g. by NaN."
+            f"Covariate {format_value(name)} must be finite or missing; it is infinite in "
+            f"{len(infinite)} row(s) of series {keys.describe_rows(infinite)}. Replace these "
+            "values, e.g. by NaN."
         )
     return column
 
 
 def is_blown_up(full: float, rows: int) -> bool:
-    """Whether a calendar asks for so many more rows than there are that it cannot be that of the data."""
+    """Whether gaps add so many rows that the frequency must be wrong."""
     return full > MAX_EXPANSION * rows + 100
 
 
 def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
-    """Rows at every step from a series' first to its last stamp; what the frame did not have is missing."""
+    """Insert missing rows so that each series has a row at every step."""
     series, step = panel.series, panel.calendar.step
     row_bounds = np.append(0, np.cumsum(steps, dtype=np.float64))
     rows = len(panel.y)
     if is_blown_up(row_bounds[-1], rows):
         longest_series = int(np.argmax(steps))
         raise DataError(
-            f"A frame has most of the rows that its freq asks for; with freq {series.calendar.freq!r} it would have "
-            f"{row_bounds[-1]:,.0f}, not {rows:,}; series {series.label(longest_series)} alone spans {steps[longest_series]:,} steps. Give the "
+            f"A frame must have most of the rows of its freq; with freq={series.calendar.freq!r} "
+            f"it would have {row_bounds[-1]:,.0f}, not {rows:,}; series "
+            f"{series.label(longest_series)} alone spans {steps[longest_series]:,} steps. Pass the "
             "right freq, or split the series."
         )
     indptr = row_bounds.astype(np.int64)
@@ -79,24 +83,26 @@ def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
 
 
 def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> Panel:
-    """Static covariates from the frame itself, or from the static frame: those declared, or else all it has."""
+    """Add static covariates of the frame or of the static frame."""
     series, names = panel.series, keys.names
     inside = [name for name in names.static if name in table.columns]
     outside = [name for name in names.static if name not in table.columns]
     if static is None and outside:
         raise DataError(
-            f"A static column is in the frame or in static=; {format_value(outside[0])} is in neither. Add it, or leave it out of "
-            "columns=."
+            f"A static column must be in the frame or in static=; {format_value(outside[0])} is in "
+            "neither. Add it, or remove it from columns=."
         )
     static_covariates = {}
     for name in inside:
-        static_covariates[name] = covariates.constant_per_series(read_panel_covariate(table, name, keys), keys.indptr, name, series)
+        covariate = read_panel_covariate(table, name, keys)
+        static_covariates[name] = covariates.constant_per_series(covariate, keys.indptr, name, series)
     undeclared: list[str] = []
     if static is not None and inside and not outside:
-        warn("static= is left out: the static columns are in the frame itself.")
+        warn("static= is ignored: the static columns are in the frame itself.")
     elif static is not None:
         static_covariates |= covariates.read_static(static, series, tuple(outside))
-        undeclared = [name for name in frames.to_narwhals(static).columns if name not in (*static_covariates, *names.all, *panel.undeclared)]
+        known_names = (*static_covariates, *names.all, *panel.undeclared)
+        undeclared = [name for name in frames.to_narwhals(static).columns if name not in known_names]
     declared: Columns = replace(names, static=tuple(static_covariates))
     return replace(
         panel, series=replace(series, columns=declared), static=static_covariates, undeclared=(*panel.undeclared, *undeclared)

@@ -1,4 +1,4 @@
-"""Where to cut a panel for a backtest: rows before a cutoff are for learning, the rows after it for judging."""
+"""Cutoffs of backtests: training rows before each cutoff, test rows after it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from numpy.typing import NDArray
 
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError
+from deepforecast.errors import ParameterError, pluralize
 
 
 @dataclass(frozen=True)
 class BacktestPlan:
-    """A backtest of `n_windows` cutoffs, `step` rows apart, each followed by `gap` rows left out and `horizon` rows judged.
+    """A backtest of `n_windows` cutoffs, `step` rows apart.
 
-    `train_size`: rows a window learns from (None: all before the cutoff). `align="series"` counts cutoffs back from each series' own
-    end, so that every series is in every window; where series end at different times, a window learns from stamps of one series
-    that lie after the cutoff of another. `align="calendar"` counts from the latest end of all, so that no model ever learns
-    from a stamp after the cutoff of any series; a series is then in those windows before whose cutoff it has `min_observations` values,
-    and that it has rows after: some of those judged, or all of them where that is asked for (`full_windows`).
+    Each is followed by `gap` skipped rows and `horizon` test rows. `train_size` is the number of
+    training rows (None: all before the cutoff). `align="series"`
+    counts cutoffs back from the end of each series, so that every series is in every window. If
+    series end at different times, the training rows of one series may be later than the cutoff of
+    another. `align="calendar"` counts from the latest end of all series, so that no training row is
+    after the cutoff of any series. A series is then in the windows in which it has
+    `min_observations` values before the cutoff and test rows after it (all of them with
+    `full_windows`).
     """
 
     horizon: int
@@ -35,7 +38,7 @@ class BacktestPlan:
 
 @dataclass(frozen=True)
 class BacktestWindow:
-    """One cutoff: learn from rows `train_start[i]:cut[i]` of series `series[i]`, counted within the series."""
+    """A cutoff with training rows `train_start[i]:cutoff[i]` of series `series[i]`."""
 
     number: int
     series: Ints
@@ -43,11 +46,12 @@ class BacktestWindow:
     cutoff: Ints
 
     def history(self, panel: Panel) -> Panel:
-        """The rows to learn from, copied."""
-        return (panel if len(self.series) == len(panel) else panel.take(self.series)).between(self.train_start, self.cutoff)
+        """A copy of the training rows."""
+        selected = panel if len(self.series) == len(panel) else panel.take(self.series)
+        return selected.between(self.train_start, self.cutoff)
 
     def test_rows(self, panel: Panel, gap: int, horizon: int) -> tuple[Ints, NDArray[np.bool_]]:
-        """Flat rows of the panel judged, shape (series, horizon), and which of them there are."""
+        """The flat test rows, shape (series, horizon), and a mask of those that exist."""
         rows = self.cutoff[:, None] + gap + np.arange(horizon)
         inside = rows < panel.lengths[self.series][:, None]
         return panel.indptr[:-1][self.series][:, None] + np.where(inside, rows, 0), inside
@@ -56,39 +60,48 @@ class BacktestWindow:
 def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
     """The windows of a plan, the oldest first."""
     if plan.train_size is not None and plan.train_size < plan.min_observations:
-        raise ParameterError(f"size is the number of rows a window learns from, here at least {plan.min_observations}; got {plan.train_size}.")
+        raise ParameterError(
+            f"size must be at least {plan.min_observations}, the observations that training needs; "
+            f"got {plan.train_size}."
+        )
     by_series = plan.align == "series"
     cutoffs = _cutoffs_by_series(panel, plan) if by_series else _cutoffs_by_calendar(panel, plan)
-    requires_all_rows = plan.full_windows or bool(panel.series.columns.future)  # what is known ahead is known for rows that there are
+    # future covariates are known only for existing rows
+    requires_all_rows = plan.full_windows or bool(panel.series.columns.future)
+    n_required_rows = plan.gap + (plan.horizon if requires_all_rows else 1)
     observed_before = _cumulative_observed(panel)
-    windows_found = []
+    windows = []
     for number, cutoff in enumerate(cutoffs):
         train_start = np.zeros_like(cutoff) if plan.train_size is None else np.maximum(cutoff - plan.train_size, 0)
         n_observed = observed_before[panel.indptr[:-1] + cutoff] - observed_before[panel.indptr[:-1] + train_start]
-        is_usable = (n_observed >= plan.min_observations) & (cutoff + plan.gap + (plan.horizon if requires_all_rows else 1) <= panel.lengths)
+        is_usable = (n_observed >= plan.min_observations) & (cutoff + n_required_rows <= panel.lengths)
         series = np.flatnonzero(is_usable)
         if by_series and len(series) < len(panel):
             too_short = np.flatnonzero(~is_usable)
-            first_has = f"{n_observed[too_short[0]]} values to learn from before cutoff {number + 1}, missing ones left out"
+            first_has = f"{n_observed[too_short[0]]} non-missing values before cutoff {number + 1}"
             raise _too_many_windows_error(panel, plan, too_short, first_has)
         if not len(series):
             raise ParameterError(
-                f"n_windows={plan.n_windows}: no series has {plan.min_observations} values before cutoff {number + 1} (they are counted "
-                "from the earliest) and rows after it. Ask for fewer windows."
+                f"n_windows={plan.n_windows}: at least one series must have "
+                f"{pluralize(plan.min_observations, 'value')} before cutoff {number + 1} (counted "
+                "from the earliest) and rows after it. Use fewer windows."
             )
-        windows_found.append(BacktestWindow(number, series, train_start[series], cutoff[series]))
-    return windows_found
+        windows.append(BacktestWindow(number, series, train_start[series], cutoff[series]))
+    return windows
 
 
 def rows_until_observed(panel: Panel, min_observations: int) -> Ints:
-    """After how many rows of each series `min_observations` values have been seen; more than there are rows where that never happens."""
+    """The number of first rows of each series with `min_observations` values.
+
+    More than its rows if there are fewer.
+    """
     observed_before = _cumulative_observed(panel)
     rows = np.searchsorted(observed_before, observed_before[panel.indptr[:-1]] + min_observations)
     return np.asarray(rows - panel.indptr[:-1], dtype=np.int64)
 
 
 def _cumulative_observed(panel: Panel) -> Ints:
-    """How many values there are before each row of the flat array."""
+    """The number of non-missing targets before each flat row."""
     return np.concatenate([[0], np.cumsum(~panel.missing(), dtype=np.int64)])
 
 
@@ -113,9 +126,12 @@ def _cutoffs_by_calendar(panel: Panel, plan: BacktestPlan) -> list[Ints]:
 def _too_many_windows_error(panel: Panel, plan: BacktestPlan, short: Ints, first_has: str) -> ParameterError:
     span = plan.horizon + plan.gap + (plan.n_windows - 1) * plan.step
     labels = panel.series.labels(short)
-    description = f"{labels} has" if len(short) == 1 else f"{labels} have fewer: the first, {panel.series.label(int(short[0]))}, has"
+    description = f"{labels} has"
+    if len(short) > 1:
+        description = f"{labels} have fewer: the first, {panel.series.label(int(short[0]))}, has"
     return ParameterError(
-        f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap {plan.gap}) needs {plan.min_observations} "
-        f"value{'s' * (plan.min_observations != 1)} to learn from and {span} rows after that; series {description} {first_has}. Ask for fewer "
-        "windows or a shorter horizon, or leave these series out."
+        f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap "
+        f"{plan.gap}) must have {pluralize(plan.min_observations, 'value')} for training and {span} "
+        f"rows after that; series {description} {first_has}. Use fewer windows or a shorter "
+        "horizon, or leave these series out."
     )

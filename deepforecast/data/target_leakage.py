@@ -1,4 +1,4 @@
-"""Columns said to be known ahead that are the target itself, or nearly."""
+"""Detection of future covariates that are almost perfectly correlated with the target."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import format_list, warn
 
 MAX_CORRELATION = 0.999
-MIN_PAIRS = 8  # pairs of values below which a correlation says nothing
+MIN_PAIRS = 8  # minimum number of pairs for a correlation
 
 
 def warn_of_leakage(panel: Panel) -> None:
-    """Name the columns that look like leaks."""
+    """Warn of future covariates that look like target leakage."""
     leaking = leaking_columns(panel)
     if leaking:
         warn(
-            f"Columns said to be known ahead follow the target nearly exactly: {format_list(leaking)}. If their future values are not "
-            "known when forecasting, declare them as past."
+            "Future covariates are almost perfectly correlated with the target: "
+            f"{format_list(leaking)}. If their future values are not known when forecasting, "
+            "declare them as past."
         )
 
 
 def leaking_columns(panel: Panel) -> list[str]:
-    """The numeric columns known ahead whose correlation with the target, or with that of the step before or after, is beyond
-    0.999 in half of the series or more."""
+    """Numeric future covariates with |correlation| above 0.999 in at least half of the series.
+
+    The target of the previous and of the next step are checked, too.
+    """
     leaking = []
     for name in panel.series.columns.future:
         covariate = panel.covariates[name]
@@ -36,11 +39,15 @@ def leaking_columns(panel: Panel) -> list[str]:
 
 def _is_target(x: Floats, y: Floats, indptr: Ints) -> bool:
     starts, stops = indptr[:-1], indptr[1:]
-    return _is_correlated(x, y, starts, stops) or _is_correlated(x[:-1], y[1:], starts, stops - 1) or _is_correlated(x[1:], y[:-1], starts, stops - 1)
+    return (
+        _is_correlated(x, y, starts, stops)
+        or _is_correlated(x[:-1], y[1:], starts, stops - 1)
+        or _is_correlated(x[1:], y[:-1], starts, stops - 1)
+    )
 
 
 def _is_correlated(x: Floats, y: Floats, starts: Ints, stops: Ints) -> bool:
-    """Whether |correlation| is beyond the limit in half of the stretches `starts[i]:end[i]` that can tell."""
+    """Whether |correlation| exceeds the limit in at least half of the segments that define it."""
     is_observed = ~(np.isnan(x) | np.isnan(y))
     count = _sums(is_observed.astype(np.float64), starts, stops)
     x, y = (_center(np.where(is_observed, values, 0.0), is_observed, count, starts, stops) for values in (x, y))
@@ -53,7 +60,7 @@ def _is_correlated(x: Floats, y: Floats, starts: Ints, stops: Ints) -> bool:
 
 
 def _center(values: Floats, is_observed: NDArray[np.bool_], count: Floats, starts: Ints, stops: Ints) -> Floats:
-    """Values less the mean of their stretch, over their largest size, so that no square overflows."""
+    """Center values per segment, scaled by the largest value so that no square overflows."""
     largest = np.abs(values).max() if len(values) else 0.0
     values = values / largest if largest > 0 else values
     mean = _sums(values, starts, stops) / np.maximum(count, 1)
@@ -65,7 +72,7 @@ def _center(values: Floats, is_observed: NDArray[np.bool_], count: Floats, start
 
 
 def _sums(values: Floats, starts: Ints, stops: Ints) -> Floats:
-    """The sum of each stretch; 0 where it is empty."""
+    """The sum of each segment; 0 if it is empty."""
     sums = np.zeros(len(starts))
     non_empty = np.flatnonzero(stops > starts)
     if len(non_empty):

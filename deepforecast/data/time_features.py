@@ -1,4 +1,4 @@
-"""Time as an additive model hands it to a network: from 0 to 1 over the history of a fit, and the columns of declared parts."""
+"""Time features of additive networks: scaled time, seasons, holidays and events."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from deepforecast.data.timestamps import timestamps_at
 
 @dataclass(frozen=True)
 class TimeFeatures:
-    """What follows from time alone, learned in fit.
+    """The time features of a fitted model.
 
-    `components`: of the forecast, regressors too, which bring no column here; `country`: whose holidays there are; `start`, `span`:
-    where the history of a fit begins and how long it is, by the clock; `changepoints`: when the slope may change, from 0 to 1;
-    `n_values`: how many there were to learn from.
+    `components` are all components of the model; regressors have no column here. `country` is that
+    of the holidays. `start` and `span` are the begin and duration of the training data in local
+    time; `changepoints` are relative to it, in (0, 1). `n_values` is the number of training values.
     """
 
     components: ComponentSpecs
@@ -34,24 +34,24 @@ class TimeFeatures:
 
     @cached_property
     def time_components(self) -> ComponentSpecs:
-        """The parts that follow from time."""
+        """The components that depend on time only."""
         return tuple(component for component in self.components if component.kind != REGRESSOR)
 
     @property
     def width(self) -> int:
-        """How many columns there are: time itself, and those of the parts."""
+        """Number of columns: scaled time and those of the components."""
         return 1 + sum(component.columns for component in self.time_components)
 
     def evaluate(self, calendar: Calendar, positions: Ints) -> Any:
-        """The columns at positions (n,): (n, width) in float32."""
+        """The features at positions (n,) as float32 (n, width)."""
         timestamps = timestamps_at(calendar, positions)
         component_columns = time_component_columns(self.time_components, timestamps, self.country)
         time = ((timestamps.local_time - self.start) / self.span)[:, None]
-        columns = np.concatenate([time, *(component_columns[component.name] for component in self.time_components)], axis=1, dtype=np.float32)
-        return columns[timestamps.index]
+        blocks = [component_columns[component.name] for component in self.time_components]
+        return np.concatenate([time, *blocks], axis=1, dtype=np.float32)[timestamps.index]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values, for model files."""
         return {
             "components": to_dicts(self.components), "country": self.country, "start": self.start, "span": self.span,
             "changepoints": list(self.changepoints), "n_values": self.n_values,
@@ -59,6 +59,6 @@ class TimeFeatures:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TimeFeatures:
-        """From plain values."""
+        """Create from plain values, the inverse of `to_dict`."""
         components, changepoints = from_dicts(record["components"]), tuple(record["changepoints"])
         return cls(**{**record, "components": components, "changepoints": changepoints})

@@ -1,4 +1,4 @@
-"""Rows of time by what the wall clock shows: the few stamps there are, and which of them each row has."""
+"""Unique timestamps in local time, and the index of each row into them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from deepforecast.data.frames import Floats, Ints
 
 @dataclass(frozen=True)
 class Timestamps:
-    """Rows of time: `local_time` is what the wall clock shows at the few stamps there are, in units of the time column (positions,
-    where time is counted in integers), `index` which of them each row has."""
+    """Unique timestamps of rows.
+
+    `local_time` is their local time in units of the time column (positions for integer time),
+    `index` the index of each row into them, `per_day` the number of units per day.
+    """
 
     local_time: Ints
     index: Ints
@@ -21,23 +24,23 @@ class Timestamps:
 
     @property
     def days(self) -> Floats:
-        """Days since 1970 of the few; positions, where time is counted in integers."""
+        """Fractional days since 1970 of the unique timestamps; positions for integer time."""
         day_numbers = self.whole_days
         return day_numbers + (self.local_time - day_numbers * self.per_day) / self.per_day
 
     @property
     def whole_days(self) -> Ints:
-        """The day of each of the few."""
+        """Days since 1970 of the unique timestamps."""
         return self.local_time // self.per_day
 
     @property
     def local_time_of_rows(self) -> Ints:
-        """The clock at each row."""
+        """Local time of each row."""
         return self.local_time[self.index]
 
 
 def timestamps_at(calendar: Calendar, positions: Ints) -> Timestamps:
-    """The stamps at positions, flat."""
+    """The timestamps of positions, flattened."""
     flat = np.ascontiguousarray(positions.reshape(-1))
     unique_positions, position_index = unique_times(flat)
     row_index = np.arange(len(flat)) if position_index is Ellipsis else np.asarray(position_index)

@@ -1,6 +1,7 @@
-"""A panel as rows for windows: padded, its columns standardised, the calendar beside them; and the windows there are.
+"""Windows of neural models: padded and standardized arrays of a panel, and their index.
 
-A window is `input_size` rows up to a cutoff and `horizon` rows after it. Only this module separates past from future.
+A window consists of `input_size` rows before a cutoff and `horizon` rows after it. Only this module
+separates past and future.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from deepforecast.data.time_features import TimeFeatures
 
 @dataclass(frozen=True)
 class WindowColumns:
-    """Which columns a network is given, and by what they are standardised: learned in fit, kept with the model.
+    """The input columns of a network and their standardization, learned in `fit`.
 
-    Columns of numbers and of categories, those known ahead (`n_future`, `n_future_codes` of them) before those known up to now.
+    Numeric and categorical columns each list the future covariates (`n_future`, `n_future_codes`)
+    before the past ones.
     """
 
     input_size: int
@@ -43,18 +45,18 @@ class WindowColumns:
 
     @property
     def uses_time(self) -> bool:
-        """Whether it counts when a row is."""
+        """Whether the network has calendar or time features."""
         return bool(self.calendar) or self.time_features is not None
 
     @property
     def calendar_width(self) -> int:
-        """Columns of the calendar: what comes round is a point on a circle. Those of `time_features` come behind them."""
+        """Number of calendar columns (two per cyclic feature) and time features."""
         width = sum(2 if name in calendar_features.PERIODS else 1 for name in self.calendar)
         return width if self.time_features is None else width + self.time_features.width
 
     @property
     def cyclic_columns(self) -> tuple[tuple[int, int], ...]:
-        """Of each feature that comes round, the columns of its sine before and after the cutoff."""
+        """For each cyclic feature, the column of its sine before and after the cutoff."""
         pairs, offset = [], 0
         for name in self.calendar:
             if name in calendar_features.PERIODS:
@@ -63,36 +65,41 @@ class WindowColumns:
         return tuple(pairs)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values, for model files."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         record = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
         return {**record, "time_features": None if self.time_features is None else self.time_features.to_dict()}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> WindowColumns:
-        """From plain values."""
-        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+        """Create from plain values, the inverse of `to_dict`."""
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+        }
         if values.get("time_features") is not None:
             values["time_features"] = TimeFeatures.from_dict(values["time_features"])
         return cls(**values)
 
     def standardize(self, name: str, values: Floats) -> Floats:
-        """A column of numbers around 0 with spread 1; 0 where it is missing, and always if it never varied (of spread 0)."""
+        """Standardize a numeric column; missing values and constant columns (scale 0) are 0."""
         return np.nan_to_num((values - self.loc[name]) / (self.scale[name] or np.inf), nan=0.0).astype(np.float32)
 
     def calendar_values(self, calendar: Calendar, positions: Ints) -> Any:
-        """The calendar's columns at these positions, (positions, calendar_width)."""
+        """The calendar columns at positions, (positions, calendar_width)."""
         features = calendar_features.cyclic_features(calendar, positions, self.calendar)
-        return features if self.time_features is None else np.concatenate([features, self.time_features.evaluate(calendar, positions)], axis=1)
+        if self.time_features is None:
+            return features
+        return np.concatenate([features, self.time_features.evaluate(calendar, positions)], axis=1)
 
 
 def fit_window_columns(panel: Panel, input_size: int, horizon: int, calendar: tuple[str, ...]) -> WindowColumns:
-    """What a panel has to give, standardised by its own rows."""
+    """The input columns of a panel, with the mean and standard deviation of its rows."""
     names = panel.series.columns
     covariates = {**panel.covariates, **panel.static}
 
     def select(candidates: tuple[str, ...], has_categories: bool) -> tuple[str, ...]:
-        return tuple(name for name in candidates if name in covariates and (covariates[name].categories is not None) == has_categories)
+        available = [name for name in candidates if name in covariates]
+        return tuple(name for name in available if (covariates[name].categories is not None) == has_categories)
 
     future_names, future_code_names = select(names.future, False), select(names.future, True)
     numeric = (*future_names, *select(names.past, False))
@@ -100,10 +107,14 @@ def fit_window_columns(panel: Panel, input_size: int, horizon: int, calendar: tu
     for name in (*numeric, *select(tuple(panel.static), False)):
         values = covariates[name].values
         observed = values[~np.isnan(values)]
-        is_constant = bool(len(observed)) and observed.min() == observed.max()  # their mean is not quite them: what is left would count as 1
+        # the mean of equal values may differ from them by rounding, and the residual would be
+        # scaled to 1
+        is_constant = bool(len(observed)) and observed.min() == observed.max()
         loc[name] = float(observed[0] if is_constant else observed.mean()) if len(observed) else 0.0
         largest = float(np.abs(observed - loc[name]).max()) if len(observed) else 0.0
-        scale[name] = float(np.sqrt(np.mean(((observed - loc[name]) / largest) ** 2)) * largest) if largest > 0 else 0.0
+        scale[name] = 0.0
+        if largest > 0:  # relative to the largest deviation, so that no square overflows
+            scale[name] = float(np.sqrt(np.mean(((observed - loc[name]) / largest) ** 2)) * largest)
     categorical = (*future_code_names, *select(names.past, True))
     has_categories = (*categorical, *select(tuple(panel.static), True))
     counts = {name: len(covariates[name].categories or ()) for name in has_categories}
@@ -115,9 +126,9 @@ def fit_window_columns(panel: Panel, input_size: int, horizon: int, calendar: tu
 
 @dataclass(frozen=True)
 class WindowArrays:
-    """The rows of all series, each behind empty ones, as many as no window reaches across, with what is known beside them.
+    """The rows of all series, each preceded by padding so that no window spans two series.
 
-    `first`: where each series' own rows begin; `first_time`: their place on the clock.
+    `first` is the first row of each series, `first_time` the row of `calendar` at that time.
     """
 
     y: Floats
@@ -137,18 +148,21 @@ class WindowArrays:
     lengths: Ints
 
     def window_start(self, series: Ints, cutoff: Ints) -> tuple[Ints, Ints]:
-        """Where windows begin, in the rows and on the clock; `cutoff`: how many rows of the series lie before it."""
+        """The first row and the first calendar row of windows.
+
+        `cutoff` is the number of rows of the series before it.
+        """
         back = cutoff - self.input_size
         return self.first[series] + back, self.first_time[series] + back
 
 
 def window_arrays(panel: Panel, columns: WindowColumns) -> WindowArrays:
-    """A panel for the windows of these channels."""
+    """The arrays of a panel for the windows of these columns."""
     length, horizon, calendar = columns.input_size, columns.horizon, panel.calendar
     count, gap = len(panel), max(length, horizon)
     first = panel.indptr[:-1] + gap * np.arange(1, count + 1)
     total = len(panel.y) + gap * count + horizon
-    in_series = np.ones(total, dtype=bool)  # which rows are series'; a number for each would take as much memory as their values
+    in_series = np.ones(total, dtype=bool)  # a mask takes less memory than row indices
     in_series[first[:, None] - gap + np.arange(gap)] = False
     in_series[total - horizon :] = False
     y = np.full(total, np.nan)
@@ -170,7 +184,7 @@ def window_arrays(panel: Panel, columns: WindowColumns) -> WindowArrays:
 
 
 def static_arrays(columns: WindowColumns, static: Mapping[str, Covariate], count: int) -> tuple[Any, Ints]:
-    """The static columns of `count` series: numbers, and codes."""
+    """The numeric and the categorical static columns of `count` series."""
     numeric = np.zeros((count, len(columns.static)), dtype=np.float32)
     for column, name in enumerate(columns.static):
         numeric[:, column] = columns.standardize(name, static[name].values)
@@ -182,15 +196,18 @@ def static_arrays(columns: WindowColumns, static: Mapping[str, Covariate], count
 
 @dataclass(frozen=True)
 class WindowIndex:
-    """The windows a panel has: series i those with `first_cutoff[i]` to `last_cutoff[i]` rows up to the cutoff. They are counted, not listed.
+    """The windows of a panel: series i has the cutoffs `first_cutoff[i]` to `last_cutoff[i]`.
 
-    Series stand in an order told by their values, not by their names, so that what is drawn is drawn whatever they are called.
+    Windows are not listed.
+
+    `order` sorts series by their values rather than their ids, so that draws do not depend on the
+    ids.
     """
 
     order: Ints
     first_cutoff: Ints
     last_cutoff: Ints
-    n_training_rows: Ints | None = None  # of each series so many rows may be learned from, where not all may
+    n_training_rows: Ints | None = None  # number of training rows of each series; None: all
 
     @cached_property
     def cumulative_counts(self) -> Ints:
@@ -201,13 +218,16 @@ class WindowIndex:
         return int(self.cumulative_counts[-1])
 
     def locate(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Series and cutoff of the windows of these numbers."""
+        """Series and cutoff of windows by number."""
         rank = np.searchsorted(self.cumulative_counts, numbers, side="right")
         series = self.order[rank]
         return series, self.last_cutoff[series] - (self.cumulative_counts[rank] - 1 - numbers)
 
     def draw(self, seed: int, step: int, size: int, by_series: bool) -> tuple[Ints, Ints]:
-        """The windows of one step of training, the same for the same seed and step; `by_series`: as many of each series."""
+        """Draw the windows of a training step, determined by seed and step.
+
+        `by_series` weighs all series equally.
+        """
         random = np.random.default_rng([seed, step])
         if not by_series:
             return self.locate(random.integers(len(self), size=size))
@@ -216,15 +236,19 @@ class WindowIndex:
 
 
 def training_windows(panel: Panel, input_size: int, horizon: int, n_validation: int = 0, max_recent: int | None = None) -> WindowIndex:
-    """The windows that lie in a panel but for its last `n_validation` rows. A series too short for a whole one gives those that
-    reach beyond its ends, where nothing is known. `max_recent`: only so many of the last ones."""
+    """The training windows of a panel without its last `n_validation` rows.
+
+    Windows of series shorter than a window extend into the padding. `max_recent` limits the number
+    of windows of each series to the most recent ones.
+    """
     lengths = panel.lengths - n_validation
     last_cutoff = np.maximum(np.where(lengths > horizon, lengths - horizon, lengths - 1), 0)
     first_cutoff = np.minimum(np.where(lengths >= input_size + horizon, input_size, 1), last_cutoff)
     if max_recent is not None:
         first_cutoff = np.maximum(first_cutoff, last_cutoff - max_recent + 1)
     usable = np.flatnonzero(lengths >= 2)
-    covariate_values = [values.values for covariates in (panel.static, panel.covariates) for _, values in sorted(covariates.items())]
+    covariates = [*sorted(panel.static.items()), *sorted(panel.covariates.items())]
+    covariate_values = [covariate.values for _, covariate in covariates]
     covariate_keys = [values if len(values) == len(panel) else _sums(values, panel) for values in covariate_values]
     ends = panel.indptr[1:]
     target_keys = (_sums(panel.y, panel), np.nan_to_num(panel.y[ends - 1]), np.nan_to_num(panel.y[panel.indptr[:-1]]), panel.lengths)
@@ -233,12 +257,12 @@ def training_windows(panel: Panel, input_size: int, horizon: int, n_validation: 
 
 
 def _sums(values: Any, panel: Panel) -> Any:
-    """Of each series."""
+    """The sum of each series."""
     return np.add.reduceat(np.nan_to_num(values) if np.isnan(values).any() else values, panel.indptr[:-1])
 
 
 def validation_windows(panel: Panel, horizon: int, n_rows: int) -> WindowIndex:
-    """The windows whose steps ahead lie in the last `n_rows` rows."""
+    """The windows whose forecast steps are within the last `n_rows` rows."""
     first = np.maximum(panel.lengths - n_rows, 1)
     last = np.maximum(panel.lengths - min(horizon, n_rows), first)
     return WindowIndex(np.flatnonzero(panel.lengths > n_rows), first, last)

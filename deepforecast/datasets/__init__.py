@@ -1,4 +1,4 @@
-"""Ready frames: sets that ship, sets found in a data folder, and a generator whose effects are known."""
+"""Bundled datasets, benchmark sets downloaded on first use, and a generator."""
 
 from deepforecast.datasets.cards import Card
 from deepforecast.datasets.catalogue import card, load, names, table

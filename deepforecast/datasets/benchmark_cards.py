@@ -1,4 +1,4 @@
-"""Cards of the benchmark sets of the data folder, and of their groups of one frequency."""
+"""Cards of the benchmark sets, and of their groups of one frequency."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ETT = "CC BY-ND 4.0 (ETDataset)"
 EPF = "none stated in the repository (epftoolbox data: Zenodo 4624805)"
 EPF_NOTE = "test of the 7:1:2 split, train with its validation part; epftoolbox tests on the last 728 days"
 ETT_NOTE = "7 channels; train with the validation part; split 'rest' is left out by the literature"
-LONG = (96, 192, 336, 720)  # the literature's horizons of long-term forecasting
+LONG = (96, 192, 336, 720)  # horizons used in the literature on long-term forecasting
 EPF_BORDERS = (36691, 41933, 52416)
 LAGO = "Lago et al. (2021), Applied Energy 293; split of Wang et al. (2024), TimeXer, NeurIPS"
 ZHOU = "Zhou et al. (2021), Informer, AAAI"
@@ -139,7 +139,10 @@ CARDS = (
 
 
 def _group_card(folder: str, name: str, season_length: int, horizon: int, series: int, rows: int) -> tuple[str, str, Card]:
-    """A group of the competition `folder`: its ids begin with the first letter of its name."""
+    """Folder, id prefix and card of a group of a competition.
+
+    Ids start with the first letter of the group.
+    """
     set_card = next(card for card in CARDS if card.name == folder)
     card = Card(
         name=f"{folder}_{name}",

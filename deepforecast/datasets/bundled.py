@@ -1,6 +1,6 @@
-"""Real sets that are always there: AirPassengers in this file, and those that statsmodels bundles.
+"""Bundled datasets: AirPassengers, defined here, and the datasets of statsmodels.
 
-The csv files of statsmodels are read where its package lies, without importing it.
+The csv files of statsmodels are read from its installation without importing the package.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from deepforecast.errors import DependencyError
 if TYPE_CHECKING:
     import pandas as pd
 
-# Monthly totals of international airline passengers in thousands (Box, Jenkins and Reinsel, Time Series Analysis, series G).
+# Monthly totals of international airline passengers in thousands (Box, Jenkins and Reinsel, Time
+# Series Analysis, series G).
 AIR_PASSENGERS = (
     112, 118, 132, 129, 121, 135, 148, 148, 136, 119, 104, 118,
     115, 126, 141, 135, 125, 149, 170, 170, 158, 133, 114, 140,
@@ -34,12 +35,12 @@ AIR_PASSENGERS = (
 
 
 def entries() -> list[Entry]:
-    """One entry for each card."""
+    """The entries of all bundled sets."""
     return [entry_from_frame(card, READERS[card.name]) for card in CARDS]
 
 
 def air_passengers() -> pd.DataFrame:
-    """The 144 months of AirPassengers."""
+    """Monthly totals of AirPassengers, 1949 to 1960."""
     import pandas as pd
 
     months = pd.date_range("1949-01-01", periods=len(AIR_PASSENGERS), freq="MS")
@@ -47,7 +48,7 @@ def air_passengers() -> pd.DataFrame:
 
 
 def co2() -> pd.DataFrame:
-    """Weekly means, each at its Saturday; weeks without a measurement are missing values."""
+    """Weekly means, dated on Saturdays; weeks without measurements are missing values."""
     import pandas as pd
 
     raw = _read_csv("co2/co2.csv")
@@ -55,7 +56,10 @@ def co2() -> pd.DataFrame:
 
 
 def electrical_equipment() -> pd.DataFrame:
-    """Monthly turnover index; the file names months in English, which not every locale reads, so they are counted."""
+    """Monthly turnover index.
+
+    Months are counted, since their English names in the file depend on the locale.
+    """
     import pandas as pd
 
     raw = _read_csv("elec_equip/elec_equip.csv")
@@ -64,7 +68,7 @@ def electrical_equipment() -> pd.DataFrame:
 
 
 def elnino() -> pd.DataFrame:
-    """Monthly temperatures; the file has a row a year and a column a month."""
+    """Monthly temperatures; the file has one row per year and one column per month."""
     import pandas as pd
 
     raw = _read_csv("elnino/elnino.csv").set_index("YEAR")
@@ -73,7 +77,7 @@ def elnino() -> pd.DataFrame:
 
 
 def danish_money() -> pd.DataFrame:
-    """Quarterly Danish money demand; the file writes quarters as 1974Q1 after a byte-order mark."""
+    """Quarterly Danish money demand; the file has a byte-order mark and quarters such as 1974Q1."""
     import pandas as pd
 
     raw = _read_csv("danish_data/data.csv", encoding="utf-8-sig")
@@ -82,7 +86,7 @@ def danish_money() -> pd.DataFrame:
 
 
 def yearly(name: str, year: str, target: str, past: Sequence[str] = (), *, file: str) -> pd.DataFrame:
-    """One yearly series with the covariates of its card, observed each year."""
+    """A yearly series with its past covariates."""
     import pandas as pd
 
     raw = _read_csv(file)
@@ -90,13 +94,13 @@ def yearly(name: str, year: str, target: str, past: Sequence[str] = (), *, file:
 
 
 def quarterly(name: str, target: str, past: Sequence[str] = (), *, file: str) -> pd.DataFrame:
-    """One quarterly series from a file with the columns year and quarter."""
+    """A quarterly series from a file with the columns year and quarter."""
     raw = _read_csv(file)
     return _long_frame(name, _quarter_starts(raw), raw[target], raw[list(past)])
 
 
 def macrodata_panel() -> pd.DataFrame:
-    """The twelve variables of macrodata, each a series."""
+    """The twelve variables of macrodata as series."""
     import pandas as pd
 
     raw = _read_csv("macrodata/macrodata.csv")
@@ -105,7 +109,7 @@ def macrodata_panel() -> pd.DataFrame:
 
 
 def grunfeld() -> pd.DataFrame:
-    """Firms as series, sorted by firm and year."""
+    """Investment of firms, sorted by firm and year."""
     import pandas as pd
 
     raw = _read_csv("grunfeld/grunfeld.csv")
@@ -114,7 +118,7 @@ def grunfeld() -> pd.DataFrame:
 
 
 def fertility() -> pd.DataFrame:
-    """Countries as series from their first to their last observed year, those with at least ten observed years."""
+    """Fertility of countries with at least ten observed years."""
     import pandas as pd
 
     raw = _read_csv("fertility/fertility.csv").set_index("Country Name").iloc[:, 3:]
@@ -129,7 +133,7 @@ def fertility() -> pd.DataFrame:
 
 
 def _long_frame(name: Any, timestamps: Any, y: Any, covariates: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The long frame of these columns; the covariates are named in lower case."""
+    """A long frame of these columns, with covariates in lower case."""
     import pandas as pd
 
     ids = name if isinstance(name, str) else name.to_numpy()
@@ -141,7 +145,7 @@ def _long_frame(name: Any, timestamps: Any, y: Any, covariates: pd.DataFrame | N
 
 
 def _quarter_starts(raw: pd.DataFrame) -> Any:
-    """The first day of each row's quarter."""
+    """The first day of each quarter."""
     import pandas as pd
 
     return pd.to_datetime({"year": raw["year"], "month": 3 * raw["quarter"] - 2, "day": 1})
@@ -155,9 +159,9 @@ def _read_csv(file: str, encoding: str = "utf-8") -> pd.DataFrame:
 
     package = importlib.util.find_spec("statsmodels")
     if package is None or not package.submodule_search_locations:
-        raise DependencyError(f"{file} lies in the package statsmodels, which is missing. Run: pip install statsmodels")
+        raise DependencyError(f"{file} cannot be read without the package statsmodels. Run: pip install statsmodels")
     path = Path(package.submodule_search_locations[0], "datasets", *file.split("/"))
-    # the python engine reads decimals to the nearest float in every version of pandas
+    # the python engine rounds decimals correctly in every version of pandas
     return pd.read_csv(path, encoding=encoding, engine="python")
 
 

@@ -1,4 +1,4 @@
-"""Cards of the sets that are always there."""
+"""Cards of the bundled sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a dataset before it is loaded."""
+"""Metadata of datasets."""
 
 from __future__ import annotations
 
@@ -8,12 +8,38 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Card:
-    """What a dataset is, where it comes from, and how it is usually forecast.
+    """Metadata of a dataset: contents, origin, and how it is usually forecast.
 
-    `frequency` is a pandas alias, or 1 for integer time. `season_length` and `horizon` are the usual ones; they are
-    `None` for a set of several frequencies, whose `groups` name the sets of one frequency each. `horizons` are all that the
-    literature uses, where there are several. `borders` are the rows of each series where train, validation and test end
-    in the literature. `reference` is what to cite, `source` where the rows come from.
+    Attributes
+    ----------
+    name : str
+        Name of the dataset, as passed to `load`.
+    what : str
+        Description in one line.
+    frequency : str or int
+        pandas alias, or 1 for integer time.
+    season_length, horizon : int or None
+        The usual values. None for a set of several frequencies (see `groups`).
+    series, rows : int
+        Number of series and rows.
+    licence : str
+        Licence of the data.
+    reference : str
+        Publication to cite.
+    source : str
+        Where the rows come from.
+    future, past, static : tuple of str
+        Covariates by role.
+    note : str
+        Peculiarities of the set.
+    splits : tuple of str
+        Allowed values of `split` in `load`.
+    groups : tuple of str
+        Names of the subsets with one frequency each.
+    horizons : tuple of int
+        Horizons used in the literature, if there are several.
+    borders : tuple of int
+        Row of each series at which train, validation and test set end in the literature.
     """
 
     name: str
@@ -37,11 +63,11 @@ class Card:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The roles of the covariates, as `fit(frame, columns=...)` takes them."""
+        """The roles of the covariates, to be passed as `fit(frame, columns=...)`."""
         return {"future": self.future, "past": self.past, "static": self.static}
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, for a report or a file."""
+        """Return all fields as plain values."""
         return asdict(self)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Every dataset by its name: what can be loaded, its card, its frame."""
+"""The catalogue of datasets: names, cards and loading."""
 
 from __future__ import annotations
 
@@ -16,28 +16,67 @@ if TYPE_CHECKING:
 
 
 def load(name: str, *, split: str | None = None, download: bool = True) -> pd.DataFrame:
-    """The dataset `name` as a long frame `unique_id, ds, y` with the covariates of its card.
+    """Load a dataset as a long frame `unique_id, ds, y` with the covariates of its card.
 
-    `split` is `"train"`, `"test"` (the last steps of each series, as its literature has it) or `None` for both together.
+    Parameters
+    ----------
+    name : str
+        Name of the dataset, see `names`.
+    split : str, optional
+        "train", "test" (the last steps of each series, as in the literature), or another split of
+        the card. By default train and test set together.
+    download : bool, default True
+        Whether to download a set that is neither bundled nor on this machine. Never done while the
+        environment variable DEEPFORECAST_OFFLINE is set.
 
-    A set that does not ship is looked for in the folder that DEEPFORECAST_DATA names and in the user's cache, and else
-    downloaded from its public home, once: about 270 MB for M4, 50 for M5 and 40 for Rossmann, below 10 for the others. Its
-    rows are compared with a pinned hash. With `download=False`, or while DEEPFORECAST_OFFLINE is set, nothing is downloaded.
+    Returns
+    -------
+    pandas.DataFrame
+        The rows, sorted by series and time.
 
+    Raises
+    ------
+    ParameterError
+        If there is no such dataset or split.
+    DataError
+        If the set is not available, the download fails, or its rows do not have the expected hash.
+
+    Notes
+    ----- Sets that are not bundled are searched for in the folder given by the environment variable
+    DEEPFORECAST_DATA and in the user's cache. Otherwise they are downloaded once: about 270 MB for
+    M4, 50 MB for M5, 40 MB for Rossmann, less than 10 MB for the others.
+
+    Examples
+    --------
     >>> load("air_passengers", split="test").shape
     (12, 3)
     """
     entry = _find_entry(name)
     if split is not None and split not in entry.card.splits:
         splits = ", ".join(map(repr, entry.card.splits))
-        raise ParameterError(f"split of {name!r} is one of {splits} or None for train and test together; got {format_value(split)!r}.")
+        raise ParameterError(
+            f"split of {name!r} must be one of {splits}, or None for train and test together; got "
+            f"{format_value(split)!r}."
+        )
     _download_if_missing(entry, download)
     return entry.read(split)
 
 
 def card(name: str) -> Card:
-    """What is known of the dataset `name`: frequency, season, horizon, roles of its columns, licence, source.
+    """Return the metadata of a dataset: frequency, season, horizon, covariates, licence, source.
 
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+
+    Returns
+    -------
+    Card
+        Print it for an overview; `card(name).columns` are the roles of the covariates for `fit`.
+
+    Examples
+    --------
     >>> card("co2").frequency, card("co2").season_length, card("macrodata").past[:2]
     ('W-SAT', 52, ('realcons', 'realinv'))
     """
@@ -45,40 +84,66 @@ def card(name: str) -> Card:
 
 
 def names(*, available: bool = False) -> list[str]:
-    """The names that `load` knows, sorted; with `available` only those that can be loaded here and now."""
+    """Return the sorted names of all datasets.
+
+    Parameters
+    ----------
+    available : bool, default False
+        Whether to return only those that can be loaded without a download.
+
+    Returns
+    -------
+    list of str
+        The names.
+    """
     return sorted(name for name, entry in _entries().items() if not available or entry.is_available())
 
 
 def table(name: str, table_name: str, *, download: bool = True) -> pd.DataFrame:
-    """Another file of a set of the data folder: `table("m4", "info")`, `table("m4_hourly", "official_forecasts")`."""
+    """Load an additional table of a dataset, e.g. `table("m4", "info")`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    table_name : str
+        Name of the table: that of its file, without the extension.
+    download : bool, default True
+        Whether to download a set that is not on this machine.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The table.
+    """
     entry = _find_entry(name)
     if entry.read_table is None:
-        raise ParameterError(f"{name!r} is one frame and has no other tables; use load({name!r}).")
+        raise ParameterError(f"{name!r} is a single frame and cannot have other tables. Use load({name!r}).")
     _download_if_missing(entry, download)
     return entry.read_table(table_name)
 
 
 def _download_if_missing(entry: Entry, download: bool) -> None:
-    """Download a set that is not there, where that is allowed; reading it says what is missing otherwise."""
+    """Download a set that is not available; without `download`, reading it raises."""
     if download and entry.download is not None and not entry.is_available():
         entry.download()
 
 
 @cache
 def _entries() -> dict[str, Entry]:
-    """The registry. Another source of datasets is one more list of entries here."""
+    """All datasets by name. Add further sources here."""
     return {entry.card.name: entry for entry in (*bundled.entries(), *synthetic.entries(), *local_files.entries())}
 
 
 def _find_entry(name: str) -> Entry:
     if not isinstance(name, str):
-        raise ParameterTypeError(f"the name of a dataset is text; got {format_value(name)} ({type(name).__name__}).")
+        raise ParameterTypeError(f"name must be a string; got {format_value(name)} ({type(name).__name__}).")
     entries = _entries()
     if name not in entries:
         near = difflib.get_close_matches(name.lower(), entries, n=3)
         hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
         raise ParameterError(
-            f"A dataset is loaded by its name; there is none named {format_value(name)!r}. {hint}"
-            f"Known: {format_list(sorted(entries), max_shown=len(entries))}."
+            f"name must be the name of a dataset; got {format_value(name)!r}. {hint}"
+            f"Available: {format_list(sorted(entries), max_shown=len(entries))}."
         )
     return entries[name]

@@ -1,4 +1,4 @@
-"""The arithmetic of generated series: time, level, trend, seasons, shifts and covariates as arrays (series, step)."""
+"""Components of generated series as arrays (series, step)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from deepforecast.errors import ParameterError, format_value
 Matrix = NDArray[np.float64]
 Shape = tuple[int, int]
 
-HOLIDAYS = (101, 214, 501, 815, 1101, 1225, 1226)  # month and day of the holidays; the same every year
-HOLIDAY_SHARE = 0.05  # share of holidays where a step is no day
-CATEGORY_SHARES = {"promotion": 0.3, "stock": 0.2}  # share of steps at which the category is drawn; else it is the first
+HOLIDAYS = (101, 214, 501, 815, 1101, 1225, 1226)  # month and day, the same every year
+HOLIDAY_SHARE = 0.05  # share of holidays for steps longer than a day
+# share of steps with a random category; the others have the first
+CATEGORY_SHARES = {"promotion": 0.3, "stock": 0.2}
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The common stamps of all series, and what follows from their frequency."""
+    """The common timestamps of all series."""
 
     frequency: Frequency
     timestamps: Any  # a pandas DatetimeIndex, or an index of integers
 
     def holidays(self, seed: int) -> NDArray[np.int8]:
-        """1 on a holiday: fixed days of the year for steps of a day or less, else drawn from the seed."""
+        """1 on holidays: fixed days of the year for steps of a day or less, otherwise random."""
         days = self.frequency.base in ("D", "B", "C") and self.frequency.n == 1
         if days or self.frequency.base in ("h", "min", "s", "ms", "us", "ns"):
             return np.isin(self.timestamps.month * 100 + self.timestamps.day, HOLIDAYS).astype(np.int8)
@@ -39,7 +40,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Covariate:
-    """A column (codes where it has levels) and what it adds to y."""
+    """A covariate (codes if it has levels) and its effect on y."""
 
     values: NDArray[Any]
     effect: Matrix
@@ -47,22 +48,23 @@ class Covariate:
 
 
 def random_stream(seed: int, name: str) -> np.random.Generator:
-    """The random numbers of one part, independent of all other parts and of the global state.
+    """The random generator of a component, independent of other components and of the global state.
 
-    One array is drawn from a stream, series by series: so the first series do not depend on how many there are.
+    Arrays are drawn series by series, so that the first series do not depend on the number of
+    series.
     """
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 def make_timeline(freq: Any, start: Any, length: int) -> Timeline:
-    """`length` stamps of a frequency in any spelling."""
+    """Create `length` timestamps of a frequency."""
     import pandas as pd
 
     frequency = parse(freq)
     if not frequency.base:
         first = 1 if start is None else start
         if isinstance(first, bool) or not isinstance(first, numbers.Integral):
-            raise ParameterError(f"start of integer time is an integer; got {format_value(first)}.")
+            raise ParameterError(f"start must be an integer for integer time; got {format_value(first)}.")
         return Timeline(frequency, pd.Index(int(first) + frequency.n * np.arange(length, dtype=np.int64)))
     alias = {"mo": "MS", "q": "QS", "y": "YS", "w": "W"}.get(frequency.base, frequency.alias)
     step = frequency.n * (pd.tseries.frequencies.to_offset(alias) if frequency.offset is None else frequency.offset)
@@ -70,12 +72,13 @@ def make_timeline(freq: Any, start: Any, length: int) -> Timeline:
         return Timeline(frequency, pd.date_range("2020-01-01" if start is None else start, periods=length, freq=step))
     except (ValueError, TypeError, OverflowError) as error:
         raise ParameterError(
-            f"start is a time stamp with {length} steps of {frequency} after it; got {format_value(start)} ({format_value(str(error))})."
+            f"start must be a timestamp that can be followed by {length} steps of {frequency}; got "
+            f"{format_value(start)} ({format_value(str(error))})."
         ) from error
 
 
 def regular_components(shape: Shape, timeline: Timeline, seed: int, recipe: Recipe) -> dict[str, Matrix]:
-    """Level, trend, seasons and shifts."""
+    """Compute level, trend, seasons and shifts."""
     n, length = shape
     periods = tuple(period for period in seasons(timeline.frequency) if period > 1)
     components = {
@@ -83,20 +86,21 @@ def regular_components(shape: Shape, timeline: Timeline, seed: int, recipe: Reci
         "trend": recipe.trend * np.arange(length, dtype=float)[None, :],
     }
     for period in periods if recipe.seasons == "auto" else recipe.seasons:
-        components[f"season_{period}"] = recipe.season_strength * _seasonal_pattern(n, length, period, random_stream(seed, f"season {period}"))
+        pattern = _seasonal_pattern(n, length, period, random_stream(seed, f"season {period}"))
+        components[f"season_{period}"] = recipe.season_strength * pattern
     if recipe.shifts:
         components["shift"] = _level_shifts(shape, seed, recipe)
     return components
 
 
 def draw_start_steps(shape: Shape, seed: int, ragged: float) -> NDArray[np.int64]:
-    """The first step of each series."""
+    """Draw the first step of each series."""
     n, length = shape
     return random_stream(seed, "ragged").integers(0, min(int(ragged * length), length - 1) + 1, n)
 
 
 def draw_covariates(shape: Shape, timeline: Timeline, seed: int, recipe: Recipe) -> dict[str, Covariate]:
-    """The covariates of the recipe."""
+    """Draw the covariates of the recipe."""
     covariate_by_name = {}
     for name in recipe.covariates:
         role, value_type = COVARIATES[name]
@@ -105,11 +109,13 @@ def draw_covariates(shape: Shape, timeline: Timeline, seed: int, recipe: Recipe)
             days = timeline.holidays(seed)[None, :]
             covariate_by_name[name] = Covariate(days, effect * days.astype(float))
         elif role == "past":
-            # `lag` steps more are drawn: what acts on the first values of y lies before the frame
+            # `lag` more steps are drawn: those that affect the first values of y are before the
+            # frame
             drawn = _draw_covariate(name, value_type, effect, (shape[0], shape[1] + recipe.lag), seed)
             covariate_by_name[name] = Covariate(drawn.values[:, recipe.lag :], drawn.effect[:, : -recipe.lag], drawn.levels)
         else:
-            covariate_by_name[name] = _draw_covariate(name, value_type, effect, (shape[0], 1) if role == "static" else shape, seed)
+            covariate_shape = (shape[0], 1) if role == "static" else shape
+            covariate_by_name[name] = _draw_covariate(name, value_type, effect, covariate_shape, seed)
     return covariate_by_name
 
 
@@ -126,7 +132,7 @@ def _draw_covariate(name: str, value_type: str, effect: float | CategoryEffects,
 
 
 def _seasonal_pattern(n: int, length: int, period: int, random: np.random.Generator) -> Matrix:
-    """A season for each series: a wave of the period and half of one of half the period, each with a phase of its own."""
+    """sin(2 pi t / m + a) + sin(4 pi t / m + b) / 2 with random phases a, b per series."""
     angle = 2 * np.pi * np.arange(period)[None, :] / period
     phases = random.uniform(0, 2 * np.pi, (n, 2))
     table: Matrix = np.sin(angle + phases[:, :1]) + (0.5 * np.sin(2 * angle + phases[:, 1:]) if period > 2 else 0.0)
@@ -134,7 +140,7 @@ def _seasonal_pattern(n: int, length: int, period: int, random: np.random.Genera
 
 
 def _level_shifts(shape: Shape, seed: int, recipe: Recipe) -> Matrix:
-    """Level shifts at random steps, never at the first."""
+    """Level shifts at random steps other than the first."""
     n, length = shape
     jumps = np.zeros(shape)
     if length > 1:

@@ -1,4 +1,4 @@
-"""The hash of a frame's rows, whatever file they came from: of names, values and their order, not of how they are stored."""
+"""A hash of the rows of a frame, independent of dtypes and file formats."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 
 
 def content_hash(frame: pd.DataFrame) -> str:
-    """SHA-256, in hex, over the columns in order: equal for equal rows, different if one value, name or place differs.
+    """SHA-256 (hexadecimal) of the columns in order, which identifies names, values and positions.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"unique_id": ["a", "b"], "y": [1.0, 2.0]})
     >>> content_hash(frame) == content_hash(frame.astype({"unique_id": "category", "y": "float32"}))
@@ -38,7 +40,7 @@ def _column_bytes(column: pd.Series) -> list[bytes]:
         return [b"i", column.to_numpy().astype("<i8").tobytes()]
     if types.is_float_dtype(column.dtype):
         values: Any = column.to_numpy().astype("<f8")
-        values[np.isnan(values)] = np.nan  # there are many NaNs
+        values[np.isnan(values)] = np.nan  # NaNs have different bit patterns
         return [b"f", values.tobytes()]
     codes, names = pd.factorize(column)  # in order of appearance
     return [b"s", "\x1f".join(map(str, names)).encode(), b"\0", codes.astype("<i4").tobytes()]

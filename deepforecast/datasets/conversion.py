@@ -1,7 +1,7 @@
-"""From the files that a public home has to the rows of the catalogue: what each set's note says was done to it, done here.
+"""Conversion of the published files of each dataset to the tables of the catalogue.
 
-Each function takes the paths of the files by name and gives the frames of the set by part. Nothing here has to be trusted:
-the rows that come out are compared with a pinned hash before they are kept.
+Each function takes the paths of the files and returns the tables by name. The results are verified
+by a pinned hash.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ M5_FIRST, M5_TEST, M5_LAST = 1495, 1914, 1941  # days of the competition
 
 
 def long(path: Path, name: str, test: int) -> dict[str, pd.DataFrame]:
-    """A csv file of the columns ds and y as one series whose last `test` rows are the test set."""
+    """Convert a csv file with the columns ds and y to a single series."""
     raw = _read_csv(path)
     return _split_at(_series_frame(name, _parse_timestamps(raw["ds"]), raw["y"]), len(raw) - test)
 
 
 def prices(path: Path, name: str, columns: tuple[str, str], border: int) -> dict[str, pd.DataFrame]:
-    """A csv file of date, two columns known ahead, and the price."""
+    """Convert a csv file of date, two future covariates, and the price."""
     raw = _read_csv(path)
     frame = _series_frame(name, _parse_timestamps(raw.iloc[:, 0]), raw.iloc[:, 3])
     for position, column in enumerate(columns, 1):
@@ -40,30 +40,38 @@ def prices(path: Path, name: str, columns: tuple[str, str], border: int) -> dict
 
 
 def channels(path: Path, borders: tuple[int, int]) -> dict[str, pd.DataFrame]:
-    """A csv file of date and a column for each of the seven channels: train, test and the rest behind it."""
+    """Convert a csv file of date and seven series to train, test and rest."""
     raw = _read_csv(path)
     timestamps = _parse_timestamps(raw["date"])
     bounds_by_split = {"train": (0, borders[0]), "test": borders, "rest": (borders[1], len(raw))}
-    return {split: _stack_series({name: raw[name][slice(*bounds)] for name in ETT_COLUMNS}, timestamps[slice(*bounds)]) for split, bounds in bounds_by_split.items()}
+    tables = {}
+    for split, bounds in bounds_by_split.items():
+        rows = slice(*bounds)
+        tables[split] = _stack_series({name: raw[name][rows] for name in ETT_COLUMNS}, timestamps[rows])
+    return tables
 
 
 def rates(path: Path, border: int) -> dict[str, pd.DataFrame]:
-    """A compressed text of eight columns without dates: days are counted from 1990-01-01."""
+    """Convert a compressed text file of eight series without dates.
+
+    Days are counted from 1990-01-01.
+    """
     import pandas as pd
 
     with gzip.open(path, "rt", encoding="ascii") as file:
         raw = pd.read_csv(file, header=None)
     timestamps = pd.date_range("1990-01-01", periods=len(raw), freq="D").to_numpy().astype("datetime64[ms]")
     rows_by_split = {"train": slice(0, border), "test": slice(border, None)}
-    names = [*(str(number) for number in range(7)), "OT"]  # as the common csv of this set calls them
+    names = [*(str(number) for number in range(7)), "OT"]  # as in the usual csv file of this set
     columns = dict(zip(names, (raw[name] for name in raw), strict=True))
     return {
-        split: _stack_series({name: values[rows] for name, values in columns.items()}, timestamps[rows]) for split, rows in rows_by_split.items()
+        split: _stack_series({name: values[rows] for name, values in columns.items()}, timestamps[rows])
+        for split, rows in rows_by_split.items()
     }
 
 
 def m4(files: Files) -> dict[str, pd.DataFrame]:
-    """The twelve wide files of M4, a series a line, and its table of facts."""
+    """Convert the twelve wide files of M4 (one series per line) and its metadata."""
     import pandas as pd
 
     train: list[tuple[str, np.ndarray]] = []
@@ -80,7 +88,10 @@ def m4(files: Files) -> dict[str, pd.DataFrame]:
 
 
 def m1(competition: Mapping[str, Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
-    """The list of M1 of the package Mcomp: x and xx of each series are its train and test values."""
+    """Convert the list M1 of the R package Mcomp.
+
+    X and xx of each series are its train and test values.
+    """
     import pandas as pd
 
     train = [(name, _to_vector(series["x"])) for name, series in competition.items()]
@@ -99,7 +110,10 @@ def m1(competition: Mapping[str, Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
 
 
 def cash_machines(series: Mapping[str, Any] | Sequence[Any], test: int) -> dict[str, pd.DataFrame]:
-    """NN5: each machine's days from 1996-03-18; holes take the median of the same weekday, and are flagged."""
+    """Convert NN5, daily from 1996-03-18.
+
+    Missing values are flagged and replaced by the median of the weekday.
+    """
     import numpy as np
     import pandas as pd
 
@@ -116,7 +130,7 @@ def cash_machines(series: Mapping[str, Any] | Sequence[Any], test: int) -> dict[
 
 
 def demand(raw: Mapping[str, Any], test: int) -> dict[str, pd.DataFrame]:
-    """vic_elec: half-hours in UTC with temperature and public holidays."""
+    """Convert vic_elec: half-hourly in UTC, with temperature and public holidays."""
     timestamps = _to_vector(raw["Time"]).astype("datetime64[s]").astype("datetime64[ms]")
     frame = _series_frame("vic", timestamps, raw["Demand"])
     frame["temperature"] = _to_vector(raw["Temperature"]).astype("float32")
@@ -125,7 +139,7 @@ def demand(raw: Mapping[str, Any], test: int) -> dict[str, pd.DataFrame]:
 
 
 def stores(files: Files, test: int) -> dict[str, pd.DataFrame]:
-    """Rossmann: the competition's training days and its table of stores."""
+    """Convert Rossmann: the training days of the competition and the table of stores."""
     import pandas as pd
 
     raw = _read_csv(files["train.csv"], dtype={"StateHoliday": str})
@@ -145,7 +159,7 @@ def stores(files: Files, test: int) -> dict[str, pd.DataFrame]:
 
 
 def walmart(path: Path) -> dict[str, pd.DataFrame]:
-    """M5: the items of store CA_1 from day 1495 on, without zeros before the first sale, with the calendar's events."""
+    """Convert M5: items of store CA_1 from day 1495 and their first sale, with events."""
     import numpy as np
     import pandas as pd
 
@@ -175,7 +189,7 @@ def walmart(path: Path) -> dict[str, pd.DataFrame]:
 def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.read_csv(path, **options)  # a last bit that is wrong in float64 is gone in float32
+    return pd.read_csv(path, **options)  # rounding errors of float64 vanish in float32
 
 
 def _parse_timestamps(texts: Any) -> Any:
@@ -193,10 +207,11 @@ def _series_frame(name: str, timestamps: Any, values: Any) -> pd.DataFrame:
 
 
 def _stack_series(columns: Mapping[str, Any], timestamps: Any) -> pd.DataFrame:
-    """Series below each other, in the order given."""
+    """Concatenate series in the given order."""
     import pandas as pd
 
-    return _encode_texts(pd.concat([_series_frame(name, timestamps, values) for name, values in columns.items()], ignore_index=True))
+    frames = [_series_frame(name, timestamps, values) for name, values in columns.items()]
+    return _encode_texts(pd.concat(frames, ignore_index=True))
 
 
 def _split_at(frame: pd.DataFrame, border: int) -> dict[str, pd.DataFrame]:
@@ -204,7 +219,7 @@ def _split_at(frame: pd.DataFrame, border: int) -> dict[str, pd.DataFrame]:
 
 
 def _encode_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Texts as categories in order of appearance, as the files hold them."""
+    """Convert text columns to categories in order of appearance."""
     import pandas as pd
     from pandas.api import types
 
@@ -216,7 +231,7 @@ def _encode_texts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _read_lines(path: Path) -> list[tuple[str, np.ndarray]]:
-    """Id and values of each line of a wide file of M4; shorter series end in empty cells."""
+    """Read id and values of each line of a wide M4 file; shorter series end with empty cells."""
     import numpy as np
 
     series = []
@@ -229,7 +244,7 @@ def _read_lines(path: Path) -> list[tuple[str, np.ndarray]]:
 
 
 def _join_series(series: list[tuple[str, np.ndarray]], starts: list[int]) -> pd.DataFrame:
-    """Series on integer time, each from the step after its start."""
+    """Concatenate series on integer time, each starting at the step after its start."""
     import numpy as np
     import pandas as pd
 
@@ -243,7 +258,7 @@ def _join_series(series: list[tuple[str, np.ndarray]], starts: list[int]) -> pd.
 
 
 def _to_vector(vector: Any) -> np.ndarray:
-    """The values of a vector of R, or of a time series, as read by `r_files`."""
+    """The values of an R vector or time series, as read by `r_files`."""
     import numpy as np
 
     return np.asarray(vector["x"] if isinstance(vector, Mapping) else vector, dtype="float64")
@@ -254,5 +269,5 @@ def _snake_case(name: str) -> str:
 
 
 def _open_member(archive: zipfile.ZipFile, name: str) -> Any:
-    """The member of an archive with this file name, in whichever folder."""
+    """Open the member of an archive with this file name, in any folder."""
     return archive.open(next(member for member in archive.namelist() if member.rpartition("/")[2] == name))

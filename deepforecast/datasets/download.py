@@ -1,7 +1,6 @@
-"""Getting a set from its public home into the user's cache: files, rows, their hash, and only then the set's own files.
+"""Download of datasets to the user's cache: files are converted, verified and stored as parquet.
 
-The cache is a folder of the user's (`cache_folder()`), made when the first set is downloaded. A set lies in it as in a data folder,
-one parquet file a part.
+The cache (`cache_folder()`) is created with the first download. It has the layout of a data folder.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CACHE_VARIABLE, OFFLINE_VARIABLE = "DEEPFORECAST_CACHE", "DEEPFORECAST_OFFLINE"
-PERMISSIVE_LICENCES = ("MIT",)  # licences under which data may be used for anything: of these nothing has to be said
-MAIN_TABLE = "train"  # the part whose file says that a set is there: written last
+PERMISSIVE_LICENCES = ("MIT",)  # licences without restrictions, for which no warning is needed
+MAIN_TABLE = "train"  # the table whose file marks a set as available: written last
 
 
 def cache_folder() -> Path:
-    """The folder of downloaded sets: that of DEEPFORECAST_CACHE, or the system's usual place for caches."""
-    if named := os.environ.get(CACHE_VARIABLE, "").strip():
-        return Path(named).expanduser() / "data"
+    """The folder of downloads: DEEPFORECAST_CACHE, or the cache folder of the system."""
+    if configured := os.environ.get(CACHE_VARIABLE, "").strip():
+        return Path(configured).expanduser() / "data"
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -42,15 +41,16 @@ def cache_folder() -> Path:
 
 
 def download_set(folder: str, card: Card) -> None:
-    """Download the set, make its rows, compare them with their hash, and put its files into the cache."""
+    """Download a set, convert and verify it, and write its tables to the cache."""
     source = SOURCES[folder]
     if os.environ.get(OFFLINE_VARIABLE, "").strip() not in ("", "0"):
         raise DataError(
-            f"{folder} is not on this machine, and nothing is downloaded while the environment variable {OFFLINE_VARIABLE} is set. "
-            f"Unset it, or set DEEPFORECAST_DATA to a folder that holds {folder}/."
+            f"{folder} is not on this machine and cannot be downloaded while the environment "
+            f"variable {OFFLINE_VARIABLE} is set. Unset it, or set DEEPFORECAST_DATA to a folder "
+            f"that contains {folder}/."
         )
     if not card.licence.startswith(PERMISSIVE_LICENCES):
-        warn(f"{folder} is downloaded from {urlsplit(source.files[0].address).netloc}. Its licence: {card.licence}.")
+        warn(f"Downloading {folder} from {urlsplit(source.files[0].address).netloc}. Its licence: {card.licence}.")
     set_folder = cache_folder() / folder
     raw, files = set_folder / "raw", {}
     for number, remote in enumerate(source.files, 1):
@@ -59,39 +59,41 @@ def download_set(folder: str, card: Card) -> None:
     frames = _convert_files(folder, source, files)
     for table_name in sorted(frames, key=lambda table_name: table_name == MAIN_TABLE):
         _write_table(frames[table_name], set_folder / f"{table_name}.parquet")
-    with contextlib.suppress(OSError):  # another process may still be at it; what is left harms nothing
+    with contextlib.suppress(OSError):  # another process may still use it; leftovers are harmless
         shutil.rmtree(raw)
 
 
 def _convert_files(folder: str, source: Source, files: dict[str, Path]) -> dict[str, pd.DataFrame]:
-    """The frames by part; rows other than the catalogue's are not kept."""
+    """The tables by name; raises `DataError` if their hashes differ from the catalogue."""
     paths = ", ".join(str(path) for path in files.values())
     try:
         frames = source.make(files)
     except (ValueError, KeyError, IndexError, StopIteration, OSError, UnicodeError) as error:
         raise DataError(
-            f"{folder} is made of files of a known form; {paths} could not be read so ({type(error).__name__}: "
-            f"{format_value(str(error))}). The public copy has changed, or is damaged: delete it and load again."
+            f"The files of {folder} must have the expected format; {paths} could not be read "
+            f"({type(error).__name__}: {format_value(str(error))}). The public copy has changed or "
+            "is damaged: delete it and load again."
         ) from error
     for table_name, expected in source.hashes.items():
         if (actual := content_hash(frames[table_name])) != expected:
             raise DataError(
-                f"The rows of {folder}, part {table_name!r}, have to have the hash {expected}; those made of {paths} have {actual} and "
-                f"are not kept. The public copy has changed, or is damaged: delete it and load again."
+                f"The rows of {folder}, table {table_name!r}, must have the hash {expected}; those "
+                f"of {paths} have {actual} and were discarded. The public copy has changed or is "
+                "damaged: delete it and load again."
             )
     return frames
 
 
 def _write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a part, whole or not at all."""
+    """Write a table atomically."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         frame.to_parquet(temporary, index=False, compression="zstd")
         os.replace(temporary, path)
     except OSError as error:
         raise SaveError(
-            f"Downloads are kept in a folder that can be written to; {path} cannot be written ({format_value(str(error))}). "
-            f"Make room, or name another folder by the environment variable {CACHE_VARIABLE}."
+            f"{path} cannot be written ({format_value(str(error))}). Free disk space, or set the "
+            f"environment variable {CACHE_VARIABLE} to another folder."
         ) from error
     finally:
         temporary.unlink(missing_ok=True)

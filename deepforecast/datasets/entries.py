@@ -1,4 +1,4 @@
-"""How a source of datasets offers one: the card and the way to its rows."""
+"""Entries of the catalogue: a card and functions to read the rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _always_available() -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """One dataset: `read(split)` gives its frame, `is_available()` says whether it can be read here, `read_table(part)` its other files.
+    """A dataset: `read(split)` returns its frame, `read_table(name)` a further table.
 
-    `download()` brings what is not there from its public home.
+    `is_available()` tells whether it can be read without a download, `download()` fetches it.
     """
 
     card: Card
@@ -31,7 +31,10 @@ class Entry:
 
 
 def entry_from_frame(card: Card, make: Callable[[], pd.DataFrame]) -> Entry:
-    """An entry whose frame comes in one piece: the last `horizon` steps of each series are its test set."""
+    """Create an entry from a function that returns all rows.
+
+    The last `horizon` steps of each series are the test set.
+    """
 
     def read(split: str | None) -> pd.DataFrame:
         frame = make()

@@ -1,8 +1,8 @@
-"""The events of the calendar of M5, and a mend of a copy whose test days number them anew.
+"""Events of the M5 calendar, and a correction of a copy with inconsistent event numbers.
 
-The copy that functime publishes numbers events in train and test apart: 1 is the Super Bowl in train and Pesach End in test.
-A model told ahead of "1" would expect a Super Bowl, so test days take the numbers of train. Both are numbered alike here,
-in the order in which the calendar of M5 has them.
+The copy published by functime numbers events in train and test separately: 1 is the Super Bowl in
+train and Pesach End in test. Here the test days have the numbers of train, in the order of the M5
+calendar.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ EVENTS = {
     "Chanukah End": 26, "NewYear": 27, "OrthodoxChristmas": 28, "MartinLutherKingDay": 29, "Easter": 30,
 }  # fmt: skip
 FIRST_TEST_DAY = "2016-04-25"
-# what the numbers of the copy's test days mean
+# meaning of the numbers in the test days of the copy
 TEST_EVENTS = {"1": "Pesach End", "2": "OrthodoxEaster", "3": "Cinco De Mayo", "4": "Mother's day"}
 TEST_TYPES = {"1": "Religious", "2": "Cultural"}
 
 
 def align_event_numbers(frame: pd.DataFrame) -> None:
-    """Give the test days in this frame, made for the caller, the numbers that their events have in train."""
+    """Renumber the events of test days as in train, in place."""
     test = frame["ds"] >= FIRST_TEST_DAY
     event, event_type = frame["event"].astype(object), frame["event_type"].astype(object)
     if not set(event[test]) <= {"0", *TEST_EVENTS}:
-        return  # numbered alike already
+        return  # already consistent
     event[test] = event[test].map({"0": "0"} | {number: str(EVENTS[name]) for number, name in TEST_EVENTS.items()})
-    event_type[test] = event_type[test].map({"0": "0"} | {number: str(TYPES[name]) for number, name in TEST_TYPES.items()})
+    type_numbers = {"0": "0"} | {number: str(TYPES[name]) for number, name in TEST_TYPES.items()}
+    event_type[test] = event_type[test].map(type_numbers)
     frame["event"], frame["event_type"] = event.astype("category"), event_type.astype("category")

@@ -1,4 +1,4 @@
-"""Seeded artificial series whose every part is known: for demonstrations, and for checks that a model learns what is there."""
+"""Synthetic series with known components, for demonstrations and for tests of models."""
 
 from __future__ import annotations
 
@@ -35,11 +35,35 @@ def generate(
     start: Any = None,
     recipe: Recipe | None = None,
 ) -> pd.DataFrame:
-    """A long frame `unique_id, ds, y` and the covariates of the recipe; the same arguments give the same frame.
+    """Generate synthetic series as a long frame `unique_id, ds, y` with covariates.
 
-    `freq` is any spelling of a frequency, or an integer for integer time; `start` the first stamp (it may have a time
-    zone). Each part has its own stream of random numbers, so switching one on leaves the others as they were.
+    Parameters
+    ----------
+    n_series : int, default 3
+        Number of series.
+    length : int, default 200
+        Number of time steps of each series.
+    freq : str, int or pandas offset, default "D"
+        Frequency; an integer for integer time.
+    seed : int, default 0
+        Random seed. The same arguments give the same frame. Components have independent random
+        streams: adding one does not change the others.
+    start : timestamp or int, optional
+        First timestamp, possibly with a time zone. Defaults to 2020-01-01, or 1 for integer time.
+    recipe : Recipe, optional
+        Components and covariates of the series.
 
+    Returns
+    -------
+    pandas.DataFrame
+        The series, sorted by id and time.
+
+    See Also
+    --------
+    truth : The components of the same series.
+
+    Examples
+    --------
     >>> generate(2, 100, freq="MS", recipe=Recipe(covariates=["price"])).columns.tolist()
     ['unique_id', 'ds', 'y', 'price']
     """
@@ -63,13 +87,28 @@ def truth(
     start: Any = None,
     recipe: Recipe | None = None,
 ) -> pd.DataFrame:
-    """The parts of `generate` with the same arguments, tidy: `unique_id, ds, component, value`.
+    """Return the components of the series that `generate` returns for the same arguments.
 
-    For each series and stamp the values sum to y (also to the y that the recipe takes out as missing). Components are
-    `level, trend, season_<period>, shift, noise`, one for each covariate, and `no_demand`, which takes y down to 0.
+    Parameters
+    ----------
+    n_series, length, freq, seed, start, recipe
+        As in `generate`.
 
-    >>> parts = truth(2, 100)
-    >>> bool(abs(parts.groupby(["unique_id", "ds"])["value"].sum().to_numpy() - generate(2, 100)["y"]).max() < 1e-9)
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `unique_id, ds, component, value`. For each series and timestamp the values sum to
+        y, also where the recipe makes y missing. Components are `level, trend, season_<period>,
+        shift, noise`, one per covariate, and `no_demand`, which reduces y to 0.
+
+    See Also
+    --------
+    generate : The series themselves.
+
+    Examples
+    --------
+    >>> components = truth(2, 100)
+    >>> bool(abs(components.groupby(["unique_id", "ds"])["value"].sum().to_numpy() - generate(2, 100)["y"]).max() < 1e-9)
     True
     """
     import pandas as pd
@@ -81,21 +120,21 @@ def truth(
 
 
 class _GeneratedPanel:
-    """All that one call draws: arrays of shape (series, step), or 1 in place of an axis that they do not vary along."""
+    """The random draws of a call, broadcastable to shape (series, step)."""
 
     def __init__(self, n_series: int, length: int, freq: Any, seed: int, start: Any, recipe: Recipe | None) -> None:
         self.shape = (validate_integer(n_series, "n_series"), validate_integer(length, "length"))
         self.seed = validate_integer(seed, "seed", minimum=0)
         self.recipe = Recipe() if recipe is None else recipe
         if not isinstance(self.recipe, Recipe):
-            raise ParameterTypeError(f"recipe is a Recipe object; got {format_value(recipe)} ({type(recipe).__name__}).")
+            raise ParameterTypeError(f"recipe must be a Recipe; got {format_value(recipe)} ({type(recipe).__name__}).")
         self.timeline: Timeline = make_timeline(freq, start, self.shape[1])
         self.covariates: dict[str, Covariate] = draw_covariates(self.shape, self.timeline, self.seed, self.recipe)
         self.start_steps = draw_start_steps(self.shape, self.seed, self.recipe.ragged)
         self.row_mask = (np.arange(self.shape[1]) >= self.start_steps[:, None]).ravel() if self.start_steps.any() else None
 
     def components(self) -> dict[str, Matrix]:
-        """The components of y, in the order in which they are added."""
+        """The components of y, in the order of summation."""
         components = regular_components(self.shape, self.timeline, self.seed, self.recipe)
         components |= {name: self.covariates[name].effect for name in COVARIATES if name in self.covariates}
         components["noise"] = self.recipe.noise * random_stream(self.seed, "noise").standard_normal(self.shape)
@@ -105,7 +144,7 @@ class _GeneratedPanel:
         return components
 
     def target(self) -> Matrix:
-        """y, with its missing values."""
+        """The target with missing values."""
         y = _sum_components(self.components(), self.shape)
         if self.recipe.missing:
             is_missing = random_stream(self.seed, "missing").random(self.shape) < self.recipe.missing
@@ -115,7 +154,6 @@ class _GeneratedPanel:
         return y
 
     def key_columns(self) -> dict[str, Any]:
-        """The columns `unique_id` and `ds`."""
         import pandas as pd
 
         n, length = self.shape
@@ -124,7 +162,7 @@ class _GeneratedPanel:
         return {"unique_id": ids.repeat(length - self.start_steps), "ds": self.timeline.timestamps.take(steps)}
 
     def to_rows(self, values: NDArray[Any]) -> NDArray[Any]:
-        """A part on the rows of the frame: without the steps before a series starts."""
+        """An array as a column of the frame, without the steps before the start of each series."""
         flat: NDArray[Any] = np.broadcast_to(values, self.shape).ravel()
         return flat if self.row_mask is None else flat[self.row_mask]
 

@@ -1,7 +1,7 @@
-"""Sets that lie in a folder of parquet files: `<folder>/<set>/train.parquet`, `test.parquet`, perhaps others.
+"""Datasets stored as parquet files in data folders.
 
-The folder is the one that `DEEPFORECAST_DATA` names, or `../shared/data` beside a checkout of this project, or the cache of
-what was downloaded. Another place to look in is one more line of `data_folders`.
+The folder is given by the environment variable DEEPFORECAST_DATA, `../shared/data` next to a
+checkout of this project, or the cache of downloads (see `data_folders`).
 """
 
 from __future__ import annotations
@@ -23,16 +23,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FOLDER_VARIABLE = "DEEPFORECAST_DATA"
-STATIC_TABLES = {"rossmann": "stores"}  # sets whose static covariates lie in a table of their own
+STATIC_TABLES = {"rossmann": "stores"}  # sets with a separate table of static covariates
 
 
 def where() -> list[tuple[str, bool]]:
-    """The places where data are looked for, in order, and whether each exists."""
+    """Return the folders searched for datasets, in order, and whether each exists.
+
+    Returns
+    -------
+    list of (str, bool)
+        Path and whether it is a folder.
+    """
     return [(str(folder), folder.is_dir()) for folder in data_folders()]
 
 
 def data_folders() -> list[Path]:
-    """The folders to look in: the first that holds the file wins."""
+    """The folders to search, in order of precedence."""
     configured = os.environ.get(FOLDER_VARIABLE, "").strip()
     checkout = Path(__file__).resolve().parents[2]
     folders = [Path(configured).expanduser()] if configured else []
@@ -42,7 +48,7 @@ def data_folders() -> list[Path]:
 
 
 def entries() -> list[Entry]:
-    """One entry for each set and for each group of one frequency within a set."""
+    """The entries of all sets and of their groups of one frequency."""
     return [_make_entry(card, card.name, "") for card in CARDS] + [_make_entry(card, folder, prefix) for folder, prefix, card in GROUPS]
 
 
@@ -57,36 +63,39 @@ def _make_entry(card: Card, folder: str, prefix: str) -> Entry:
 
 
 def is_available(folder: str) -> bool:
-    """Whether the set lies in one of the places."""
+    """Whether a data folder contains the set."""
     return any((data_folder / folder / "train.parquet").is_file() for data_folder in data_folders())
 
 
 def find_table(folder: str, table_name: str) -> Path:
-    """The path of one file of a set."""
+    """The path of a table of a set; raises `DataError` if no data folder has it."""
     if not isinstance(table_name, str) or not re.fullmatch(r"[a-z0-9_]+", table_name):
-        raise ParameterError(f"A table of a dataset is named in lower case, e.g. 'info'; got {format_value(table_name)!r}.")
+        raise ParameterError(f"table_name must be in lower case, e.g. 'info'; got {format_value(table_name)!r}.")
     for data_folder in data_folders():
         if (path := data_folder / folder / f"{table_name}.parquet").is_file():
             return path
     searched = "; ".join(f"{data_folder} ({_describe_folder(data_folder, folder, table_name)})" for data_folder in data_folders())
     raise DataError(
-        f"{folder}/{table_name}.parquet is read from a data folder, and it was not found. Looked in: {searched}. "
-        f"Set the environment variable {FOLDER_VARIABLE} to the folder that holds {folder}/."
+        f"{folder}/{table_name}.parquet was not found. Searched: {searched}. "
+        f"Set the environment variable {FOLDER_VARIABLE} to the folder that contains {folder}/."
     )
 
 
 def read_set(card: Card, folder: str, prefix: str, split: str | None) -> pd.DataFrame:
-    """The rows of a set whose ids begin with `prefix`, with the columns of its card."""
+    """Read the series of a set whose ids start with `prefix`, with the columns of its card."""
     columns = ["unique_id", "ds", "y", *card.future, *card.past]
     splits = ("train", "test") if split is None else (split,)
     frame = _read_frame([find_table(folder, split_name) for split_name in splits], columns, prefix)
     if folder == "m5_ca_1":
         align_event_numbers(frame)
     if len(splits) > 1:
-        # both files hold the series in the same order: a stable sort puts each series' test after its train rows
+        # both files have the series in the same order: a stable sort places each series' test rows
+        # after its train rows
         order = frame["unique_id"].cat.codes.to_numpy().argsort(kind="stable")
         frame = frame.take(order).reset_index(drop=True)
-    return _add_static(frame, _read_frame([find_table(folder, STATIC_TABLES[folder])], None, ""), card) if folder in STATIC_TABLES else frame
+    if folder not in STATIC_TABLES:
+        return frame
+    return _add_static(frame, _read_frame([find_table(folder, STATIC_TABLES[folder])], None, ""), card)
 
 
 def _describe_folder(data_folder: Path, folder: str, table_name: str) -> str:
@@ -108,7 +117,7 @@ def _read_frame(paths: list[Path], columns: list[str] | None, prefix: str) -> pd
 
 
 def _read_table(path: Path, columns: list[str] | None, prefix: str) -> Any:
-    """The columns of a file; where it says which ids its parts hold, only the parts that may hold ids of the prefix."""
+    """Read columns of a file, skipping row groups whose statistics exclude ids with the prefix."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -116,18 +125,20 @@ def _read_table(path: Path, columns: list[str] | None, prefix: str) -> Any:
         with pq.ParquetFile(path) as file:
             if missing := [name for name in columns or () if name not in file.schema_arrow.names]:
                 raise KeyError(f"there is no column {missing[0]}")
-            row_groups = [number for number in range(file.num_row_groups) if _may_contain(file.metadata.row_group(number), prefix)]
+            numbers = range(file.num_row_groups)
+            row_groups = [number for number in numbers if _may_contain(file.metadata.row_group(number), prefix)]
             table = file.read_row_groups(row_groups, columns=columns)
         return table if pa.types.is_dictionary(table.schema.field("unique_id").type) else _encode_ids(table)
     except (pa.ArrowException, OSError, KeyError) as error:
         expected = f"columns {', '.join(columns)}" if columns else "column unique_id"
         raise DataError(
-            f"{path} has to be a parquet file with the {expected}; reading it failed ({format_value(str(error))}). Copy it anew."
+            f"{path} must be a parquet file with the {expected}; reading it failed "
+            f"({format_value(str(error))}). Replace it by a new copy."
         ) from error
 
 
 def _may_contain(row_group: Any, prefix: str) -> bool:
-    """Whether a part of a file may hold ids that begin with the prefix, by the least and greatest id it declares."""
+    """Whether a row group may have ids with the prefix, according to its minimum and maximum id."""
     columns = [row_group.column(number) for number in range(row_group.num_columns)]
     ids = next((column.statistics for column in columns if column.path_in_schema == "unique_id"), None)
     if not prefix or ids is None or not ids.has_min_max:
@@ -141,7 +152,7 @@ def _encode_ids(table: Any) -> Any:
 
 
 def _starts_with(ids: Any, prefix: str) -> Any:
-    """A mask of the ids that begin with `prefix`: asked once for each id, not for each row."""
+    """A mask of the ids that start with `prefix`, evaluated once per dictionary value."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -151,12 +162,15 @@ def _starts_with(ids: Any, prefix: str) -> Any:
 
 
 def _add_static(frame: pd.DataFrame, statics: pd.DataFrame, card: Card) -> pd.DataFrame:
-    """The frame with each series' static values on each of its rows."""
+    """Add the static covariates of each series to its rows."""
     ids = frame["unique_id"].cat
     row = statics.set_index(statics["unique_id"].astype(object)).index.get_indexer(ids.categories)
     if (row < 0).any():
         missing_id = format_value(ids.categories[row < 0][0])
-        raise DataError(f"Each series of {card.name} has a row of static values; {missing_id!r} has none. Copy the set anew.")
+        raise DataError(
+            f"Each series of {card.name} must have a row of static values; {missing_id!r} has "
+            "none. Replace the set by a new copy."
+        )
     rows = row[ids.codes.to_numpy()]
     for column in card.static:
         frame[column] = statics[column].take(rows).array

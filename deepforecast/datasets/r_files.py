@@ -1,4 +1,4 @@
-"""Objects of R in the files of its packages (`.rda`), as plain Python: read by `rdata`, an optional dependency."""
+"""Reading of R data files (`.rda`) with the optional dependency `rdata`."""
 
 from __future__ import annotations
 
@@ -12,30 +12,36 @@ VECTOR_TYPES = ("LGL", "INT", "REAL")
 
 
 def read_objects(path: Path) -> dict[str, Any]:
-    """The objects of a file by name: lists as dicts (or lists, if nameless), vectors as arrays, texts as lists of text.
+    """Read the objects of a file by name, as dicts, lists and arrays.
 
-    A time series is a dict of its values ("x") and the three numbers that R keeps with it ("tsp": first, last, frequency).
+    A time series is a dict with its values ("x") and its attribute "tsp": first time, last time,
+    frequency.
     """
     try:
         from rdata.parser import parse_file
     except ImportError as error:
         raise DependencyError(
-            f"{path.name} is a file of R, read by the package rdata, which is missing. Run: pip install rdata"
+            f"{path.name} is an R file and cannot be read without the package rdata. Run: pip "
+            "install rdata"
         ) from error
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("error", message="Unknown file type")  # it would guess
+            # rdata would guess the type
+            warnings.filterwarnings("error", message="Unknown file type")
             r_objects = _to_python(parse_file(path).object)
     except (UserWarning, ValueError, NotImplementedError, EOFError, IndexError, KeyError) as error:
-        raise DataError(f"{path} has to be a file of R (.rda); reading it failed ({format_value(str(error))}). Delete it.") from error
+        raise DataError(
+            f"{path} must be an R data file (.rda); reading it failed "
+            f"({format_value(str(error))}). Delete it."
+        ) from error
     if not isinstance(r_objects, dict):
-        raise DataError(f"{path} has to hold named objects of R; it holds {type(r_objects).__name__}. Delete it.")
+        raise DataError(f"{path} must contain named R objects; it contains {type(r_objects).__name__}. Delete it.")
     return r_objects
 
 
 def _to_python(node: Any) -> Any:
     node_type = node.info.type.name
-    if node_type == "LIST":  # a chain of pairs: the objects of a file, or what is attached to one
+    if node_type == "LIST":  # a pairlist: the objects of a file, or the attributes of an object
         return _pairlist(node)
     attached = _pairlist(node.attributes) if node.attributes is not None else {}
     if node_type == "STR":
@@ -46,7 +52,7 @@ def _to_python(node: Any) -> Any:
         return dict(zip(names, values, strict=True)) if names else values
     if node_type in VECTOR_TYPES:
         return {"x": node.value, "tsp": attached["tsp"]} if "tsp" in attached else node.value
-    return None  # functions, environments and the like: no data
+    return None  # functions, environments and others are no data
 
 
 def _pairlist(node: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a generated frame is made of: options, covariates, and what each covariate does to y."""
+"""Options of the generator: components, covariates and their effects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from deepforecast.data.integers import validate_integer
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 
-# name -> role and kind; a past covariate acts `lag` steps later, the others at once
+# name -> role and type; a past covariate acts `lag` steps later, the others immediately
 COVARIATES: Mapping[str, tuple[Literal["future", "past", "static"], Literal["number", "category"]]] = MappingProxyType({
     "price": ("future", "number"),
     "holiday": ("future", "number"),
@@ -28,10 +28,20 @@ CategoryEffects = tuple[tuple[str, float], ...]
 
 @dataclass(frozen=True)
 class Effects:
-    """What each covariate adds to y: per unit for a number, by category for a category.
+    """Effects of the covariates on y.
 
-    Raising `price` at one step by 1 moves y at that step by `price`; raising `visits` by 1 moves y `Recipe.lag` steps later.
+    Numeric covariates have an effect per unit, categorical ones a tuple of (category, effect). Past
+    covariates (`visits`, `stock`) act `Recipe.lag` steps later, the others at the same step.
 
+    Parameters
+    ----------
+    price, holiday, visits, size : float
+        Change of y per unit.
+    promotion, stock, region : tuple of (str, float)
+        Change of y by category.
+
+    Examples
+    --------
     >>> dict(Effects().promotion)["flyer"]
     8.0
     """
@@ -52,7 +62,7 @@ class Effects:
                 continue
             levels = tuple((str(level), effect) for level, effect in value)
             if not levels or len(dict(levels)) < len(levels):
-                raise ParameterError(f"the effect of {name} has at least one category and none twice; got {format_value(value)}.")
+                raise ParameterError(f"the effect of {name} must have at least one category and no duplicates; got {format_value(value)}.")
             for level, effect in levels:
                 _check_finite(f"the effect of {name}={level}", effect)
             object.__setattr__(self, name, levels)
@@ -60,27 +70,61 @@ class Effects:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The options of `generate`. Sizes are in units of y, shares lie in [0, 1).
+    """Components and covariates of the series of `generate`.
 
-    y = level + trend + seasons + shifts + effects of the covariates + noise; where there is no demand, 0.
+    y = level + trend + seasons + shifts + effects of the covariates + noise, and 0 at steps without
+    demand.
 
+    Parameters
+    ----------
+    level : float, default 100.0
+        Mean of the levels of the series.
+    level_spread : float, default 10.0
+        Standard deviation of the levels.
+    trend : float, default 0.05
+        Slope per step, the same for all series.
+    seasons : tuple of int or "auto", default "auto"
+        Season lengths in steps. "auto": the usual ones of the frequency.
+    season_strength : float, default 10.0
+        Amplitude of each season. Its shape differs between series.
+    shifts : int, default 0
+        Number of level shifts of each series.
+    shift : float, default 30.0
+        Size of a level shift, up or down.
+    noise : float, default 2.0
+        Standard deviation of the independent noise.
+    missing : float, default 0.0
+        Share of missing values, in [0, 1). The first and last value of a series are never missing.
+    intermittent : float, default 0.0
+        Share of steps without demand, in [0, 1).
+    ragged : float, default 0.0
+        Largest share by which a series starts later, in [0, 1). All series end together.
+    covariates : tuple of str or "all", default ()
+        Names among `COVARIATES`.
+    lag : int, default 1
+        Number of steps between a past covariate and its effect.
+    effects : Effects, optional
+        Effects of the covariates.
+
+    Examples
+    --------
     >>> Recipe(covariates=["price", "visits"]).columns
     {'future': ('price',), 'past': ('visits',), 'static': ()}
     """
 
-    level: float = 100.0  # mean of the series' levels
-    level_spread: float = 10.0  # their standard deviation
-    trend: float = 0.05  # slope per step, the same for all series
-    seasons: tuple[int, ...] | Literal["auto"] = "auto"  # periods in steps; auto: the usual ones of the frequency
-    season_strength: float = 10.0  # amplitude of each season; its shape differs by series
-    shifts: int = 0  # level shifts in each series
-    shift: float = 30.0  # their size; up or down
-    noise: float = 2.0  # standard deviation, independent
-    missing: float = 0.0  # share of values taken out; the first and the last of a series stay
-    intermittent: float = 0.0  # share of steps without demand
-    ragged: float = 0.0  # longest share by which a series starts late; all end together
+    level: float = 100.0
+    level_spread: float = 10.0
+    trend: float = 0.05
+    seasons: tuple[int, ...] | Literal["auto"] = "auto"
+    season_strength: float = 10.0
+    shifts: int = 0
+    shift: float = 30.0
+    noise: float = 2.0
+    missing: float = 0.0
+    intermittent: float = 0.0
+    ragged: float = 0.0
     covariates: tuple[str, ...] | Literal["all"] = ()
-    lag: int = 1  # steps between a past covariate and its effect
+    lag: int = 1
     effects: Effects = field(default_factory=Effects)
 
     def __post_init__(self) -> None:
@@ -95,19 +139,20 @@ class Recipe:
         object.__setattr__(self, "seasons", _validate_seasons(self.seasons))
         object.__setattr__(self, "covariates", _validate_covariates(self.covariates))
         if not isinstance(self.effects, Effects):
-            raise ParameterTypeError(f"effects is an Effects object; got {format_value(self.effects)}.")
+            raise ParameterTypeError(f"effects must be an Effects object; got {format_value(self.effects)}.")
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The roles of the covariates, as `fit(frame, columns=...)` takes them."""
-        return {role: tuple(name for name in self.covariates if COVARIATES[name][0] == role) for role in ("future", "past", "static")}
+        """The roles of the covariates, to be passed as `fit(frame, columns=...)`."""
+        roles = ("future", "past", "static")
+        return {role: tuple(name for name in self.covariates if COVARIATES[name][0] == role) for role in roles}
 
 
 def _validate_seasons(value: Any) -> tuple[int, ...] | Literal["auto"]:
     if isinstance(value, str) and value == "auto":
         return "auto"
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ParameterTypeError(f"seasons is 'auto' or a sequence of periods; got {format_value(value)}.")
+        raise ParameterTypeError(f"seasons must be 'auto' or a sequence of periods; got {format_value(value)}.")
     return tuple(dict.fromkeys(validate_integer(period, "a season", minimum=2) for period in value))
 
 
@@ -115,18 +160,18 @@ def _validate_covariates(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) and value == "all":
         return tuple(COVARIATES)
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ParameterTypeError(f"covariates is 'all' or a sequence of names; got {format_value(value)!r}.")
+        raise ParameterTypeError(f"covariates must be 'all' or a sequence of names; got {format_value(value)!r}.")
     names = tuple(value)
     unknown = [name for name in names if name not in COVARIATES]
     if unknown:
-        raise ParameterError(f"covariates are among {', '.join(COVARIATES)}; got {format_list(unknown)}.")
+        raise ParameterError(f"covariates must be among {', '.join(COVARIATES)}; got {format_list(unknown)}.")
     return tuple(name for name in COVARIATES if name in names)
 
 
 def _check_finite(name: str, value: Any, low: float | None = None, below: float | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterTypeError(f"{name} is a number; got {format_value(value)} ({type(value).__name__}).")
+        raise ParameterTypeError(f"{name} must be a number; got {format_value(value)} ({type(value).__name__}).")
     number = float(value)
     if not math.isfinite(number) or (low is not None and number < low) or (below is not None and number >= below):
         span = "finite" if low is None else f"at least {low:g}" if below is None else f"in [{low:g}, {below:g})"
-        raise ParameterError(f"{name} is {span}; got {format_value(value)}.")
+        raise ParameterError(f"{name} must be {span}; got {format_value(value)}.")

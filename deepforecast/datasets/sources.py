@@ -1,7 +1,7 @@
-"""Where each set of the catalogue lies in public, how its rows are made of what lies there, and the hash they must have.
+"""Public sources of the datasets: addresses, conversions, and hashes of the rows.
 
-Addresses name a commit where the file is known at one. The SHA-256 of a file is pinned where it is known; the hash of the
-rows (`content`) is pinned for every part of every set, so that nothing is kept that is not what the catalogue describes.
+Addresses contain a commit, and the SHA-256 of a file is pinned, where known. The hash of the rows
+is pinned for every table.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ M4_FILES = {
 
 @dataclass(frozen=True)
 class Source:
-    """The files of a set, `make` that turns them (by name) into its frames by part, and the hash of each frame's rows."""
+    """The files of a set, their conversion to tables, and the hash of each table's rows."""
 
     files: tuple[Remote, ...]
     make: Callable[[Mapping[str, Path]], dict[str, pd.DataFrame]]
@@ -52,7 +52,7 @@ def _single_file(name: str, address: str, sha256: str | None = None) -> tuple[Re
 
 
 def _converter(function: str, *arguments: Any, all_files: bool = False) -> Callable[[Mapping[str, Path]], dict[str, pd.DataFrame]]:
-    """A function of `convert` on the one file of a set (`all_files`: on all of them)."""
+    """Apply a function of `conversion` to the single file of a set, or to all files by name."""
 
     def make(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
         from deepforecast.datasets import conversion
@@ -65,7 +65,7 @@ def _converter(function: str, *arguments: Any, all_files: bool = False) -> Calla
 
 
 def _r_converter(function: str, *arguments: Any) -> Callable[[Mapping[str, Path]], dict[str, pd.DataFrame]]:
-    """A function of `convert` on the one object in a file of R."""
+    """Apply a function of `conversion` to the single object in an R file."""
 
     def make(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
         from deepforecast.datasets import conversion, r_files

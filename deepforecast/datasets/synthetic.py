@@ -1,4 +1,4 @@
-"""The generator's standard frame as a dataset among the others."""
+"""The dataset `generated`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ RECIPE = Recipe(covariates="all")
 
 
 def entries() -> list[Entry]:
-    """The one entry: `generate` with covariates of every kind, all else at its default."""
+    """The entry of `generate` with all covariates and defaults otherwise."""
     card = Card(
         name="generated",
-        what="seeded artificial series with trend, weekly season, noise and covariates of every kind with known effects",
+        what="synthetic series with trend, weekly season, noise and all kinds of covariates with known effects",
         frequency="D",
         season_length=7,
         horizon=14,
         series=3,
         rows=600,
-        licence="Apache-2.0 (made here)",
+        licence="Apache-2.0",
         reference="deepforecast.datasets.generate",
         source="deepforecast",
         note="the same as generate(recipe=Recipe(covariates='all')); the effects are in Effects()",

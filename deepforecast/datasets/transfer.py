@@ -1,7 +1,7 @@
-"""One file from a public address to a path: whole and checked, or not at all; a broken transfer goes on where it stopped.
+"""Download of a file, verified by its hash; an interrupted download is resumed.
 
-A file that was put there by hand is taken as it is, if its hash is right. What was received of an unfinished transfer stays
-beside it as `<name>.part`, for the next try.
+A file placed by hand is accepted if its hash is correct. Partial downloads are stored as
+`<name>.part`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from deepforecast.data.terminal import shows_live_output
 from deepforecast.errors import DataError, SaveError, format_value
 
 MAX_TRIES = 4
-RETRY_PAUSE = 1.0  # seconds before the second try, doubled for each that follows
-TIMEOUT = 30.0  # seconds without a byte after which a connection counts as broken
-SPEED_WINDOW, MIN_SPEED = 30.0, 1024  # so many seconds below so many bytes a second count as broken, too
-MAX_BYTES = 2**31  # bytes; no file of the catalogue is a quarter of it
+RETRY_PAUSE = 1.0  # seconds before the second attempt, doubled for each further one
+TIMEOUT = 30.0  # seconds without data after which a connection has failed
+SPEED_WINDOW, MIN_SPEED = 30.0, 1024  # a connection also fails below 1024 bytes/s over 30 s
+MAX_BYTES = 2**31  # more than four times the largest file of the catalogue
 BLOCK_SIZE = 2**16
-FINAL_STATUSES = (400, 401, 403, 404, 410, 451)  # answers that another try does not change
+FINAL_STATUSES = (400, 401, 403, 404, 410, 451)  # HTTP statuses that are not retried
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A file and its public address; without a SHA-256 it is the rows made of it that are checked, not the file."""
+    """A file and its public address; without SHA-256 only the resulting rows are verified."""
 
     name: str
     address: str
@@ -45,28 +45,32 @@ class _RetryableError(Exception):
 
 
 class _FinalError(Exception):
-    """A transfer that no further try can mend."""
+    """A transfer that cannot succeed if tried again."""
 
 
 def fetch(remote: Remote, path: Path, label: str = "") -> Path:
-    """The file at `path`, downloaded unless it is there already; `label` names the bar, shown in terminals and notebooks."""
+    """Download a file to `path` unless it exists, and verify it.
+
+    `label` is shown by the progress bar.
+    """
     with _exclusive_lock(path):
         if path.is_file():
-            return _verify(remote, path, "put there by hand or left by an earlier download")
+            return _verify(remote, path, "placed by hand or left by an earlier download")
         partial_path = path.with_name(path.name + ".part")
         _receive(remote, partial_path, path, label or remote.name)
         if remote.sha256 is not None and (actual := sha256(partial_path)) != remote.sha256:
             _call_on_disk(partial_path.unlink, partial_path)
             raise DataError(
-                f"{remote.address} has to have the SHA-256 {remote.sha256}; what came has {actual} and was thrown away. "
-                f"The address may serve another version now. {_manual_download_hint(path)}"
+                f"{remote.address} must have the SHA-256 {remote.sha256}; the download has "
+                f"{actual} and was deleted. The address may serve another version now. "
+                f"{_manual_download_hint(path)}"
             )
         _call_on_disk(lambda: os.replace(partial_path, path), path)
     return path
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hex."""
+    """The SHA-256 of a file, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -74,14 +78,14 @@ def sha256(path: Path) -> str:
 def _verify(remote: Remote, path: Path, origin: str) -> Path:
     if remote.sha256 is not None and (actual := sha256(path)) != remote.sha256:
         raise DataError(
-            f"{path} ({origin}) has to have the SHA-256 {remote.sha256}; it has {actual}. "
+            f"{path} ({origin}) must have the SHA-256 {remote.sha256}; it has {actual}. "
             f"Delete it, or replace it by the file at {remote.address}."
         )
     return path
 
 
 def _receive(remote: Remote, partial_path: Path, path: Path, label: str) -> None:
-    """Transfer the file to `partial_path`, in as many tries as it takes and is worth."""
+    """Download the file to `partial_path` with retries."""
     reason = ""
     for attempt in range(MAX_TRIES):
         if attempt:
@@ -95,22 +99,23 @@ def _receive(remote: Remote, partial_path: Path, path: Path, label: str) -> None
         except _RetryableError as error:
             reason, tries = str(error), attempt + 1
     raise DataError(
-        f"{remote.name} is downloaded from {remote.address}, and that failed: {reason} (tries: {tries}). {_manual_download_hint(path)}"
+        f"{remote.name} cannot be downloaded from {remote.address}: {reason} (attempts: {tries}). "
+        f"{_manual_download_hint(path)}"
     )
 
 
 def _manual_download_hint(path: Path) -> str:
-    return f"To do without: get the file in another way and put it at {path}, then load again."
+    return f"Alternatively, save the file as {path} by hand and load again."
 
 
 def _transfer(address: str, partial_path: Path, label: str) -> None:
-    """Receive what `partial_path` lacks, or all of it where the server does not go on in the middle."""
+    """Download the rest of `partial_path`, or all of it if ranges are not supported."""
     received = partial_path.stat().st_size if partial_path.is_file() else 0
     headers = {"User-Agent": "deepforecast", "Accept-Encoding": "identity"} | ({"Range": f"bytes={received}-"} if received else {})
     try:
         with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=TIMEOUT) as answer:  # noqa: S310
             if address.startswith("https:") and not answer.geturl().startswith("https:"):
-                raise _FinalError(f"it leads to {format_value(answer.geturl())}, which is not https")
+                raise _FinalError(f"it redirects to {format_value(answer.geturl())}, which is not https")
             resumes = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {received}-")
             length = answer.headers.get("Content-Length", "")
             begin = received if resumes else 0
@@ -118,18 +123,18 @@ def _transfer(address: str, partial_path: Path, label: str) -> None:
             _copy(answer, partial_path, begin, total, label)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416:  # there is nothing beyond what we have: it is of another file
+        if error.code == 416:  # range not satisfiable: the partial file is of another version
             _call_on_disk(partial_path.unlink, partial_path)
-            raise _RetryableError("what was received of it before did not belong to it") from None
+            raise _RetryableError("the partial file of an earlier attempt does not belong to it") from None
         error_class = _FinalError if error.code in FINAL_STATUSES else _RetryableError
         raise error_class(f"the server answered {error.code} {format_value(str(error.reason))}") from None
     except urllib.error.URLError as error:
         error_class = _RetryableError if isinstance(error.reason, TimeoutError) else _FinalError
         raise error_class(f"no connection ({format_value(str(error.reason))}); is this machine offline, or behind a proxy?") from None
     except TimeoutError:
-        raise _RetryableError(f"nothing came for {TIMEOUT:g} seconds") from None
+        raise _RetryableError(f"no data for {TIMEOUT:g} seconds") from None
     except (ConnectionError, http.client.HTTPException) as error:
-        raise _RetryableError(f"the connection broke ({format_value(type(error).__name__)}: {format_value(str(error))})") from None
+        raise _RetryableError(f"the connection failed ({format_value(type(error).__name__)}: {format_value(str(error))})") from None
 
 
 def _copy(answer: Any, partial_path: Path, begin: int, total: int | None, label: str) -> None:
@@ -140,10 +145,10 @@ def _copy(answer: Any, partial_path: Path, begin: int, total: int | None, label:
             size += len(block)
             bar(len(block))
             if size > MAX_BYTES:
-                raise _FinalError(f"it sends more than {MAX_BYTES:,} bytes")
+                raise _FinalError(f"it exceeds {MAX_BYTES:,} bytes")
             if (now := time.monotonic()) - window_start > SPEED_WINDOW:
                 if (size - size_at_start) / (now - window_start) < MIN_SPEED:
-                    raise _RetryableError(f"fewer than {MIN_SPEED} bytes a second came")
+                    raise _RetryableError(f"slower than {MIN_SPEED} bytes per second")
                 window_start, size_at_start = now, size
         _call_on_disk(file.flush, partial_path)
         _call_on_disk(lambda: os.fsync(file.fileno()), partial_path)
@@ -153,7 +158,7 @@ def _copy(answer: Any, partial_path: Path, begin: int, total: int | None, label:
 
 @contextlib.contextmanager
 def _progress_bar(label: str, begin: int, total: int | None) -> Iterator[Any]:
-    """What counts bytes: a bar in a terminal or a notebook, nothing elsewhere."""
+    """A function that counts bytes, shown as a bar in terminals and notebooks."""
     if not shows_live_output(sys.stderr):
         yield lambda count: None
         return
@@ -165,7 +170,7 @@ def _progress_bar(label: str, begin: int, total: int | None) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _exclusive_lock(path: Path) -> Iterator[None]:
-    """One process at a time downloads a file: others wait and then find it. (Where the system has no locks, none waits.)"""
+    """Lock the download of a file, where the system has file locks."""
     _call_on_disk(lambda: path.parent.mkdir(parents=True, exist_ok=True), path.parent)
     try:
         import fcntl
@@ -183,11 +188,11 @@ def _open(path: Path, mode: str) -> IO[bytes]:
 
 
 def _call_on_disk(operation: Any, path: Path) -> Any:
-    """Do what writes to the disk; what the system refuses names the path."""
+    """Run a file operation; an `OSError` becomes a `SaveError` with the path."""
     try:
         return operation()
     except OSError as error:
         raise SaveError(
-            f"Downloads are kept in a folder that can be written to; {path} cannot be written ({format_value(str(error))}). "
-            "Make room, or name another folder by the environment variable DEEPFORECAST_CACHE."
+            f"{path} cannot be written ({format_value(str(error))}). Free disk space, or set the "
+            "environment variable DEEPFORECAST_CACHE to another folder."
         ) from error

@@ -1,6 +1,6 @@
-"""Forecasts of the past held against what came true: rolling windows, metrics, comparisons with their significance.
+"""Evaluation of forecasts: rolling cross-validation, metrics, model comparison and significance tests.
 
-The functions stand here by name, so that `from deepforecast.evaluation import *` gives them and not the modules they are in.
+The functions are imported by name because some modules share their name.
 """
 
 from deepforecast.evaluation.backtesting import BacktestOptions

@@ -1,4 +1,4 @@
-"""The actual value of each point forecast: a column of the forecasts themselves, or matched by key from another frame."""
+"""Actual values of the forecast points, from the forecasts or matched by key from another frame."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from deepforecast.evaluation.timestamp_units import convert_unit, finer_unit
 
 
 def read_actuals(rows: ForecastRows, table: nw.DataFrame[Any], actual: Frame | None, names: Columns) -> Floats:
-    """The actual value of each point, NaN where the frame holds a missing one; a point without a row is refused."""
+    """The actual value of each point, NaN where missing; every point must have a row."""
     if actual is None:
         values = _read_own_actuals(rows, table, names)
     elif names.target in table.columns:
         raise ParameterError(
-            f"The actual values are in the forecasts or in actual=; column {names.target} is in both. Drop it from the "
-            "forecasts, or leave actual= out."
+            f"Actual values cannot be in both the forecasts and `actual`, and the forecasts have column {names.target}. Drop it "
+            "from the forecasts, or leave out `actual`."
         )
     else:
         values = _match_actuals(rows, frames.to_narwhals(actual, "actual frame"), names)
     wrong = np.flatnonzero(np.abs(values) >= MAX_MAGNITUDE)
     if len(wrong):
         raise DataError(
-            f"Actual values are finite or missing; column {names.target} is {values[wrong[0]]} for {rows.describe_point(int(wrong[0]))} "
-            f"({len(wrong)} such values in all). Correct them or make them missing."
+            f"Actual values must be below {MAX_MAGNITUDE:g} in magnitude or missing; column {names.target} is {values[wrong[0]]} for "
+            f"{rows.describe_point(int(wrong[0]))} ({len(wrong)} such values). Correct them or set them to missing."
         )
     if np.isnan(values).all():
         raise DataError(
-            f"Forecasts are scored where there are actual values; column {names.target} is missing at all {len(values)} points."
+            f"At least one point must have an actual value, but column {names.target} is missing at all {len(values)} points."
         )
     return values
 
@@ -45,8 +45,8 @@ def read_actuals(rows: ForecastRows, table: nw.DataFrame[Any], actual: Frame | N
 def _read_own_actuals(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats:
     if names.target not in table.columns:
         raise ParameterError(
-            f"The forecasts have no column {names.target} with the actual values. Give actual=frame, whose rows are matched by "
-            f"{' and '.join(name for name in (names.id, names.time) if name)}."
+            f"The forecasts must have a column {names.target} with the actual values. Add it, or pass `actual`, a frame that is "
+            f"matched by {' and '.join(name for name in (names.id, names.time) if name)}."
         )
     values = rows.sorted(frames.read_numbers(table[names.target], names.target))
     if not rows.n_samples:
@@ -54,17 +54,17 @@ def _read_own_actuals(rows: ForecastRows, table: nw.DataFrame[Any], names: Colum
     is_different = ((values != values[0]) & ~(np.isnan(values) & np.isnan(values[0]))).any(axis=0)
     if is_different.any():
         location = rows.describe_point(int(np.argmax(is_different)))
-        raise DataError(f"All sample paths of a point have one actual value; column {names.target} differs for {location}.")
+        raise DataError(f"All sample paths of a point must have the same actual value, but column {names.target} differs for {location}.")
     return np.asarray(values[0])
 
 
 def _match_actuals(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats:
     if not len(table):
-        raise DataError("The actual frame has rows; this one is empty.")
+        raise DataError("`actual` must have at least one row, got an empty frame.")
     absent_columns = [name for name in (names.id, names.time, names.target) if name is not None and name not in table.columns]
     if absent_columns:
         raise DataError(
-            f"The actual frame has the column {absent_columns[0]}, as the forecasts have or columns= says; the columns found are "
+            f"`actual` must have the column {absent_columns[0]}, as in the forecasts or `columns`; it has "
             f"{format_list(table.columns, max_shown=12)}."
         )
     keys = read_keys(frames.read_table(table.to_native()), names, "actual frame")
@@ -74,20 +74,20 @@ def _match_actuals(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns)
     if len(missing):
         missing_series = np.unique(rows.series[np.searchsorted(rows.indptr, missing, side="right") - 1])
         raise DataError(
-            f"The actual frame has a row for every point forecast; {len(missing)} of {len(row_index)} are missing, in {len(missing_series)} "
-            f"series, first {rows.describe_point(int(missing[0]))}. Score the forecasts that have actual values, or add the rows (with "
-            f"a missing {names.target} where it is not known)."
+            f"`actual` must have a row for every forecast point; {len(missing)} of {len(row_index)} are missing, in "
+            f"{len(missing_series)} series, the first {rows.describe_point(int(missing[0]))}. Score only forecasts with actual "
+            f"values, or add the rows (with a missing {names.target} where it is unknown)."
         )
     return keys.sorted(frames.read_numbers(table[names.target], names.target))[row_index]
 
 
 def _find_actual_rows(rows: ForecastRows, keys: Keys, actual_series: Ints) -> Ints:
-    """The sorted row of the actual frame for each point, -1 where there is none."""
+    """For each point the index of its row in the sorted actual frame, -1 if there is none."""
     import pandas as pd
 
     unit = finer_unit(rows.time, keys.time, "the forecasts and of the actual frame")
     forecast_times, actual_times = convert_unit(rows.timestamps, rows.time, unit), convert_unit(keys.timestamps, keys.time, unit)
-    # stamps repeat from series to series: as small numbers they fit into one key together with the series
+    # timestamps repeat across series: their codes are small enough to share one integer key with the series
     time_codes, timestamps = pd.factorize(actual_times, sort=True)
     actual_keys = np.repeat(np.arange(len(keys.indptr) - 1), np.diff(keys.indptr)) * len(timestamps) + time_codes
     forecast_codes = pd.Index(timestamps).get_indexer(pd.Index(forecast_times))

@@ -1,7 +1,7 @@
-"""From one error per point to one number per group, for all models at once.
+"""Aggregation of errors per point to one number per group, for all models at once.
 
-An error of NaN means that the metric says nothing about that point (no actual, or not defined there). Such points are left
-out of the average and counted; nothing else ever is.
+An error of NaN means that the metric is undefined at that point, for example without an actual value. Only such points are
+left out of the average, and they are counted.
 """
 
 from __future__ import annotations
@@ -21,11 +21,20 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which group, and which forecast, each point belongs to. Points may come in any order; in order is faster.
+    """The group and the forecast of each point, in any order (sorted points are faster).
 
-    `codes` holds the group of each point, 0 to `count` - 1. `forecasts` holds a number per forecast, that is, one series
-    from one cutoff, for the metrics that count every forecast once; without it each group is taken as one forecast.
+    Parameters
+    ----------
+    codes : array of int
+        Group of each point, from 0 to `count` - 1.
+    count : int
+        Number of groups.
+    forecasts : array of int, optional
+        Forecast of each point (one series from one cutoff), for metrics that weigh forecasts
+        equally. None: each group is one forecast.
 
+    Examples
+    --------
     >>> by_step = Groups(codes=np.array([0, 1, 0, 1]), count=2, forecasts=np.array([0, 0, 1, 1]))
     >>> by_step.sizes
     array([2, 2])
@@ -37,11 +46,14 @@ class Groups:
 
     def __post_init__(self) -> None:
         if self.codes.ndim != 1 or (self.forecasts is not None and self.forecasts.shape != self.codes.shape):
-            raise ParameterError("Groups need one code, and if given one forecast number, for each point (arrays of one axis).")
+            raise ParameterError(
+                f"`codes` and `forecasts` must be one-dimensional with one integer per point, got shapes {self.codes.shape} and "
+                f"{None if self.forecasts is None else self.forecasts.shape}."
+            )
         if self.codes.size and not (self.codes.min() >= 0 and self.codes.max() < self.count):
             raise ParameterError(
-                f"Codes of groups run from 0 to count - 1 = {self.count - 1}, "
-                f"got {self.codes.min()} to {self.codes.max()}; give the right count."
+                f"`codes` must be from 0 to count - 1 = {self.count - 1}, got {self.codes.min()} to {self.codes.max()}. "
+                "Pass the number of groups as `count`."
             )
 
     @cached_property
@@ -50,13 +62,13 @@ class Groups:
         return np.bincount(self.codes, minlength=self.count)
 
     def runs(self, values: NDArray[np.generic]) -> Array:
-        """Sums over each run: the points of one forecast that lie in one group."""
+        """Sum over each run, the points of one forecast in one group."""
         order, starts, _, _ = self._layout
         values = values if order is None else values[..., order]
         return np.asarray(values if starts is None else np.add.reduceat(values, starts, axis=-1), dtype=np.float64)
 
     def merge(self, run_values: NDArray[np.generic]) -> Array:
-        """Sums over each group of one value per run."""
+        """Sum one value per run over each group."""
         group = self._layout[2]
         if self.count == len(group) and np.array_equal(group, np.arange(self.count)):
             return np.asarray(run_values, dtype=np.float64)
@@ -71,7 +83,7 @@ class Groups:
         return self._layout[3]
 
     def members(self, per_forecast: bool) -> Iterator[tuple[int, Integers]]:
-        """Each run (or, if not `per_forecast`, each group) as its group and the positions of its points."""
+        """Iterate over runs (or, if not `per_forecast`, groups): the group and the positions of the points."""
         if per_forecast and self.forecasts is not None:
             order, starts, group, _ = self._layout
             order = np.arange(len(self.codes)) if order is None else order
@@ -84,7 +96,7 @@ class Groups:
 
     @cached_property
     def _layout(self) -> tuple[Integers | None, Integers | None, Integers, Integers]:
-        """Order that brings runs together (None: they are), their starts (None: each is one point), groups and sizes."""
+        """Order that sorts points into runs (None: sorted), starts of runs (None: one point each), groups and sizes."""
         key = self.codes.astype(np.int64, copy=False)
         if self.forecasts is not None:
             key = self.forecasts.astype(np.int64) * self.count + key
@@ -99,22 +111,39 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """A metric by group, with what it rests on. All arrays are shaped (models, groups), or (groups,) for one forecast."""
+    """A metric by group and the points it is based on; arrays of shape (models, groups), or (groups,) for one model."""
 
-    value: Array  # NaN where nothing could be used
+    value: Array  # NaN where no point could be used
     points: Integers  # points used
-    left_out: Integers  # points not used: no actual, or the metric is not defined there
-    forecasts_left_out: Integers  # forecasts (one series from one cutoff) of which no point could be used
+    left_out: Integers  # points without an actual value or with an undefined metric
+    forecasts_left_out: Integers  # forecasts without any used point
 
 
 def aggregate(
     errors: Array, groups: Groups, *, weights: Array | None = None, root: bool = False, per_forecast: bool = False
 ) -> Aggregate:
-    """Mean of `errors` by group, or the root of it, or with `weights` the ratio of the two sums.
+    """Average errors by group.
 
-    `per_forecast` takes that number for each forecast first and then their plain mean, so that long forecasts weigh no
-    more than short ones.
+    Parameters
+    ----------
+    errors : array
+        Errors of shape (..., points), NaN where undefined.
+    groups : Groups
+        The group of each point.
+    weights : array, optional
+        Denominators per point: the result is the ratio of the sums of errors and weights.
+    root : bool, default False
+        Whether to take the square root.
+    per_forecast : bool, default False
+        Whether to aggregate each forecast first and average over forecasts, so that long
+        forecasts do not weigh more than short ones.
 
+    Returns
+    -------
+    Aggregate
+
+    Examples
+    --------
     >>> errors = np.array([1.0, 3.0, np.nan, 8.0])
     >>> groups = Groups(codes=np.zeros(4, dtype=int), count=1, forecasts=np.array([0, 0, 0, 1]))
     >>> aggregate(errors, groups).value, aggregate(errors, groups, per_forecast=True).value

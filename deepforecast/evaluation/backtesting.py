@@ -1,4 +1,4 @@
-"""What a backtest is asked for: its models, its windows, its rarer options."""
+"""Options of a backtest and validation of its arguments."""
 
 from __future__ import annotations
 
@@ -19,16 +19,38 @@ ALIGNMENTS = ("auto", "series", "calendar")
 
 @dataclass(frozen=True)
 class BacktestOptions:
-    """The rarer options of a backtest.
+    """Additional options of `compare` and `cross_validate`.
 
-    gap: rows left out between a cutoff and the first step judged. size: rows a window learns from (None: all before the
-    cutoff, an expanding window). align: "series" counts cutoffs back from each series' own end, so that every series is in
-    every window; "calendar" from the latest end of all, so that nothing after a cutoff is seen of any series: series that are
-    too new for a window, or have ended before it, are not in it. "auto" is "calendar", aloud, where series end at different
-    times and one of the models learns from several series at once, else "series". workers: processes at a time, one model
-    each (-1: as many as there are CPUs; None: what the caller's `joblib.parallel_config` says, else this process). seed:
-    given to every model that has one, wrapped ones too. progress: a bar on stderr that counts windows, or with several workers
-    models, and tells the time left (default: in terminals and notebooks, if it takes more than half a second).
+    Parameters
+    ----------
+    gap : int, default 0
+        Number of time steps between a cutoff and the first step that is evaluated.
+    train_size : int, optional
+        Number of observations per series to train on (sliding window). None: all before the
+        cutoff (expanding window).
+    align : {"auto", "series", "calendar"}, default "auto"
+        How cutoffs are counted. "series": back from the end of each series, so that every
+        series is in every window. "calendar": back from the latest end of all series, so that
+        no model sees any value after a cutoff; series that start too late or end too early
+        are not in every window. "auto": "calendar", with a warning, if series end at
+        different times and a model is trained on several series at once; otherwise "series".
+    n_jobs : int, optional
+        Number of processes, each of which runs one model at a time. -1: the number of CPUs.
+        None: as set by `joblib.parallel_config`, or the current process.
+    seed : int, optional
+        Random seed of every model that has one, including wrapped models.
+    progress : bool, optional
+        Whether to show a progress bar on stderr. It counts windows, or models if `n_jobs` is
+        above 1. None: in terminals and notebooks, after half a second.
+
+    Examples
+    --------
+    >>> from deepforecast import Naive, compare, datasets
+    >>> from deepforecast.evaluation import BacktestOptions
+    >>> frame = datasets.load("air_passengers")
+    >>> board = compare([Naive()], frame, horizon=6, options=BacktestOptions(gap=2, train_size=60))
+    >>> board.settings["gap"]
+    2
     """
 
     gap: int = 0
@@ -43,71 +65,73 @@ class BacktestOptions:
         if self.train_size is not None:
             validate_integer(self.train_size, "train_size")
         if self.align not in ALIGNMENTS:
-            raise ParameterError(f"align is 'auto', 'series' or 'calendar'; got {format_value(self.align)}.")
+            raise ParameterError(f"`align` must be 'auto', 'series' or 'calendar', got {format_value(self.align)}.")
         if self.n_jobs not in (None, -1):
             validate_integer(self.n_jobs, "n_jobs")
         if self.seed is not None:
             validate_integer(self.seed, "seed", minimum=0)
         if self.progress not in (None, True, False):
-            raise ParameterTypeError(f"progress is True, False or None; got {format_value(self.progress)}.")
+            raise ParameterTypeError(f"`progress` must be True, False or None, got {format_value(self.progress)}.")
 
 
 def validate_options(options: Any) -> BacktestOptions:
-    """The options as they are given, if they are a `BacktestOptions`."""
+    """Refuse anything but a `BacktestOptions`."""
     if not isinstance(options, BacktestOptions):
         description = f"{format_value(options)} ({type(options).__name__})"
-        raise ParameterTypeError(f"options is a BacktestOptions object, e.g. BacktestOptions(gap=1); got {description}.")
+        raise ParameterTypeError(f"`options` must be a BacktestOptions, got {description}. Pass for example BacktestOptions(gap=1).")
     return options
 
 
 def validate_models(models: Any, horizon: int | None) -> list[Forecaster]:
-    """A list of models that agree on the horizon, cloned with it; each has a name of its own."""
+    """Clones of the models with a common horizon; their names must be unique."""
     forecasters = list(models) if isinstance(models, (list, tuple)) else [models]
     if not forecasters:
-        raise ParameterError("models is a model or a list of them; the list is empty.")
+        raise ParameterError("`models` must have at least one model, got an empty list. Pass a model or a list of models.")
     for model in forecasters:
         if not isinstance(model, Forecaster):
             class_name = model.__name__ if isinstance(model, type) else model if model in registered() else None
             hint = f" Did you mean {class_name}()?" if class_name else ""
-            raise ParameterTypeError(f"models holds model objects; got {format_value(model)} ({type(model).__name__}).{hint}")
+            raise ParameterTypeError(f"`models` must be model objects, got {format_value(model)} ({type(model).__name__}).{hint}")
     names = [model.name for model in forecasters]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
-        raise ParameterError(f"Each model has a name of its own; {format_list(duplicates)} is there twice. Give alias= to one of them.")
+        raise ParameterError(f"Names of models must be unique, got {format_list(duplicates)} twice. Set `alias` on one of them.")
     if horizon is not None:
         return [model.clone(horizon=validate_horizon(horizon)) for model in forecasters]
     horizons = {model.default_horizon for model in forecasters if model.default_horizon is not None}
     if len(horizons) != 1:
-        problem = "none of them says one" if not horizons else f"they say {format_list(sorted(horizons))}"
-        raise ParameterError(f"horizon is given or the models agree on it; {problem}. Say horizon=...")
+        problem = "none of the models has one" if not horizons else f"the models have {format_list(sorted(horizons))}"
+        raise ParameterError(f"All models must be evaluated with the same horizon, but {problem}. Pass `horizon`.")
     return [model.clone(horizon=horizons.copy().pop()) for model in forecasters]
 
 
 def make_plan(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: BacktestOptions) -> BacktestPlan:
-    """The checked plan of a backtest of models that agree on the horizon."""
+    """The windows of a backtest; the models must have the same horizon."""
     horizon = int(models[0].horizon or 0)
     step = horizon if step_size is None else validate_integer(step_size, "step_size")
     train_size = None if options.train_size is None else int(options.train_size)
-    full_windows = bool(panel.series.columns.future)  # a model that does without what is known ahead is judged on the same rows
+    # models that cannot use future covariates are evaluated on the same rows as the others
+    full_windows = bool(panel.series.columns.future)
     align = resolve_alignment(models, panel) if options.align == "auto" else options.align
     return BacktestPlan(horizon, validate_integer(n_windows, "n_windows"), step, int(options.gap), train_size, align, full_windows=full_windows)
 
 
 def resolve_alignment(models: Sequence[Forecaster], panel: Panel) -> str:
-    """How "auto" counts cutoffs: so that no forecast rests on a row after its cutoff; said where that costs windows."""
+    """How "auto" counts cutoffs: no model may see a value after its cutoff; warn if that costs windows."""
     global_models = [model.name for model in models if not model.capabilities.local]
     if not global_models or int(panel.series.last.min()) == int(panel.series.last.max()):
         return "series"
     warn(
-        f"Series end at different times and {format_list(global_models)} learns from all of them at once, so cutoffs are counted from the "
-        "latest end: no forecast sees a row after its cutoff, and series that end early are in fewer windows. To choose: "
-        "options=BacktestOptions(align='calendar') does the same in silence, align='series' counts from the end of each series."
+        f"Series end at different times and {format_list(global_models)} trains on all of them at once. Cutoffs are therefore "
+        "counted from the latest end, so that no model sees a value after its cutoff; series that end early are in fewer "
+        "windows. Pass options=BacktestOptions(align='calendar') to silence this warning, or align='series' to count from the "
+        "end of each series."
     )
     return "calendar"
 
 
 def with_seed(model: Forecaster, seed: int | None) -> Forecaster:
-    """The model with that seed, as far as it or a model in it has one."""
+    """The model with that seed, set wherever it or a wrapped model has one."""
     if seed is None:
         return model
     return model.clone().set_params(**{name: seed for name in model.get_params() if name.rpartition("__")[2] == "seed"})

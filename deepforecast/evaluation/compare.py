@@ -1,4 +1,4 @@
-"""Several models on the same rolling windows: who is best, how sure that is, and what it costs."""
+"""Comparison of models by rolling cross-validation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = ["Leaderboard", "compare"]
 
 @dataclass(frozen=True)
 class ModelRun:
-    """What one model did: forecast columns over the rows judged, or the error it ended with."""
+    """The outcome of one model: forecast columns over the evaluated rows, or the error that ended it."""
 
     name: str
     columns: Mapping[str, Floats] = field(default_factory=dict)
@@ -62,12 +62,12 @@ class ModelRun:
     cause: Exception | None = None
 
     def with_error(self, error: Exception) -> ModelRun:
-        """The same model, ended with an error: what it forecast does not count."""
+        """The run as failed; its forecasts are discarded."""
         return replace(self, columns={}, error=format_error(error), cause=error)
 
 
 def format_error(error: Exception) -> str:
-    """An error as a row tells it: its kind and, where there are any, its words."""
+    """The type of an error and its message."""
     error_name = type(error).__name__
     try:
         text = str(error)
@@ -91,26 +91,78 @@ def compare(
     static: Frame | None = None,
     options: BacktestOptions = DEFAULT_OPTIONS,
 ) -> Leaderboard:
-    """Rank models by rolling cross-validation; the first of `metrics` decides (default: MASE, or MAE where no season is known).
+    """Rank models by rolling cross-validation.
 
-    `metrics`: names, functions `(actual, forecast) -> number` or `Metric` objects, as in `score`. Each is computed for every
-    series over all its windows, and the board shows the mean over series with a bootstrap interval: every series counts once,
-    and a mean of rmse by series is smaller than the rmse of all points pooled (`score(board.forecasts)` gives that).
-    `season_length`: what mase and rmsse are scaled by, where it does not follow from the frequency.
+    A model that fails, or whose worker process dies, becomes a row with its error; the others
+    continue. A model that cannot use a declared covariate runs without it (column `unused`).
+    If `level` is given, a model without a distribution gets conformal prediction intervals;
+    coverage is missing, with a `DataWarning`, for levels that cannot be calibrated because of
+    too few windows.
 
-    A model that fails is a row with its error, not the end of the run; so is one whose worker process dies. A model that
-    cannot use a declared covariate runs without it (the column `unused` says so); one without a distribution of its own
-    gets conformal intervals if `level` is given; the coverage of levels for which it has too few calibration windows
-    stays empty, with a `DataWarning`. From 30 actual values on, a `DataWarning` lists the models whose intervals
-    cover over 10 percentage points less than their level (80 % intervals: less than 70 %), by more than chance:
-    1.645 standard errors below the level, the mean of each series in each window being one observation.
+    Parameters
+    ----------
+    models : sequence of Forecaster
+        Models with unique names.
+    frame : DataFrame
+        Long frame with the series to forecast.
+    horizon : int, optional
+        Number of steps to forecast. Required unless all models have the same `horizon`.
+    n_windows : int, default 3
+        Number of cutoffs; windows do not overlap.
+    level : float or list of float, optional
+        Coverage of the prediction intervals in percent, e.g. `[80, 95]`.
+    metrics : str, callable, Metric or list of these, optional
+        As in `score`; the first one ranks the models. None: MASE, RMSSE, sMAPE and relative
+        bias, with MAE and RMSE in place of MASE and RMSSE if the season is unknown. Each metric
+        is computed for each series over all its windows and then averaged over series. The
+        mean RMSE by series is smaller than the RMSE of all points pooled, which
+        `score(board.forecasts)` gives.
+    season_length : int, optional
+        Season that scales MASE and RMSSE. None: from the frequency.
+    refit : bool, int or "auto", default "auto"
+        When to refit, see `cross_validate`.
+    freq : str or int, optional
+        Frequency of the time column. None: inferred.
+    columns : Columns or dict, optional
+        Names of the columns and roles of the covariates.
+    static : DataFrame, optional
+        Static covariates, one row per series.
+    options : BacktestOptions, optional
+        Gap, training size, alignment, processes, seed and progress bar.
 
-    Kernels are compiled and libraries imported before anything is timed, by fits on a few made-up values. Before a
-    run of half a minute and more a line in the terminal estimates it, by trials on a few series.
-    `options=BacktestOptions(n_jobs=2)` runs models side by side, each on one thread in a process of its own: it pays for
-    several long models that use one core, not for those whose kernels use all cores already (AutoETS, AutoARIMA and
-    the other classical ones), nor for short runs, which wait for the processes to start.
+    Returns
+    -------
+    Leaderboard
+        Models from best to worst, with confidence intervals, significance tests, run times and
+        the forecasts.
 
+    Raises
+    ------
+    TrainingError
+        If all models fail.
+
+    Warns
+    -----
+    DataWarning
+        If prediction intervals cover significantly less than their level: more than 10
+        percentage points less, and more than 1.645 standard errors, on at least 30 actual
+        values. The mean of each series in each window is one observation.
+
+    See Also
+    --------
+    cross_validate : The forecasts alone.
+    score : Metrics of any frame of forecasts.
+
+    Notes
+    -----
+    Kernels are compiled and libraries imported before the timing starts. Runs expected to take
+    half a minute or more are announced with an estimate of their duration.
+    `BacktestOptions(n_jobs=2)` runs models in parallel processes with one thread each. It pays
+    off for several slow models that use one core, not for short runs or for models whose
+    kernels already use all cores (AutoETS, AutoARIMA and other classical models).
+
+    Examples
+    --------
     >>> from deepforecast import Naive, SeasonalNaive, datasets
     >>> board = compare([Naive(), SeasonalNaive()], datasets.load("air_passengers"), horizon=12, n_windows=2)
     >>> board.table["model"].tolist()
@@ -134,7 +186,7 @@ def compare(
 
     def work(number: int, tick: Tick) -> ModelRun:
         model_run = _run_dropping_levels(candidates[number], panel, plan, refit, levels, options.seed, tick)
-        if number:  # one cause is enough to chain, and each holds all that its traceback saw
+        if number:  # one cause is enough to chain, and its traceback keeps all locals alive
             return replace(model_run, cause=None)
         return model_run if os.getpid() == main_pid else replace(model_run, cause=_picklable_error(model_run.cause))
 
@@ -162,7 +214,7 @@ def run_model(
     seed: int | None = None,
     tick: Tick = ignore_count,
 ) -> ModelRun:
-    """One model through all windows; whatever it raises becomes its row."""
+    """Run one model through all windows; any exception becomes the error of its run."""
     model_run = ModelRun(model.name)
     warm_up(model, panel, levels)
     with measure_resources() as usage:
@@ -170,7 +222,7 @@ def run_model(
             usable_panel, unused = drop_unusable(panel, model.capabilities)
             model_run = replace(model_run, unused=tuple(unused))
             backtested = backtest(_prepare_model(model, levels, seed), usable_panel, plan, refit, levels, tick)
-        except Exception as error:  # any model may fail in any way: its row says how, the others go on
+        except Exception as error:  # models may raise anything; the others continue
             return model_run.with_error(error)
     model_run = replace(model_run, columns=backtested.columns, fit_seconds=backtested.fit_seconds, predict_seconds=backtested.predict_seconds)
     return replace(model_run, fit_cpu=backtested.fit_cpu, predict_cpu=backtested.predict_cpu, peak_mb=usage.peak_mb)
@@ -179,7 +231,7 @@ def run_model(
 def _run_dropping_levels(
     model: Forecaster, panel: Panel, plan: BacktestPlan, refit: Any, levels: Sequence[float], seed: int | None, tick: Tick
 ) -> ModelRun:
-    """`run_model`, without the levels for which a conformal calibration has too few windows: points are ranked all the same."""
+    """`run_model`, without the levels that cannot be calibrated: point forecasts are ranked anyway."""
     full_run = run_model(model, panel, plan, refit, levels, seed, tick)
     if not isinstance(full_run.cause, CalibrationError):
         return full_run
@@ -188,7 +240,7 @@ def _run_dropping_levels(
         reduced_run = run_model(candidate, panel, plan, refit, levels[:count], seed, tick)
         if not reduced_run.error:
             missing = ", ".join(f"{level:g} %" for level in levels[count:])
-            warn(f"{model.name} is ranked without {missing} intervals, which cannot be calibrated: {full_run.cause}")
+            warn(f"{model.name} is ranked without {missing} prediction intervals, which cannot be calibrated: {full_run.cause}")
             return reduced_run
         if not isinstance(reduced_run.cause, CalibrationError):
             break
@@ -196,39 +248,39 @@ def _run_dropping_levels(
 
 
 def _estimate_runtime(options: BacktestOptions, models: Sequence[Forecaster], *arguments: Any) -> RuntimeEstimate | None:
-    """`estimate_runtime`, in a worker process where models run in some: a model that kills its process kills no other."""
+    """`estimate_runtime`, in a worker process if the models will run in some: a crash must not end this process."""
     if not uses_workers(options, len(models)):
         return estimate_runtime(models, *arguments, n_jobs=1)
     return map_items(
         lambda _: estimate_runtime(models, *arguments, n_jobs=options.n_jobs),
-        ["the estimate"], on_lost=lambda *_: None, n_jobs=options.n_jobs, progress=False, label="models on trial",
+        ["the estimate"], on_lost=lambda *_: None, n_jobs=options.n_jobs, progress=False, label="trial runs",
     )[0]  # fmt: skip
 
 
 def _with_min_observations(plan: BacktestPlan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> BacktestPlan:
-    """Windows that leave out series too new for any of the models, where windows may leave series out."""
+    """With calendar alignment, windows omit series that are too short for any of the models."""
     requirements = [1]
     for model in models if plan.align == "calendar" else ():
         try:
             requirements.append(_prepare_model(model, levels)._min_observations_to_fit(drop_unusable(panel, model.capabilities)[0]))
-        except Exception:  # a model that cannot tell what it needs will say so in its own row
+        except Exception:  # the same error will appear in the row of the model
             requirements.append(1)
     return replace(plan, min_observations=max(requirements))
 
 
 def _prepare_model(model: Forecaster, levels: Sequence[float], seed: int | None = None) -> Forecaster:
-    """The model with the seed, and with bands where they are asked for and it has none of its own."""
+    """The model with the seed, and with conformal intervals if intervals are requested and it has no distribution."""
     model = with_seed(model, seed)
     return model if not levels or model.capabilities.distribution is not None else model.clone(intervals="conformal")
 
 
 def _picklable_error(cause: Exception | None) -> Exception | None:
-    """The same as text: not every error can travel between processes, and one that cannot would take its worker with it."""
+    """The traceback as the text of a RuntimeError: an exception that cannot be pickled would end the worker."""
     return None if cause is None else RuntimeError("".join(format_exception(cause)))
 
 
 def check_forecasts(run: ModelRun, rows: BacktestRows, panel: Panel) -> ModelRun:
-    """A run whose forecasts can be judged; any other has failed."""
+    """The run, marked as failed if its forecasts are not finite."""
     with np.errstate(invalid="ignore"):
         for name, values in run.columns.items():
             invalid_rows = np.flatnonzero(~(np.abs(values) < MAX_MAGNITUDE))  # NaN too
@@ -241,7 +293,7 @@ def _not_finite_message(name: str, values: Floats, invalid_rows: Any, rows: Back
     first = int(invalid_rows[0])
     location = f"series {panel.series.label(int(rows.series[first]))} at {panel.calendar.format(int(rows.position[first]))}"
     hint = (
-        "Where it has too few values to know their spread, it has no level: give longer series or ask for no level."
+        "Intervals are missing if a series has too few values to estimate their width: use longer series or leave out `level`."
         if np.isnan(values[first])
         else "Rescale the data, or leave this series out."
     )
@@ -254,11 +306,11 @@ def _raise_if_all_failed(runs: Sequence[ModelRun]) -> None:
         return
     messages = " ".join(f"{format_value(model_run.name)} failed: {format_value(model_run.error, 500)}" for model_run in runs[:3])
     ending = f" (and {len(runs) - 3} more)" if len(runs) > 3 else ""
-    raise TrainingError(f"No model could be compared, and a board needs one that runs. {messages}{ending}") from runs[0].cause
+    raise TrainingError(f"All models failed, so there is nothing to compare. {messages}{ending}") from runs[0].cause
 
 
 def _evaluated_series(rows: BacktestRows, panel: Panel) -> dict[str, Any]:
-    """How many series there are scores of, and which of the others are the first."""
+    """The number of evaluated series, and labels of those in no window."""
     unevaluated = np.setdiff1d(np.arange(len(panel)), rows.series)
     return {"series": len(panel) - len(unevaluated), "not_judged": panel.series.labels(unevaluated) if len(unevaluated) else ""}
 
@@ -271,7 +323,6 @@ def _settings(
     options: BacktestOptions,
     levels: Sequence[float],
 ) -> dict[str, Any]:
-    """All that was set, and where it ran."""
     names = panel.series.columns
     return {
         "horizon": plan.horizon, "n_windows": plan.n_windows, "freq": panel.calendar.freq,

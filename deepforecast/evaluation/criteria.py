@@ -1,4 +1,4 @@
-"""What a leaderboard is judged by: every column of scores settled, and refused if need be, before any model runs."""
+"""The score columns of a leaderboard, validated before any model runs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from deepforecast.evaluation.scoring_data import ScoringData
 from deepforecast.evaluation.training_scale import read_training, validate_season_length
 
 SCALED_METRICS = ("mase", "rmsse", "smape", "relative_bias")
-UNSCALED_METRICS = ("mae", "rmse", "smape", "relative_bias")  # where no season is known to scale by
+UNSCALED_METRICS = ("mae", "rmse", "smape", "relative_bias")  # if the season is unknown
 INTERVAL_METRICS = ("coverage", "width", "winkler")
 LEFT_OUT, DISTANCE = "left_out", "distance"
-INTERVAL_SUFFIXES = ("", "-low", "-high")  # of a mean's interval
+INTERVAL_SUFFIXES = ("", "-low", "-high")  # columns of a mean and its confidence interval
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """One column of scores: a metric, of the intervals of a level if it takes any; `requested` for, or shown besides."""
+    """One score column: a metric and, for interval metrics, a level. `requested`: by the caller, not added."""
 
     column: str
     metric: Metric
@@ -44,14 +44,14 @@ class Criterion:
     requested: bool = True
 
     def distance(self, values: ArrayLike) -> Floats:
-        """How far from good, less being better."""
+        """Distance from the best value, lower being better."""
         return self.metric.distance(values, self.level)
 
     @property
     def best(self) -> float | None:
-        """Where a good value lies, None for the lower or the higher the better.
+        """The target value of metrics such as bias and coverage, otherwise None.
 
-        Series that lie too high and too low cancel in the mean of such a score, so models are judged by their mean distance.
+        Deviations of opposite sign cancel in the mean of these metrics, so models are ranked by the mean distance.
         """
         if self.metric.better in ("low", "high"):
             return None
@@ -59,18 +59,18 @@ class Criterion:
 
     @property
     def ranking_column(self) -> str:
-        """The column of a board's table that puts models in order: the mean, or the mean distance from where it is best."""
+        """The column that ranks the models: the mean, or the mean distance from the target value."""
         return self.column if self.best is None else f"{self.column}-{DISTANCE}"
 
     @property
     def columns(self) -> list[str]:
-        """All columns of a board's table that it has."""
+        """All columns of this criterion in the table of a leaderboard."""
         return [f"{name}{suffix}" for name in dict.fromkeys((self.column, self.ranking_column)) for suffix in INTERVAL_SUFFIXES]
 
 
 @dataclass(frozen=True)
 class Criteria:
-    """All columns of scores, the one that decides first, and the season that scaled metrics go by (None: none is known)."""
+    """All score columns, the ranking one first, and the season of scaled metrics (None: unknown)."""
 
     all: tuple[Criterion, ...]
     metrics: tuple[Any, ...]
@@ -78,12 +78,12 @@ class Criteria:
 
     @property
     def requested(self) -> tuple[Criterion, ...]:
-        """The metrics asked for, or the usual ones."""
+        """The requested or default metrics."""
         return tuple(criterion for criterion in self.all if criterion.requested)
 
 
 def resolve_criteria(metrics: Any, models: Sequence[str], panel: Panel, rows: BacktestRows, levels: Sequence[float], season: Any) -> Criteria:
-    """The columns that `metrics` asks for (None: the usual ones), tried out on a few series without any model."""
+    """The score columns for `metrics` (None: the defaults), validated on a few series without a model."""
     length = validate_season_length(season)
     if length is None and seasons(panel.calendar.frequency):
         length = season_length(panel.calendar.frequency)
@@ -100,7 +100,7 @@ def resolve_criteria(metrics: Any, models: Sequence[str], panel: Panel, rows: Ba
 
 
 def list_metrics(metrics: Any, scaled: bool) -> list[Any]:
-    """`metrics` as a list: one or several names, functions or `Metric` objects."""
+    """`metrics`, one or several names, functions or `Metric` objects, as a list."""
     if metrics is None:
         return list(SCALED_METRICS if scaled else UNSCALED_METRICS)
     single = isinstance(metrics, str | Metric) or callable(metrics) or not isinstance(metrics, Iterable)
@@ -108,12 +108,12 @@ def list_metrics(metrics: Any, scaled: bool) -> list[Any]:
 
 
 def check_model_names(models: Sequence[str], columns: Columns, levels: Sequence[float]) -> None:
-    """A model's columns are no keys of the frame and no columns of another model."""
+    """Refuse models whose columns are keys of the frame or columns of another model."""
     used_names = {name: "column of the frame" for name in (columns.id, columns.time, columns.target) if name is not None}
     for name in (CUTOFF, SAMPLE):
         if name in used_names:
             raise ParameterError(
-                f"The forecasts have keys named {CUTOFF} and {SAMPLE}; the frame has a column {name} too. Rename it."
+                f"The frame cannot have a column {name}: {CUTOFF} and {SAMPLE} are keys of the forecasts. Rename it."
             )
     used_names |= dict.fromkeys((CUTOFF, STEP, SAMPLE), "key of the forecasts")
     for name in models:
@@ -121,8 +121,8 @@ def check_model_names(models: Sequence[str], columns: Columns, levels: Sequence[
         for column in model_columns:
             if column in used_names:
                 raise ParameterError(
-                    f"A model's columns have names of their own; {format_value(column)} of model {format_value(name)} is a {used_names[column]}. "
-                    "Give the model another alias=."
+                    f"Columns of models must be unique, but {format_value(column)} of model {format_value(name)} is a "
+                    f"{used_names[column]}. Set another `alias` on the model."
                 )
         used_names |= dict.fromkeys(model_columns, f"column of model {format_value(name)}")
     refuse_ambiguous_names(models)
@@ -135,18 +135,18 @@ def _check_metrics(metrics: Sequence[Any], scaled: bool) -> None:
             continue
         if "reference" in metric.needs:
             raise ParameterError(
-                f"{metric.name} is computed once, on the totals of all series, so no row of a series has it. Take it from the "
-                f"forecasts of the board: score(board.forecasts, metrics={metric.name!r}, train=frame, reference='Naive2')."
+                f"{metric.name} cannot be computed by series, only from totals over all series. Use "
+                f"score(board.forecasts, metrics={metric.name!r}, train=frame, reference='Naive2')."
             )
         if not scaled and {"scale", "squared_scale"} & set(metric.needs):
             raise ParameterError(
-                f"{metric.name} is scaled by the error of a seasonal naive forecast; integer time has no season to infer. Say "
-                "season_length= (1 for none)."
+                f"{metric.name} is scaled by the seasonal naive error, whose season cannot be inferred from integer time. Pass "
+                "`season_length` (1: no season)."
             )
 
 
 def _sample_scoring_data(models: Sequence[str], panel: Panel, rows: BacktestRows, levels: Sequence[float], season: int | None) -> ScoringData:
-    """What there would be to score for a few series if every model forecast nothing but zeros."""
+    """Scoring data of a few series with forecasts of zero."""
     sample_series = np.unique(rows.series[rows.order[[0, len(rows.order) // 2, -1]]])
     positions = np.flatnonzero(np.isin(rows.series[rows.order], sample_series))
     sample = replace(rows, order=rows.order[positions], columns={})
@@ -171,14 +171,14 @@ def _make_criterion(request: MetricColumn, requested: bool) -> Criterion:
 
 
 def _check_columns(columns: Columns, criteria: Sequence[Criterion]) -> None:
-    """The table has every column once, and the table by series the id column beside the model and the scores."""
+    """Refuse duplicate columns in the tables of scores."""
     column_names = [name for criterion in criteria for name in criterion.columns]
     duplicates = [name for index, name in enumerate(column_names) if name in column_names[:index]]
     if duplicates:
-        raise ParameterError(f"The table has a column {format_value(duplicates[0])} for one metric already; give the other another name.")
+        raise ParameterError(f"Two metrics cannot have the same column {format_value(duplicates[0])}. Rename one of them.")
     reserved = [MODEL, LEFT_OUT, *(name for criterion in criteria for name in (criterion.column, f"{criterion.column}-{LEFT_OUT}"))]
     if columns.id in reserved:
         raise ParameterError(
-            f"The scores of every series stand in columns {MODEL}, {criteria[0].column} ...; the id column is named {columns.id} "
-            "too. Rename it."
+            f"The id column cannot be named {columns.id}, which is a column of the table of scores ({MODEL}, "
+            f"{criteria[0].column}, ...). Rename it."
         )

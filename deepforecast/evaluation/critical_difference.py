@@ -1,7 +1,8 @@
-"""Several models on several datasets: are they all alike (Friedman), and which differ (Nemenyi)? Arrays in, arrays out.
+"""Friedman test and Nemenyi post-hoc test for several models on several datasets.
 
-`values` is shaped (models, datasets), one number each, less being better. Demšar (2006), Statistical comparisons of
-classifiers over multiple data sets, Journal of Machine Learning Research 7.
+`values` has shape (models, datasets), lower being better.
+
+Demšar (2006), Statistical Comparisons of Classifiers over Multiple Data Sets, Journal of Machine Learning Research 7.
 """
 
 from __future__ import annotations
@@ -21,10 +22,20 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FriedmanTest:
-    """`mean_ranks`: the mean rank of each model over the datasets that every model has, 1 the best; `n_datasets`: how many those are.
+    """Result of `friedman`.
 
-    `p_value`: of Friedman's test that all models are alike. `critical_difference`: what two mean ranks have to be apart for Nemenyi's
-    test to call the models different. `cliques`: the longest rows of models, best first, that are not: the bars of the diagram.
+    Attributes
+    ----------
+    mean_ranks : array of shape (models,)
+        Mean rank over the datasets that all models have; 1 is best.
+    n_datasets : int
+        Number of these datasets.
+    statistic, p_value : float
+        Friedman statistic, and p-value of the hypothesis that all models perform equally.
+    critical_difference : float
+        Difference of mean ranks above which the Nemenyi test finds two models different.
+    cliques : tuple of tuple of int
+        Maximal groups of models that do not differ, best first: the bars of the diagram.
     """
 
     mean_ranks: Array
@@ -36,25 +47,41 @@ class FriedmanTest:
 
 
 def friedman(values: ArrayLike, *, level: float = 95) -> FriedmanTest:
-    """Friedman's test, corrected for ties, and Nemenyi's critical difference at `level` percent.
+    """Perform the Friedman test with tie correction and compute Nemenyi's critical difference.
 
-    Datasets where a model has no value (NaN) are left out. Two models, and two datasets, are needed.
+    Parameters
+    ----------
+    values : array-like of shape (models, datasets)
+        Scores, lower being better. Datasets with a missing value (NaN) are left out.
+    level : float, default 95
+        Confidence level of the critical difference in percent.
 
-    >>> found = friedman([[1.0, 2.0, 1.5, 3.0], [2.0, 2.5, 2.5, 3.5], [3.0, 2.6, 9.0, 4.0]])
-    >>> found.mean_ranks.tolist(), round(found.p_value, 4), round(found.critical_difference, 3), found.cliques
+    Returns
+    -------
+    FriedmanTest
+
+    Raises
+    ------
+    DataError
+        With fewer than two models or two datasets.
+
+    Examples
+    --------
+    >>> test = friedman([[1.0, 2.0, 1.5, 3.0], [2.0, 2.5, 2.5, 3.5], [3.0, 2.6, 9.0, 4.0]])
+    >>> test.mean_ranks.tolist(), round(test.p_value, 4), round(test.critical_difference, 3), test.cliques
     ([1.0, 2.0, 3.0], 0.0183, 1.657, ((0, 1), (1, 2)))
     """
     if not 0 < level < 100:
-        raise ParameterError(f"level is a number in (0, 100), for example 95; got {format_value(level)}.")
+        raise ParameterError(f"`level` must be above 0 and below 100, got {format_value(level)}.")
     errors = to_float64("values", values)
     if errors.ndim != 2:
-        raise ParameterError(f"values is shaped (models, datasets); got shape {errors.shape}.")
+        raise ParameterError(f"`values` must have shape (models, datasets), got {errors.shape}.")
     complete = errors[:, ~np.isnan(errors).any(axis=0)]
     n_models, n_datasets = complete.shape
     if n_models < 2 or n_datasets < 2:
         raise DataError(
-            f"Models are compared over datasets that all of them have: two of each are needed; there are {n_models} models and "
-            f"{n_datasets} such datasets. Leave out models that failed, or add datasets."
+            "There must be at least two models and two datasets with values of all models, got "
+            f"{n_models} models and {n_datasets} such datasets. Leave out failed models, or add datasets."
         )
     rank_matrix = ranks(complete)
     mean_ranks = rank_matrix.mean(axis=1)
@@ -64,7 +91,10 @@ def friedman(values: ArrayLike, *, level: float = 95) -> FriedmanTest:
 
 
 def critical_difference(n_models: int, n_datasets: int, *, level: float = 95) -> float:
-    """How far apart mean ranks have to be for Nemenyi's test: q sqrt(k (k + 1) / 6 N), q of the Studentized range over sqrt(2).
+    """Compute the critical difference of the Nemenyi test.
+
+    CD = q sqrt(k (k + 1) / (6 N)) for k models and N datasets, with q the quantile of the Studentized range divided by
+    sqrt(2) (Demšar 2006, section 3.2.2).
 
     >>> round(critical_difference(4, 14), 2), round(critical_difference(4, 14, level=90), 2)
     (1.25, 1.12)
@@ -76,7 +106,7 @@ def critical_difference(n_models: int, n_datasets: int, *, level: float = 95) ->
 
 
 def cliques(rank: ArrayLike, difference: float) -> tuple[tuple[int, ...], ...]:
-    """The longest runs of models, best first, whose mean ranks lie within `difference`; none of one model alone.
+    """Maximal groups of at least two models, best first, whose mean ranks are within `difference`.
 
     >>> cliques([3.143, 2.0, 2.893, 1.964], 1.25)
     ((3, 1, 2, 0),)
@@ -96,7 +126,7 @@ def cliques(rank: ArrayLike, difference: float) -> tuple[tuple[int, ...], ...]:
 
 
 def _friedman_statistic(rank_matrix: Array) -> tuple[float, float]:
-    """The statistic and its p-value by the chi-squared distribution. Where all are tied everywhere, all are alike."""
+    """The tie-corrected statistic and its chi-squared p-value; 0 and 1 if all values are tied."""
     from scipy.stats import chi2
 
     n_models, n_datasets = rank_matrix.shape

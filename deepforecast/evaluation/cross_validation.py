@@ -1,4 +1,4 @@
-"""Rolling cross-validation: a thin shell on `core.backtest`, one frame out."""
+"""Rolling cross-validation of one or several models."""
 
 from __future__ import annotations
 
@@ -56,16 +56,58 @@ def cross_validate(
     static: Frame | None = None,
     options: BacktestOptions = DEFAULT_OPTIONS,
 ) -> Frame:
-    """Forecast `n_windows` stretches of the past, each from the rows before it only: `unique_id, ds, cutoff, y, <model>...`.
+    """Forecast past windows of each series from the observations before them.
 
-    `cutoff` is the last stamp a forecast has seen; `y` is missing where the frame has no value. `step_size` rows lie between
-    cutoffs (default: the horizon, so that windows do not overlap). `refit`: "auto" (local models at every window, global ones
-    once), True, False, or every k windows; between refits the parameters stay and the state moves on. Columns known ahead are
-    taken from the frame's own rows. A series that no window judges is said by name.
+    Parameters
+    ----------
+    models : Forecaster or sequence of Forecaster
+        One model, or several with unique names.
+    frame : DataFrame
+        Long frame with the series to forecast. Values of future covariates are taken from it.
+    horizon : int, optional
+        Number of steps to forecast. Required unless all models have the same `horizon`.
+    n_windows : int, default 3
+        Number of cutoffs.
+    step_size : int, optional
+        Time steps between cutoffs. None: the horizon, so that windows do not overlap.
+    refit : bool, int or "auto", default "auto"
+        Whether to refit at every cutoff; an int k refits at every k-th. "auto": refit local
+        models at every cutoff and global models once. Between refits the parameters stay fixed
+        and the state of the series is updated.
+    level : float or list of float, optional
+        Coverage of the prediction intervals in percent, e.g. `[80, 95]`.
+    freq : str or int, optional
+        Frequency of the time column. None: inferred.
+    columns : Columns or dict, optional
+        Names of the columns and roles of the covariates.
+    static : DataFrame, optional
+        Static covariates, one row per series.
+    options : BacktestOptions, optional
+        Gap, training size, alignment, processes, seed and progress bar.
 
+    Returns
+    -------
+    DataFrame
+        Of the same library as `frame`, with the columns `unique_id, ds, cutoff, y, <model>, ...`.
+        `cutoff` is the last timestamp before a forecast; `y` is missing where the frame has no
+        value.
+
+    Warns
+    -----
+    DataWarning
+        If some series are in no window.
+
+    See Also
+    --------
+    compare : Rank models by their scores on these windows.
+    score : Metrics of the returned frame.
+
+    Examples
+    --------
     >>> from deepforecast import Naive, SeasonalNaive, datasets
-    >>> found = cross_validate([Naive(), SeasonalNaive()], datasets.load("air_passengers"), horizon=12, n_windows=2)
-    >>> found.shape, list(found.columns)
+    >>> models = [Naive(), SeasonalNaive()]
+    >>> forecasts = cross_validate(models, datasets.load("air_passengers"), horizon=12, n_windows=2)
+    >>> forecasts.shape, list(forecasts.columns)
     ((24, 6), ['unique_id', 'ds', 'cutoff', 'y', 'Naive', 'SeasonalNaive'])
     """
     options = validate_options(options)
@@ -76,11 +118,14 @@ def cross_validate(
     levels = validate_levels(level)
     _check_columns(candidates, panel, levels)
     panels = [panel] * len(candidates)
-    if len(candidates) > 1:  # a single model that cannot use a declared covariate refuses it
+    if len(candidates) > 1:  # a single model raises if it cannot use a declared covariate
         panels = _usable_panels(candidates, panel)
     refit_every(refit, True)
     extended_models = [model.clone(horizon=plan.gap + plan.horizon) for model in candidates]
-    plan = replace(plan, min_observations=max(extended_model._min_observations_to_fit(usable_panel) for extended_model, usable_panel in zip(extended_models, panels, strict=True)))
+    min_observations = [
+        model._min_observations_to_fit(usable_panel) for model, usable_panel in zip(extended_models, panels, strict=True)
+    ]
+    plan = replace(plan, min_observations=max(min_observations))
     rows = BacktestRows.from_plan(panel, plan)
 
     def work(number: int, tick: Tick) -> BacktestScore:
@@ -93,7 +138,7 @@ def cross_validate(
 
 @dataclass(frozen=True)
 class BacktestScore:
-    """The forecast columns of one model over the rows of `BacktestRows.from_plan(panel, plan)`, and what they took."""
+    """Forecast columns of one model over the rows of `BacktestRows.from_plan(panel, plan)`, and their cost."""
 
     columns: Mapping[str, Floats]
     fit_seconds: float
@@ -105,7 +150,7 @@ class BacktestScore:
 def backtest(
     model: Forecaster, panel: Panel, plan: BacktestPlan, refit: Any, levels: Sequence[float], tick: Tick = ignore_count
 ) -> BacktestScore:
-    """One model through all windows of a plan; `tick` is told of each. Implausible forecasts are warned of once."""
+    """Run one model through all windows and call `tick(1)` after each; warn once about implausible forecasts."""
     fold_forecasts: list[dict[str, Floats]] = []
     ratios = np.zeros((len(panel), 2))
     costs = np.zeros(4)
@@ -117,7 +162,8 @@ def backtest(
         costs += fold.fit_seconds, fold.predict_seconds, fold.fit_cpu, fold.predict_cpu
         tick(1)
     warn_of_far_forecasts(model.name, panel.series, ratios)
-    return BacktestScore({name: np.concatenate([fold_forecast[name] for fold_forecast in fold_forecasts]) for name in fold_forecasts[0]}, *costs.tolist())
+    columns = {name: np.concatenate([fold_columns[name] for fold_columns in fold_forecasts]) for name in fold_forecasts[0]}
+    return BacktestScore(columns, *costs.tolist())
 
 
 def _raise_error(number: int, error: TrainingError) -> BacktestScore:
@@ -131,10 +177,10 @@ def run_models(
     options: BacktestOptions,
     on_lost: Callable[[int, TrainingError], T],
 ) -> list[T]:
-    """`work(0, tick)`, `work(1, tick)` ... for models of these names, here or on `options.workers` processes (one thread each).
+    """Call `work(number, tick)` for each model, in this process or in `options.n_jobs` processes with one thread each.
 
-    `tick` is told of each of the windows of a model; in a terminal a bar shows them. What several models say is said once.
-    `on_lost(number, error)` gives the result of a model whose worker process died twice, or raises.
+    `work` calls `tick` for each window. Equal warnings of several models are issued once.
+    `on_lost(number, error)` replaces the outcome of a model whose worker process died twice, or raises.
     """
     count = len(names)
 
@@ -144,7 +190,7 @@ def run_models(
             counting_tick = CountingTick(tick)
             with collect_messages() as messages:
                 outcome = work(number, counting_tick)
-            tick(n_windows - counting_tick.total)  # those of a model that failed
+            tick(n_windows - counting_tick.total)  # the remaining windows of a failed model
             outcomes.append((outcome, messages))
         return outcomes
 
@@ -164,25 +210,25 @@ def run_models(
 
 
 class CountingTick:
-    """Passes on what it is told, and keeps the sum."""
+    """Passes counts on and sums them."""
 
     def __init__(self, tick: Tick) -> None:
         self.tick, self.total = tick, 0
 
     def __call__(self, count: int) -> None:
-        """Pass it on."""
+        """Count."""
         self.total += count
         self.tick(count)
 
 
 def uses_workers(options: BacktestOptions, n_models: int) -> bool:
-    """Whether so many models go to workers."""
+    """Whether models run in worker processes."""
     return n_models > 1 and options.n_jobs != 1 and (options.n_jobs is not None or has_user_backend())
 
 
 @dataclass
 class BacktestRows:
-    """The rows judged, window after window: series, positions and columns, put in order (series, cutoff, step) at the end."""
+    """The evaluated rows in the order of windows; `order` sorts them by series, cutoff and step."""
 
     series: Ints
     position: Ints
@@ -193,7 +239,7 @@ class BacktestRows:
 
     @classmethod
     def from_plan(cls, panel: Panel, plan: BacktestPlan) -> BacktestRows:
-        """The rows of every window of a plan that are there; a series that has none is said by name."""
+        """The existing rows of all windows; warn about series without any."""
         series, position, cutoff, actual = [], [], [], []
         for window in backtest_windows(panel, plan):
             rows, has_row = window.test_rows(panel, plan.gap, plan.horizon)
@@ -207,14 +253,15 @@ class BacktestRows:
         unevaluated = np.setdiff1d(np.arange(len(panel)), keys[0])
         if len(unevaluated):
             warn(
-                f"No window judges some series: {panel.series.labels(unevaluated)} end before its first step or have too few "
-                "values before the last cutoff. With align='series' cutoffs follow the end of each series."
+                f"Some series are in no window: {panel.series.labels(unevaluated)} end before the first step or have too few "
+                "values before the last cutoff. Pass options=BacktestOptions(align='series') to count cutoffs from the end of "
+                "each series."
             )
         order = np.lexsort((keys[1], keys[2], keys[0]))
         return cls(keys[0], keys[1], keys[2], np.concatenate(actual), order, {})
 
     def frame(self, panel: Panel) -> Frame:
-        """The long frame, in the caller's library."""
+        """The long frame, in the library of the caller."""
         names, series = panel.series.columns, panel.series
         columns: dict[str, Any] = {}
         if names.id is not None and series.ids is not None:
@@ -227,12 +274,12 @@ class BacktestRows:
 
 
 def _check_columns(models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> None:
-    """No column would stand twice, and every model can give its bands."""
+    """Refuse duplicate columns, and intervals of models that have none."""
     names = panel.series.columns
     keys = [*([] if names.id is None or panel.series.ids is None else [names.id]), names.time, names.target]
     model_columns = [column for model in models for column in column_names(model.name, levels)]
     refuse_duplicate_columns(["cutoff", *model_columns], keys)
-    refuse_duplicate_columns(model_columns, [STEP, SAMPLE])  # which `score` takes for keys of the forecasts
+    refuse_duplicate_columns(model_columns, [STEP, SAMPLE])  # keys of the forecasts to `score`
     refuse_ambiguous_names([model.name for model in models])
     for model in models:
         if levels and model.capabilities.distribution is None and not model.calibrates:
@@ -240,7 +287,7 @@ def _check_columns(models: Sequence[Forecaster], panel: Panel, levels: Sequence[
 
 
 def _usable_panels(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
-    """The panel as each model can use it."""
+    """The panel for each model, without the covariates it cannot use."""
     panels, messages = [], []
     for model in models:
         with collect_messages() as model_messages:

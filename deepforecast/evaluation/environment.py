@@ -1,4 +1,4 @@
-"""Where something ran: versions and machine, in words that name neither a person nor a place."""
+"""Versions of libraries and a description of the machine, without host or user names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CPU_INFO, MEMORY_INFO = Path("/proc/cpuinfo"), Path("/proc/meminfo")
 
 
 def describe_environment() -> dict[str, dict[str, str]]:
-    """`versions` of Python, this library and those of the others that are installed, and the `machine`.
+    """`versions` of Python, this library and other installed libraries, and the `machine`.
 
     >>> sorted(describe_environment())
     ['machine', 'versions']
@@ -33,7 +33,7 @@ def _versions() -> dict[str, str]:
 
 
 def version_of(package: str) -> str | None:
-    """The version of a package or, where it is not installed, of its build for CPUs (`xgboost-cpu`); None without either.
+    """The version of a package or else of its CPU build (`xgboost-cpu`); None if neither is installed.
 
     >>> version_of("no-such-package") is None
     True
@@ -59,7 +59,7 @@ def _machine() -> dict[str, str]:
 
 
 def _read_field(path: Path, name: str) -> str | None:
-    """What stands behind the colon in the line that begins with `name`."""
+    """The value of the line `name: value`."""
     try:
         lines = path.read_text("utf-8", errors="replace").splitlines()
     except OSError:

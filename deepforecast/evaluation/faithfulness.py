@@ -1,4 +1,4 @@
-"""`faithfulness`: whether a forecast hangs on the rows a model looks at, tried by hiding them."""
+"""Faithfulness of attention weights: the effect of masking the observations with the largest weights."""
 
 from __future__ import annotations
 
@@ -29,19 +29,56 @@ def faithfulness(
     n_draws: int = 5,
     seed: int = 0,
 ) -> Frame:
-    """How much the forecast from the end of these histories changes where the target of a `share` of the rows the model sees
-    is hidden: of those it attends to `most`, of those it attends to `least`, and of `random` ones (the mean of `n_draws`).
+    """Measure how much a forecast depends on the observations with the largest attention weights.
 
-    A row a series, with the number of `rows` hidden. A change is the mean absolute difference of the forecasts, in standard
-    deviations of the values the model sees. Attention that tells what the forecast is made of has `most` above `random` and
-    `least` below it, for series on average rather than for each.
+    Target values of a share of the lookback window are masked: those with the most attention,
+    those with the least, and random ones. If attention explains the forecast, masking the former
+    changes it more than masking random values, and masking the latter less, on average over series.
 
-    What it does not tell: hidden rows are missing to the model as rows with a gap are, so the scale of the window is another
-    one too, and where the last row goes, what the decoder starts from; covariates and the calendar of a hidden row stay; and
-    what is in a row may have reached the forecast through its neighbours, which an encoder has read with it. So a small
-    difference between `most` and `least` is a reason to doubt the weights, and a large one no proof of a cause.
-    (Jain, Wallace 2019, "Attention is not explanation"; Wiegreffe, Pinter 2019, "Attention is not not explanation".)
+    Parameters
+    ----------
+    model : Forecaster
+        A fitted model with attention that accepts missing values.
+    frame : DataFrame
+        Histories to forecast from.
+    share : float, default 0.1
+        Share of the lookback window to mask, above 0 and at most 0.5.
+    horizon : int, optional
+        Number of steps. None: the `horizon` of the model.
+    future : DataFrame, optional
+        Values of the future covariates.
+    static : DataFrame, optional
+        Static covariates.
+    n_draws : int, default 5
+        Number of random masks to average over.
+    seed : int, default 0
+        Random seed of the masks.
 
+    Returns
+    -------
+    DataFrame
+        One row per series with the number of masked `rows` and the mean absolute change of the
+        forecast for `most`, `least` and `random`, in standard deviations of the lookback window.
+
+    Raises
+    ------
+    CapabilityError
+        If the model has no attention to past observations or does not accept missing values.
+
+    Notes
+    -----
+    Masking also changes the scale of the window and, for the last observation, the initial value of
+    the decoder; covariates of masked rows remain; and an encoder may have passed information on to
+    neighbouring rows. A small difference between `most` and `least` is a reason to doubt the
+    weights; a large one does not prove causality.
+
+    References
+    ----------
+    Jain, Wallace (2019), Attention is not Explanation. arXiv:1902.10186.
+    Wiegreffe, Pinter (2019), Attention is not not Explanation. arXiv:1908.04626.
+
+    Examples
+    --------
     >>> from deepforecast import Seq2Seq, datasets
     >>> frame = datasets.generate(2, 100)
     >>> model = Seq2Seq(horizon=7, hidden_size=8, max_steps=20).fit(frame)
@@ -49,11 +86,11 @@ def faithfulness(
     ['unique_id', 'rows', 'most', 'least', 'random']
     """
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 0.5:
-        raise ParameterError(f"share is a number above 0 and at most 0.5, of which most and least differ; got {format_value(share)}.")
+        raise ParameterError(f"`share` must be above 0 and at most 0.5, so that most and least differ, got {format_value(share)}.")
     draws, steps, fitted_state = validate_integer(n_draws, "n_draws"), model._resolve_horizon(horizon), model.fitted_state()
     seed = validate_integer(seed, "seed", minimum=0)
     if not model.capabilities.missing:
-        raise CapabilityError(f"Rows are hidden as missing values, which {model.name} does not take. Try a model that does.")
+        raise CapabilityError(f"{model.name} cannot handle missing values, by which observations are masked. Use a model that can.")
     panel, rows = prepare_history(model, fitted_state, frame, static)
     state = move_state_to_panel(model, fitted_state, panel, rows)
     future_covariates = model._future_covariates(state, steps, future)
@@ -78,15 +115,17 @@ def faithfulness(
 
 
 def row_importance(attention_maps: Any, panel: Panel, name: str) -> Floats:
-    """How much the steps ahead look at each of the last rows, (series, rows), the last one last; NaN where nothing was seen.
+    """Attention of the forecast steps to each past row, shape (series, rows), most recent last; NaN where missing.
 
-    The mean over steps, layers and heads of cross-attention, or of self-attention where there is no other. A patch shares its
-    weight out among its rows up to the patch before.
+    The mean over steps, layers and heads of cross-attention, or of self-attention if there is none. The weight of a patch
+    is divided equally among its rows.
     """
     latest_maps = [attention_map for attention_map in attention_maps if attention_map.cutoff == 0]
-    selected_maps = [attention_map for attention_map in latest_maps if attention_map.kind == "cross"] or [attention_map for attention_map in latest_maps if (attention_map.queries > 0).any()]
+    cross_maps = [attention_map for attention_map in latest_maps if attention_map.kind == "cross"]
+    forecast_maps = [attention_map for attention_map in latest_maps if (attention_map.queries > 0).any()]
+    selected_maps = cross_maps or forecast_maps
     if not selected_maps:
-        raise CapabilityError(f"{name} has no attention to the rows it sees, so there is nothing to try.")
+        raise CapabilityError(f"{name} has no attention to past observations. Use a model with attention, such as Transformer.")
     length = 1 - min(int(attention_map.keys.min()) - _key_spacing(attention_map) + 1 for attention_map in selected_maps)
     total = np.zeros((len(panel), length))
     for attention_map in selected_maps:
@@ -99,12 +138,12 @@ def row_importance(attention_maps: Any, panel: Panel, name: str) -> Floats:
 
 
 def _key_spacing(attention_map: AttentionMap) -> int:
-    """Rows from one key to the next."""
+    """Number of rows between keys (the patch stride)."""
     return int(np.diff(attention_map.keys).min()) if len(attention_map.keys) > 1 else 1
 
 
 def _hiding_orders(weights: Floats, share: float, n_draws: int, seed: int) -> tuple[Ints, list[Ints]]:
-    """How many rows of each series are hidden, and in which orders: each (series, rows), rows not seen last."""
+    """The number of rows to mask per series, and the orders to mask them in: (series, rows), missing rows last."""
     observed = np.isfinite(weights)
     n_hidden = np.maximum(np.round(share * observed.sum(axis=1)), 1).astype(np.int64)
     most = np.argsort(np.where(observed, -weights, np.inf), axis=1, kind="stable")
@@ -114,7 +153,7 @@ def _hiding_orders(weights: Floats, share: float, n_draws: int, seed: int) -> tu
 
 
 def _hide_rows(panel: Panel, order: Ints, n_hidden: Ints) -> Panel:
-    """The panel with the first `n_hidden` rows of each series' order missing; rows are numbered up to the last one."""
+    """The panel with the first `n_hidden` rows in the order of each series set to NaN."""
     y, length = panel.y.copy(), order.shape[1]
     is_hidden: NDArray[np.bool_] = np.arange(length) < n_hidden[:, None]
     y[(panel.indptr[1:, None] - length + order)[is_hidden]] = np.nan

@@ -1,4 +1,4 @@
-"""Which models a frame of forecasts holds: found among its columns, refused where they contradict, chosen by name."""
+"""The models in a frame of forecasts, identified by its columns."""
 
 from __future__ import annotations
 
@@ -13,55 +13,55 @@ from deepforecast.errors import DataError, ParameterError, format_list, format_v
 
 
 def find_models(table: nw.DataFrame[Any], keys: Collection[str], *, quiet: bool = False) -> list[ModelColumns]:
-    """The models of a frame in the order of its columns: every numeric column that is no key and no suffix of another model.
+    """The models of a frame in the order of its columns: all numeric columns except keys and columns of other models.
 
-    Columns that are not numeric are left out with one `DataWarning`, unless `quiet`.
+    Columns that are not numeric are left out with a `DataWarning`, unless `quiet`.
     """
     candidates = [name for name in table.columns if name not in keys and name not in (CUTOFF, STEP, SAMPLE)]
     numeric = [name for name in candidates if table[name].dtype.is_numeric()]
     non_numeric = [name for name in candidates if name not in set(numeric)]
     if non_numeric and not quiet:
-        warn(f"Columns that are not numbers are no forecasts and left out: {format_list(non_numeric)}. Name the models: models=[...].")
+        warn(f"Columns that are not numeric are ignored: {format_list(non_numeric)}. Pass `models` to silence this warning.")
     models = models_in_columns(numeric)
     for model in models:
         _check_intervals(model)
     if not models:
         columns = format_list(table.columns, max_shown=12)
-        raise DataError(f"Forecasts have a numeric column for each model; the columns found are {columns}.")
+        raise DataError(f"Forecasts must have a numeric column for each model, got columns {columns}.")
     return models
 
 
 def refuse_ambiguous_names(models: Sequence[str]) -> None:
-    """No model's name reads like a column of another, so that it would be taken for one."""
+    """Refuse names of models that look like an interval or quantile column of another model."""
     for name in models:
         match = SUFFIX.fullmatch(name)
         if match is not None and match["model"] in models:
             raise ParameterError(
-                f"A model's name does not read like a column of another; {format_value(name)} does, of {format_value(match['model'])}. "
-                "Give it another alias=."
+                f"The name of a model cannot look like a column of another one: {format_value(name)} looks like one of "
+                f"{format_value(match['model'])}. Set another `alias`."
             )
 
 
 def select_models(available: Sequence[ModelColumns], models: str | Iterable[str] | None) -> list[ModelColumns]:
-    """The models named, in the order of the columns; all of them if none is named."""
+    """The selected models in the order of the columns (None: all)."""
     if models is None:
         return list(available)
     requested = [models] if isinstance(models, str) else list(models)
     if not requested:
-        raise ParameterError(f"models names at least one of {_format_names(available)}, got none.")
+        raise ParameterError(f"`models` cannot be empty. Pass at least one of {_format_names(available)}.")
     for name in requested:
         get_model(available, name, "models")
     return [model for model in available if model.name in requested]
 
 
 def get_model(available: Sequence[ModelColumns], name: object, argument: str) -> ModelColumns:
-    """The model of that name, or an error with the names that are near."""
+    """The model of that name; `ParameterError` with similar names if there is none."""
     for model in available:
         if model.name == name:
             return model
     close_matches = get_close_matches(str(name), [model.name for model in available], n=3)
-    hint = f"did you mean {' or '.join(close_matches)}?" if close_matches else f"there are {_format_names(available)}."
-    raise ParameterError(f"{argument} names a model column of the forecasts; there is no {format_value(name)}: {hint}")
+    hint = f"Did you mean {' or '.join(close_matches)}?" if close_matches else f"Use one of {_format_names(available)}."
+    raise ParameterError(f"`{argument}` must be a model column of the forecasts, got {format_value(name)}. {hint}")
 
 
 def _format_names(models: Sequence[ModelColumns]) -> str:
@@ -74,6 +74,6 @@ def _check_intervals(model: ModelColumns) -> None:
         present, absent = ("lo", "hi") if unpaired[0] in model.lo else ("hi", "lo")
         level = format_number(unpaired[0])
         raise DataError(
-            f"An interval has two ends; there is {model.name}-{present}-{level} but no {model.name}-{absent}-{level}. "
-            "Add that column, or drop the other."
+            f"An interval must have two bounds, but there is {model.name}-{present}-{level} without "
+            f"{model.name}-{absent}-{level}. Add that column, or drop the other."
         )

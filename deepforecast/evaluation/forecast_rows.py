@@ -1,7 +1,7 @@
 """The rows of a frame of forecasts, sorted by series, cutoff and time.
 
-A *forecast* is what one series gets from one cutoff; once sorted its points are neighbours. A frame that comes sorted, as
-`predict` and `cross_validate` give it, is not sorted again.
+A *forecast* has one series and one cutoff; its points are contiguous after sorting. Frames that are already sorted, such as
+those of `predict` and `cross_validate`, are not copied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from deepforecast.evaluation.timestamp_units import convert_unit, finer_unit, re
 
 @dataclass(frozen=True, eq=False)
 class Cutoffs:
-    """Which cutoff each forecast has: its number in `column`, a column of the caller's, and its stamp on the rows' clock."""
+    """The cutoff of each forecast: its index in `column` (unique values) and its timestamp in the unit of the rows."""
 
     codes: Ints
     column: Any
@@ -35,8 +35,8 @@ class Cutoffs:
 class ForecastRows:
     """The points of all forecasts: those of forecast i are `indptr[i]:indptr[i + 1]`, of series number `series[i]`.
 
-    `ids` are the ids of the series in the caller's library (None without an id column), `order` the permutation of the caller's
-    rows (None: they came sorted), `n_samples` the rows a point has in a frame of sample paths, 0 in others.
+    `ids`: the series ids in the library of the caller (None: no id column). `order`: the permutation that sorts the rows
+    (None: already sorted). `n_samples`: rows per point in a frame of sample paths, otherwise 0.
     """
 
     names: Columns
@@ -56,31 +56,31 @@ class ForecastRows:
 
     @property
     def forecast_of_point(self) -> Ints:
-        """The number of the forecast each point belongs to."""
+        """The index of the forecast of each point."""
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
     @property
     def first_timestamps(self) -> Ints:
-        """The first stamp of each forecast."""
+        """The first timestamp of each forecast."""
         return self.timestamps[self.indptr[:-1]]
 
     def sorted(self, values: Any) -> Any:
-        """A column in the order of the points: one value a point, or in a frame of sample paths (samples, points)."""
+        """A column in the order of the points, shape (points,), or (samples, points) for sample paths."""
         values = values if self.order is None else values[self.order]
         return values if not self.n_samples else values.reshape(-1, self.n_samples).T
 
     def label(self, series: int) -> str:
-        """The id of a series as it is written in messages."""
+        """The id of a series for messages."""
         return "the series" if self.ids is None else f"series {format_value(self.ids[int(series)])}"
 
     def describe_point(self, point: int) -> str:
-        """`series A at 2024-01-31, cutoff 2024-01-24` for messages."""
+        """A point for messages, e.g. `series A at 2024-01-31, cutoff 2024-01-24`."""
         forecast = int(np.searchsorted(self.indptr, point, side="right")) - 1
         text = f"{self.label(int(self.series[forecast]))} at {format_timestamp(int(self.timestamps[point]), self.time)}"
         return text if self.cutoffs is None else f"{text}, cutoff {format_timestamp(int(self.cutoffs.timestamps[forecast]), self.time)}"
 
     def describe_forecast(self, forecast: int) -> str:
-        """The same of a forecast: its first point."""
+        """The first point of a forecast for messages."""
         return self.describe_point(int(self.indptr[forecast]))
 
 
@@ -111,7 +111,7 @@ def _read_cutoffs(table: nw.DataFrame[Any], timestamps: Ints, time: TimeType, na
 
 
 def _split_by_cutoff(runs: Runs, cutoff: Ints) -> tuple[Runs, Ints]:
-    """Runs of equal (id, cutoff) instead of equal ids, and the series of each such pair in sorted order."""
+    """Runs of equal (id, cutoff) instead of equal ids, and the series of each pair in sorted order."""
     import pandas as pd
 
     starts_run = np.concatenate([[True], cutoff[1:] != cutoff[:-1]])
@@ -124,13 +124,13 @@ def _split_by_cutoff(runs: Runs, cutoff: Ints) -> tuple[Runs, Ints]:
 
 
 def _sort_layout(table: nw.DataFrame[Any], runs: Runs, timestamps: Ints) -> tuple[Ints | None, Ints, int]:
-    """Order and bounds of the forecasts, and the number of samples of each point."""
+    """The sort order and bounds of the forecasts, and the number of samples per point."""
     if SAMPLE not in table.columns:
         return *runs.layout(timestamps), 0
     import pandas as pd
 
     if not table[SAMPLE].dtype.is_integer() or table[SAMPLE].null_count():
-        raise DataError(f"Column {SAMPLE} numbers the sample paths: integers, none missing; it holds {table[SAMPLE].dtype}.")
+        raise DataError(f"Column {SAMPLE} must have integers without missing values, got dtype {table[SAMPLE].dtype}.")
     sample, numbers = pd.factorize(np.asarray(table[SAMPLE].to_numpy()), sort=True)
     n_samples = len(numbers)
     step = pd.factorize(timestamps, sort=True)[0]
@@ -140,8 +140,8 @@ def _sort_layout(table: nw.DataFrame[Any], runs: Runs, timestamps: Ints) -> tupl
     is_complete = len(key) % n_samples == 0 and bool((key.reshape(-1, n_samples) == key[::n_samples, None] + np.arange(n_samples)).all())
     if not is_complete or (key[::n_samples] % n_samples).any() or (indptr % n_samples).any():
         raise DataError(
-            f"Every series and step has each of the {n_samples} sample paths once; some has not. Drop doubled rows, or score each "
-            "set of paths apart."
+            f"Every series and step must have each of the {n_samples} sample paths exactly once. Drop duplicate rows, or score "
+            "each set of paths separately."
         )
     return order, indptr, n_samples
 
@@ -152,20 +152,20 @@ def _make_cutoffs(table: nw.DataFrame[Any], cutoff: Ints, rows: Ints) -> Cutoffs
 
 
 def _check_keys(rows: ForecastRows) -> None:
-    """No key twice, and every stamp after its cutoff."""
+    """Refuse duplicate keys and timestamps that are not after their cutoff."""
     is_duplicate = rows.timestamps[1:] == rows.timestamps[:-1]
     is_duplicate[rows.indptr[1:-1] - 1] = False
     if is_duplicate.any():
         key = [name for name in (rows.names.id, rows.names.time, None if rows.cutoffs is None else CUTOFF) if name]
-        hint = f" Forecasts from several cutoffs need the column {CUTOFF}." if rows.cutoffs is None else ""
+        hint = f" Forecasts from several cutoffs must have the column {CUTOFF}." if rows.cutoffs is None else ""
         raise DataError(
-            f"({', '.join(key)}) is unique in forecasts; it is doubled for {rows.describe_point(int(np.argmax(is_duplicate)))} "
-            f"({np.count_nonzero(is_duplicate)} such rows in all). Drop the duplicates.{hint}"
+            f"({', '.join(key)}) must be unique in the forecasts, but {rows.describe_point(int(np.argmax(is_duplicate)))} is a "
+            f"duplicate ({np.count_nonzero(is_duplicate)} such rows). Drop duplicates.{hint}"
         )
     if rows.cutoffs is not None:
         early = np.flatnonzero(rows.first_timestamps <= rows.cutoffs.timestamps)
         if len(early):
             raise DataError(
-                f"A forecast lies after its cutoff; {rows.describe_forecast(int(early[0]))} does not ({len(early)} forecasts in "
-                f"all). Column {CUTOFF} holds the last stamp learned from."
+                f"Forecasts must be after their cutoff, but {rows.describe_forecast(int(early[0]))} is not ({len(early)} such "
+                f"forecasts). Set {CUTOFF} to the last timestamp of the training data."
             )

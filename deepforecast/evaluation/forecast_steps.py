@@ -1,4 +1,4 @@
-"""How many steps ahead of its cutoff each point of a forecast lies."""
+"""Steps from the cutoff to each point of a forecast."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from deepforecast.evaluation.timestamp_units import calendar_positions
 
 
 def steps_ahead(rows: ForecastRows, table: nw.DataFrame[Any], freq: Any, calendar: Calendar | None) -> Ints:
-    """1 for the first step after the cutoff; without a cutoff, for the first stamp forecast of each series.
+    """The step of each point: 1 for the first after the cutoff or, without cutoffs, for the first of each series.
 
-    Counted on the calendar, so that a point left out of a forecast moves no other. A column `step` is taken as it is.
+    Steps are counted on the calendar, so that missing points do not shift others. A column `step` takes precedence.
     """
     if STEP in table.columns:
         return _read_steps(rows, table)
@@ -38,8 +38,9 @@ def steps_ahead(rows: ForecastRows, table: nw.DataFrame[Any], freq: Any, calenda
     off_grid = np.flatnonzero(remainder)
     if len(off_grid):
         raise DataError(
-            f"Every stamp is a whole number of steps of freq {calendar.freq!r} after the cutoff; "
-            f"{rows.describe_point(int(off_grid[0]))} is not ({len(off_grid)} stamps in all). Give the right freq, or repair the stamps."
+            f"Every timestamp must be a whole number of steps of freq {calendar.freq!r} after the cutoff; "
+            f"{rows.describe_point(int(off_grid[0]))} is not ({len(off_grid)} such timestamps). Pass the correct `freq`, or "
+            "correct the timestamps."
         )
     return np.asarray(steps, dtype=np.int64)
 
@@ -47,20 +48,20 @@ def steps_ahead(rows: ForecastRows, table: nw.DataFrame[Any], freq: Any, calenda
 def _read_steps(rows: ForecastRows, table: nw.DataFrame[Any]) -> Ints:
     column = table[STEP]
     if not column.dtype.is_integer() or column.null_count():
-        raise DataError(f"Column {STEP} numbers the steps ahead: integers, none missing; it holds {column.dtype}. Or drop it.")
+        raise DataError(f"Column {STEP} must have integers without missing values, got dtype {column.dtype}. Convert or drop it.")
     values = rows.sorted(np.asarray(column.to_numpy()).astype(np.int64))
     return np.asarray(values[0] if rows.n_samples else values)
 
 
 def _infer_calendar(rows: ForecastRows, freq: Any) -> Calendar:
-    """From what was said, or from the stamps of the forecasts and their cutoffs."""
+    """The calendar of `freq`, or inferred from the forecasts and their cutoffs."""
     raw, bounds = rows.timestamps, rows.indptr
     if rows.cutoffs is not None:
         raw, bounds = np.insert(raw, bounds[:-1], rows.cutoffs.timestamps), bounds + np.arange(len(bounds))
     frequency = infer(raw, bounds, rows.time) if freq is None else parse(freq)
     if frequency is None:
         raise DataError(
-            f"Steps are counted by freq, which could not be inferred from column {rows.names.time}. Give it, e.g. freq='D', or "
-            "give train=."
+            f"The frequency cannot be inferred from column {rows.names.time}, and steps are counted in it. Pass `freq`, e.g. "
+            "freq='D', or `train`."
         )
     return calendars.make_calendar(frequency, rows.time, int(raw[0]))

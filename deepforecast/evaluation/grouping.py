@@ -1,4 +1,4 @@
-"""Groups of points: what a row of the table of scores stands for besides the model."""
+"""Grouping of points by series, cutoff and step for a table of scores."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MODEL, SERIES = "model", "series"
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """The groups in the order of the table; `keys` has, by name, the values a key takes and the number of each group's."""
+    """The sorted groups; `keys` maps each key to its unique values and the index of the value of each group."""
 
     groups: Groups
     keys: Mapping[str, tuple[Any, Ints]]
 
     def columns(self, n_repeats: int) -> dict[str, Any]:
-        """The key columns of a table that has each group `n_repeats` times."""
+        """The key columns, with each group repeated `n_repeats` times."""
         key_columns = {}
         for name, (values, codes) in self.keys.items():
             rows = np.repeat(codes, n_repeats)
@@ -36,24 +36,24 @@ class Grouping:
 
 
 def validate_by(by: str | Sequence[str], rows: ForecastRows) -> list[str]:
-    """What to group by, as "series", "cutoff" and "step", in the order given; "model" goes without saying."""
+    """The keys "series", "cutoff" and "step" in the requested order; "model" is implied."""
     if not isinstance(by, str | list | tuple | set | frozenset):
-        raise ParameterTypeError(f"by is a name or a list of names, such as ['series', 'step']; got {format_value(by)}.")
+        raise ParameterTypeError(f"`by` must be a name or a list of names such as ['series', 'step'], got {format_value(by)}.")
     valid_keys = [MODEL, SERIES, *([rows.names.id] if rows.names.id else []), CUTOFF, STEP]
     requested = [by] if isinstance(by, str) else list(by)
     for name in requested:
         if name not in valid_keys:
             close_matches = get_close_matches(str(name), valid_keys, n=2)
-            hint = f"did you mean {' or '.join(close_matches)}?" if close_matches else f"known are {format_list(valid_keys)}."
-            raise ParameterError(f"by: there is no {format_value(name)}; {hint}")
+            hint = f"Did you mean {' or '.join(close_matches)}?" if close_matches else f"Use one of {format_list(valid_keys)}."
+            raise ParameterError(f"`by` must name existing keys, got {format_value(name)}. {hint}")
     if CUTOFF in requested and rows.cutoffs is None:
-        raise ParameterError(f"by={CUTOFF!r} needs the column {CUTOFF} that cross_validate gives; the forecasts have none.")
+        raise ParameterError(f"by={CUTOFF!r} cannot be used without a column {CUTOFF} in the forecasts. Use cross_validate to create it.")
     names = [SERIES if name == rows.names.id else name for name in requested if name != MODEL]
     return list(dict.fromkeys(names))
 
 
 def make_grouping(rows: ForecastRows, by: Sequence[str], steps: Ints | None) -> Grouping:
-    """Group points by these keys and sort the groups by them; `steps`: the step of each point, if that is a key."""
+    """Group points by these keys, sorted; `steps`: the step of each point if it is a key."""
     import pandas as pd
 
     forecast = rows.forecast_of_point
@@ -74,7 +74,7 @@ def make_grouping(rows: ForecastRows, by: Sequence[str], steps: Ints | None) -> 
 
 
 def _key_codes(rows: ForecastRows, name: str, unit: Ints, steps: Ints | None) -> tuple[Any, Ints]:
-    """The values a key takes, sorted, and the number of that of each unit."""
+    """The sorted unique values of a key, and the index of the value of each unit."""
     import pandas as pd
 
     if name == STEP and steps is not None:

@@ -1,7 +1,7 @@
-"""One HTML page that needs nothing else: sections of text, tables and plots, opened offline, on a phone, in light and dark.
+"""Self-contained HTML pages with sections of text, tables and plots.
 
-Whatever comes from the data (ids, names of models and columns, messages of errors) is escaped where it is written, and the
-page's own policy lets a browser run the one script written here and nothing else, and reach no network.
+Texts from the data (ids, names of models and columns, error messages) are escaped, and the content security policy of the
+page allows only its own script and no network access.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it, as HTML."""
+    """A heading and an HTML body."""
 
     anchor: str
     title: str
     body: str
 
     def html(self) -> str:
-        """The section as it stands in the page."""
+        """The section as HTML."""
         return f'<section id="{self.anchor}">\n<h2>{escape(self.title)}</h2>\n{self.body}\n</section>'
 
 
 @dataclass(frozen=True)
 class Page:
-    """What stands on a page, all but the sections as plain text; sections without a body are left out."""
+    """The contents of a page, plain text except for the sections; sections without a body are omitted."""
 
     kicker: str
     title: str
@@ -47,7 +47,7 @@ class Page:
     created: str
 
     def html(self) -> str:
-        """The whole page; the same contents give the same text."""
+        """The page as deterministic HTML."""
         script = _read_asset("report.js")
         shown_sections = [section for section in self.sections if section.body]
         return Template(_read_asset("report.html")).substitute(
@@ -64,10 +64,10 @@ class Page:
         )
 
 
-# Every section a page may have, in the order they are read.
+# all sections in the order of the page
 SECTION_TITLES = {
     "leaderboard": "Leaderboard",
-    "scores": "Scores and how sure they are",
+    "scores": "Scores and their uncertainty",
     "cost": "Accuracy and time",
     "differ": "Which models differ",
     "pairs": "Every pair of models",
@@ -75,47 +75,47 @@ SECTION_TITLES = {
     "tasks": "Every task",
     "growth": "How time and memory grow",
     "forecasts": "Forecasts of the best model",
-    "failures": "Failures and what was left out",
+    "failures": "Failures and points left out",
     "settings": "Settings",
 }
 
 
 def make_sections(subject: T, makers: Mapping[str, Callable[[T], str]]) -> list[Section]:
-    """The sections of a page about a subject, each made by its maker."""
+    """The sections of a page; `makers` maps anchors to functions that create the body."""
     return [Section(anchor, title, makers[anchor](subject)) for anchor, title in SECTION_TITLES.items() if anchor in makers]
 
 
 def definition_list(rows: Sequence[tuple[str, str]]) -> str:
-    """Words and what they mean, or settings and their values."""
+    """An HTML list of terms with definitions, or settings with values."""
     return "<dl>" + "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in rows) + "</dl>"
 
 
 def validate_path(path: Any) -> str | os.PathLike[str]:
-    """A path that a report can be written to, by its type."""
+    """Refuse anything but a str or path-like object."""
     if not isinstance(path, str | os.PathLike):
-        raise ParameterTypeError(f"path is text or a pathlib.Path; got {format_value(path)} ({type(path).__name__}).")
+        raise ParameterTypeError(f"`path` must be a str or pathlib.Path, got {format_value(path)} ({type(path).__name__}).")
     return path
 
 
 def write_page(text: str, path: str | os.PathLike[str]) -> None:
-    """Write a report to `path`, whole or not at all; a missing folder is made. `SaveError` names the path if it cannot be."""
+    """Write a report atomically and create missing folders; `SaveError` if it cannot be written."""
     try:
         replace_file(path, [text.encode("utf-8", errors="backslashreplace")])
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise SaveError(
-            f"A report is written whole or not at all; {format_value(os.fspath(path), 500)} could not be: {error}. Make room there or "
-            "choose another path."
+            f"The report cannot be written to {format_value(os.fspath(path), 500)}: {error}. Free disk space or pass another "
+            "path."
         ) from error
 
 
 def _security_policy(script: str) -> str:
-    """Only this very script runs, nothing is fetched from anywhere."""
+    """Allow only this script and no network access."""
     digest = b64encode(sha256(script.encode()).digest()).decode()
     nowhere = "default-src 'none'; base-uri 'none'; form-action 'none'"
     return f"{nowhere}; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
 def _read_asset(name: str) -> str:
-    """A file of the page with the ends of lines that a browser hashes."""
+    """A file of the package with \\n line endings, which browsers hash."""
     text = files("deepforecast.evaluation").joinpath(name).read_text("utf-8")
     return text.replace("\r\n", "\n").replace("\r", "\n")

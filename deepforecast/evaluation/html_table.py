@@ -1,4 +1,4 @@
-"""Cells of the tables of a report; a click on a heading sorts by them. All text is escaped here."""
+"""Cells of the sortable tables of a report. Texts are escaped here."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 from deepforecast.data.frames import Floats
 from deepforecast.errors import format_value
 
-MAX_PAIRED_MODELS = 12  # models in a table of pairs: one of more is wider than a page
+MAX_PAIRED_MODELS = 12  # models in a table of pairs: with more it is wider than a page
 
 
 def truncation_note(count: int) -> str:
-    """The sentence that a table of pairs does not have all models; empty where it has."""
+    """A sentence if a table of pairs does not have all models."""
     return f" Shown are the first {MAX_PAIRED_MODELS} of {count} models." if count > MAX_PAIRED_MODELS else ""
 
 
 def table_html(heads: Sequence[str], rows: Sequence[str]) -> str:
-    """A table that scrolls sideways where the page is narrow; heads and rows are HTML."""
+    """A table that scrolls horizontally on narrow pages; heads and rows are HTML."""
     body = "\n".join(rows)
     return f'<div class="scroll"><table><thead><tr>{"".join(heads)}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
 
 
 def sortable_heading(label: str, tooltip: str = "") -> str:
-    """The heading of a column that can be sorted; `tooltip` is told when the pointer rests on it."""
+    """The heading of a sortable column."""
     title = f' title="{escape(format_value(tooltip, 300))}"' if tooltip else ""
     return f'<th scope="col"{title}><button type="button" class="sort">{_with_line_breaks(label)}</button></th>'
 
@@ -38,28 +38,28 @@ def name_heading(scope: str, text: str, subtitle: str = "") -> str:
 
 
 def number_cell(value: float, text: str, subtitle: str = "", best: bool = False) -> str:
-    """A number; `value` is what sorting goes by."""
+    """A number; `value` is the sort key."""
     key = f"{value:.12g}" if np.isfinite(value) else ""
     class_attribute = ' class="best"' if best else ""
     return f'<td data-value="{key}"{class_attribute}>{escape(text)}{f"<small>{escape(subtitle)}</small>" if subtitle else ""}</td>'
 
 
 def text_cell(text: str) -> str:
-    """A cell of words."""
+    """A cell of text."""
     return f'<td class="words">{escape(format_value(text, 200))}</td>'
 
 
 def spanning_cell(content: str, columns: int) -> str:
-    """One cell of words in place of several."""
+    """A cell of text that spans several columns."""
     return f'<td class="words" colspan="{columns}"><span>{escape(format_value(content, 300))}</span></td>'
 
 
 def _with_line_breaks(label: str) -> str:
-    """A label that may continue on the next line after an underscore, a hyphen or a comma."""
+    """A label with optional line breaks after underscores, hyphens and commas."""
     return re.sub(r"([_,-])", r"\1<wbr>", escape(label))
 
 
 def is_smallest(distance: Floats) -> list[bool]:
-    """Which of the numbers are the smallest; those that are missing are not."""
+    """Whether each number is the smallest; False for missing ones."""
     finite = distance[np.isfinite(distance)]
     return [bool(len(finite)) and bool(value == finite.min()) for value in distance]

@@ -1,4 +1,4 @@
-"""The outcome of `compare`: a table with a row a model, printed, plotted, reported."""
+"""The result of `compare`."""
 
 from __future__ import annotations
 
@@ -15,20 +15,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Leaderboard:
-    """Models from best to worst by the first metric; those that failed at the end, with their error.
+    """Models from best to worst by the first metric, followed by those that failed.
 
-    `table`: a pandas frame. For each model mean and median `rank` over series; the mean over series of each metric with its
-    95 % bootstrap interval (`mase`, `mase-low`, `mase-high`; the mean of rmse by series is not the rmse of all points pooled);
-    of a metric that is best at zero (bias) or at a level (coverage) the mean distance of the series from there besides, which
-    puts models in order, for series too high and too low cancel in the mean (`bias-distance`, `bias-distance-low` ...);
-    with levels those of `coverage-80`, `width-80`, `winkler-80` too; `left_out`: points without an actual value or where a
-    metric is undefined; `fit_seconds` and `predict_seconds`, without what is compiled or imported once; `peak_mb`: memory
-    beyond what was held before, sampled every few milliseconds, blank where it cannot be measured; `unused` covariates;
-    `error`.
-    `by_series`: the metrics of every series, as pandas. `forecasts`: the cross-validation frame of the models that ran.
-    `significance`: for each pair of models the share of the `series` that the first `wins` and the p-value of the difference
-    (Wilcoxon's signed-rank test, Holm's correction). `metrics`: their names, the one that decides first; `criteria`: all
-    columns of scores. `settings`: all that was set, versions, machine, date. `history`: the frame compared on, as given.
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row per model: `rank` and `rank-median` over series; the mean over series of each
+        metric with its 95 % bootstrap interval (`mase`, `mase-low`, `mase-high`), including
+        `coverage-80`, `width-80` and `winkler-80` if levels were requested; for metrics that are
+        best at zero (bias) or at a level (coverage) also the mean distance from it
+        (`bias-distance`), which ranks the models because errors of opposite sign cancel in the
+        mean; `left_out`, the number of points without an actual value or with an undefined
+        metric; `fit_seconds` and `predict_seconds` without compilation and imports; `peak_mb`,
+        the sampled increase in memory, missing where it cannot be measured; `unused`
+        covariates; and `error`.
+    by_series : pandas.DataFrame
+        The metrics of every series.
+    forecasts : DataFrame
+        The cross-validation frame of the models that did not fail.
+    significance : pandas.DataFrame
+        For each ordered pair of models the share of series that the first one `wins`, the
+        Holm-corrected p-value of the Wilcoxon signed-rank test, and the number of `series`.
+    metrics : tuple of str
+        Names of the metrics; the first one ranks the models.
+    settings : dict
+        Arguments of `compare`, versions, machine and date.
+    history : DataFrame
+        The frame that was passed to `compare`.
+    criteria : dict
+        The metric and level of each column of scores.
+
+    See Also
+    --------
+    compare : Create a leaderboard.
     """
 
     table: Any
@@ -42,7 +61,7 @@ class Leaderboard:
 
     @property
     def best_name(self) -> str:
-        """The name of the best model."""
+        """Name of the best model."""
         return str(self.table["model"].iloc[0])
 
     @property
@@ -51,25 +70,25 @@ class Leaderboard:
         return [str(name) for name in self.table.loc[self.table["error"] != "", "model"]]
 
     def __repr__(self) -> str:
-        """The board as text, as wide as the terminal (120 characters where there is none)."""
+        """The board as text, as wide as the terminal (120 characters without one)."""
         from shutil import get_terminal_size
 
         return self.text(get_terminal_size((120, 24)).columns)
 
     def text(self, width: int = 120) -> str:
-        """The board as text of at most `width` characters; columns without room are left out and named."""
+        """Return the board as text of at most `width` characters, without the columns that do not fit."""
         from deepforecast.evaluation.leaderboard_text import render_text
 
         return render_text(self, width)
 
     def headline(self) -> str:
-        """What was compared, in a line."""
+        """Return a one-line summary of what was compared."""
         from deepforecast.evaluation.leaderboard_summary import headline
 
         return headline(self)
 
     def printed(self) -> Any:
-        """The table for reading, as pandas: short numbers, the interval beside the metric that decides, all text escaped."""
+        """Return the table as a pandas frame of short, escaped texts."""
         import pandas as pd
 
         from deepforecast.evaluation.leaderboard_text import NAME_LENGTHS, format_columns
@@ -83,19 +102,32 @@ class Leaderboard:
         return render_html(self)
 
     def plot(self, metric: str | None = None, *, backend: str = "matplotlib") -> Any:
-        """The models in order of a metric (default: the one that decides), with their intervals.
+        """Plot the models in order of a metric with 95 % intervals.
 
-        A metric that is best at zero (bias) or at its level (coverage) is drawn as the mean distance of the series from there.
+        Parameters
+        ----------
+        metric : str, optional
+            Column of scores. None: the one that ranks the models. A metric that is best at zero
+            (bias) or at its level (coverage) is shown as the mean distance from it.
+        backend : str, default "matplotlib"
+            Plotting library.
+
+        Returns
+        -------
+        Figure
         """
         from deepforecast.plotting import plot_leaderboard
 
         return plot_leaderboard(self, metric, backend=backend)  # type: ignore[arg-type]
 
     def tidy(self) -> Any:
-        """Every metric of every model that did not fail, for plots of your own.
+        """Return all metrics of the models that did not fail in long format, for custom plots.
 
-        The columns are `model, metric, value, low, high, seconds, lower_is_better, best`; `best` is the value at which a metric
-        is best that is best neither low nor high (bias, coverage).
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `model, metric, value, low, high, seconds, lower_is_better, best`; `best` is the
+            target value of metrics such as bias and coverage, otherwise NaN.
         """
         import pandas as pd
 
@@ -106,18 +138,24 @@ class Leaderboard:
         return pd.concat(metric_frames, ignore_index=True)
 
     def distances(self, metric: str) -> Any:
-        """`tidy` of one metric and `lower_is_better`; of one that is best neither low nor high the mean distance from there."""
+        """Return one metric in the format of `tidy`, as the mean distance from its best value if it has one.
+
+        Raises
+        ------
+        ParameterError
+            If `metric` is not a column of scores.
+        """
         if metric not in self.criteria:
             columns = format_list(list(self.criteria), max_shown=20)
             raise ParameterError(
-                f"`metric` must be a column of scores of the board, got {format_value(metric)}. There are: {columns}."
+                f"`metric` must be a column of scores of the board, got {format_value(metric)}. Use one of {columns}."
             )
         criterion = self.criteria[metric]
         label = metric if criterion.best is None else f"{metric}, {describe_direction(criterion)}"
         return self._score_frame(criterion.ranking_column, label).assign(lower_is_better=criterion.metric.better != "high")
 
     def _score_frame(self, column: str, label: str) -> Any:
-        """A column of scores with its interval, under the usual names."""
+        """A column of scores with its interval, in long format."""
         successful = self.table[self.table["error"] == ""]
         selected = successful[["model", column, f"{column}-low", f"{column}-high"]]
         scores = selected.set_axis(["model", "value", "low", "high"], axis=1).reset_index(drop=True)
@@ -126,14 +164,20 @@ class Leaderboard:
         return scores
 
     def report(self, path: Any) -> None:
-        """Write one HTML page with tables and plots that opens offline, on a phone too."""
+        """Write an HTML page with tables and plots that needs no other files.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; missing folders are created.
+        """
         from deepforecast.evaluation.report import write_report
 
         write_report(self, path)
 
 
 def describe_direction(criterion: Criterion) -> str:
-    """Where a good value lies, in words."""
+    """Where the best value of a criterion lies."""
     if criterion.best is not None:
         return f"distance from {criterion.best:g}"
     return f"{'lower' if criterion.metric.better == 'low' else 'higher'} is better"

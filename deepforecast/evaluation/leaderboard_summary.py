@@ -1,4 +1,4 @@
-"""What a leaderboard says in words: who is best, how sure that is, what failed, what was left out."""
+"""Sentences about a leaderboard: the best model, significance, failures and points left out."""
 
 from __future__ import annotations
 
@@ -21,60 +21,60 @@ ACRONYMS = {
 }  # fmt: skip
 SIGNIFICANCE_LEVEL = 0.05  # p-value below which a difference is more than chance
 MAX_UNDERCOVERAGE = 0.1  # 80 % intervals that cover less than 70 % are reported
-MIN_COVERAGE_VALUES = 30  # actual values; with fewer nothing is said
+MIN_COVERAGE_VALUES = 30  # actual values; with fewer there is no note
 ONE_SIDED_Z = 1.645  # quantile of the normal distribution at 95 %
 
 
 def title(board: Leaderboard) -> str:
-    """Who is best, in three words."""
+    """A short title: the best model, or two that are tied."""
     successful = board.table[board.table["error"] == ""]
     if len(successful) > 1 and _deciding_score(board, 0) == _deciding_score(board, 1):
-        return f"{format_model_name(board.best_name)} and {format_model_name(successful['model'].iloc[1])} are level"
+        return f"{format_model_name(board.best_name)} and {format_model_name(successful['model'].iloc[1])} are tied"
     return f"{format_model_name(board.best_name)} leads" if len(board.table) > 1 else format_model_name(board.best_name)
 
 
 def verdict(board: Leaderboard) -> str:
-    """Who is best, and how sure that is against the next."""
+    """The best model, and whether the difference to the second is significant."""
     table, deciding = board.table, board.criteria[board.metrics[0]]
     row, ranking_column = table.iloc[0], deciding.ranking_column
     successful = table[table["error"] == ""]
     sentence = f"{format_model_name(row['model'])} is best by {format_value(deciding.column, 40)}: {format_rounded(row[ranking_column])}"
     if deciding.best is not None:
-        sentence += f" away from {deciding.best:g} in the mean over series"
+        sentence += f" in mean distance from {deciding.best:g}"
     if np.isfinite(row[f"{ranking_column}-low"]):
         sentence += f" (95 % interval {format_rounded(row[f'{ranking_column}-low'])} to {format_rounded(row[f'{ranking_column}-high'])})"
     if len(successful) < 2:
-        return sentence + (". No other model was compared." if len(table) < 2 else ". No other model came through.")
+        return sentence + (". No other model was compared." if len(table) < 2 else ". All other models failed.")
     return f"{sentence}. {_compare_with_next(board, successful.iloc[1])}"
 
 
 def _compare_with_next(board: Leaderboard, next_row: Any) -> str:
-    """The difference between the first and the second, in a sentence."""
+    """A sentence on the difference between the first and the second model."""
     pair = board.significance
     pair = pair[(pair["model"] == board.best_name) & (pair["against"] == next_row["model"])].iloc[0]
     series, wins, p_value = int(pair["series"]), float(pair["wins"]), float(pair["p_value"])
     second = f"{format_model_name(next_row['model'])} ({format_rounded(next_row[board.criteria[board.metrics[0]].ranking_column])})"
     if not series:
-        return f"{second} is next; no series has a score of both, so nothing tells how sure that is."
+        return f"{second} is second; no series has scores of both, so the difference cannot be tested."
     if series == 1:
-        return f"{second} is next; one series cannot tell how sure that is."
+        return f"{second} is second; the difference cannot be tested on one series."
     counted = f"better in {format_percent(wins)} of {series:,} series, p {format_p_value(p_value)}"
     if p_value == 1 and _deciding_score(board, 0) == _deciding_score(board, 1):
-        return f"{second} is level with it."
+        return f"{second} is tied with it."
     if p_value >= SIGNIFICANCE_LEVEL:
-        return f"{second} is next, and the difference may be chance: {counted}."
+        return f"{second} is second; the difference is not significant: {counted}."
     if wins <= 0.5:
-        return f"{second} is next, yet most series speak for it: the best is {counted}. A few series decide the mean."
-    return f"That is more than chance against {second}, the next: {counted}."
+        return f"{second} is second, although it wins in most series: the best is {counted}. A few series dominate the mean."
+    return f"The difference to {second}, the second, is significant: {counted}."
 
 
 def _deciding_score(board: Leaderboard, index: int) -> float:
-    """The number that decides, of the model at a place."""
+    """The ranking score of the model in a row."""
     return float(board.table[board.criteria[board.metrics[0]].ranking_column].iloc[index])
 
 
 def headline(board: Leaderboard) -> str:
-    """What was compared, in a line.
+    """A one-line summary of what was compared.
 
     >>> from deepforecast import Naive, SeasonalNaive, compare, datasets
     >>> compare([Naive(), SeasonalNaive()], datasets.load("air_passengers"), horizon=12).headline()
@@ -89,17 +89,17 @@ def headline(board: Leaderboard) -> str:
 
 
 def notes(board: Leaderboard) -> list[str]:
-    """What failed, which intervals are too narrow, and what did not count."""
+    """Notes on failures, undercoverage and points left out."""
     sentences = [f"{format_model_name(row.model)} failed: {format_value(row.error, 300)}" for row in board.table.itertuples() if row.error]
     return sentences + undercoverage_notes(board) + left_out_notes(board)
 
 
 def undercoverage_notes(board: Leaderboard) -> list[str]:
-    """Name the models whose intervals cover over 10 percentage points too little, by more than chance, for each level.
+    """List, for each level, models with significant undercoverage of more than 10 percentage points.
 
-    Errors of neighbouring steps are alike, so the mean of each series in each window counts as one observation: the share
-    covered must lie below the level by 1.645 standard errors of these means (one-sided test at 5 %). A single one is taken
-    for all covered or none.
+    Errors of neighbouring steps are correlated, so the mean of each series in each window counts as one observation: the
+    coverage must be 1.645 standard errors of these means below the level (one-sided test at 5 %). The variance of a single
+    observation is that of a Bernoulli variable.
     """
     sentences = []
     for column, criterion in board.criteria.items():
@@ -120,20 +120,20 @@ def undercoverage_notes(board: Leaderboard) -> list[str]:
             advice = "more calibration windows" if conformal else "intervals='conformal'"
             sentences.append(
                 f"{format_percent(criterion.best)} prediction intervals cover less than {format_percent(threshold)} of {values:,} actual values "
-                f"of {extent}: {format_list(models)}. Do not rely on them; try {advice} or longer histories."
+                f"of {extent}: {format_list(models)}. Use {advice} or longer histories."
             )
     return sentences
 
 
 def _coverage_by_window(board: Leaderboard, model: str, level: float) -> tuple[Floats, int]:
-    """The share covered of each series in each window, and the number of actual values."""
+    """The coverage of each series in each window, and the number of actual values."""
     from deepforecast.data import frames
 
     table, names = frames.to_narwhals(board.forecasts), board.settings["columns"]
     ((_, low, high),) = interval_columns(model, [level])
     y, lower, upper = (table[column].to_numpy() for column in (names["target"], low, high))
     observed_rows = np.flatnonzero(~np.isnan(y))
-    starts = np.zeros(len(observed_rows), dtype=bool)  # of the windows: rows are in the order of series, cutoff, step
+    starts = np.zeros(len(observed_rows), dtype=bool)  # rows are sorted by series, cutoff and step
     for key in (names["id"], CUTOFF):
         if key in table.columns:
             column = table[key].to_numpy()[observed_rows]
@@ -144,7 +144,7 @@ def _coverage_by_window(board: Leaderboard, model: str, level: float) -> tuple[F
 
 
 def left_out_notes(board: Leaderboard) -> list[str]:
-    """Points without an actual value, and where a metric is undefined; covariates not used."""
+    """Notes on points without an actual value or with an undefined metric, and on unused covariates."""
     from deepforecast.data import frames
 
     points = len(frames.to_narwhals(board.forecasts))
@@ -156,7 +156,7 @@ def left_out_notes(board: Leaderboard) -> list[str]:
         if column in board.by_series and (count := int(per_model[column].sum().max())):
             sentences.append(f"Left out: {count:,} of {points:,} points {reason}.")
     if board.settings["not_judged"]:
-        sentences.append(f"No window judges these series: {board.settings['not_judged']}.")
+        sentences.append(f"These series are in no window: {board.settings['not_judged']}.")
     return sentences + [
         f"{format_model_name(row.model)} ran without covariates it cannot use: {format_value(row.unused, 200)}."
         for row in board.table.itertuples()
@@ -165,12 +165,12 @@ def left_out_notes(board: Leaderboard) -> list[str]:
 
 
 def format_model_name(model: object, max_length: int = 60) -> str:
-    """A model's name as it may be printed: escaped and cut."""
+    """The name of a model, escaped and shortened."""
     return format_value(str(model), max_length)
 
 
 def format_rounded(value: Any, digits: int = 4) -> str:
-    """A number with few digits; blank for none.
+    """A number with few digits; empty for NaN.
 
     >>> format_rounded(12345.678), format_rounded(0.00012345), format_rounded(1e12), format_rounded(float("nan"))
     ('12,346', '0.0001234', '1e+12', '')
@@ -182,7 +182,7 @@ def format_rounded(value: Any, digits: int = 4) -> str:
 
 
 def format_seconds(value: float) -> str:
-    """Seconds, as exactly as they can be told apart from chance."""
+    """Seconds with as many digits as are meaningful."""
     return "" if np.isnan(value) else "<0.01" if value < 0.01 else f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
@@ -199,7 +199,7 @@ def format_percent(share: float) -> str:
 
 
 def format_p_value(value: float) -> str:
-    """A p-value with its sign.
+    """A p-value with its relation sign.
 
     >>> format_p_value(0.0312), format_p_value(1e-9)
     ('= 0.031', '< 0.001')

@@ -1,4 +1,4 @@
-"""A leaderboard as text for a terminal of any width, and as a table for notebooks. Nothing of the caller's is interpreted."""
+"""A leaderboard as text for terminals and as HTML for notebooks; names and messages are escaped."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
 MIN_WIDTH = 40
-NAME_LENGTHS = (40, 28, 20, 14)  # of models, the longest that leaves room for the numbers
+NAME_LENGTHS = (40, 28, 20, 14)  # lengths of model names, tried in this order
 
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A column of short texts; the ones with the largest `priority` are given up first, those of rank 0 never."""
+    """A column of texts. Columns with the largest `priority` are dropped first, those with 0 never."""
 
     name: str
     cells: list[str]
@@ -28,7 +28,7 @@ class TextColumn:
 
     @property
     def width(self) -> int:
-        """Characters of its longest line."""
+        """Length of the longest cell."""
         return max(len(self.name), *map(len, self.cells))
 
 
@@ -40,13 +40,13 @@ def render_text(board: Leaderboard, width: int) -> str:
     shown_columns, hidden_columns = fit_columns(board, width)
     paragraphs = [verdict(board), *notes(board)]
     if hidden_columns:
-        paragraphs.append(f"For want of room not shown: {', '.join(hidden_columns)}. They are in .table and .report(path).")
+        paragraphs.append(f"Columns not shown: {', '.join(hidden_columns)}. Use .table or .report(path) to see them.")
     lines = [*wrap(headline(board), width), *_table_lines(shown_columns, width)]
     return "\n".join([*lines, *(line for paragraph in paragraphs for line in wrap(paragraph, width, subsequent_indent="  "))])
 
 
 def render_html(board: Leaderboard) -> str:
-    """The board for a notebook: everything escaped."""
+    """The board as escaped HTML."""
     from html import escape
 
     text_columns = format_columns(board, NAME_LENGTHS[0])
@@ -60,7 +60,7 @@ def render_html(board: Leaderboard) -> str:
 
 
 def format_columns(board: Leaderboard, longest_name: int) -> list[TextColumn]:
-    """The table for reading: the interval beside the metric that decides, short numbers, no column that says nothing."""
+    """The columns as texts, with the interval of the ranking metric and without empty columns."""
     table = board.table
     succeeded = (table["error"] == "").tolist()
     names = [_shorten(name, longest_name) for name in table["model"]]
@@ -84,7 +84,7 @@ def format_columns(board: Leaderboard, longest_name: int) -> list[TextColumn]:
 
 
 def fit_columns(board: Leaderboard, width: int) -> tuple[list[TextColumn], list[str]]:
-    """The columns there is room for, and the names of the others."""
+    """The columns that fit into `width`, and the names of the others."""
     text_columns = format_columns(board, NAME_LENGTHS[0])
     hidden_columns: list[str] = []
     for name_length in NAME_LENGTHS:
@@ -95,7 +95,7 @@ def fit_columns(board: Leaderboard, width: int) -> tuple[list[TextColumn], list[
         dropped = max(text_columns, key=lambda column: column.priority)
         text_columns = [column for column in text_columns if column is not dropped]
         hidden_columns.insert(0, dropped.name)
-    for name_length in NAME_LENGTHS:  # names may be longer again where a column went
+    for name_length in NAME_LENGTHS:  # names may be longer again after columns were dropped
         wider = [format_columns(board, name_length)[0], *text_columns[1:]]
         if _total_width(wider) <= width:
             return wider, hidden_columns
@@ -103,7 +103,7 @@ def fit_columns(board: Leaderboard, width: int) -> tuple[list[TextColumn], list[
 
 
 def _table_lines(text_columns: list[TextColumn], width: int) -> list[str]:
-    """A text table: names to the left, numbers to the right."""
+    """A text table with names left-aligned and numbers right-aligned."""
     rows = zip(*([column.name, *column.cells] for column in text_columns), strict=True)
     widths = [column.width for column in text_columns]
     lines = [
@@ -129,7 +129,7 @@ def _text_align(index: int) -> str:
 
 
 def _shorten(name: object, max_length: int) -> str:
-    """A name in at most `max_length` characters: the middle goes, for names mostly differ at their ends.
+    """Shorten a name in the middle, because names often differ at their ends.
 
     >>> _shorten("transformer_wide_seed_1", 14)
     'transfo…seed_1'

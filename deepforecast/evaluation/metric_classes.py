@@ -1,9 +1,9 @@
-"""What a metric is: a name, what it rewards, what it needs, and how errors become one number per group.
+"""Classes of metrics.
 
     Metric
-    ├── PointMetric      one error per point, then a mean, the root of a mean, or a ratio of sums
-    ├── Composite        one number out of other metrics' totals (OWA)
-    └── FunctionMetric   any function of all points of a group at once (slower: called group by group)
+    ├── PointMetric       one error per point, then a mean, the root of a mean, or a ratio of sums
+    ├── CompositeMetric   a function of the totals of other metrics (OWA)
+    └── FunctionMetric    any function of all points of a group (slower: called once per group)
 """
 
 from __future__ import annotations
@@ -27,10 +27,25 @@ Counts = Literal["points", "forecasts"]
 
 @dataclass(frozen=True)
 class Metric(ABC):
-    """A metric. `needs` names its inputs beside the actuals (shapes: deepforecast.evaluation.metric_inputs).
+    """Base class of metrics.
 
-    `better` is where a good value lies: "low", "high", at "zero" (bias) or at the "level" asked (coverage).
-    `counts` is what counts once in an average: every point, or every forecast (one series from one cutoff).
+    Parameters
+    ----------
+    name : str
+        Column name in tables of scores.
+    rewards : str
+        The forecasts that the metric favours, for reports.
+    needs : tuple of str, default ("forecast",)
+        Inputs in addition to the actual values; their shapes are described in
+        `deepforecast.evaluation.metric_inputs`.
+    unit : str, default "target"
+        Unit of the values.
+    better : {"low", "high", "zero", "level"}, default "low"
+        Where the best value lies: as low or as high as possible, at zero (bias) or at the level
+        of the interval (coverage).
+    counts : {"points", "forecasts"}, default "points"
+        What has equal weight in an average: each point, or each forecast (one series from one
+        cutoff).
     """
 
     name: str
@@ -44,22 +59,38 @@ class Metric(ABC):
     def __post_init__(self) -> None:
         unknown = [name for name in self.needs if name not in CHECKS]
         if unknown:
-            raise ParameterError(f"A metric can need {', '.join(CHECKS)}; got {format_value(unknown)}.")
+            raise ParameterError(f"`needs` must be among {', '.join(CHECKS)}, got {format_value(unknown)}.")
 
     def by_group(self, actual: ArrayLike, groups: Groups, **inputs: ArrayLike | None) -> Aggregate:
-        """The metric for each group, and for each model if the forecasts have axes in front. Inputs not needed are ignored."""
+        """Compute the metric for each group.
+
+        Parameters
+        ----------
+        actual : array-like
+            Actual values; NaN where missing.
+        groups : Groups
+            The group of each point.
+        **inputs : array-like
+            Inputs by name. Forecasts may have leading axes for models; inputs that the metric
+            does not need are ignored.
+
+        Returns
+        -------
+        Aggregate
+            Arrays of shape (models, groups), or (groups,) for one forecast.
+        """
         values, arrays = check_inputs(actual, inputs, self.needs)
         if values.shape != groups.codes.shape:
-            raise ParameterError(f"Groups are given for {groups.codes.size} points, actuals for {values.size}.")
-        # too large is reported below by name, and no other arithmetic here can go wrong unseen
+            raise ParameterError(f"`groups` and `actual` must have the same number of points, got {groups.codes.size} and {values.size}.")
+        # overflow is reported below with the name of the metric
         with np.errstate(over="ignore", invalid="ignore"):
             aggregated = self._by_group(values, groups, arrays)
         if np.isinf(aggregated.value).any():
-            raise DataError(f"{self.name} is infinite: errors too large for float64; divide the data by a constant first.")
+            raise DataError(f"{self.name} must be finite, but the errors are too large for float64. Divide the data by a constant first.")
         return aggregated
 
     def __call__(self, actual: ArrayLike, **inputs: ArrayLike | None) -> Any:
-        """The metric over the last axis of `actual`: a number, or an array over the axes in front (models, series)."""
+        """Compute the metric over the last axis of `actual`: a float, or an array over the leading axes (models, series)."""
         shape = check_actual(actual).shape
         count = int(np.prod(shape[:-1]))
         groups = Groups(np.repeat(np.arange(count), shape[-1]), count)
@@ -68,11 +99,11 @@ class Metric(ABC):
         return value if value.ndim else float(value)
 
     def distance(self, value: ArrayLike, level: float | None = None) -> Array:
-        """How far from good `value` is, less being better whatever the metric: what a ranking sorts by."""
+        """Distance of `value` from the best value, lower being better for every metric; rankings sort by it."""
         values = np.asarray(value, dtype=np.float64)
         if self.better == "level":
             if level is None:
-                raise ParameterError(f"{self.name} is judged against the level of the interval: give level.")
+                raise ParameterError(f"{self.name} must be compared with the level of the interval. Pass `level`.")
             return np.abs(values - level / 100)
         return {"low": values, "high": -values, "zero": np.abs(values)}[self.better]
 
@@ -80,20 +111,36 @@ class Metric(ABC):
     def from_function(
         function: Callable[..., Any], *, name: str | None = None, pointwise: bool = False, **fields: Any
     ) -> Metric:
-        """A metric out of `function(actual, forecast)`, or with `needs=(...)` of `function(actual, *needed inputs)`.
+        """Create a metric from a function.
 
-        The function gets the points of one group and returns a number, as those of scikit-learn do; with `pointwise=True`
-        it gets all points of all models and returns an error for each, which is averaged (fast; NaN: left out, counted).
-        Points without an actual are taken out before. `fields`: rewards, needs, unit, better, counts.
+        Parameters
+        ----------
+        function : callable
+            `function(actual, forecast) -> number`, as in scikit-learn, called with the points of
+            one group that have an actual value. With `needs` it is called as
+            `function(actual, *inputs)`.
+        name : str, optional
+            Name of the metric. None: the name of the function.
+        pointwise : bool, default False
+            Whether the function returns an error per point for all points of all models, which
+            is then averaged without NaN (faster).
+        **fields
+            `rewards`, `needs`, `unit`, `better` and `counts` of the metric.
 
+        Returns
+        -------
+        Metric
+
+        Examples
+        --------
         >>> largest = Metric.from_function(lambda actual, forecast: abs(actual - forecast).max(), name="largest")
         >>> largest([1.0, 2.0, 3.0], forecast=[1.0, 4.0, 4.0])
         2.0
         """
         name = str(name or getattr(function, "__name__", type(function).__name__))
         if name == "<lambda>":
-            raise ParameterError("A metric needs a name: Metric.from_function(function, name=...).")
-        fields = {"rewards": "What the function given rewards.", **fields}
+            raise ParameterError("A metric of a lambda must have a name. Pass `name` to Metric.from_function.")
+        fields = {"rewards": "User-defined function.", **fields}
         metric = FunctionMetric(name, function=function, **fields)
         if not pointwise:
             return metric
@@ -101,12 +148,12 @@ class Metric(ABC):
 
     @abstractmethod
     def _by_group(self, actual: Array, groups: Groups, inputs: dict[str, Array]) -> Aggregate:
-        """The metric from checked inputs whose last axis runs over all points."""
+        """The metric from validated inputs whose last axis runs over all points."""
 
 
 @dataclass(frozen=True)
 class PointMetric(Metric):
-    """One error per point, NaN where the metric is not defined, and how the errors of a group are put together."""
+    """Metric that aggregates one error per point, NaN where undefined: a mean, root mean or ratio of sums."""
 
     _: KW_ONLY
     errors: Callable[..., Array]
@@ -126,7 +173,7 @@ class PointMetric(Metric):
 
 @dataclass(frozen=True)
 class CompositeMetric(Metric):
-    """Made of the totals of `components` for the forecast and for a `reference` forecast, once per group, never averaged."""
+    """Metric computed once per group from the totals of `components` for the forecast and a reference forecast."""
 
     _: KW_ONLY
     components: tuple[Metric, ...]
@@ -142,7 +189,7 @@ class CompositeMetric(Metric):
 
 @dataclass(frozen=True)
 class FunctionMetric(Metric):
-    """A function of all points of a group (of each forecast, if `counts` says so) that returns one number."""
+    """Metric that calls a function with all points of a group, or of each forecast if `counts` is "forecasts"."""
 
     _: KW_ONLY
     function: Callable[..., Any]
@@ -169,14 +216,14 @@ class FunctionMetric(Metric):
         value = np.asarray(self.function(actual[rows], *arguments))
         if value.size != 1 or value.dtype.kind not in "iufb":
             raise ParameterError(
-                f"The function of metric {self.name} has to return one number, got {format_value(value.tolist())}; "
-                f"one that returns an error per point is given with pointwise=True."
+                f"The function of metric {self.name} must return one number, got {format_value(value.tolist())}. "
+                "Pass pointwise=True if it returns an error per point."
             )
         return float(value.reshape(()))
 
 
 def zero_rounding_errors(value: ArrayLike, size: ArrayLike, count: ArrayLike) -> Array:
-    """Means of signed numbers, 0 where no more is left than rounding leaves of `count` numbers of mean `size` that cancel.
+    """Set means of signed numbers to 0 where they are within rounding error of `count` cancelling numbers of mean `size`.
 
     >>> zero_rounding_errors((0.1 + 0.2 - 0.3) / 3, 0.2, 3)
     array(0.)
@@ -190,12 +237,12 @@ MODEL_INPUTS = ("forecast", "reference", "lo", "hi", *STACKED_INPUTS)
 
 
 def _models_shape(inputs: Mapping[str, Array]) -> tuple[int, ...]:
-    """Shape of the axes over models."""
+    """Shape of the leading axes over models."""
     return np.broadcast_shapes(*(array.shape[name in STACKED_INPUTS : -1] for name, array in inputs.items() if name in MODEL_INPUTS))
 
 
 def _select_points(name: str, array: Array, rows: NDArray[np.int64], model: tuple[int, ...]) -> Any:
-    """What the function sees of one input: the points of one group and one model; a level as a plain number."""
+    """One input restricted to the points of one group and one model; a level as a float."""
     if name == "level":
         return float(array)
     if name == "quantiles":
@@ -207,13 +254,13 @@ def _select_points(name: str, array: Array, rows: NDArray[np.int64], model: tupl
 
 
 def _pointwise_errors(function: Callable[..., Any], needs: tuple[str, ...]) -> Callable[..., Array]:
-    """`function` with inputs by name, and its answer held to one finite error (or NaN) per point."""
+    """`function` with inputs by name and the shape of its result checked."""
 
     def errors(actual: Array, **inputs: Array) -> Array:
         point_errors = np.asarray(function(actual, *[inputs[name] for name in needs]), dtype=np.float64)
         expected = (*_models_shape(inputs), actual.size)
         if point_errors.shape != expected:
-            raise ParameterError(f"A pointwise metric returns an error for each point: shape {expected}, got {point_errors.shape}.")
+            raise ParameterError(f"A pointwise metric must return an error per point, shape {expected}, got shape {point_errors.shape}.")
         return np.where(np.isnan(actual), np.nan, point_errors)
 
     return errors

@@ -1,4 +1,4 @@
-"""Which columns a table of scores is to have: metrics by name, as functions or objects, of each level where they take any."""
+"""The metric columns of a table of scores, one per level for interval metrics."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ LEVEL_PATTERN = re.compile(r"(?P<metric>.+)-(?P<level>\d+(\.\d+)?)")
 
 @dataclass(frozen=True)
 class MetricColumn:
-    """One column of the table: a metric, of the intervals of a level if it takes any."""
+    """One column of the table: a metric and, for interval metrics, a level."""
 
     metric: Metric
     level: float | None = None
 
     @property
     def column(self) -> str:
-        """Its name."""
+        """Name of the column."""
         return self.metric.name if self.level is None else f"{self.metric.name}-{format_number(self.level)}"
 
 
 def select_metrics(metrics: Any, scoring_data: ScoringData) -> list[MetricColumn]:
-    """The columns asked for, in order; what cannot be computed for any model is refused."""
+    """The requested columns in order; `ParameterError` if one cannot be computed for any model."""
     requested = _default_metrics(scoring_data) if metrics is None else [metrics] if _is_single(metrics) else list(metrics)
     if not requested:
-        raise ParameterError("metrics names at least one metric, got none; leave it out for the usual ones.")
+        raise ParameterError("`metrics` cannot be empty. Pass at least one metric, or leave it out for the defaults.")
     selected: dict[str, MetricColumn] = {}
     for metric_spec in requested:
         for request in _expand_levels(metric_spec, scoring_data):
             existing = selected.setdefault(request.column, request)
             if existing.metric != request.metric:
                 raise ParameterError(
-                    f"metrics: each has a name of its own; two are named {request.column}. Rename one: "
-                    "Metric.from_function(function, name=...)."
+                    f"Names of metrics must be unique, got two named {request.column}. Use Metric.from_function(function, "
+                    "name=...) to rename one."
                 )
     return list(selected.values())
 
@@ -63,7 +63,7 @@ def _default_metrics(scoring_data: ScoringData) -> list[str]:
 
 
 def _expand_levels(metric_spec: Any, scoring_data: ScoringData) -> list[MetricColumn]:
-    """A metric of intervals is one request a level."""
+    """One column per level for an interval metric."""
     metric, level = parse_metric(metric_spec)
     if not INTERVAL_INPUTS & set(metric.needs):
         scoring_data.check_available(metric, None)
@@ -72,7 +72,8 @@ def _expand_levels(metric_spec: Any, scoring_data: ScoringData) -> list[MetricCo
     if level is not None and scoring_data.levels and level not in scoring_data.levels:
         available = format_list([format_number(interval_level) for interval_level in scoring_data.levels], max_shown=10)
         raise ParameterError(
-            f"{metric_spec} needs intervals of level {format_number(level)}; the forecasts have {available}. Forecast with that level."
+            f"{metric_spec} cannot be computed without intervals of level {format_number(level)}; the forecasts have {available}. "
+            f"Pass level={format_number(level)} when forecasting."
         )
     if not levels:
         scoring_data.check_available(metric, None)
@@ -82,7 +83,7 @@ def _expand_levels(metric_spec: Any, scoring_data: ScoringData) -> list[MetricCo
 
 
 def parse_metric(metric_spec: Any) -> tuple[Metric, float | None]:
-    """The metric, and the level where its name ends in one: "coverage-80"."""
+    """The metric, and its level if its name ends in one ("coverage-80")."""
     match = LEVEL_PATTERN.fullmatch(metric_spec) if isinstance(metric_spec, str) else None
     metric = METRICS.get(match["metric"].lower()) if match else None
     if match is None or metric is None or not INTERVAL_INPUTS & set(metric.needs):

@@ -1,10 +1,10 @@
-"""The catalogue of metrics: every one by name, and as a plain function of arrays.
+"""All metrics, by name and as functions of arrays.
 
     from deepforecast.evaluation.metrics import METRICS, get, mase, seasonal_scale
 
     mase(actual, forecast, scale=seasonal_scale(train, season_length=12))
-    METRICS["mase"].rewards                                    # 'The median, every series alike.'
-    METRICS["mase"].by_group(actual, groups, forecast=..., scale=...)    # by series, cutoff, step; many models at once
+    METRICS["mase"].rewards                                    # 'The median; all series weigh the same.'
+    METRICS["mase"].by_group(actual, groups, forecast=..., scale=...)    # by series, cutoff, step; several models at once
 """
 
 from __future__ import annotations
@@ -65,11 +65,20 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 
 
 def get(metric: str | Metric | Callable[..., Any]) -> Metric:
-    """The metric of that name (capitals do not matter), the metric itself, or one made of a function.
+    """Return a metric by name, function or object.
 
-    A plain function of this module, such as `mae`, stands for its metric; any other is taken as
-    `function(actual, forecast) -> number` (see `Metric.from_function` for the rest).
+    Parameters
+    ----------
+    metric : str, callable or Metric
+        A name (case-insensitive), a function of this module such as `mae`, or any other
+        `function(actual, forecast) -> number` (see `Metric.from_function` for more options).
 
+    Returns
+    -------
+    Metric
+
+    Examples
+    --------
     >>> get("MASE").needs
     ('forecast', 'scale')
     >>> get(mae) is get("mae")
@@ -80,7 +89,7 @@ def get(metric: str | Metric | Callable[..., Any]) -> Metric:
     if isinstance(metric, str):
         return _find_metric(metric)
     if not callable(metric):
-        raise ParameterTypeError(f"A metric is a name, a Metric or a function, got {format_value(metric)}.")
+        raise ParameterTypeError(f"A metric must be a name, a Metric or a function, got {format_value(metric)}.")
     name = getattr(metric, "__name__", "")
     return METRICS[name] if globals().get(name) is metric and name in METRICS else Metric.from_function(metric)
 
@@ -89,6 +98,6 @@ def _find_metric(name: str) -> Metric:
     match = METRICS.get(name.lower())
     if match is None:
         close_matches = get_close_matches(name.lower(), METRICS, n=3)
-        hint = f"did you mean {' or '.join(close_matches)}?" if close_matches else f"known are {', '.join(METRICS)}."
-        raise ParameterError(f"There is no metric {format_value(name)}; {hint}")
+        hint = f"Did you mean {' or '.join(close_matches)}?" if close_matches else f"Use one of {', '.join(METRICS)}."
+        raise ParameterError(f"A metric must have a known name, got {format_value(name)}. {hint}")
     return match

@@ -1,9 +1,8 @@
 """Metrics of point forecasts.
 
-The plain functions take one forecast, `mae(actual, forecast)` with arrays of one axis, and give a float; more axes in front
-(series in both, models in front of the forecast) give an array over them. Points without an actual (NaN) are left out,
-`METRICS[name].by_group` says how many; forecasts that are missing or infinite raise `DataError`. NaN is the answer where a
-metric is not defined, never infinity. Everything is computed in float64.
+The functions return a float for one-dimensional arrays and an array for leading axes (series in both, models in the
+forecast). Points without an actual value (NaN) are left out; `METRICS[name].by_group` counts them. Missing or infinite
+forecasts raise `DataError`. An undefined metric is NaN. Everything is computed in float64.
 """
 
 from __future__ import annotations
@@ -22,8 +21,24 @@ Array = NDArray[np.float64]
 
 
 def mae(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Mean absolute error: rewards the median. In units of the target, so over a panel the large series decide.
+    """Mean absolute error, in units of the target; minimized by the median.
 
+    Over a panel, series on a large scale dominate.
+
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    forecast : array-like
+        Point forecasts with the shape of `actual`, optionally with leading axes.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> mae([10.0, 20.0], [12.0, 19.0])
     1.5
     """
@@ -31,8 +46,24 @@ def mae(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def rmse(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Root of the mean squared error: rewards the mean; a few large errors decide.
+    """Root mean squared error, in units of the target; minimized by the mean.
 
+    It is dominated by large errors.
+
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    forecast : array-like
+        Point forecasts with the shape of `actual`, optionally with leading axes.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> rmse([1.0, 2.0], [8.0, 3.0])
     5.0
     """
@@ -40,8 +71,22 @@ def rmse(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def mse(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Mean squared error, as the literature of long horizons reports it: rewards the mean. In units of the target squared.
+    """Mean squared error, in squared units of the target; minimized by the mean.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    forecast : array-like
+        Point forecasts with the shape of `actual`, optionally with leading axes.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> mse([1.0, 2.0], [8.0, 3.0])
     25.0
     """
@@ -49,8 +94,22 @@ def mse(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def bias(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Mean error, forecast minus actual: above zero, the forecasts are too high.
+    """Mean error, forecast minus actual; positive if forecasts are too high.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    forecast : array-like
+        Point forecasts with the shape of `actual`, optionally with leading axes.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> bias([10.0, 20.0], [12.0, 19.0])
     0.5
     """
@@ -58,8 +117,22 @@ def bias(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def relative_bias(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Sum of the errors (forecast minus actual) over the sum of the absolute actuals, as a fraction: above zero, too high.
+    """Sum of the errors over the sum of the absolute actual values, as a fraction; positive if forecasts are too high.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    forecast : array-like
+        Point forecasts with the shape of `actual`, optionally with leading axes.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> relative_bias([10.0, 30.0], [12.0, 32.0])
     0.1
     """
@@ -67,8 +140,24 @@ def relative_bias(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def mape(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Mean absolute percentage error, as a fraction: rewards forecasts that are too low. Points at zero are left out.
+    """Mean absolute percentage error, as a fraction; favours forecasts that are too low.
 
+    Points with an actual value of zero are left out.
+
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    forecast : array-like
+        Point forecasts with the shape of `actual`, optionally with leading axes.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> mape([10.0, 20.0, 0.0], [12.0, 19.0, 1.0])
     0.125
     """
@@ -76,10 +165,24 @@ def mape(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def smape(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Symmetric MAPE of the M4 competition, in percent, 0 to 200: 200 |a - f| / (|a| + |f|) per point, then the mean.
+    """Symmetric MAPE of the M4 competition in percent, from 0 to 200: the mean of 200 |a - f| / (|a| + |f|).
 
-    Rewards forecasts nearer to the actuals in ratio, too high rather than too low. A point where both are zero counts as 0.
+    It favours forecasts that are too high over ones that are too low. A point where both are zero counts as 0.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    forecast : array-like
+        Point forecasts with the shape of `actual`, optionally with leading axes.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> smape([10.0, 0.0], [30.0, 0.0])
     50.0
     """
@@ -87,8 +190,22 @@ def smape(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def wape(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Sum of the absolute errors over the sum of the absolute actuals, as a fraction: rewards the median, weighted by size.
+    """Sum of the absolute errors over the sum of the absolute actual values, as a fraction; minimized by the median.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    forecast : array-like
+        Point forecasts with the shape of `actual`, optionally with leading axes.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> wape([10.0, 30.0], [12.0, 28.0])
     0.1
     """
@@ -96,11 +213,27 @@ def wape(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def mase(actual: ArrayLike, forecast: ArrayLike, scale: ArrayLike) -> Any:
-    """Mean absolute error over `scale`, the error of the seasonal naive forecast on the training data (`seasonal_scale`).
+    """Mean absolute scaled error: the MAE over the seasonal naive MAE in the training data (`seasonal_scale`).
 
-    Rewards the median; every series counts the same. Not defined (NaN) where the scale is zero or NaN: a training series
-    that is constant or too short has no error to measure against.
+    Minimized by the median; all series weigh the same. NaN where the scale is zero or NaN, that is for training series that
+    are constant or too short. Hyndman, Koehler (2006), doi:10.1016/j.ijforecast.2006.03.001.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    forecast : array-like
+        Point forecasts with the shape of `actual`, optionally with leading axes.
+    scale : array-like
+        Seasonal naive error of each forecast, see `seasonal_scale`.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> from deepforecast.evaluation.metrics import seasonal_scale
     >>> mase([10.0, 20.0], [12.0, 19.0], scale=seasonal_scale([1.0, 3.0, 2.0, 5.0], 1))
     0.75
@@ -109,8 +242,24 @@ def mase(actual: ArrayLike, forecast: ArrayLike, scale: ArrayLike) -> Any:
 
 
 def rmsse(actual: ArrayLike, forecast: ArrayLike, squared_scale: ArrayLike) -> Any:
-    """Root of the mean squared error over `seasonal_scale(..., squared=True)`: rewards the mean; series count the same.
+    """Root mean squared scaled error, relative to `seasonal_scale(..., squared=True)`; minimized by the mean.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    forecast : array-like
+        Point forecasts with the shape of `actual`, optionally with leading axes.
+    squared_scale : array-like
+        Squared seasonal naive error of each forecast, see `seasonal_scale`.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> from deepforecast.evaluation.metrics import seasonal_scale
     >>> rmsse([10.0, 20.0], [13.0, 17.0], squared_scale=seasonal_scale([1.0, 3.0, 5.0], 1, squared=True))
     1.5
@@ -119,11 +268,29 @@ def rmsse(actual: ArrayLike, forecast: ArrayLike, squared_scale: ArrayLike) -> A
 
 
 def owa(smape: ArrayLike, mase: ArrayLike, smape_reference: ArrayLike, mase_reference: ArrayLike) -> Any:
-    """Overall weighted average of the M4 competition: the mean of the two ratios to the reference's (Naive2) totals.
+    """Overall weighted average of the M4 competition: the mean of sMAPE and MASE relative to a reference (Naive2).
 
-    Give totals over all series: the mean of OWAs computed by series is another number. Rewards the median; 1 is as good
-    as the reference. NaN where a reference is zero.
+    The arguments are totals over all series; the mean of OWAs by series is a different number. 1 is as good as the
+    reference; minimized by the median. NaN where a reference is zero. Makridakis et al. (2020), doi:10.1016/j.ijforecast.2019.04.014.
 
+    Parameters
+    ----------
+    smape : array-like
+        sMAPE of the model over all series.
+    mase : array-like
+        MASE of the model over all series.
+    smape_reference : array-like
+        sMAPE of the reference over all series.
+    mase_reference : array-like
+        MASE of the reference over all series.
+
+    Returns
+    -------
+    float or array
+        One number, or an array with the shape of the arguments.
+
+    Examples
+    --------
     >>> round(owa(smape=11.374, mase=1.536, smape_reference=13.564, mase_reference=1.912), 3)
     0.821
     """
@@ -131,7 +298,7 @@ def owa(smape: ArrayLike, mase: ArrayLike, smape_reference: ArrayLike, mase_refe
     totals = [to_float64(name, value) for name, value in zip(names, (smape, mase, smape_reference, mase_reference), strict=True)]
     for name, total in zip(names, totals, strict=True):
         if (total < 0).any() or np.isinf(total).any():
-            raise ParameterError(f"{name} has to be finite and not negative, got {format_value(total.tolist())}.")
+            raise ParameterError(f"`{name}` must be finite and not negative, got {format_value(total.tolist())}.")
     model_totals, reference_totals = totals[:2], [np.where(total > 0, total, np.nan) for total in totals[2:]]
     value = 0.5 * (model_totals[0] / reference_totals[0] + model_totals[1] / reference_totals[1])
     return value if np.ndim(value) else float(value)
@@ -161,7 +328,7 @@ def _symmetric(actual: Array, forecast: Array) -> Array:
     error = _absolute(actual, forecast)
     size = np.abs(forecast)
     size = size + np.abs(actual)
-    # the least number above zero: 0 / 0 becomes 0, nothing else changes
+    # the smallest positive number: 0 / 0 becomes 0 and nothing else changes
     np.maximum(size, 5e-324, out=size)
     error /= size
     error *= 200
@@ -181,31 +348,31 @@ def _squared_scaled(actual: Array, forecast: Array, squared_scale: Array) -> Arr
 
 
 MAE = PointMetric("mae", rewards="The median.", errors=_absolute)
-RMSE = PointMetric("rmse", rewards="The mean; a few large errors decide.", errors=_squared, root=True)
-MSE = PointMetric("mse", rewards="The mean; a few large errors decide.", unit="target squared", errors=_squared)
-BIAS = PointMetric("bias", rewards="Being too high as often, by size, as too low.", errors=_error, better="zero")
+RMSE = PointMetric("rmse", rewards="The mean; large errors dominate.", errors=_squared, root=True)
+MSE = PointMetric("mse", rewards="The mean; large errors dominate.", unit="target squared", errors=_squared)
+BIAS = PointMetric("bias", rewards="Errors that cancel on average.", errors=_error, better="zero")
 RELATIVE_BIAS = PointMetric(
     "relative_bias",
-    rewards="Being too high as often, by size, as too low.",
+    rewards="Errors that cancel on average.",
     unit="fraction",
     errors=_error,
     weights=np.abs,
     better="zero",
 )
 MAPE = PointMetric(
-    "mape", rewards="Forecasts that are too low; not defined at zero.", unit="fraction", errors=_percentage
+    "mape", rewards="Forecasts that are too low; undefined at zero.", unit="fraction", errors=_percentage
 )
 SMAPE = PointMetric(
     "smape",
-    rewards="Being near in ratio, rather too high than too low.",
+    rewards="Small relative errors; too high rather than too low.",
     unit="percent, 0 to 200",
     errors=_symmetric,
     counts="forecasts",
 )
-WAPE = PointMetric("wape", rewards="The median, where the series are large.", unit="fraction", errors=_absolute, weights=np.abs)
+WAPE = PointMetric("wape", rewards="The median, weighted by the size of the series.", unit="fraction", errors=_absolute, weights=np.abs)
 MASE = PointMetric(
     "mase",
-    rewards="The median, every series alike.",
+    rewards="The median; all series weigh the same.",
     needs=("forecast", "scale"),
     unit="seasonal naive errors",
     errors=_absolute_scaled,
@@ -213,7 +380,7 @@ MASE = PointMetric(
 )
 RMSSE = PointMetric(
     "rmsse",
-    rewards="The mean, every series alike.",
+    rewards="The mean; all series weigh the same.",
     needs=("forecast", "squared_scale"),
     unit="seasonal naive errors",
     errors=_squared_scaled,
@@ -222,7 +389,7 @@ RMSSE = PointMetric(
 )
 OWA = CompositeMetric(
     "owa",
-    rewards="The median, beside the reference (Naive2); taken once, on totals.",
+    rewards="The median, relative to a reference (Naive2); computed from totals.",
     needs=("forecast", "scale", "reference"),
     unit="of the reference",
     counts="forecasts",

@@ -1,7 +1,9 @@
 """Metrics of quantiles, samples and intervals.
 
-Shapes and edges are those of deepforecast.evaluation.point; forecasts of quantiles and samples have one more axis, the very
-first, that runs over the quantiles or samples. An interval whose `lo` is above its `hi` raises `DataError`.
+Shapes, missing values and errors are as in deepforecast.evaluation.point; forecasts of quantiles and samples have one more
+axis, the first one, over quantiles or samples. An interval whose `lo` is above its `hi` raises `DataError`.
+
+Gneiting, Raftery (2007), Strictly Proper Scoring Rules, Prediction, and Estimation. doi:10.1198/016214506000001437.
 """
 
 from __future__ import annotations
@@ -16,12 +18,28 @@ from deepforecast.evaluation.metric_inputs import to_float64
 from deepforecast.evaluation.scale import nan_where_zero
 
 Array = NDArray[np.float64]
-BLOCK_SIZE = 4_000_000  # sample values sorted at a time: bounds the memory beside the samples
+BLOCK_SIZE = 4_000_000  # sample values sorted at a time, to limit memory
 
 
 def pinball(actual: ArrayLike, quantile_forecast: ArrayLike, q: float) -> Any:
-    """Mean pinball (quantile) loss at one `q`: rewards the q-quantile. At 0.5 it is half the MAE.
+    """Mean pinball (quantile) loss at `q`; minimized by the q-quantile. At 0.5 it is half the MAE.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    quantile_forecast : array-like
+        Forecast of the q-quantile, with the shape of `actual`.
+    q : float
+        Probability between 0 and 1.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> pinball([10.0, 20.0], [12.0, 19.0], q=0.9)
     0.55
     """
@@ -30,11 +48,27 @@ def pinball(actual: ArrayLike, quantile_forecast: ArrayLike, q: float) -> Any:
 
 
 def weighted_quantile_loss(actual: ArrayLike, quantile_forecast: ArrayLike, quantiles: ArrayLike) -> Any:
-    """wQL: twice the summed pinball loss over the summed absolute actuals, mean over the quantiles; a fraction.
+    """Weighted quantile loss (wQL): twice the summed pinball loss over the summed absolute actual values, as a fraction.
 
-    Rewards the quantiles, large series first. With the median alone it is WAPE. GluonTS calls it
-    mean_weighted_sum_quantile_loss; benchmarks that report "CRPS" from quantiles mostly mean this.
+    It is minimized by the quantiles and averaged over them; with the median alone it is WAPE. GluonTS calls it
+    mean_weighted_sum_quantile_loss; most benchmarks that report "CRPS" from quantiles mean this.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    quantile_forecast : array-like
+        Forecast quantiles; the first axis is over `quantiles`.
+    quantiles : array-like
+        Increasing probabilities between 0 and 1.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> weighted_quantile_loss([10.0, 30.0], [[8.0, 25.0], [12.0, 32.0]], quantiles=[0.25, 0.75])
     0.06875
     """
@@ -42,12 +76,28 @@ def weighted_quantile_loss(actual: ArrayLike, quantile_forecast: ArrayLike, quan
 
 
 def crps_from_quantiles(actual: ArrayLike, quantile_forecast: ArrayLike, quantiles: ArrayLike) -> Any:
-    """CRPS of the distribution that the quantiles outline: rewards the whole distribution. In units of the target.
+    """Continuous ranked probability score of the distribution given by quantiles, in units of the target.
 
-    Computed exactly for the quantile function that runs straight between neighbouring quantiles and stays level beyond the
-    outermost. Equal quantiles give the absolute error. Deciles of a normal distribution give its CRPS within 1 % (twice the
-    mean pinball loss is 9 % above it) and the quantiles need not be evenly spaced. Quantiles that cross are sorted first.
+    Minimized by the true distribution. Exact for the quantile function that is linear between quantiles and constant outside them. Equal quantiles give the
+    absolute error. Deciles of a normal distribution give its CRPS within 1 % (twice the mean pinball loss is 9 % above it).
+    The quantiles need not be evenly spaced; crossing quantiles are sorted first.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    quantile_forecast : array-like
+        Forecast quantiles; the first axis is over `quantiles`.
+    quantiles : array-like
+        Increasing probabilities between 0 and 1.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> crps_from_quantiles([10.0], [[8.0], [10.0], [12.0]], quantiles=[0.25, 0.5, 0.75])
     0.5833333333333333
     """
@@ -55,11 +105,24 @@ def crps_from_quantiles(actual: ArrayLike, quantile_forecast: ArrayLike, quantil
 
 
 def crps_from_samples(actual: ArrayLike, samples: ArrayLike) -> Any:
-    """CRPS of the samples' own distribution, E|X - y| - E|X - X'| / 2, exact by sorting. In units of the target.
+    """CRPS of the empirical distribution of samples, E|X - y| - E|X - X'| / 2, in units of the target.
 
-    Rewards the whole distribution. Few samples make it larger than that of the distribution they come from: compare models
-    by the same number of samples.
+    Minimized by the true distribution. Exact, by sorting. It is biased upwards for few samples, so models should be compared with the same number of samples.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    samples : array-like
+        Sample paths; the first axis is over samples.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> crps_from_samples([10.0], [[8.0], [12.0]])
     1.0
     """
@@ -67,8 +130,24 @@ def crps_from_samples(actual: ArrayLike, samples: ArrayLike) -> Any:
 
 
 def coverage(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike) -> Any:
-    """Share of the actuals inside the interval, its ends included: good is the level, neither more nor less.
+    """Share of the actual values inside the interval, bounds included; best at the level.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    lo : array-like
+        Lower bounds of the intervals.
+    hi : array-like
+        Upper bounds of the intervals.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> coverage([10.0, 20.0], [8.0, 21.0], [10.0, 25.0])
     0.5
     """
@@ -76,8 +155,24 @@ def coverage(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike) -> Any:
 
 
 def width(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike) -> Any:
-    """Mean width of the interval where there is an actual: rewards narrow intervals, so read it beside the coverage.
+    """Mean width of the interval where there is an actual value; favours narrow intervals regardless of coverage.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    lo : array-like
+        Lower bounds of the intervals.
+    hi : array-like
+        Upper bounds of the intervals.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> width([10.0, 20.0], [8.0, 21.0], [10.0, 25.0])
     3.0
     """
@@ -85,10 +180,28 @@ def width(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike) -> Any:
 
 
 def winkler(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike, level: float) -> Any:
-    """Winkler (interval) score: width plus 2 / (1 - level / 100) times the distance of actuals outside.
+    """Winkler (interval) score: width plus 2 / (1 - level / 100) times the distance of actual values outside.
 
-    Rewards narrow intervals that hold their level: best are the two quantiles that bound it.
+    Minimized by the quantiles that bound the central interval. Winkler (1972), doi:10.1080/01621459.1972.10481224.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    lo : array-like
+        Lower bounds of the intervals.
+    hi : array-like
+        Upper bounds of the intervals.
+    level : float
+        Nominal coverage of the intervals in percent.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> winkler([10.0, 20.0], [8.0, 21.0], [10.0, 25.0], level=80)
     8.0
     """
@@ -98,8 +211,28 @@ def winkler(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike, level: float) -> An
 def msis(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike, scale: ArrayLike, level: float = 95) -> Any:
     """Mean scaled interval score of the M4 competition: the Winkler score over `scale` (`seasonal_scale`).
 
-    Rewards narrow intervals that hold their level, every series alike. NaN where the scale is zero or NaN.
+    Minimized by the quantiles that bound the central interval; all series weigh the same. NaN where the scale is zero or NaN.
 
+    Parameters
+    ----------
+    actual : array-like
+        Actual values; NaN where missing. The last axis is time.
+    lo : array-like
+        Lower bounds of the intervals.
+    hi : array-like
+        Upper bounds of the intervals.
+    scale : array-like
+        Seasonal naive error of each forecast, see `seasonal_scale`.
+    level : float, default 95
+        Nominal coverage of the intervals in percent.
+
+    Returns
+    -------
+    float or array
+        One number, or an array over the leading axes.
+
+    Examples
+    --------
     >>> msis([10.0, 20.0], [8.0, 21.0], [10.0, 25.0], scale=2.0, level=80)
     4.0
     """
@@ -107,7 +240,7 @@ def msis(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike, scale: ArrayLike, leve
 
 
 def _pinball(actual: Array, quantile_forecast: Array, quantiles: Array) -> Array:
-    """Pinball loss of each point, mean over the quantiles."""
+    """Pinball loss max(q (y - Q), (q - 1) (y - Q)) of each point, averaged over the quantiles."""
     total = np.zeros(quantile_forecast.shape[1:])
     for q, forecast in zip(quantiles.tolist(), quantile_forecast, strict=True):
         error = actual - forecast
@@ -125,15 +258,15 @@ def _doubled_pinball(actual: Array, quantile_forecast: Array, quantiles: Array) 
 
 
 def _crps_quantiles(actual: Array, quantile_forecast: Array, quantiles: Array) -> Array:
-    """Twice the integral over q of the pinball loss of the outlined quantile function Q at each point.
+    """Twice the integral over q of the pinball loss of the piecewise linear quantile function Q at each point.
 
     Over a cell [a, b] of quantiles, pinball = q (y - Q) + max(Q - y, 0). The first term is a polynomial in q; the second
-    integrates to (b - a) (u + v) (v - u) / 2 (Q(b) - Q(a)), with u and v what Q(a) and Q(b) are above y.
+    integrates to (b - a) (u + v) (v - u) / 2 (Q(b) - Q(a)), with u = max(Q(a) - y, 0) and v = max(Q(b) - y, 0).
     """
     if (quantile_forecast[1:] < quantile_forecast[:-1]).any():
         quantile_forecast = np.sort(quantile_forecast, axis=0)
     lowest, highest = quantiles[0], 1 - quantiles[-1]
-    below = quantile_forecast[0] - actual  # Q - y at the left end of the cell, here also of the level tail
+    below = quantile_forecast[0] - actual  # Q - y at the left end of the cell, and in the constant lower tail
     excess = np.maximum(below, 0.0)
     total = lowest * excess - lowest**2 / 2 * below
     for a, b, forecast in zip(quantiles[:-1].tolist(), quantiles[1:].tolist(), quantile_forecast[1:], strict=True):
@@ -143,7 +276,7 @@ def _crps_quantiles(actual: Array, quantile_forecast: Array, quantiles: Array) -
         total += (b - a) / 2 * ((surplus + excess) * share - (2 * a + b) / 3 * below - (a + 2 * b) / 3 * above)
         below, excess = above, surplus
     total += highest * (excess - (1 + quantiles[-1]) / 2 * below)
-    # what rounding leaves below zero; a missing actual stays NaN
+    # rounding may leave values below zero; NaN for a missing actual value is kept
     return np.asarray(np.maximum(2 * total, 0.0))
 
 
@@ -154,7 +287,7 @@ def _crps_samples(actual: Array, samples: Array) -> Array:
     step = max(1, BLOCK_SIZE // (samples.size // samples.shape[-1]))
     for start in range(0, samples.shape[-1], step):
         block = slice(start, start + step)
-        # distances rather than values: those far from zero keep their digits
+        # distances rather than values, to avoid cancellation
         ordered = samples[..., block] - actual[block]
         ordered.sort(axis=0)
         crps[..., block] = np.abs(ordered).mean(axis=0) - np.tensordot(ranks, ordered, axes=1)
@@ -185,10 +318,10 @@ def _scaled_winkler(actual: Array, lo: Array, hi: Array, level: Array, scale: Ar
 
 _QUANTILES = ("quantile_forecast", "quantiles")
 
-PINBALL = PointMetric("pinball", rewards="The quantiles asked.", needs=_QUANTILES, errors=_pinball)
+PINBALL = PointMetric("pinball", rewards="The requested quantiles.", needs=_QUANTILES, errors=_pinball)
 WEIGHTED_QUANTILE_LOSS = PointMetric(
     "weighted_quantile_loss",
-    rewards="The quantiles asked, where the series are large.",
+    rewards="The requested quantiles, weighted by the size of the series.",
     needs=_QUANTILES,
     unit="fraction",
     errors=_doubled_pinball,
@@ -202,19 +335,19 @@ CRPS_FROM_SAMPLES = PointMetric(
 )
 COVERAGE = PointMetric(
     "coverage",
-    rewards="Intervals that hold exactly their level.",
+    rewards="Intervals whose coverage equals their level.",
     needs=("lo", "hi"),
     unit="fraction",
     errors=_inside,
     better="level",
 )
-WIDTH = PointMetric("width", rewards="Narrow intervals, whether they hold or not.", needs=("lo", "hi"), errors=_width)
+WIDTH = PointMetric("width", rewards="Narrow intervals, regardless of their coverage.", needs=("lo", "hi"), errors=_width)
 WINKLER = PointMetric(
-    "winkler", rewards="Narrow intervals that hold their level.", needs=("lo", "hi", "level"), errors=_winkler
+    "winkler", rewards="Narrow intervals with the right coverage.", needs=("lo", "hi", "level"), errors=_winkler
 )
 MSIS = PointMetric(
     "msis",
-    rewards="Narrow intervals that hold their level, every series alike.",
+    rewards="Narrow intervals with the right coverage; all series weigh the same.",
     needs=("lo", "hi", "level", "scale"),
     unit="seasonal naive errors",
     errors=_scaled_winkler,

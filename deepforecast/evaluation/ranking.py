@@ -1,4 +1,4 @@
-"""From the runs of all models to a leaderboard: scores by series, their means and intervals, ranks, costs, failures."""
+"""Create a leaderboard from the runs of all models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def make_leaderboard(
     runs: Sequence[ModelRun], rows: BacktestRows, panel: Panel, history: Frame, criteria: Criteria, settings: Mapping[str, Any]
 ) -> Leaderboard:
-    """Score the forecasts of all runs that ended well and put the models in order."""
+    """Score the forecasts of all runs without an error and rank the models."""
     runs, forecasts, by_series = _score_runs(runs, rows, panel, history, criteria)
     successful = [run for run in runs if not run.error]
     scores = SeriesScores.from_table(by_series, successful, criteria)
@@ -52,14 +52,14 @@ def make_leaderboard(
 
 @dataclass(frozen=True)
 class SeriesScores:
-    """Arrays of shape (models, series), one for each criterion, and how many points each left out (models,)."""
+    """Scores of each criterion, shape (models, series), and counts of points left out, shape (models,)."""
 
     values: Mapping[str, Floats]
     left_out: Mapping[str, Any]
 
     @classmethod
     def from_table(cls, by_series: Any, runs: Sequence[ModelRun], criteria: Criteria) -> SeriesScores:
-        """Read the table by series: a row for each series and, within it, each model."""
+        """Read the table of scores, which has a row for each series and, within it, each model."""
         count = len(runs)
 
         def pivot(name: str) -> Any:
@@ -73,19 +73,19 @@ class SeriesScores:
         return cls(values, left_out)
 
     def deciding_criterion(self, criteria: Criteria) -> Criterion:
-        """The first criterion asked for that has a value in any series; said aloud if it is not the very first."""
+        """The first requested criterion that is defined for any series; warn if it is not the first one."""
         defined = [criterion for criterion in criteria.requested if not np.isnan(self.values[criterion.column]).all()]
         if not defined:
             raise _undefined_error(criteria)
         if defined[0] is not criteria.requested[0]:
             warn(
-                f"{criteria.requested[0].column} is undefined for every series (a constant history, or actual values that are all "
-                f"zero), so {defined[0].column} decides."
+                f"{criteria.requested[0].column} is undefined for all series (constant histories, or actual values of zero), so "
+                f"models are ranked by {defined[0].column}."
             )
         return defined[0]
 
     def sort_models(self, runs: Sequence[ModelRun], deciding: Criterion) -> tuple[list[ModelRun], SeriesScores]:
-        """Best first: by the mean over series of the distance from good; equal ones as they came, the undefined last."""
+        """Sort by the mean distance from the best value over series; stable, undefined means last."""
         mean = significance.mean_interval(deciding.distance(self.values[deciding.column]), n_resamples=1).mean
         order = np.argsort(np.nan_to_num(mean, nan=np.inf), kind="stable")
         sorted_arrays = ({name: values[order] for name, values in arrays.items()} for arrays in (self.values, self.left_out))
@@ -95,9 +95,9 @@ class SeriesScores:
 def _score_runs(
     runs: Sequence[ModelRun], rows: BacktestRows, panel: Panel, history: Frame, criteria: Criteria
 ) -> tuple[list[ModelRun], Frame, Any]:
-    """The frame of forecasts and the table by series.
+    """The frame of forecasts and the table of scores by series.
 
-    A model whose forecasts cannot be scored has failed; if none can, it is the metrics' fault.
+    A model whose forecasts cannot be scored is marked as failed; if this applies to all models, the error is raised.
     """
 
     def score_subset(scored_runs: Sequence[ModelRun]) -> tuple[Frame, Any]:
@@ -108,7 +108,7 @@ def _score_runs(
     successful = [run for run in runs if not run.error]
     try:
         return list(runs), *score_subset(successful)
-    except Exception as error:  # a metric is anybody's function: who is to blame shows when each model is scored alone
+    except Exception as error:  # custom metrics may raise anything: score each model alone to find the cause
         blamed: dict[str, Exception] = {}
         for run in successful:
             try:
@@ -122,7 +122,7 @@ def _score_runs(
 
 
 def _score_by_series(forecasts: Frame, models: Sequence[str], panel: Panel, history: Frame, criteria: Criteria) -> Any:
-    """Every metric for every series and model, as pandas."""
+    """All metrics for each series and model, as a pandas frame."""
     names = panel.series.columns
     needs = {need for entry in criteria.all for need in entry.metric.needs}
     metrics = [entry for entry in criteria.metrics if _is_computable(entry, forecasts, models)]
@@ -146,13 +146,13 @@ def _score_by_series(forecasts: Frame, models: Sequence[str], panel: Panel, hist
 def _undefined_error(criteria: Criteria) -> DataError:
     names = format_list([criterion.column for criterion in criteria.requested], max_shown=9)
     return DataError(
-        f"Models are put in order by a score; none of {names} is defined for any series (actual values missing in all windows, "
-        "nothing to scale by, or no prediction intervals). Choose other windows or metrics."
+        f"At least one of {names} must be defined for a series, but none is (actual values missing in all windows, a scale "
+        "of zero, or no prediction intervals). Use other windows or metrics."
     )
 
 
 def _is_computable(metric: Any, forecasts: Frame, models: Sequence[str]) -> bool:
-    """Whether any model has the prediction intervals that a metric needs; they may lack where a calibration failed."""
+    """Whether any model has the intervals that a metric needs, which are missing if calibration failed."""
     metric, level = parse_metric(metric)
     if not (INTERVAL_INPUTS | {"quantile_forecast"}) & set(metric.needs):
         return True
@@ -162,7 +162,7 @@ def _is_computable(metric: Any, forecasts: Frame, models: Sequence[str]) -> bool
 
 
 def _board_table(runs: Sequence[ModelRun], scores: SeriesScores, statistics: Mapping[str, Floats]) -> Any:
-    """A row for each model, those that failed without scores."""
+    """A row per model, without scores if it failed."""
     import pandas as pd
 
     columns: dict[str, Any] = {"model": [run.name for run in runs]}
@@ -178,9 +178,9 @@ def _board_table(runs: Sequence[ModelRun], scores: SeriesScores, statistics: Map
 
 
 def _statistics(scores: SeriesScores, criteria: Criteria, deciding: Criterion, actual: Floats) -> dict[str, Floats]:
-    """Ranks by the deciding metric; every metric's mean over series with its interval, all from the same resamples.
+    """Ranks by the deciding metric, and means over series with bootstrap intervals from the same resamples.
 
-    Of a metric that is best at some value the mean distance from there besides.
+    Metrics with a target value also have the mean distance from it.
     """
     ranks = significance.ranks(deciding.distance(scores.values[deciding.column]))
     ranks = ranks[:, ~np.isnan(ranks).any(axis=0)]
@@ -206,14 +206,14 @@ def _statistics(scores: SeriesScores, criteria: Criteria, deciding: Criterion, a
 
 
 def _zero_rounding(means: Floats, values: Floats, size: float) -> Floats:
-    """Means over series, without what rounding leaves where numbers of that size, or series too high and too low, cancel."""
+    """Means over series, set to 0 where they are only rounding errors of cancelling numbers of that size."""
     defined = ~np.isnan(values)
     count = np.maximum(defined.sum(axis=1), 1)
     return zero_rounding_errors(means, size + np.where(defined, np.abs(values), 0.0).sum(axis=1) / count, count)
 
 
 def _count_left_out(scores: SeriesScores) -> Any:
-    """Points that did not count: without an actual value, and besides those the most that any metric is undefined at."""
+    """Points without an actual value, plus the largest number of points at which a metric is undefined."""
     count = len(next(iter(scores.values.values())))
     missing = scores.left_out.get(LEFT_OUT, np.zeros(count, np.int64))
     undefined = [values for name, values in scores.left_out.items() if name != LEFT_OUT]
@@ -221,7 +221,7 @@ def _count_left_out(scores: SeriesScores) -> Any:
 
 
 def _significance_table(distance: Floats, runs: Sequence[ModelRun]) -> Any:
-    """A row for each pair of models, over the series both have a value for."""
+    """A row per ordered pair of models, over the series for which both have a value."""
     import pandas as pd
 
     tests = significance.pairwise(distance)

@@ -1,4 +1,4 @@
-"""A leaderboard as one HTML page."""
+"""The HTML report of a leaderboard."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def write_report(board: Leaderboard, path: str | os.PathLike[str]) -> None:
-    """Write the page to `path`, whole or not at all; a missing folder is made. `SaveError` names the path if it cannot be."""
+    """Write the report atomically to `path` and create missing folders; `SaveError` if it cannot be written."""
     path = pages.validate_path(path)
     pages.write_page(render_page(board), path)
 
 
 def render_page(board: Leaderboard) -> str:
-    """The page as text; the same board gives the same text."""
+    """The report as deterministic HTML."""
     from deepforecast.evaluation.leaderboard_summary import headline, title, verdict
     from deepforecast.evaluation.report_sections import board_sections
 
@@ -30,4 +30,4 @@ def render_page(board: Leaderboard) -> str:
 def _created_text(board: Leaderboard) -> str:
     stamp = str(board.settings.get("made", ""))[:16].replace("T", " ")
     version = board.settings.get("versions", {}).get("deepforecast", "")
-    return f"Made by deepforecast {version} on {stamp} UTC." if stamp else f"Made by deepforecast {version}."
+    return f"Created by deepforecast {version} on {stamp} UTC." if stamp else f"Created by deepforecast {version}."

@@ -1,4 +1,4 @@
-"""The plots of a report, as SVG elements."""
+"""Plots of a report as SVG elements."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from deepforecast.plotting.svg_backend import SvgFigure
 if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
-WIDE_PIXELS, NARROW_PIXELS = 800.0, 366.0  # pixels of a plot, and of one on a phone
+WIDE_PIXELS, NARROW_PIXELS = 800.0, 366.0  # widths of a plot on a desktop and on a phone
 MAX_CURVES = 8  # models in the plot of coverage: the best ones
-LABEL_LENGTH = 20  # characters of a name beside a dot
-CURVE_OFFSET = 0.25  # of the axis of levels, between two models
+LABEL_LENGTH = 20  # characters of a name next to a dot
+CURVE_OFFSET = 0.25  # horizontal distance between the curves of two models, in percent
 
 
 def figure_html(anchor: str, plot: SvgFigure) -> str:
-    """A plot in two widths: the page shows the one that fits its own."""
+    """A plot in two widths; the style sheet shows the one that fits."""
     wide, narrow = plot.svg(WIDE_PIXELS), plot.svg(NARROW_PIXELS)
     return (
         f'<div class="figure" id="{anchor}"><div class="wide">{wide}</div>'
@@ -45,7 +45,7 @@ def without_titles(plot: SvgFigure) -> SvgFigure:
 
 
 def score_figures(board: Leaderboard) -> str:
-    """The metric that decides with its intervals; the others in a part to be opened."""
+    """The ranking metric with its intervals; other metrics in a collapsed element."""
     first, *other_columns = [*board.metrics, *(name for name in board.criteria if name not in board.metrics)]
     plots = [_score_figure(board, column, f"scores-{index}") for index, column in enumerate([first, *other_columns])]
     other_plots = "".join(plot for plot in plots[1:] if plot)
@@ -54,7 +54,7 @@ def score_figures(board: Leaderboard) -> str:
 
 
 def cost_figure(board: Leaderboard) -> str:
-    """Seconds against the metric that decides."""
+    """Seconds against the ranking metric."""
     metric = board.metrics[0]
     distances = board.distances(metric).drop(columns="lower_is_better")
     if board.criteria[metric].metric.better == "high":
@@ -62,16 +62,16 @@ def cost_figure(board: Leaderboard) -> str:
     if not np.isfinite(distances["value"] * distances["seconds"]).any():
         return ""
     caption = (
-        "Seconds to fit and forecast all windows, against the score that decides: below and left is better in both. "
-        "In colour: no other model is both better and faster."
+        "Seconds to fit and forecast all windows, against the ranking metric: lower left is better in both. "
+        "In colour: the Pareto front, models that no other model beats in both."
     )
     distances["model"] = [shorten(model_name, LABEL_LENGTH) for model_name in distances["model"]]
-    plot = without_titles(plot_pareto(distances, backend="svg"))  # the text above says it in the width it needs
+    plot = without_titles(plot_pareto(distances, backend="svg"))  # the caption above replaces the title
     return f'<p class="quiet">{caption}</p>' + figure_html("pareto", plot)
 
 
 def coverage_section(board: Leaderboard) -> str:
-    """The share of values that fell into the intervals, against the level that was promised."""
+    """Coverage of the prediction intervals against their level."""
     levels = sorted({criterion.level for criterion in board.criteria.values() if criterion.metric.name == "coverage" and criterion.level is not None})
     successful = board.table[board.table["error"] == ""]
     curves = [
@@ -82,21 +82,21 @@ def coverage_section(board: Leaderboard) -> str:
 
 
 def calibration_figure(levels: list[float], curves: list[tuple[str, Floats]], introduction: str = "") -> str:
-    """The plot of coverage: of each model its name and the shares inside, shape (mean and ends of its interval, levels)."""
+    """The coverage plot; `curves` has the name and coverage of each model, shape (mean and interval bounds, levels)."""
     if not levels or not curves:
         return ""
     shown_curves = curves[:MAX_CURVES]
     keys = [Key(shorten(format_value(model, 60)), model_style(index)[0], dash=model_style(index)[1]) for index, (model, _) in enumerate(shown_curves)]
-    panel = Panel(tuple(calibration_marks(levels, shown_curves)), "", Axis("level, %"), Axis("values inside, %"))
+    panel = Panel(tuple(calibration_marks(levels, shown_curves)), "", Axis("level, %"), Axis("coverage, %"))
     plot = render(Chart((panel,), 1, 9.0, 4.2, "", tuple(keys)), "svg")
-    sentences = [introduction, "On the dashed line an interval holds what it promises; below it is too narrow, above it too wide."]
-    sentences += ["Models stand a little beside each other, so that none hides another: the level is the same."] * (len(shown_curves) > 1)
+    sentences = [introduction, "On the dashed line coverage equals the level; below it intervals are too narrow, above it too wide."]
+    sentences += ["Models are shifted horizontally to avoid overlaps; the levels are the same."] * (len(shown_curves) > 1)
     sentences += [f"Shown are the first {MAX_CURVES} of {len(curves)} models."] * (len(curves) > MAX_CURVES)
     return f'<p class="quiet">{" ".join(sentences).strip()}</p>' + figure_html("coverage-plot", plot)
 
 
 def calibration_marks(levels: list[float], shown_curves: list[tuple[str, Floats]]) -> list[Mark]:
-    """The diagonal, as far down as it is needed, and the curve of each model next to that of the one before it."""
+    """The diagonal and the curves of the models, each shifted against the previous one."""
     lowest = min(levels[0] - 8, *(float(np.nanmin(100 * shares[0], initial=100.0)) - 5 for _, shares in shown_curves))
     diagonal = np.array([max(0.0, lowest), 100.0])
     marks: list[Mark] = [Line(diagonal, diagonal, MUTED, dash="dash", width=1.2)]
@@ -106,7 +106,7 @@ def calibration_marks(levels: list[float], shown_curves: list[tuple[str, Floats]
 
 
 def _score_figure(board: Leaderboard, column: str, anchor: str) -> str:
-    """The models in order of one score; nothing where it has no value."""
+    """The models in order of one score."""
     distances = board.distances(column)
     if not np.isfinite(distances["value"]).any():
         return f"<p>{escape(format_value(column, 60))} has no value for any model.</p>"
@@ -114,11 +114,11 @@ def _score_figure(board: Leaderboard, column: str, anchor: str) -> str:
 
 
 def _curve_marks(model: str, shares: Floats, x: Floats, levels: list[float], index: int) -> list[Mark]:
-    """One model: dots joined by a line, with their intervals if they have any."""
+    """The curve of one model, with intervals if there are any."""
     (color, dash), label = model_style(index), shorten(format_value(model, 60))
     value, low, high = shares
     tooltips = tuple(
-        f"{format_model_name(model)}: {share:.1f} % inside at level {format_number(level)}" for share, level in zip(value, levels, strict=True)
+        f"{format_model_name(model)}: {share:.1f} % coverage at level {format_number(level)}" for share, level in zip(value, levels, strict=True)
     )
     marks: list[Mark] = [Line(x, value, color, label, label, dash)] if len(levels) > 1 else []
     bounded = np.isfinite(low)

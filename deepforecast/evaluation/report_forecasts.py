@@ -1,4 +1,4 @@
-"""The part of a report that shows forecasts: the series the best model forecasts best, worst, and as well as most."""
+"""Forecasts in a report: the best, median and worst series of the best model."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
 
-HISTORY_HORIZONS = 3  # of history before the first window
+HISTORY_HORIZONS = 3  # length of the history before the first window, in horizons
 
 
 def forecast_figures(board: Leaderboard) -> str:
     """A plot of all windows for each of the sampled series."""
     metric, best = board.metrics[0], board.best_name
-    caption = f'<p class="quiet">All windows of {escape(format_model_name(best))}; a dashed line stands at each cutoff.</p>'
+    caption = f'<p class="quiet">All windows of {escape(format_model_name(best))}; dashed lines mark the cutoffs.</p>'
     plots = []
     for index, (prefix, key, value) in enumerate(_sample_series(board)):
         heading = f"{prefix}{escape(format_value(metric, 60))} {format_rounded(value)}" if np.isfinite(value) else prefix
@@ -35,7 +35,7 @@ def forecast_figures(board: Leaderboard) -> str:
 
 
 def _sample_series(board: Leaderboard) -> list[tuple[str, Any, float]]:
-    """What stands over the plot, id and score of the best, the median and the worst series; all of them if there are few."""
+    """Heading, id and score of the best, median and worst series, without duplicates."""
     best_scores = board.by_series[board.by_series["model"] == board.best_name]
     values = best_scores[board.metrics[0]].to_numpy(dtype=np.float64)
     distance = board.criteria[board.metrics[0]].distance(values)
@@ -51,7 +51,7 @@ def _sample_series(board: Leaderboard) -> list[tuple[str, Any, float]]:
 
 
 def _plot_series(board: Leaderboard, model: str, key: Any) -> Any:
-    """The windows of one series, after what came before them. Read by position of columns: names may be anything."""
+    """Plot the history and all windows of one series."""
     names = board.settings["columns"]
     columns = {role: names[role] for role in ("id", "time", "target")}
     windows = _series_rows(board.forecasts, names["id"], key)

@@ -1,4 +1,4 @@
-"""The sections of a report."""
+"""Sections of a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_TEXT_LENGTH = 2_000  # characters of a setting or an error that are shown
 
 
 def board_sections(board: Leaderboard) -> list[Section]:
-    """All sections; those that have nothing to say about this board are empty."""
+    """All sections; those without contents are empty."""
     return html_page.make_sections(board, {
         "leaderboard": report_tables.leaderboard_table, "scores": report_figures.score_figures, "cost": report_figures.cost_figure,
         "pairs": report_tables.pairs_table, "coverage": report_figures.coverage_section, "forecasts": report_forecasts.forecast_figures,
@@ -28,27 +28,27 @@ def board_sections(board: Leaderboard) -> list[Section]:
 
 
 def _failures(board: Leaderboard) -> str:
-    """Models that failed with their errors, then what did not count."""
+    """Failed models with their errors, and points left out."""
     rows = [(format_model_name(row.model), format_value(row.error, MAX_TEXT_LENGTH)) for row in board.table.itertuples() if row.error]
-    failed_list = f"<p>These models failed; the others went on without them.</p>{definition_list(rows)}"
+    failed_list = f"<p>These models failed:</p>{definition_list(rows)}"
     failed = failed_list if rows else "<p>No model failed.</p>"
     notes = left_out_notes(board)
     if board.settings.get("undeclared"):
-        notes.append(f"Columns without a role were not used: {format_list(board.settings['undeclared'], max_shown=20)}.")
+        notes.append(f"Columns without a declared role were not used: {format_list(board.settings['undeclared'], max_shown=20)}.")
     note_list = "".join(f"<li>{escape(note)}</li>" for note in notes)
     none = "<p>Nothing was left out: every point forecast counts in every score.</p>"
     return failed + (f"<ul>{note_list}</ul>" if notes else none)
 
 
 def _settings(board: Leaderboard) -> str:
-    """All that was set, the models as they can be built again, versions and machine."""
+    """Arguments of the comparison, models, metrics, versions and machine."""
     models, versions, machine = (dict(board.settings.get(key, {})) for key in SEPARATE_SETTINGS)
     other_settings = {key.replace("_", " "): value for key, value in board.settings.items() if key not in SEPARATE_SETTINGS}
     metrics = {criterion.column: criterion.metric.rewards for criterion in board.criteria.values()}
     return (
         definition_list(_format_rows(other_settings))
         + "<h3>Models</h3>" + definition_list(_format_rows(models))
-        + "<h3>What the scores reward</h3>" + definition_list(_format_rows(metrics))
+        + "<h3>What each score rewards</h3>" + definition_list(_format_rows(metrics))
         + "<h3>Versions and machine</h3>" + definition_list(_format_rows({**versions, **machine}))
     )  # fmt: skip
 
@@ -58,7 +58,7 @@ def _format_rows(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def format_setting(value: Any) -> str:
-    """A setting as text."""
+    """Format a setting as text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{format_value(key, 80)}: {format_setting(element)}" for key, element in value.items()) or "none"
     if isinstance(value, list | tuple):

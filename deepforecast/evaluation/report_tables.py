@@ -1,4 +1,4 @@
-"""The tables of a report: the leaderboard, sortable, and every pair of models. All text is escaped here."""
+"""Tables of a report: the sortable leaderboard and pairs of models. Texts are escaped here."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
 COST_COLUMNS = (("fit_seconds", "fit s"), ("predict_seconds", "predict s"), ("peak_mb", "peak MB"))
-MAX_LEVELS = 2  # coverages in the leaderboard, which is wide enough without; the section on coverage has all
+MAX_LEVELS = 2  # levels of coverage in the leaderboard; the section on coverage has all
 INTERVAL_TITLES = {"coverage": "Coverage", "width": "Width", "winkler": "Winkler score"}
 
 
 def leaderboard_table(board: Leaderboard) -> str:
-    """The table of all models: a click on a heading sorts, the best of each column is bold."""
+    """The sortable table of all models; the best value of each column is bold."""
     table, first = board.table, board.criteria[board.metrics[0]]
     columns = [_rank_column(board)]
     if first.best is not None:
@@ -52,14 +52,14 @@ def leaderboard_table(board: Leaderboard) -> str:
     if (table["unused"] != "").any():
         columns.append((sortable_heading("covariates not used"), [text_cell(unused) for unused in table["unused"]]))
     note = (
-        '<p class="quiet">Each score is the mean over series, with its 95 % bootstrap interval over series; the best of a '
-        "column is bold: the lowest or highest, or the closest to 0 or to its level. A click on a heading sorts.</p>"
+        '<p class="quiet">Each score is the mean over series with its 95 % bootstrap interval. The best value of a column is '
+        "bold: the lowest or highest, or the closest to 0 or to its level. Click on a heading to sort.</p>"
     )
     return f"{_model_table(board, columns)}\n{note}"
 
 
 def interval_tables(board: Leaderboard) -> str:
-    """The scores of the prediction intervals that are not in the leaderboard: a table of each by level."""
+    """A table by level for each interval metric that is not in the leaderboard."""
     tables = []
     for metric, title in INTERVAL_TITLES.items():
         names = _interval_columns(board, metric)
@@ -71,7 +71,7 @@ def interval_tables(board: Leaderboard) -> str:
 
 
 def _model_table(board: Leaderboard, columns: Sequence[tuple[str, list[str]]]) -> str:
-    """A row per model; one that failed has its error in place of all cells."""
+    """A row per model, with the error in place of the scores if it failed."""
     columns = [column for column in columns if column[1]]
     rows = []
     for row, (model, error) in enumerate(zip(board.table["model"], board.table["error"], strict=True)):
@@ -83,18 +83,21 @@ def _model_table(board: Leaderboard, columns: Sequence[tuple[str, list[str]]]) -
 
 
 def pairs_table(board: Leaderboard) -> str:
-    """For each pair of models the share of series the one in the row wins; nothing where there is no pair or one series."""
+    """For each pair of models the share of series that the row model wins; empty without a pair or several series."""
     all_models = board.table.loc[board.table["error"] == "", "model"].tolist()
     models = all_models[:MAX_PAIRED_MODELS]
     if len(models) < 2 or board.significance["series"].max() < 2:
         return ""
     pair_rows = {(row.model, row.against): row for row in board.significance.itertuples()}
     headings = ['<th scope="col"></th>', *(name_heading("col", format_model_name(model)) for model in models)]
-    rows = [f"<tr>{name_heading('row', format_model_name(model))}{''.join(_pair_cell(pair_rows.get((model, opponent))) for opponent in models)}</tr>" for model in models]
+    rows = []
+    for model in models:
+        cells = "".join(_pair_cell(pair_rows.get((model, opponent))) for opponent in models)
+        rows.append(f"<tr>{name_heading('row', format_model_name(model))}{cells}</tr>")
     note = (
-        f"<p>How often the model in the row beats the one in the column by {escape(format_value(board.metrics[0], 60))}, as a share "
-        "of the series both have a score for. Coloured: more than chance (Wilcoxon's signed-rank test with Holm's correction "
-        f"for the number of pairs, p below {SIGNIFICANCE_LEVEL:g}).{truncation_note(len(all_models))}</p>"
+        f"<p>Share of series in which the row model has a better {escape(format_value(board.metrics[0], 60))} than the column "
+        "model. Coloured: significant (Wilcoxon signed-rank test with Holm's correction for the number of pairs, p below "
+        f"{SIGNIFICANCE_LEVEL:g}).{truncation_note(len(all_models))}</p>"
     )
     return note + html_table.table_html(headings, rows)
 
@@ -107,7 +110,7 @@ def _pair_cell(row: Any) -> str:
 
 
 def _interval_columns(board: Leaderboard, metric: str) -> list[str]:
-    """The columns of a metric of intervals that was not asked for as a metric, one per level."""
+    """The columns of an interval metric that is not among the requested metrics, one per level."""
     return [name for name, criterion in board.criteria.items() if criterion.metric.name == metric and name not in board.metrics]
 
 
@@ -118,11 +121,11 @@ def _rank_column(board: Leaderboard) -> tuple[str, list[str]]:
         number_cell(mean, format_rounded(mean, 3), f"median {format_rounded(median, 3)}" if median != mean else "", is_best)
         for mean, median, is_best in zip(table["rank"], table["rank-median"], best, strict=True)
     ]
-    return sortable_heading("rank", "Mean over series of the place among all models; ties share theirs."), cells
+    return sortable_heading("rank", "Mean rank among all models over series; ties share the mean rank."), cells
 
 
 def _score_column(board: Leaderboard, column: str) -> tuple[str, list[str]]:
-    """A score with its interval; sorted, and best, by how far the value shown is from good."""
+    """A score with its interval, sorted by the distance of the value from the best one."""
     criterion = board.criteria[column]
     text = format_percent if criterion.metric.better == "level" else format_rounded
     distance = criterion.distance(board.table[column].to_numpy())
@@ -131,14 +134,14 @@ def _score_column(board: Leaderboard, column: str) -> tuple[str, list[str]]:
 
 
 def _distance_column(board: Leaderboard, criterion: Criterion) -> tuple[str, list[str]]:
-    """The mean distance of the series from where a score is best, where that ranks the models."""
-    label = sortable_heading(f"{format_value(criterion.column, 40)}, {describe_direction(criterion)}", "Mean over series; it ranks the models.")
+    """The mean distance from the target value, for metrics that rank by it."""
+    label = sortable_heading(f"{format_value(criterion.column, 40)}, {describe_direction(criterion)}", "Mean over series; ranks the models.")
     distance = board.table[criterion.ranking_column].to_numpy()
     return label, _score_cells(board, criterion.ranking_column, format_rounded, distance)
 
 
 def _score_cells(board: Leaderboard, column: str, text: Callable[..., str], distance: Floats) -> list[str]:
-    """Values with their intervals; all that read the same as the best one are bold."""
+    """Values with their intervals; all that are displayed like the best one are bold."""
     texts = [text(value) for value in board.table[column]]
     best = {value for value, is_best in zip(texts, is_smallest(distance), strict=True) if is_best}
     low, high = ([_format_bound(text, value) for value in board.table[f"{column}{end}"]] for end in INTERVAL_SUFFIXES[1:])
@@ -149,15 +152,15 @@ def _score_cells(board: Leaderboard, column: str, text: Callable[..., str], dist
 
 
 def _format_bound(text: Callable[..., str], value: float) -> str:
-    """An end of an interval, numbers in three digits."""
+    """An interval bound, with three digits."""
     return format_rounded(value, 3) if text is format_rounded else text(value)
 
 
 def _cost_column(board: Leaderboard, column: str, label: str) -> tuple[str, list[str]]:
-    """Seconds or memory; nothing where none was measured."""
+    """Seconds or memory; empty if not measured."""
     values = board.table[column].to_numpy()
     if np.isnan(values).all():
         return "", []
     format_cost = format_seconds if column.endswith("seconds") else (lambda value: "" if np.isnan(value) else f"{value:,.0f}")
-    tooltip = "Wall-clock seconds over all windows." if column.endswith("seconds") else "Memory beyond what was held before."
+    tooltip = "Wall-clock seconds over all windows." if column.endswith("seconds") else "Peak memory above that at the start."
     return sortable_heading(label, tooltip), [number_cell(value, format_cost(value), "", False) for value in values]

@@ -1,4 +1,4 @@
-"""What a piece of work costs: wall seconds, and the memory it took at its highest where the system can tell."""
+"""Wall-clock time and peak memory of a block of code."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-STATUS = Path("/proc/self/status")  # VmHWM: the most held since the process began
-STATM = Path("/proc/self/statm")  # sizes in pages; the second is what is held in memory
-SAMPLE_INTERVAL = 0.005  # seconds between two looks
+STATUS = Path("/proc/self/status")  # VmHWM: peak resident memory of the process
+STATM = Path("/proc/self/statm")  # sizes in pages; the second one is the resident set
+SAMPLE_INTERVAL = 0.005  # seconds between two samples
 
 
 @dataclass
 class ResourceUsage:
-    """Filled in when the work is over; `peak_mb` is what the process held beyond its start, None where it cannot be known."""
+    """Set at the end of the block; `peak_mb` is the peak memory above that at the start, None if unknown."""
 
     seconds: float = 0.0
     peak_mb: float | None = None
@@ -25,13 +25,11 @@ class ResourceUsage:
 
 @contextmanager
 def measure_resources() -> Iterator[ResourceUsage]:
-    """Measure the block, whether it ends well or not.
+    """Measure time and peak memory of the block, also if it raises.
 
-    Memory is sampled: a thread looks every few milliseconds at what the process holds. A peak that is over before the next
-    look, or inside a call that lets no other thread run, is seen only if it is the highest the process ever had (the system
-    keeps that). Nothing of the process is set back or changed.
-    Blocks that run side by side in threads of one process would count each other's memory and know none. Memory that is not
-    the process' own (on a GPU, in worker processes of the block) is not seen.
+    A thread samples the resident memory every few milliseconds. A peak between two samples, or within a call that holds the
+    GIL, is seen only if it is the highest of the process so far, which the operating system records. Memory is unknown for
+    blocks that overlap in threads of one process. GPU memory and that of worker processes are not included.
 
     >>> with measure_resources() as cost:
     ...     held = bytearray(50_000_000)
@@ -50,13 +48,13 @@ def measure_resources() -> Iterator[ResourceUsage]:
         max_mb = None if sampler is None else sampler.stop()
         end_peak_mb = peak_memory_mb()
         if max_mb is not None and start_peak_mb is not None and end_peak_mb is not None and end_peak_mb > start_peak_mb:
-            max_mb = max(max_mb, end_peak_mb)  # a new record of the process: exact, and seen where no thread could look
+            max_mb = max(max_mb, end_peak_mb)  # a new peak of the process: exact, also where the thread could not run
         if _leave_block() and start_mb is not None and max_mb is not None:
             usage.peak_mb = max(0.0, max_mb - start_mb)
 
 
 def memory_mb() -> float | None:
-    """What this process holds in memory, None where the system does not tell."""
+    """Resident memory of this process in MB, None if unknown."""
     try:
         pages = STATM.read_bytes().split()[1]
     except (OSError, IndexError):
@@ -65,7 +63,7 @@ def memory_mb() -> float | None:
 
 
 def peak_memory_mb() -> float | None:
-    """The most this process has held since it began, None where the system does not tell."""
+    """Peak resident memory of this process in MB, None if unknown."""
     try:
         lines = STATUS.read_text().splitlines()
     except OSError:
@@ -75,7 +73,7 @@ def peak_memory_mb() -> float | None:
 
 
 class _MemorySampler:
-    """A thread that looks at the memory until it is ended."""
+    """A thread that samples the memory until it is stopped."""
 
     def __init__(self) -> None:
         self.max_mb = 0.0
@@ -84,7 +82,7 @@ class _MemorySampler:
         self.thread.start()
 
     def stop(self) -> float:
-        """The most that was seen, now included."""
+        """The largest sample, including one taken now."""
         self.stop_event.set()
         self.thread.join()
         return max(self.max_mb, memory_mb() or 0.0)
@@ -96,7 +94,7 @@ class _MemorySampler:
 
 @dataclass
 class _ActiveBlocks:
-    """How many blocks are running, and whether any two of them met since the last time there was none."""
+    """Number of running blocks, and whether two have overlapped since there was none."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     running: int = 0
@@ -114,7 +112,7 @@ def _enter_block() -> bool:
 
 
 def _leave_block() -> bool:
-    """Whether the block was alone from its start to its end."""
+    """Whether the block overlapped with no other one."""
     with _active_blocks.lock:
         is_alone = not _active_blocks.overlapped
         _active_blocks.running -= 1

@@ -1,4 +1,4 @@
-"""How long a comparison will take, from trials on a few series: to be said before a long run."""
+"""Estimates of the duration of a comparison from trial runs on a few series."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from deepforecast.errors import suppress_warnings
 from deepforecast.evaluation.warm_up import warm_up
 
 MIN_ANNOUNCED_SECONDS = 30.0  # seconds from which a run is announced
-MIN_SERIES_WINDOWS = 10  # series times windows from which a trial on one of them is a small part of the whole
-FIRST_TRIAL_SERIES, GROWTH = 4, 8  # series of the first trial, and how many times more at most of each further one
-MAX_TRIALS = 5  # of one model
-MIN_TRIAL_SECONDS = 0.1  # seconds of a trial from which its overhead no longer counts
-MAX_TRIAL_SECONDS = 2.0  # seconds after which a model that listens is told to end its trial
-MAX_TRIAL_SHARE = 0.1  # of what a model may take in the run: what one trial of it may take, if that is more than PATIENCE
-TIMING_NOISE = 0.1  # how far a trial may be off: two trials of one size differ by as much on a machine that does other things too
-MAX_NARROW_RATIO = 2.0  # how far apart the ends of an estimate may lie to be told as one number
-SCORING_SECONDS = 4e-7  # seconds to put together and score one forecast of one model, and to draw one series for its interval
+MIN_SERIES_WINDOWS = 10  # series times windows from which a trial on one of them is cheap
+FIRST_TRIAL_SERIES, GROWTH = 4, 8  # series of the first trial, and largest growth factor between trials
+MAX_TRIALS = 5  # per model
+MIN_TRIAL_SECONDS = 0.1  # seconds from which the overhead of a trial is negligible
+MAX_TRIAL_SECONDS = 2.0  # seconds after which a model that supports it is stopped
+MAX_TRIAL_SHARE = 0.1  # longest trial as a share of the estimated run time of a model, if above MAX_TRIAL_SECONDS
+TIMING_NOISE = 0.1  # relative difference between timings of equal trials on a busy machine
+MAX_NARROW_RATIO = 2.0  # ratio of the bounds up to which an estimate is reported as one number
+SCORING_SECONDS = 4e-7  # seconds to score one forecast of one model, including the bootstrap
 
 PrepareModel = Callable[[Forecaster], Forecaster]
 
 
 @dataclass(frozen=True)
 class RuntimeEstimate:
-    """What a run takes: most likely, and the ends between which it lies as far as the trials can tell."""
+    """Estimated seconds of a run with lower and upper bounds."""
 
     low: float
     likely: float
@@ -48,12 +48,12 @@ class RuntimeEstimate:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether one number tells it."""
+        """Whether the bounds are close enough to report one number."""
         return self.high <= MAX_NARROW_RATIO * self.low
 
 
 def keep_model(model: Forecaster) -> Forecaster:
-    """No preparation."""
+    """The model itself: the default of `prepare`."""
     return model
 
 
@@ -67,11 +67,11 @@ def estimate_runtime(
     *,
     n_jobs: int | None,
 ) -> RuntimeEstimate | None:
-    """Seconds until the board is there; None where trials would be most of the work.
+    """Estimate the seconds of a comparison; None if trials would be most of the work.
 
-    Each model, made `prepare` as for the run, is tried on one window of a few series, then, if the whole would be long, on more
-    of them, until the trials tell what a series costs and what the call. A first trial in which kernels were compiled or read
-    does not count: that is over when the run begins. `n_jobs`: None for as many as there are CPUs.
+    Each model, modified by `prepare` as in the run, is timed on one window of a few series and, for long runs, on more, until
+    the cost per series and the fixed cost are known. A first trial that compiles or loads kernels does not count.
+    `n_jobs`: None for the number of CPUs.
     """
     if len(panel) * plan.n_windows < MIN_SERIES_WINDOWS:
         return None
@@ -79,7 +79,7 @@ def estimate_runtime(
     scoring = SCORING_SECONDS * len(models) * len(panel) * (plan.horizon * plan.n_windows + 5)
     single_process = n_jobs == 1 or len(models) == 1
     context: AbstractContextManager[None] = hide_progress() if single_process else in_worker()
-    with suppress_warnings(), context:  # the run itself will say it
+    with suppress_warnings(), context:  # the run repeats the warnings
         for trial in trials:
             warm_up(trial.model, panel, levels)
             trial.run(1 if len(panel) * plan.n_windows < MIN_SERIES_WINDOWS * FIRST_TRIAL_SERIES else FIRST_TRIAL_SERIES)
@@ -97,7 +97,7 @@ def estimate_runtime(
 
 
 def announce_runtime(estimate: RuntimeEstimate | None, n_models: int, plan: BacktestPlan, panel: Panel, progress: bool | None) -> None:
-    """A line on stderr before a long run: in a terminal or a notebook, or where progress is asked for."""
+    """Write the estimate of a long run to stderr, in terminals and notebooks or if `progress` is True."""
     if estimate is None or estimate.high < MIN_ANNOUNCED_SECONDS or sys.stderr is None:
         return
     if progress if progress is not None else shows_live_output(sys.stderr):
@@ -112,7 +112,7 @@ def _format_seconds(seconds: float) -> str:
 
 
 class _ModelTrials:
-    """One model on the last window of more and more series; `timings` holds (series, seconds) of each trial."""
+    """Trials of one model on the last window of more and more series; `timings` has (series, seconds) of each."""
 
     def __init__(
         self, model: Forecaster, panel: Panel, plan: BacktestPlan, refit_interval: int, prepare: PrepareModel, levels: Sequence[float]
@@ -125,27 +125,27 @@ class _ModelTrials:
         self.is_warm = False
 
     def run(self, count: int) -> float:
-        """Seconds of a fit and a forecast on `count` series; of a fit told to end, what its own reports say it would take."""
+        """Time a fit and a forecast on `count` series; the time of a stopped fit is extrapolated from its progress."""
         if not self.model.capabilities.by_series and len(self.panel) * self.n_fits < MIN_SERIES_WINDOWS:
-            self.timings.append((count, 0.0))  # one fit is much of the work: better no estimate than twice the time
+            self.timings.append((count, 0.0))  # one fit is most of the work: a trial would double it
             return 0.0
         elapsed, seconds = self._time_trial(count)
         if not self.timings and not self.is_warm and elapsed >= MIN_TRIAL_SECONDS and self._has_kernels:
             self.is_warm = True
             elapsed, seconds = self._time_trial(count)
         if self.timings and seconds * (1 + TIMING_NOISE) < self.timings[-1][1] * (1 - TIMING_NOISE):
-            self.timings, self.seconds_spent = [], 0.0  # fewer series took longer: what was loaded or compiled then is there now
+            self.timings, self.seconds_spent = [], 0.0  # fewer series took longer, due to loading or compilation
         self.timings.append((count, seconds))
         self.seconds_spent += elapsed
         return elapsed
 
     @property
     def _has_kernels(self) -> bool:
-        """Whether a first trial may have compiled something: only series by series, and only with what compiles."""
+        """Whether a first trial may have compiled kernels: only models that fit series by series with numba."""
         return self.model.capabilities.by_series and "numba" in sys.modules
 
     def _time_trial(self, count: int) -> tuple[float, float]:
-        """Seconds spent in a trial, and seconds that it takes if it is not told to end."""
+        """Seconds spent in a trial, and estimated seconds without stopping it."""
         sample = self.panel.take(np.linspace(0, len(self.panel) - 1, count).astype(np.int64))
         progress: list[int] = [0]
         monitor = Monitor(lambda value, position: progress.append(position), deadline=time.monotonic() + MAX_TRIAL_SECONDS)
@@ -155,19 +155,19 @@ class _ModelTrials:
             model = self.prepare(self.model)
             for fold in rolling_folds(model, usable_panel, self.plan, refit_interval=1, monitor=monitor):
                 output_columns(fold.forecast, model.name, model.point_kind, self.levels, [])
-        except Exception:  # it will fail in the run too, and there be told; what it took until then is what it takes
+        except Exception:  # it will be reported by the run; the time until the failure counts
             progress = [STEPS_PER_FOLD]
         elapsed = time.perf_counter() - start_time
         stopped = elapsed >= MAX_TRIAL_SECONDS and 0 < progress[-1] < STEPS_PER_FOLD
         return elapsed, elapsed * STEPS_PER_FOLD / progress[-1] if stopped else elapsed
 
     def refine(self) -> None:
-        """Try more series until the trials tell; the first once more if it had much to load."""
+        """Run more trials until the estimate is narrow; repeat the first one if it may have loaded libraries."""
         count, seconds = self.timings[0]
         if MIN_TRIAL_SECONDS <= seconds < MAX_TRIAL_SECONDS and not self.is_warm:
             self.timings.clear()
             self.run(count)
-        # What does not depend on the number of series in one trial may do so in the next, unless the model said how far it was.
+        # The time may start to depend on the number of series in a larger trial, unless the model reports its progress.
         reports_progress = not self.model.capabilities.by_series and seconds >= MAX_TRIAL_SECONDS
         for _ in range(MAX_TRIALS - 1):
             is_certain = self.total().is_narrow and (reports_progress or len(self.timings) > 1) and self.timings[-1][1] >= MIN_TRIAL_SECONDS
@@ -177,24 +177,24 @@ class _ModelTrials:
             self.run(next_count)
 
     def total(self) -> RuntimeEstimate:
-        """Seconds for all series and windows: along the line through the last two trials, or as much off it as they allow."""
+        """Seconds for all series and windows, extrapolated linearly from the last two trials with noise bounds."""
         count, seconds = self.timings[-1]
         n_remaining = len(self.panel) - count
         return RuntimeEstimate(*(self.n_fits * (seconds + per_series * n_remaining) for per_series in self._seconds_per_series()))
 
     def _seconds_per_series(self) -> tuple[float, float, float]:
-        """What a further series costs: at least, most likely, at most. From one trial alone: nothing, or as the ones before."""
+        """Low, likely and high cost of one more series; with a single trial from 0 to its mean."""
         count, seconds = self.timings[-1]
         if len(self.timings) == 1:
             return (0.0, seconds / count, seconds / count) if self.model.capabilities.by_series else (0.0, 0.0, 0.0)
         previous_count, previous_seconds = self.timings[-2]
-        upper_bound = seconds * (1 + TIMING_NOISE) / count  # no further series costs more than those before it, their share of the call in
+        upper_bound = seconds * (1 + TIMING_NOISE) / count  # more series do not cost more than the mean so far, which includes the fixed cost
         estimates = (seconds * (1 + noise) - previous_seconds * (1 - noise) for noise in (-TIMING_NOISE, 0.0, TIMING_NOISE))
         low, likely, high = (min(max(0.0, estimate / (count - previous_count)), upper_bound) for estimate in estimates)
         return low, likely, high
 
     def _next_count(self) -> int:
-        """How many series to try next: many more, so that they tell much, but only as many as may take their time."""
+        """The number of series of the next trial: as many as the time limit allows."""
         count, seconds = self.timings[-1]
         per_series, total_seconds = self._seconds_per_series()[2], self.total().high
         max_count = min(count * (GROWTH if seconds < MAX_TRIAL_SECONDS else GROWTH // 2), len(self.panel) // 4)

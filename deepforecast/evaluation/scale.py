@@ -1,4 +1,4 @@
-"""The scale of MASE, RMSSE and MSIS: the seasonal naive error inside the training data of each series."""
+"""The scale of MASE, RMSSE and MSIS: the in-sample error of the seasonal naive forecast."""
 
 from __future__ import annotations
 
@@ -22,13 +22,30 @@ def seasonal_scale(
     ends: ArrayLike | None = None,
     squared: bool = False,
 ) -> Any:
-    """Mean absolute (or squared) error of the seasonal naive forecast inside the training data: the scale of MASE, RMSSE, MSIS.
+    """Compute the in-sample error of the seasonal naive forecast, which scales MASE, RMSSE and MSIS.
 
-    One series gives a float. Series one after the other in one array, with `indptr` (series i is
-    `train[indptr[i]:indptr[i + 1]]`), give one number each; `season_length` may then differ by series. `ends`: where the
-    training part of each series ends, if not with the series, as a position in `train`. Pairs with a missing value are left
-    out. A constant series has scale 0; one without a single pair NaN.
+    Pairs with a missing value are left out. A constant series has scale 0, a series without a pair NaN.
 
+    Parameters
+    ----------
+    train : array-like of shape (n,)
+        Training values of one series, or of several series one after the other.
+    season_length : int or array-like of int
+        Season in time steps, for all series or for each.
+    indptr : array-like of int, optional
+        Bounds of several series: series i is `train[indptr[i]:indptr[i + 1]]`.
+    ends : array-like of int, optional
+        Position in `train` at which the training data of each series end. None: its last value.
+    squared : bool, default False
+        Whether to average squared (RMSSE) instead of absolute errors.
+
+    Returns
+    -------
+    float or array
+        One number per series if `indptr` is given.
+
+    Examples
+    --------
     >>> seasonal_scale([1.0, 3.0, 2.0, 5.0, 5.0], season_length=1)
     1.5
     >>> seasonal_scale([1.0, 3.0, 2.0, 7.0, 7.0, 4.0], season_length=2, indptr=[0, 4, 5, 6])
@@ -37,44 +54,44 @@ def seasonal_scale(
     values, starts, stops = _split_series(to_float64("train", train), indptr, ends)
     seasons = np.broadcast_to(np.asarray(season_length), starts.shape)
     if seasons.dtype.kind not in "iu" or (seasons < 1).any():
-        raise ParameterError(f"season_length has to be an integer of at least 1, got {format_value(season_length)}.")
+        raise ParameterError(f"`season_length` must be an integer of at least 1, got {format_value(season_length)}.")
     scale = np.full(len(starts), np.nan)
     for season in np.unique(seasons).tolist():
         chosen = (seasons == season) & (stops - starts > season)
         if chosen.any():
             scale[chosen] = _season_scale(values, season, starts[chosen], stops[chosen] - season, squared)
     if np.isinf(scale).any():
-        raise DataError("The training data are too large for their squares in 64-bit numbers; divide them by a constant first.")
+        raise DataError("Squares of the training data must fit into float64, but they overflow. Divide the data by a constant first.")
     return scale if indptr is not None else float(scale[0])
 
 
 def _split_series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | None) -> tuple[Array, Integers, Integers]:
-    """Training values with the start and end of each series, checked."""
+    """Validated training values with the start and end of each series."""
     if values.ndim != 1:
-        raise ParameterError(f"train has one axis, the series one after the other with indptr; got shape {values.shape}.")
+        raise ParameterError(f"`train` must be one-dimensional, got shape {values.shape}. Concatenate series and pass `indptr`.")
     if np.isinf(values).any():
         where = int(np.argmax(np.isinf(values)))
-        raise DataError(f"Training values have to be finite or missing (NaN): {values[where]} at position {where}.")
+        raise DataError(f"`train` must be finite or missing (NaN), got {values[where]} at position {where}.")
     edges = np.asarray([0, values.size] if indptr is None else indptr)
     if edges.ndim != 1 or edges.dtype.kind not in "iu" or edges.size < 2 or edges[0] < 0 or edges[-1] > values.size:
-        raise ParameterError(f"indptr holds integers from 0 to the number of training values, {values.size}.")
+        raise ParameterError(f"`indptr` must be integers from 0 to the number of training values, {values.size}.")
     starts, stops = edges[:-1].astype(np.int64), edges[1:].astype(np.int64)
     if ends is not None:
         stop_values = np.asarray(ends)
         if stop_values.shape != stops.shape or stop_values.dtype.kind not in "iu" or (stop_values > stops).any():
-            raise ParameterError("ends holds one integer per series, a position in train not after the end of the series.")
+            raise ParameterError("`ends` must have one integer per series, a position in `train` that is not after the end of the series.")
         stops = stop_values.astype(np.int64)
     if (stops < starts).any():
-        raise ParameterError("indptr must not fall, and no series may end before it starts.")
+        raise ParameterError("`indptr` cannot decrease, and no series can end before it starts.")
     return values, starts, stops
 
 
 def _season_scale(values: Array, season: int, starts: Integers, stops: Integers, squared: bool) -> Array:
-    """Mean of the seasonal differences that begin in [start, stop), all of one season, NaN where there is none."""
+    """Mean of the seasonal differences that begin in [start, stop), NaN if there are none."""
     with np.errstate(over="ignore", invalid="ignore"):
         change = values[season:] - values[:-season]
         change = np.square(change, out=change) if squared else np.abs(change, out=change)
-        # a stop may equal the length, which reduceat does not take: one more value makes it a position
+        # a stop may equal the length, which reduceat does not accept: append one value
         change = np.append(change, 0.0)
         spans = np.column_stack([starts, stops]).reshape(-1)
         sums = np.add.reduceat(change, spans)[::2]
@@ -89,5 +106,5 @@ def _season_scale(values: Array, season: int, starts: Integers, stops: Integers,
 
 
 def nan_where_zero(scale: Array) -> Array:
-    """`scale` with NaN for zero, so that what is not defined is left out and counted, not infinite."""
+    """`scale` with NaN for zero, so that points with an undefined metric are left out and counted."""
     return np.where(scale > 0, scale, np.nan)

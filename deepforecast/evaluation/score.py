@@ -1,4 +1,4 @@
-"""`score`: forecasts against what came, by model, series, cutoff and step.
+"""Metrics of forecasts by model, series, cutoff and step.
 
     forecasts = cross_validate([SeasonalNaive(), Naive2()], frame, horizon=12, level=[80, 95])
     score(forecasts, train=frame)
@@ -44,33 +44,73 @@ def score(
     reference: str | None = None,
     freq: Any = None,
 ) -> Frame:
-    """Metrics of every model in a frame of forecasts: one row a model, in the library of `forecasts`.
+    """Compute metrics of every model in a frame of forecasts.
 
-    `forecasts`: from `compare` or `cross_validate` (they hold the actual values), from `predict` or, with a column `sample`,
-    from `simulate` (then `actual` holds them; rows are matched by id and time, those not forecast are ignored). Every numeric
-    column is a model, with its intervals `<model>-lo-80`, `<model>-hi-80` and quantiles `<model>-q-0.1`, but the keys (cutoff,
-    step and sample too) and what `columns` declares as covariates. A column of another kind, of prices for example, would be
-    scored as a model: pass `columns={"future": ["price"]}`, or list the models in `models`.
+    Parameters
+    ----------
+    forecasts : DataFrame or Leaderboard
+        Forecasts with actual values from `cross_validate` or `compare`, or from `predict` or
+        `simulate` (column `sample`) together with `actual`. Every numeric column is a model,
+        with its intervals `<model>-lo-80`, `<model>-hi-80` and quantiles `<model>-q-0.1`, except
+        keys (cutoff, step, sample) and covariates declared in `columns`. Other numeric columns,
+        such as prices, would be scored as models: pass `columns={"future": ["price"]}`, or list
+        the models in `models`.
+    actual : DataFrame, optional
+        Actual values, matched by id and time; rows without a forecast are ignored.
+    metrics : str, callable, Metric or list of these, optional
+        Names such as "mase" or, for a single level, "coverage-80"; functions
+        `(actual, forecast) -> number`; or `Metric` objects. None: mae, rmse, smape, wape and
+        bias; with `train` also mase and rmsse; with `reference` owa; with intervals coverage,
+        width, winkler and, with `train`, msis; with quantiles weighted_quantile_loss; for
+        sample paths only crps_from_samples.
+    train : DataFrame, optional
+        Training data that scale mase, rmsse and msis by the seasonal naive error of each series
+        up to each cutoff (or the first forecast timestamp); later rows do not count. A
+        leaderboard provides its own.
+    by : str or sequence of str, default ("model",)
+        Additional groups, one row each and sorted in this order: "series" (or the name of the
+        id column), "cutoff", "step".
+    season_length : int, optional
+        Season of the seasonal naive error. None: from the frequency (h 24, D 7, W 52, MS 12,
+        QS 4, YS 1). The M4 competition used 1 for weekly and daily series.
+    columns : Columns or dict, optional
+        Names of the columns and roles of the covariates.
+    models : str or iterable of str, optional
+        Models to score. None: all.
+    reference : str, optional
+        Model that owa is relative to, such as "Naive2".
+    freq : str or int, optional
+        Frequency of the time column. None: inferred.
 
-    `metrics`: names ("mase"; "coverage-80" for one level alone), functions or `Metric` objects. By default mae, rmse, smape,
-    wape, bias; with `train` mase, rmsse; with `reference` owa; for each level coverage, width, winkler and with `train` msis;
-    weighted_quantile_loss where there are quantiles; for sample paths crps_from_samples. Metrics of intervals give a column a
-    level (`coverage-80`). A model without what a metric needs has a missing value there. Quantile metrics use the same
-    probabilities for every model: those of the `-q-` columns, where there are none the ends of the intervals and the median.
-    The end of an interval stands for a quantile that has no column, and the point for the median: right unless a model with
-    a skewed distribution forecasts its mean (`point="mean"`); `predict(quantiles=[0.5])` settles it.
+    Returns
+    -------
+    DataFrame
+        One row per group and model, of the same library as `forecasts`. Interval metrics have a
+        column per level (`coverage-80`). A value is missing where a model lacks what a metric
+        needs. `left_out` counts points without an actual value; columns such as `mase-left_out`
+        count further points where a metric is undefined (mase of a constant series). Both are
+        present only if there is something to count.
 
-    `train`: the data the models learned from, for the scale of mase, rmsse and msis: of each series the seasonal naive error
-    in the rows up to each cutoff (without cutoffs, before the first stamp forecast), so later rows may be in it and never
-    count; a leaderboard brings the data it compared on and its season. `season_length` follows from the
-    frequency (h 24, D 7, W 52, MS 12, QS 4, YS 1). The M4 competition took 1 for its weekly and daily series: give
-    `season_length=1` to compare with its tables. Its sMAPE is the smape here, 0 to 200.
-    `reference`: the model column owa is relative to, such as "Naive2".
+    Raises
+    ------
+    DataError
+        If actual values do not match the forecasts, or forecasts are not finite.
+    ParameterError
+        If no model has what a metric needs.
 
-    `by`: a row for each "series" (or the id column's name), "cutoff", "step" ahead or several of them, sorted in that order.
-    Points without an actual value are left out and counted in a column `left_out`; points where a metric is not defined
-    besides (mase of a constant series) in a column such as `mase-left_out`. Both are there only if there is something to count.
+    See Also
+    --------
+    compare : Rank models by their scores.
 
+    Notes
+    -----
+    Quantile metrics use the same probabilities for all models: those of the `-q-` columns, or, if
+    there are none, the interval bounds and the median. An interval bound substitutes a missing
+    quantile, the point forecast the median. For a skewed distribution with `point="mean"` the
+    latter is inexact: pass `quantiles=[0.5]` to `predict`.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> days = pd.date_range("2024-01-01", periods=2)
     >>> score(pd.DataFrame({"ds": days, "y": [10.0, 20.0], "A": [12.0, 19.0], "B": [10.0, 24.0]}), metrics=["mae", "bias"])
@@ -93,7 +133,7 @@ def score(
         )
     names, covariates = _resolve_columns(columns, table.columns, actual)
     if not len(table):
-        raise DataError("A frame of forecasts has rows; this one is empty.")
+        raise DataError("`forecasts` must have at least one row, got an empty frame.")
     available = find_models(table, {*names.all, *covariates}, quiet=models is not None)
     reference_model = None if reference is None else get_model(available, reference, "reference")
     rows = read_rows(table, names)
@@ -106,7 +146,7 @@ def score(
 
 
 def _score_table(scoring_data: ScoringData, metric_columns: Sequence[MetricColumn], point_groups: Grouping) -> Frame:
-    """The frame: key columns, model, a column a request, and what was left out."""
+    """The table of scores: key columns, model, metrics and counts of points left out."""
     count, groups = len(scoring_data.models), point_groups.groups
     missing = np.bincount(groups.codes, weights=np.isnan(scoring_data.actual), minlength=groups.count).astype(np.int64)
     names = np.tile(np.array([model.name for model in scoring_data.models], dtype=object), groups.count)
@@ -121,7 +161,7 @@ def _score_table(scoring_data: ScoringData, metric_columns: Sequence[MetricColum
 
 
 def _score_models(scoring_data: ScoringData, request: MetricColumn, point_groups: Grouping, missing: Any) -> tuple[Floats, Any]:
-    """Value of each (model, group), and how many points with an actual value the metric did not use."""
+    """Arrays (models, groups): the metric, and the number of points with an actual value that it left out."""
     shape = (len(scoring_data.models), point_groups.groups.count)
     values, unused = np.full(shape, np.nan), np.zeros(shape, np.int64)
     for index, model in enumerate(scoring_data.models):
@@ -135,12 +175,12 @@ def _score_models(scoring_data: ScoringData, request: MetricColumn, point_groups
 def _add_columns(table: dict[str, Any], new_columns: dict[str, Any]) -> dict[str, Any]:
     duplicates = [name for name in new_columns if name in table]
     if duplicates:
-        raise ParameterError(f"The table of scores would have two columns {duplicates[0]}. Rename the id column or the metric.")
+        raise ParameterError(f"The table of scores cannot have two columns {duplicates[0]}. Use another name for the id column or the metric.")
     return {**table, **new_columns}
 
 
 def _resolve_columns(columns: Any, table_columns: Sequence[str], actual: Frame | None) -> tuple[Columns, tuple[str, ...]]:
-    """The key and target columns, and the covariates said: neither is a model."""
+    """The key and target columns, and the declared covariates: none of them is a model."""
     roles = {} if columns is None else key_roles(columns)
     if isinstance(roles, dict) and "target" not in roles:
         candidates = table_columns if actual is None else frames.to_narwhals(actual, "actual frame").columns

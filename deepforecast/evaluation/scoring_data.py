@@ -1,4 +1,4 @@
-"""What there is to score: the actual value of each point, and for each model the inputs a metric needs."""
+"""Actual values and the inputs of metrics for each model."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from deepforecast.evaluation.training_scale import TrainingData
 
 INTERVAL_INPUTS = {"lo", "hi", "level"}
 MISSING_INPUT_HINTS = {
-    "forecast": "point forecasts, and these are sample paths: score a frame of predict(), or metrics='crps_from_samples'",
-    "samples": "sample paths: score a frame of simulate(), with its column sample",
-    "quantile_forecast": "quantiles: forecast with predict(quantiles=[0.1, 0.5, 0.9]) or level=[80]",
-    "quantiles": "quantiles: forecast with predict(quantiles=[0.1, 0.5, 0.9]) or level=[80]",
-    "lo": "intervals: forecast with level=, e.g. predict(level=[80, 95])",
-    "hi": "intervals: forecast with level=, e.g. predict(level=[80, 95])",
-    "level": "intervals: forecast with level=, e.g. predict(level=[80, 95])",
-    "scale": "the data the models learned from: give train=frame",
-    "squared_scale": "the data the models learned from: give train=frame",
-    "reference": "a forecast to compare with: give reference=, the name of a model column such as 'Naive2'",
+    "forecast": "point forecasts, and these are sample paths. Use forecasts of predict(), or pass metrics='crps_from_samples'",
+    "samples": "sample paths. Use forecasts of simulate(), with a column sample",
+    "quantile_forecast": "quantiles. Use predict(quantiles=[0.1, 0.5, 0.9]) or predict(level=[80])",
+    "quantiles": "quantiles. Use predict(quantiles=[0.1, 0.5, 0.9]) or predict(level=[80])",
+    "lo": "intervals. Pass `level` when forecasting, e.g. predict(level=[80, 95])",
+    "hi": "intervals. Pass `level` when forecasting, e.g. predict(level=[80, 95])",
+    "level": "intervals. Pass `level` when forecasting, e.g. predict(level=[80, 95])",
+    "scale": "the training data. Pass `train`",
+    "squared_scale": "the training data. Pass `train`",
+    "reference": "a reference forecast. Pass `reference`, the name of a model column such as 'Naive2'",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class ScoringData:
-    """The sorted columns of the forecasts, read and checked once each, on demand."""
+    """The sorted columns of the forecasts, validated on first use."""
 
     table: nw.DataFrame[Any]
     rows: ForecastRows
@@ -47,15 +47,15 @@ class ScoringData:
 
     @property
     def levels(self) -> list[float]:
-        """The levels of the intervals of any model."""
+        """The interval levels of all models."""
         return sorted({level for model in self.models for level in model.lo})
 
     @property
     def probabilities(self) -> list[float]:
-        """What quantile metrics are taken over, for every model alike.
+        """The probabilities of quantile metrics, equal for all models.
 
-        All that have a column of their own in any model; where there is none, the ends of all intervals and the median, for
-        which the point stands.
+        Those of the quantile columns of all models or, without any, the interval bounds and the median, for which the point
+        forecast is used.
         """
         quantile_levels = {round_level(probability) for model in self.models for probability in model.q}
         if quantile_levels or not self.levels:
@@ -63,16 +63,16 @@ class ScoringData:
         return sorted({probability for model in self.models for probability in model.quantiles()})
 
     def check_available(self, metric: Metric, level: float | None) -> None:
-        """`ParameterError` with the way out where no model has what the metric needs."""
+        """Raise `ParameterError` with a hint if no model has what the metric needs."""
         if any(self.inputs(metric, model, level) is not None for model in self.models):
             return
         for need in metric.needs:
             if not any(self._has(need, model, level) for model in self.models):
-                raise ParameterError(f"{metric.name} needs {MISSING_INPUT_HINTS[need]}.")
-        raise ParameterError(f"{metric.name} needs {format_list(metric.needs)}, and no one model has all of them.")
+                raise ParameterError(f"{metric.name} cannot be computed without {MISSING_INPUT_HINTS[need]}.")
+        raise ParameterError(f"{metric.name} cannot be computed: no single model has all of {format_list(metric.needs)}.")
 
     def inputs(self, metric: Metric, model: ModelColumns, level: float | None) -> dict[str, Any] | None:
-        """The inputs of a metric for one model, or None if the model lacks one."""
+        """The inputs of a metric for one model, None if one is missing."""
         if not all(self._has(need, model, level) for need in metric.needs):
             return None
         return {need: self._input(need, model, level) for need in metric.needs}
@@ -106,7 +106,7 @@ class ScoringData:
         return self.column(model.name, model)
 
     def column(self, name: str, model: ModelColumns) -> Floats:
-        """A column in the order of the points, every value finite."""
+        """A column in the order of the points; all values must be finite."""
         if name in self._cache:
             return self._cache[name]
         values: Floats = self.rows.sorted(frames.read_numbers(self.table[name], name))
@@ -114,9 +114,9 @@ class ScoringData:
         if not usable.all():
             index = tuple(np.argwhere(~usable)[0])
             raise DataError(
-                f"Forecasts are finite; column {name} of model {model.name} is {values[index]} for "
-                f"{self.rows.describe_point(int(index[-1]))} ({np.count_nonzero(~usable)} such values in all). Mend the forecasts, or "
-                "score the other models: models=[...]."
+                f"Forecasts must be finite; column {name} of model {model.name} is {values[index]} for "
+                f"{self.rows.describe_point(int(index[-1]))} ({np.count_nonzero(~usable)} such values). Correct the forecasts, or "
+                "pass `models` to score the other models."
             )
         self._cache[name] = values
         return values
@@ -127,8 +127,9 @@ class ScoringData:
         if len(crossed):
             point = crossed[0]
             raise DataError(
-                f"An interval runs from lo to hi; {model.name}-lo-{format_number(level)} is {lo[point]} and -hi- {hi[point]} for "
-                f"{self.rows.describe_point(int(point))} ({len(crossed)} such intervals in all). Were the two columns swapped?"
+                f"The lower bound of an interval cannot be above the upper one; {model.name}-lo-{format_number(level)} is "
+                f"{lo[point]} and -hi- {hi[point]} for {self.rows.describe_point(int(point))} ({len(crossed)} such intervals). "
+                "Were the two columns swapped?"
             )
         return lo if need == "lo" else hi
 

@@ -1,4 +1,4 @@
-"""What several models have to say of the same data: said once, with all their names."""
+"""Merge equal warnings of several models into one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Messages = list[tuple[str, type[UserWarning]]]
 
 @contextmanager
 def collect_messages() -> Iterator[Messages]:
-    """What is said inside, filled in at the end and plain enough to travel between processes."""
+    """Collect the warnings of the block in a picklable list, which is filled at its end."""
     collected: CollectedWarnings = {}
     messages: Messages = []
     with collect_warnings(collected):
@@ -21,7 +21,7 @@ def collect_messages() -> Iterator[Messages]:
 
 
 def warn_together(names: Sequence[str], messages_by_model: Sequence[Messages]) -> None:
-    """Say what each model said; of several that said the same, each beginning with its own name, the first in full."""
+    """Issue the warnings of all models; of warnings that differ only in the leading name, the first with the other names."""
     models_by_message: dict[tuple[str, type[UserWarning]], list[str]] = {}
     first_messages: dict[tuple[str, type[UserWarning]], str] = {}
     for name, model_messages in zip(names, messages_by_model, strict=True):

@@ -1,8 +1,7 @@
-"""How sure a ranking of models is: bootstrap intervals over series, ranks, and tests of every pair. Arrays in, arrays out.
+"""Bootstrap intervals over series, ranks and pairwise significance tests.
 
-`values` is always shaped (models, series), one number a model and series, less being better (`Metric.distance` makes it so).
-Series are what is resampled and compared: the errors of one series at several steps and cutoffs hang together, so a metric
-is put together by series first (`score(..., by="series")`).
+`values` has shape (models, series), lower being better (see `Metric.distance`). The sampling unit is the series: errors of one
+series at several steps and cutoffs are correlated, so metrics are aggregated by series first (`score(..., by="series")`).
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from deepforecast.evaluation.metric_inputs import to_float64
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-MAX_UNITS = 2_000  # units drawn with replacement: series or, where there are more, groups of them
-BLOCK_SIZE = 1_000_000  # counts made at a time: bounds the memory
-MAX_EXACT_DIFFERENCES = 50  # differences up to which the signed-rank test counts every pattern of signs
+MAX_UNITS = 2_000  # resampling units: series or, if there are more, groups of series
+BLOCK_SIZE = 1_000_000  # counts per block, to limit memory
+MAX_EXACT_DIFFERENCES = 50  # number of differences up to which the signed-rank test is exact
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A mean over series with the ends of its bootstrap interval, one of each a model, and the series it rests on."""
+    """Means over series with bootstrap intervals and numbers of series, one per model."""
 
     mean: Array
     low: Array
@@ -36,11 +35,10 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class PairwiseTests:
-    """Every pair of models, arrays of shape (models, models).
+    """Tests of all pairs of models, arrays of shape (models, models) with NaN on the diagonal.
 
-    `wins[a, b]`: share of the series in which a is better than b, a tie counting half. `p_value`: of the Wilcoxon signed-rank
-    test that neither is better; `corrected`: the same after Holm's correction for the number of pairs. NaN on the diagonal.
-    `n_series`: how many both have.
+    `wins[a, b]`: share of series in which a is better than b, ties counting half. `p_value`: Wilcoxon signed-rank test of
+    equal performance. `corrected`: with Holm's correction for the number of pairs. `n_series`: series with values of both.
     """
 
     wins: Array
@@ -52,24 +50,41 @@ class PairwiseTests:
 def mean_interval(
     values: ArrayLike, *, weights: ArrayLike | None = None, level: float = 95, n_resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """Mean over series of each model with a percentile bootstrap interval; the same resamples for all models.
+    """Compute means over series with percentile bootstrap intervals, from the same resamples for all models.
 
-    With `weights` (a number a series, or a model and series) the weighted mean: with the summed actuals as weights, that of
-    wape over the whole panel. NaN: the series is left out for that model. Two series are needed for an interval.
+    Parameters
+    ----------
+    values : array-like of shape (models, series)
+        Scores; series with NaN are left out for that model.
+    weights : array-like of shape (series,) or (models, series), optional
+        Weights of the mean, e.g. summed actual values to turn WAPE by series into that of the panel.
+    level : float, default 95
+        Confidence level in percent.
+    n_resamples : int, default 1000
+        Number of bootstrap resamples.
+    seed : int, default 0
+        Random seed.
 
-    >>> found = mean_interval([[1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 2.0, 2.0]])
-    >>> found.mean.tolist(), float(found.low[1]), float(found.high[1])
+    Returns
+    -------
+    Interval
+        The bounds are NaN for models with fewer than two series.
+
+    Examples
+    --------
+    >>> interval = mean_interval([[1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 2.0, 2.0]])
+    >>> interval.mean.tolist(), float(interval.low[1]), float(interval.high[1])
     ([2.5, 2.0], 2.0, 2.0)
     """
     errors = _check_values(values)
     if not 0 < level < 100:
-        raise ParameterError(f"level is a number in (0, 100), for example 95; got {format_value(level)}.")
+        raise ParameterError(f"`level` must be above 0 and below 100, got {format_value(level)}.")
     if n_resamples < 1:
-        raise ParameterError(f"n_resamples is at least 1; got {format_value(n_resamples)}.")
+        raise ParameterError(f"`n_resamples` must be at least 1, got {format_value(n_resamples)}.")
     shares = _check_weights(weights, errors)
     total = shares.sum(axis=1)
     mean = np.divide((shares * np.nan_to_num(errors)).sum(axis=1), total, out=np.full(len(errors), np.nan), where=total > 0)
-    deviations = np.where(np.isnan(errors), 0.0, errors - mean[:, None])  # so that values far from zero keep their digits
+    deviations = np.where(np.isnan(errors), 0.0, errors - mean[:, None])  # to avoid cancellation
     n_used = (shares > 0).sum(axis=1)
     resampled = _resample_means(deviations, shares, n_resamples, seed)
     resampled[:, n_used == 0] = 0.0
@@ -79,8 +94,12 @@ def mean_interval(
 
 
 def ranks(values: ArrayLike) -> Array:
-    """Rank of each model in each series, 1 the best; ties share the mean of their places. NaN where a model has no value.
+    """Rank models within each series.
 
+    Rank 1 is best, ties share the mean rank, and NaN stays NaN.
+
+    Examples
+    --------
     >>> ranks([[1.0, 2.0], [1.0, 1.0], [3.0, 5.0]])
     array([[1.5, 2. ],
            [1.5, 1. ],
@@ -94,10 +113,12 @@ def ranks(values: ArrayLike) -> Array:
 
 
 def pairwise(values: ArrayLike) -> PairwiseTests:
-    """Shares of wins and Wilcoxon signed-rank tests of every pair of models, over the series both have.
+    """Compare all pairs of models on the series for which both have a value.
 
-    >>> found = pairwise([[1.0, 2.0, 3.0, 1.0, 2.0, 2.5], [1.5, 2.1, 3.2, 1.9, 2.3, 2.9]])
-    >>> float(found.wins[0, 1]), float(found.p_value[0, 1])
+    Examples
+    --------
+    >>> tests = pairwise([[1.0, 2.0, 3.0, 1.0, 2.0, 2.5], [1.5, 2.1, 3.2, 1.9, 2.3, 2.9]])
+    >>> float(tests.wins[0, 1]), float(tests.p_value[0, 1])
     (1.0, 0.03125)
     """
     errors = _check_values(values)
@@ -118,11 +139,13 @@ def pairwise(values: ArrayLike) -> PairwiseTests:
 
 
 def signed_rank(difference: ArrayLike) -> float:
-    """Two-sided p-value of the Wilcoxon signed-rank test that `difference` is symmetric about zero.
+    """Return the two-sided p-value of the Wilcoxon signed-rank test that `difference` is symmetric about zero.
 
-    Zeros are left out and ties share their mean rank, as Wilcoxon did; exact for 50 differences or fewer, for more by the
-    normal approximation with its variance corrected for ties. Without a difference other than zero it is 1.
+    Zeros are left out and ties share their mean rank. Exact for up to 50 differences, otherwise the normal approximation with
+    a variance corrected for ties. 1 without nonzero differences. Wilcoxon (1945), doi:10.2307/3001968.
 
+    Examples
+    --------
     >>> signed_rank([1.0, 2.0, -3.0, 4.0, 5.0, 6.0])
     0.15625
     """
@@ -141,8 +164,10 @@ def signed_rank(difference: ArrayLike) -> float:
 
 
 def holm(p_values: ArrayLike) -> Array:
-    """P-values after Holm's step-down correction for their number: at 0.05, one chance in twenty of any false finding.
+    """Apply Holm's step-down correction, which controls the family-wise error rate (Holm 1979).
 
+    Examples
+    --------
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
@@ -158,19 +183,19 @@ def holm(p_values: ArrayLike) -> Array:
 def _check_values(values: ArrayLike) -> Array:
     errors = to_float64("values", values)
     if errors.ndim != 2 or not errors.size:
-        raise ParameterError(f"values is shaped (models, series), at least one of each; got shape {errors.shape}.")
+        raise ParameterError(f"`values` must have shape (models, series) with at least one of each, got {errors.shape}.")
     if np.isinf(errors).any():
-        raise ParameterError("values are finite, or missing (NaN) where a metric is not defined.")
+        raise ParameterError("`values` must be finite or missing (NaN), got infinity.")
     return errors
 
 
 def _check_weights(weights: ArrayLike | None, errors: Array) -> Array:
-    """A weight for each model and series, 0 where there is no value."""
+    """Weights of shape (models, series), 0 for missing values, scaled to a maximum of 1."""
     weight_array = np.ones(errors.shape[1]) if weights is None else to_float64("weights", weights)
     if weight_array.shape not in (errors.shape, errors.shape[1:]) or not np.isfinite(weight_array).all() or (weight_array < 0).any():
         raise ParameterError(
-            f"weights are finite and not negative, one a series or one a model and series; got shape {weight_array.shape} for values "
-            f"of shape {errors.shape}."
+            "`weights` must be finite, not negative and of shape (series,) or (models, series), got shape "
+            f"{weight_array.shape} for values of shape {errors.shape}."
         )
     shares = np.where(np.isnan(errors), 0.0, weight_array)
     return shares / max(float(shares.max()), np.finfo(np.float64).tiny)
@@ -184,16 +209,16 @@ def _resample_means(deviations: Array, shares: Array, n_resamples: int, seed: in
     step = max(1, BLOCK_SIZE // len(units))
     for start in range(0, n_resamples, step):
         counts = rng.multinomial(len(units), np.full(len(units), 1 / len(units)), size=min(step, n_resamples - start))
-        with limit_threads(1):  # BLAS shares a product among its threads, and the last bit with them
+        with limit_threads(1):  # the last bit of a BLAS product depends on the number of threads
             sums[start : start + step] = counts @ units
     numerators, denominators = np.split(sums, 2, axis=1)
     return np.asarray(np.divide(numerators, denominators, out=np.full(numerators.shape, np.nan), where=denominators > 0))
 
 
 def _resampling_units(rng: np.random.Generator, columns: Array) -> Array:
-    """What is drawn, shape (units, columns): series, or the sums of as many random groups as are worth drawing.
+    """Resampling units, shape (units, columns): series or, for many series, sums of random groups.
 
-    Sums of groups vary from group to group as single series do, so drawing groups widens the interval neither more nor less.
+    The variance of a mean over random groups equals that over series, so the interval does not become wider or narrower.
     """
     series = columns.shape[1]
     if series <= MAX_UNITS:
@@ -203,7 +228,7 @@ def _resampling_units(rng: np.random.Generator, columns: Array) -> Array:
 
 
 def _exact_p_value(doubled_ranks: Integers, positive_sum: int) -> float:
-    """Share of all patterns of signs whose doubled ranks above zero sum up as far from the middle as `positive_sum`, or further."""
+    """Share of sign patterns whose sum of positive doubled ranks is at least as far from its mean as `positive_sum`."""
     n_patterns = np.zeros(int(doubled_ranks.sum()) + 1)
     n_patterns[0] = 1.0
     for rank in doubled_ranks.tolist():

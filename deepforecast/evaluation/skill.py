@@ -1,7 +1,7 @@
-"""How much better models are than a reference over many datasets, as fev and GIFT-Eval put it. Arrays in, arrays out.
+"""Skill scores and win rates over many datasets, as in fev and GIFT-Eval.
 
-`values` is shaped (models, datasets), one positive number each, less being better: errors of different size are compared as
-ratios to the reference's on the same dataset, and put together by the geometric mean, so no dataset weighs more than another.
+`values` has shape (models, datasets): errors, lower being better. Errors are divided by those of a reference model on the same
+dataset and averaged by the geometric mean, so that all datasets weigh the same.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from deepforecast.errors import ParameterError, format_value
 from deepforecast.evaluation.metric_inputs import to_float64
 
 Array = NDArray[np.float64]
-MIN_RATIO, MAX_RATIO = 1e-2, 1e2  # of a ratio, as fev clips it: a dataset that is forecast exactly does not decide alone
+MIN_RATIO, MAX_RATIO = 1e-2, 1e2  # ratios are clipped as in fev: an exact forecast must not dominate
 
 
 @dataclass(frozen=True, eq=False)
 class SkillScores:
-    """A number a model with the ends of its bootstrap interval over datasets, and the datasets it rests on."""
+    """Values with bootstrap intervals over datasets and numbers of datasets, one per model."""
 
     value: Array
     low: Array
@@ -29,10 +29,29 @@ class SkillScores:
 
 
 def skill(values: ArrayLike, reference: int, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> SkillScores:
-    """1 less the geometric mean of the ratios to the reference: 0 as good as it, 0.2 a fifth less error, below 0 worse.
+    """Compute skill scores: 1 minus the geometric mean of the error ratios to a reference model.
 
-    Over the datasets that a model and the reference have (NaN: neither); a ratio counts for 0.01 at least and 100 at most.
+    0 is as good as the reference, 0.2 means 20 % less error, and negative values are worse.
 
+    Parameters
+    ----------
+    values : array-like of shape (models, datasets)
+        Errors, NaN where missing. Ratios are clipped to 0.01 and 100.
+    reference : int
+        Index of the reference model.
+    level : float, default 95
+        Confidence level in percent.
+    n_resamples : int, default 1000
+        Number of bootstrap resamples.
+    seed : int, default 0
+        Random seed.
+
+    Returns
+    -------
+    SkillScores
+
+    Examples
+    --------
     >>> skill([[1.0, 2.0, 4.0], [0.5, 1.0, 2.0], [2.0, 2.0, 4.0]], 0).value.round(3).tolist()
     [0.0, 0.5, -0.26]
     """
@@ -46,8 +65,10 @@ def skill(values: ArrayLike, reference: int, *, level: float = 95, n_resamples: 
 
 
 def win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> SkillScores:
-    """Of each model the share of the others it beats, over datasets and others alike; a tie counts half.
+    """Compute the share of other models that each model beats, averaged over datasets; ties count half.
 
+    Examples
+    --------
     >>> win_rates([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]]).value.tolist()
     [0.75, 0.75, 0.0]
     """
@@ -57,8 +78,10 @@ def win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, 
 
 
 def pairwise_win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> SkillScores:
-    """Of each pair the share of datasets on which the first is better, shape (models, models); a tie counts half.
+    """Compute for each pair of models the share of datasets on which the first is better; ties count half.
 
+    Examples
+    --------
     >>> float(pairwise_win_rates([[1.0, 2.0, 3.0, 4.0], [2.0, 1.0, 4.0, 4.0]]).value[0, 1])
     0.625
     """
@@ -71,7 +94,7 @@ def pairwise_win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int
 
 
 def _wins_of(errors: Array, model: int) -> Array:
-    """Whether `model` beats each model on each dataset: 1, 0.5 or 0; NaN against itself and where either has no value."""
+    """Whether `model` beats each model on each dataset: 1, 0.5 (tie) or 0; NaN against itself and for missing values."""
     wins = np.where(errors[model] < errors, 1.0, np.where(errors[model] == errors, 0.5, 0.0))
     wins[np.isnan(errors) | np.isnan(errors[model])] = np.nan
     wins[model] = np.nan
@@ -79,14 +102,14 @@ def _wins_of(errors: Array, model: int) -> Array:
 
 
 def _column_means(values: Array) -> Array:
-    """Of each column without its missing values; NaN where there is no other."""
+    """`nanmean` of each column without a warning if all are NaN."""
     n_defined = (~np.isnan(values)).sum(axis=0)
     total = np.where(np.isnan(values), 0.0, values).sum(axis=0)
     return np.asarray(np.divide(total, n_defined, out=np.full(values.shape[1], np.nan), where=n_defined > 0))
 
 
 def _bootstrap(values: Array, level: float, n_resamples: int, seed: int) -> SkillScores:
-    """The mean over datasets of each row, and its percentile interval when datasets are drawn with replacement."""
+    """The mean of each row over datasets with a percentile bootstrap interval."""
     defined = ~np.isnan(values)
     n_datasets = defined.sum(axis=1)
     filled = np.where(defined, values, 0.0)
@@ -106,11 +129,11 @@ def _bootstrap(values: Array, level: float, n_resamples: int, seed: int) -> Skil
 def _check_values(values: ArrayLike, reference: int, n_resamples: int) -> Array:
     errors = to_float64("values", values)
     if errors.ndim != 2 or not errors.size:
-        raise ParameterError(f"values is shaped (models, datasets), at least one of each; got shape {errors.shape}.")
+        raise ParameterError(f"`values` must have shape (models, datasets) with at least one of each, got {errors.shape}.")
     if (errors < 0).any() or np.isinf(errors).any():
-        raise ParameterError("values are errors: finite and not negative, or missing (NaN) where a model has none.")
+        raise ParameterError("`values` must be finite and not negative, or missing (NaN).")
     if not 0 <= reference < len(errors):
-        raise ParameterError(f"reference is the place of a model, 0 to {len(errors) - 1}; got {format_value(reference)}.")
+        raise ParameterError(f"`reference` must be the index of a model, 0 to {len(errors) - 1}, got {format_value(reference)}.")
     if n_resamples < 1:
-        raise ParameterError(f"n_resamples is at least 1; got {format_value(n_resamples)}.")
+        raise ParameterError(f"`n_resamples` must be at least 1, got {format_value(n_resamples)}.")
     return errors

@@ -1,4 +1,4 @@
-"""The scale of MASE, RMSSE and MSIS for each forecast, from what was known when it was made."""
+"""The scale of MASE, RMSSE and MSIS for each forecast, from the data before its cutoff."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deepforecast.evaluation.timestamp_units import calendar_positions
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """The training panel beside the forecasts: `series` is the panel's number of each forecast's series."""
+    """The training panel; `series` is the index in the panel of the series of each forecast."""
 
     rows: ForecastRows
     panel: Panel
@@ -28,14 +28,14 @@ class TrainingData:
     season_length: int | None
 
     def scale(self, squared: bool = False) -> Floats:
-        """The scale of each forecast: of its series, in the rows up to its cutoff, without cutoffs before its first stamp."""
+        """The scale of each forecast, from the rows up to its cutoff or before its first timestamp."""
         return scale_until(self.panel.y, self.panel.indptr, self.series, self.ends, self._resolved_season, squared)
 
     @cached_property
     def ends(self) -> Ints:
-        """For each forecast where in the panel's rows its training part ends."""
+        """For each forecast the row of the panel at which its training data end."""
         rows, calendar, start = self.rows, self.panel.calendar, self.panel.start[self.series]
-        # a cutoff is the last row that counts, a first stamp forecast is the first that does not
+        # the cutoff is the last training row, the first forecast timestamp the first row after it
         has_cutoffs = rows.cutoffs is not None
         timestamps = rows.cutoffs.timestamps if rows.cutoffs is not None else rows.first_timestamps
         elapsed = calendar_positions(timestamps, rows.time, calendar, rows.describe_forecast) - start
@@ -49,47 +49,47 @@ class TrainingData:
 
 
 def read_training(train: Frame, rows: ForecastRows, freq: Any, season_length: Any) -> TrainingData:
-    """The training frame, with every series of the forecasts."""
+    """Read the training frame, which must have all series of the forecasts."""
     names = rows.names
     panel = Panel.from_frame(train, columns={"id": names.id, "time": names.time, "target": names.target}, freq=freq)
     train_series = np.zeros(1, np.int64) if rows.ids is None else match_ids(rows.ids, panel.series.ids, "train frame", str(names.id))
     absent = np.flatnonzero(train_series < 0)
     if len(absent):
         labels = format_list([rows.ids[int(series_number)] for series_number in absent[:5]], len(absent))
-        raise DataError(f"The train frame has rows of every series forecast; {labels} has none. Add them, or score the others.")
+        raise DataError(f"`train` must have rows of every series in the forecasts, but {labels} has none. Add them, or score the other series.")
     return TrainingData(rows, panel, train_series[rows.series], validate_season_length(season_length))
 
 
 def validate_season_length(season_length: Any) -> int | None:
-    """A whole number of steps, at least 1, or None for the usual one."""
+    """An integer of at least 1, or None for the default of the frequency."""
     if season_length is None or season_length == "auto":
         return None
     return validate_integer(season_length, "season_length")
 
 
 def scale_until(values: Floats, indptr: Ints, series: Ints, ends: Ints, season: int, squared: bool) -> Floats:
-    """`seasonal_scale` of series `series[i]` with its rows before `ends[i]` only; NaN where that leaves no pair.
+    """`seasonal_scale` of series `series[i]` with its rows before `ends[i]`; NaN without a pair.
 
-    One pass over the values however many ends a series has. The ends of a series are neighbours and do not fall.
+    One pass over the values for any number of ends. The ends of a series must be contiguous and non-decreasing.
     """
     change = _seasonal_differences(values, season, squared)
     is_repeated = np.concatenate([[False], series[1:] == series[:-1]])
     first = indptr[series] + season
     stop = np.maximum(ends, first)
     start = np.where(is_repeated, np.concatenate([first[:1], stop[:-1]]), first)
-    order = np.argsort(start, kind="stable")  # forecasts may name the series in another order than the panel
+    order = np.argsort(start, kind="stable")  # forecasts may have another order of series than the panel
     sums, counts = np.empty(len(series)), np.empty(len(series))
     missing = np.isnan(change)
     sums[order] = _span_sums(np.where(missing, 0.0, change), start[order], stop[order])
     counts[order] = _span_sums((~missing).astype(np.float64), start[order], stop[order])
     _accumulate(is_repeated, sums, counts)
     if np.isinf(sums).any():
-        raise DataError("The training data are too large for their squares in 64-bit numbers; divide them by a constant first.")
+        raise DataError("Squares of the training data must fit into float64, but they overflow. Divide the data by a constant first.")
     return np.asarray(np.divide(sums, counts, out=np.full(len(series), np.nan), where=counts > 0))
 
 
 def _seasonal_differences(values: Floats, season: int, squared: bool) -> Floats:
-    """The seasonal difference that ends at each row, with room after the last for the ends of short series."""
+    """The seasonal difference ending at each row, padded for the ends of short series."""
     change = np.full(len(values) + season + 1, np.nan)
     with np.errstate(over="ignore"):
         inside = values[season:] - values[:-season]
@@ -103,7 +103,7 @@ def _span_sums(values: Floats, start: Ints, stop: Ints) -> Floats:
 
 
 def _accumulate(is_repeated: Any, *totals: Floats) -> None:
-    """From what each forecast adds to all up to it, within its series."""
+    """Cumulative sums within each series, in place."""
     first = np.maximum.accumulate(np.where(is_repeated, 0, np.arange(len(is_repeated))))
     rank = np.arange(len(is_repeated)) - first
     order = np.argsort(rank, kind="stable")

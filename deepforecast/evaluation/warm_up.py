@@ -1,7 +1,7 @@
-"""Compile kernels and import libraries before anything is timed: they cost the first run on a machine or in a process only.
+"""Compilation of kernels and import of libraries before anything is timed.
 
-A model is fitted and forecasts on a few short series of made-up values, shaped like the data at hand: a model family
-whose models compile or import something says by `warm_up_params` with which parameters that is cheapest.
+A model is fitted to short synthetic series that resemble the data. `warm_up_params` of a model class has the cheapest
+parameters that compile and import everything.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from deepforecast.data.splits import BacktestPlan
 from deepforecast.errors import suppress_warnings
 
 LOGGER = logging.getLogger(__name__)
-HORIZON = 2  # steps: a strategy for the first step may differ from that for later ones
-N_WINDOWS = 2  # a fit at the first cutoff, an update of its state at the second
-MAX_ROWS = 500  # of a series, beyond what the model needs
+HORIZON = 2  # the first step may use other code than later ones
+N_WINDOWS = 2  # a fit at the first cutoff, a state update at the second
+MAX_ROWS = 500  # rows per series, unless the model needs more
 
 _warm_keys = set[tuple[Any, ...]]()
 
 
 def warm_up(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
-    """Compile and import what the model, or a model nested in it, needs for a panel of this kind; once in a process."""
+    """Compile and import what the model and its wrapped models need for such a panel, once per process."""
     for small_model in _cheap_models(model):
         key = _kernel_key(small_model, panel, levels)
         if key in _warm_keys:
@@ -42,12 +42,12 @@ def warm_up(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
             warnings.simplefilter("ignore")
             try:
                 _fit_and_forecast(small_model, panel, levels)
-            except Exception as error:  # the run itself reports what is wrong with a model
+            except Exception as error:  # the run reports the error
                 LOGGER.debug("warm-up of %r failed: %s", small_model, error)
 
 
 def _cheap_models(model: Forecaster) -> Iterator[Forecaster]:
-    """The model, or the models that a wrapper holds, with the parameters that cost least."""
+    """The model and its wrapped models, with their cheapest parameters."""
     cheap_params = getattr(model, "warm_up_params", None)
     if cheap_params is not None:
         horizon = min(model.default_horizon or HORIZON, HORIZON)
@@ -59,7 +59,7 @@ def _cheap_models(model: Forecaster) -> Iterator[Forecaster]:
 
 
 def _kernel_key(model: Forecaster, panel: Panel, levels: Sequence[float]) -> tuple[Any, ...]:
-    """What decides on the kernels: choices among the parameters, not numbers, and the kind of the data."""
+    """What determines the kernels: categorical parameters and properties of the data."""
     choices = [
         (name, value) for name, value in model.get_params(deep=False).items() if value is None or isinstance(value, str | bool)
     ]
@@ -78,7 +78,7 @@ def _fit_and_forecast(model: Forecaster, panel: Panel, levels: Sequence[float]) 
 
 
 def _synthetic_panel(panel: Panel, model: Forecaster) -> Panel:
-    """The ends of at most two series with the signs, zeros and gaps of their values, but other values."""
+    """The ends of at most two series with synthetic values of the same signs, zeros and gaps."""
     lowest = np.fmin.reduceat(panel.y, panel.indptr[:-1])
     panel = panel.take(np.unique([int(np.argmin(panel.observed - panel.lengths)), int(np.nanargmin(lowest))]))
     season = max(seasons(panel.calendar.frequency), default=1)
@@ -88,7 +88,7 @@ def _synthetic_panel(panel: Panel, model: Forecaster) -> Panel:
     step = np.arange(len(panel.y))
     values = 10.0 + 3.0 * np.sin(2.0 * np.pi * step / max(season, 4)) + np.random.default_rng(0).random(len(step))
     sign, gaps = np.sign(panel.y), panel.missing() & (panel.observed > needed)[panel.row_series]
-    gaps[(panel.indptr[:-1] + panel.lengths // 2)[incomplete]] = True  # there may be none in the part taken
+    gaps[(panel.indptr[:-1] + panel.lengths // 2)[incomplete]] = True  # the selected rows may have no gap
     zero = np.maximum.reduceat(np.nan_to_num(np.abs(sign)), panel.indptr[:-1]) == 0
     sign[np.isnan(sign) | zero[panel.row_series]] = 1.0
     return panel.with_target(np.where(gaps, np.nan, sign * values))

@@ -1,3 +1,3 @@
-"""A model file: bytes to a manifest and arrays, and back; knows no model."""
+"""The file format of models: a manifest and arrays to bytes and back, independent of model classes."""
 
-__all__: list[str] = []  # what users need has its name in `deepforecast`
+__all__: list[str] = []  # public names are in `deepforecast`

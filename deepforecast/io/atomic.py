@@ -1,4 +1,4 @@
-"""Replace a file so that at every instant its path holds the whole old file or the whole new one."""
+"""Atomic replacement of files: at any time, the path is either the complete old file or the complete new one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ except ImportError:  # Windows
 
 
 def replace_file(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
-    """Make `chunks` the content of the file at `path`, or raise OSError and leave everything as it was.
+    """Write `chunks` to the file at `path` atomically; on failure raise OSError and leave the file unchanged.
 
-    A missing folder is made. A symbolic link stays and the file it points at is replaced. Permissions are those of the file
-    replaced, else those any new file would get; a file its owner has write-protected, a folder or a device is refused.
-    Temporary files of the same target whose process was killed are removed.
+    Creates missing folders. The target of a symbolic link is replaced, the link stays. Permissions of an existing file are kept;
+    a write-protected file, a folder or a device is refused. Removes temporary files that killed processes left for this path.
     """
     target = os.path.realpath(path)
     permissions = _permissions(target)
@@ -48,9 +47,9 @@ def replace_file(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
 
 
 def _temporary_file(folder: str, name: str) -> tuple[str, int | None]:
-    """A new empty file next to the target, and a descriptor that holds its lock until it is closed or the process ends.
+    """A new empty file in the folder of the target, and a descriptor that holds its lock.
 
-    The same folder, as a rename is atomic only within one file system. A name of its own, as another process may save too.
+    In the same folder, as renaming is atomic only within a file system; with a unique name, as other processes may save, too.
     """
     prefix = f".deepforecast-{sha256(os.fsencode(name)).hexdigest()[:16]}-"
     _remove_abandoned(folder, prefix)
@@ -60,7 +59,7 @@ def _temporary_file(folder: str, name: str) -> tuple[str, int | None]:
         if fcntl is None:
             os.close(descriptor)
             return path, None
-        with suppress(OSError):  # a file system without locks, where nothing is removed either
+        with suppress(OSError):  # a file system without locks; there `_remove_abandoned` removes nothing
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.path.exists(path):
             return path, descriptor
@@ -68,11 +67,11 @@ def _temporary_file(folder: str, name: str) -> tuple[str, int | None]:
 
 
 def _remove_abandoned(folder: str, prefix: str) -> None:
-    """Remove the temporary files of a target that no living process holds the lock of."""
+    """Remove the temporary files of a target that no running process has locked."""
     for name in os.listdir(folder) if fcntl is not None else ():
         if name.startswith(prefix) and name.endswith(".tmp"):
             path = os.path.join(folder, name)
-            with suppress(OSError), open(path, "rb") as file:  # it is being written, or was renamed meanwhile
+            with suppress(OSError), open(path, "rb") as file:  # being written, or renamed meanwhile
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.unlink(path)
 
@@ -84,16 +83,15 @@ def _permissions(target: str) -> int | None:
         return None
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
-    if not stat.S_ISREG(mode):  # renaming over /dev/null would put a file in its place
+    if not stat.S_ISREG(mode):  # renaming would replace a device such as /dev/null by a file
         raise OSError(errno.EINVAL, "Not a regular file", target)
-    # A rename asks for no right to write the file itself. Opening it does, and the error says which right is missing.
+    # Renaming does not require write permission for the file itself, opening it does.
     os.close(os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)))
     return stat.S_IMODE(mode) & 0o777
 
 
 def _sync_folder(folder: str) -> None:
-    # The file is safe and in place; this makes its name survive a power cut as well. Some systems cannot sync a folder or
-    # do not let it be opened, which is no reason to call the save failed.
+    # Makes the rename survive a power failure. Some systems cannot open or sync a folder; that is no error.
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

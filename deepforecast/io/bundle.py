@@ -1,16 +1,16 @@
-"""The model file: bytes on one side, a manifest and named arrays on the other. Knows no model.
+"""Reads and writes model files, which contain a manifest and named arrays.
 
-Layout, numbers little-endian:
+Layout, little-endian:
 
     magic              8 bytes
     format version     uint32
-    SHA-256           32 bytes, of all that stands before and after them
+    SHA-256           32 bytes, of everything before and after them
     manifest length    uint64
     manifest           canonical JSON, see strict_json.py
     arrays             a safetensors block to the end of the file, see tensors.py
 
-The digest finds damage. It is no defence, as an attacker can compute it anew: that nothing in the file can do harm rests on
-its being plain numbers and text, each length checked against the real size of the file before memory is taken for it.
+The digest detects damage, not attacks, as an attacker can recompute it. Files are safe to load because they contain only
+numbers and text, and every length is checked against the size of the file before memory is allocated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 FORMAT_VERSION = 1
-MAGIC = b"\x89DFC\r\n\x1a\n"  # not text, and altered by any transfer that takes it for text
+MAGIC = b"\x89DFC\r\n\x1a\n"  # not valid text; transfers in text mode change it, as for PNG
 MAX_MANIFEST = 1_000_000
 
 _START = struct.Struct("<8sI")
@@ -43,11 +43,24 @@ _MAX_PATH = 1_000
 
 
 def write(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Save `manifest` and `arrays` as one file, which stands at `path` whole or not at all.
+    """Write a manifest and arrays to a file atomically; the same content gives the same bytes.
 
-    The same content gives the same bytes. The manifest has to come back equal from JSON: text as keys, lists but no tuples, no
-    NaN. Arrays are of real numbers or bool, of any shape. Whatever fails, SaveError names the path.
+    Parameters
+    ----------
+    path : str or path-like
+        Path of the file.
+    manifest : dict
+        JSON data that is equal after decoding: string keys, lists but no tuples, no NaN.
+    arrays : dict of ndarray
+        Arrays of real numbers or bool, of any shape.
 
+    Raises
+    ------
+    SaveError
+        If the content is invalid or the file cannot be written.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write(folder + "/model.dfc", {"model": "Naive"}, {"last": np.array([3.0, 4.0])})
@@ -67,27 +80,26 @@ def write(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Map
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The manifest and the arrays of the file at `path`, after every check that its bytes allow; the arrays are yours to alter.
+    """Read the manifest and the arrays (writable) of a file.
 
-    Anything but a whole, unaltered file raises ModelFileError, which names the path. No code runs, nothing is imported, opened
-    for writing or followed out of the file.
+    Raises `ModelFileError` unless the file is complete and unaltered. No code is run, and no other file is opened.
     """
     path = _as_path(path, ModelFileError)
     try:
-        # Looked at before opening, as opening a device can have an effect, and after, as the path may have changed meanwhile.
+        # Checked before opening, as opening a device can have side effects, and after, as the path may have changed.
         _regular_size(os.stat(path))
         with open(path, "rb", opener=_open_nonblocking) as file:
             return _read_contents(file, _regular_size(os.fstat(file.fileno())))
     except (OSError, ValueError) as error:
         name = format_value(path, _MAX_PATH)
-        raise ModelFileError(f"a model file has to be whole and unaltered; {name} is not usable: {_reason(error)}") from error
+        raise ModelFileError(f"a model file must be complete and unaltered; {name} is not usable: {_reason(error)}") from error
 
 
 def _as_path(path: object, error_class: type[SaveError | ModelFileError]) -> str:
     try:
         name = os.fsdecode(path)  # type: ignore[arg-type]
     except TypeError as error:
-        raise ParameterTypeError(f"path has to be text or a pathlib.Path, not {type(path).__name__}") from error
+        raise ParameterTypeError(f"`path` must be a string or a pathlib.Path, got {type(path).__name__}") from error
     if not name:
         raise error_class("`path` must be the name of a file, got ''. Pass a name such as 'model.dfc'.")
     return name
@@ -97,14 +109,16 @@ def _encode(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> tu
     try:
         text = strict_json.encode(dict(manifest), MAX_MANIFEST)
     except ValueError as error:
-        raise ValueError(f"the manifest does not fit: {error}") from error
+        raise ValueError(f"the manifest is invalid: {error}") from error
     return text, tensors.encode(arrays)
 
 
 def _save_error(path: str, error: OSError | ValueError) -> SaveError:
-    suggestion = "; make room or save to another path" if isinstance(error, OSError) else ""
+    suggestion = "; free disk space or save to another path" if isinstance(error, OSError) else ""
     name = format_value(path, _MAX_PATH)
-    save_error = SaveError(f"the model could not be saved at {name}: {_reason(error)}; what stood there is unchanged{suggestion}")
+    save_error = SaveError(
+        f"the model cannot be saved to {name}: {_reason(error)}; an existing file there is unchanged{suggestion}"
+    )
     save_error.errno = getattr(error, "errno", None)
     return save_error
 
@@ -114,7 +128,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _open_nonblocking(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # or a FIFO would block until somebody writes to it
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a FIFO would block until another process writes to it
 
 
 def _regular_size(status: os.stat_result) -> int:
@@ -137,7 +151,7 @@ def _read_contents(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str,
     if not isinstance(manifest, dict):
         raise ValueError("its manifest is not a JSON object")
     entries = tensors.read_layout(header, remaining)
-    # Twice: first without taking memory, then over the very bytes that are returned, should the file change in between.
+    # Verified twice: before allocating memory, and for the bytes returned, as the file may change in between.
     _verify_digest(file, digest.copy(), stored_digest)
     arrays = {entry.name: _read_array(file, entry, digest) for entry in entries}
     _check_digest(digest, stored_digest)
@@ -146,13 +160,13 @@ def _read_contents(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str,
 
 def _check_start(start: bytes) -> None:
     if not start.startswith(MAGIC):
-        raise ValueError("it does not begin as a model file of deepforecast does; a file of another library cannot be loaded")
+        raise ValueError("it is not a model file of deepforecast; files of other libraries cannot be loaded")
     if len(start) < _START.size:
         raise ValueError("it is cut short; save the model or copy the file again")
     version = _START.unpack(start)[1]
     if version > FORMAT_VERSION:
         raise ValueError(
-            f"its format is newer: it needs a deepforecast that reads format {version}, this one reads up to {FORMAT_VERSION}; "
+            f"its format {version} is newer than {FORMAT_VERSION}, the latest that this version of deepforecast reads; "
             "update deepforecast"
         )
     if version < 1:
@@ -160,15 +174,17 @@ def _check_start(start: bytes) -> None:
 
 
 def _read_block(file: BinaryIO, remaining: int, max_length: int, digest: _Hash) -> bytes:
-    """The next part of `file` that is preceded by its length."""
+    """Read a block that is preceded by its length."""
     if remaining < _LENGTH.size:
         raise ValueError("it is cut short; save the model or copy the file again")
     field = file.read(_LENGTH.size)
     (length,) = _LENGTH.unpack(field)
     if length > remaining - _LENGTH.size:
-        raise ValueError(f"it is cut short: it declares a part of {length:,} bytes where {remaining - _LENGTH.size:,} are left")
+        raise ValueError(
+            f"it is cut short: it declares a block of {length:,} bytes where {remaining - _LENGTH.size:,} are left"
+        )
     if length > max_length:
-        raise ValueError(f"it declares a part of {length:,} bytes, at most {max_length:,} are allowed")
+        raise ValueError(f"it declares a block of {length:,} bytes, at most {max_length:,} are allowed")
     block = file.read(length)
     digest.update(field + block)
     return block
@@ -189,7 +205,7 @@ def _read_array(file: BinaryIO, entry: tensors.Entry, digest: _Hash) -> np.ndarr
         raise ValueError("it became shorter while it was read")
     digest.update(raw.data)
     if entry.dtype == np.bool_ and raw.max(initial=0) > 1:
-        raise ValueError(f"the array {format_value(entry.name)} is declared bool and holds other bytes than 0 and 1")
+        raise ValueError(f"the array {format_value(entry.name)} is declared bool but contains other bytes than 0 and 1")
     return array.astype(entry.dtype.newbyteorder("="), copy=False)
 
 

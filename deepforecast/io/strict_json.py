@@ -1,6 +1,6 @@
-"""JSON that means one thing only: what is written comes back equal, and whatever else a file may hold is refused.
+"""Strict JSON: values are equal after encoding and decoding, and ambiguous input is refused.
 
-Both functions raise ValueError with the reason; neither knows files or paths.
+Both functions raise ValueError with the reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from deepforecast.errors import format_value
 MAX_DEPTH = 100
 MAX_DIGITS = 100
 
-# An unclosed string swallows the rest, so the pattern never starts twice at one place: linear time on any input.
+# An unclosed string matches to the end, so matching takes linear time on any input.
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _DEPTH_CHANGES = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as int8: 1 down, -1 up
 _OTHER_BYTES = bytes(set(range(256)) - set(b"[{]}"))
@@ -34,14 +34,16 @@ def encode(value: object, max_length: int) -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"it cannot be written as JSON ({format_value(str(error))})") from error
     if len(encoded) > max_length:
-        raise ValueError(f"it takes {len(encoded):,} bytes as JSON, at most {max_length:,} are allowed; put bulk into arrays")
+        raise ValueError(
+            f"it takes {len(encoded):,} bytes as JSON, at most {max_length:,} are allowed; store large data in arrays"
+        )
     if decode(encoded) != value:
-        raise ValueError("it would come back changed from JSON; use text as keys, and lists instead of tuples")
+        raise ValueError("it changes when encoded as JSON; use strings as keys, and lists instead of tuples")
     return encoded
 
 
 def decode(encoded: bytes) -> Any:
-    """What the JSON in `encoded` says, if it is UTF-8, nested at most `MAX_DEPTH` deep, and free of double keys, NaN and infinity.
+    """Decode UTF-8 JSON that is nested at most `MAX_DEPTH` deep, without duplicate keys, NaN and infinity.
 
     >>> decode(b'{"a": [1, 2.5, "x"]}')
     {'a': [1, 2.5, 'x']}
@@ -57,7 +59,7 @@ def decode(encoded: bytes) -> Any:
 
 
 def _check_depth(encoded: bytes) -> None:
-    # Counted before parsing: the parser of the standard library recurses, and would end in RecursionError or worse.
+    # Checked before parsing, as the recursive parser of the standard library could exhaust the stack.
     steps = np.frombuffer(_STRING.sub(b"", encoded).translate(_DEPTH_CHANGES, _OTHER_BYTES), dtype=np.int8)
     depth = int(steps.cumsum(dtype=np.int64).max(initial=0))
     if depth > MAX_DEPTH:
@@ -68,7 +70,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping: dict[str, Any] = {}
     for key, value in pairs:
         if key in mapping:
-            raise ValueError(f"the key {format_value(key)} stands twice in one JSON object")
+            raise ValueError(f"the key {format_value(key)} occurs twice in one JSON object")
         mapping[key] = value
     return mapping
 

@@ -1,7 +1,6 @@
-"""Named arrays as a safetensors block, and a strict reading of such a block's header.
+"""Writes named arrays as a safetensors block, and strictly parses the header of such a block.
 
-The block is what the safetensors package writes: header length (uint64, little-endian), header (JSON), the arrays' bytes.
-Both functions raise ValueError with the reason; neither knows files or paths.
+Block: header length (uint64, little-endian), header (JSON), bytes of the arrays. Both functions raise ValueError with the reason.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype("u1"),
     "BOOL": np.dtype("?"),
 }
-_MAX_DIMENSIONS = 32  # numpy's own limit before 2.0
+_MAX_DIMENSIONS = 32  # the limit of numpy before 2.0
 _MAX_BYTES = 2**63 - 1
 
 
 class Entry(NamedTuple):
-    """One array of a block; they follow one another without holes, in the order of `read_layout`."""
+    """Name, dtype and shape of an array. The arrays of a block are contiguous, in the order of `read_layout`."""
 
     name: str
     dtype: np.dtype[Any]
@@ -46,7 +45,7 @@ class Entry(NamedTuple):
 
 
 def encode(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """`arrays` as a safetensors block; the same arrays in any order give the same bytes.
+    """Encode arrays as a safetensors block, independently of their order in the dict.
 
     >>> header_length = int.from_bytes(encode({"level": np.zeros(3)})[:8], "little")
     >>> encode({"level": np.zeros(3)})[8 : 8 + header_length].strip()
@@ -54,39 +53,45 @@ def encode(arrays: Mapping[str, np.ndarray]) -> bytes:
     """
     block = safetensors.numpy.save({name: _check_array(name, array) for name, array in arrays.items()})
     start = 8 + int.from_bytes(block[:8], "little")
-    read_layout(block[8:start], len(block) - start)  # what the reader would refuse is not written
+    read_layout(block[8:start], len(block) - start)  # never write what the reader refuses
     return bytes(block)
 
 
 def read_layout(header: bytes, size: int) -> list[Entry]:
-    """The arrays that `header` declares, in the order of their bytes, which have to fill `size` bytes exactly."""
+    """The arrays declared in `header`, in the order of their bytes, which must be exactly `size` bytes."""
     if len(header) > MAX_HEADER:
         raise ValueError(f"the header of its arrays has {len(header):,} bytes, at most {MAX_HEADER:,} are allowed")
     declared = strict_json.decode(header)
     if not isinstance(declared, dict):
         raise ValueError("the header of its arrays is not a JSON object")
     if len(declared) > MAX_ARRAYS:
-        raise ValueError(f"it holds {len(declared):,} arrays, at most {MAX_ARRAYS:,} are allowed")
-    entries = sorted((_read_entry(name, entry) for name, entry in declared.items()), key=lambda offsets_and_entry: offsets_and_entry[:2])
+        raise ValueError(f"it has {len(declared):,} arrays, at most {MAX_ARRAYS:,} are allowed")
+    entries = sorted(
+        (_read_entry(name, entry) for name, entry in declared.items()), key=lambda offsets_and_entry: offsets_and_entry[:2]
+    )
     previous_end = 0
     for start, end, entry in entries:
         if start != previous_end:
-            raise ValueError(f"the array {format_value(entry.name)} starts at byte {start}, the one before ends at {previous_end}")
+            raise ValueError(
+                f"the array {format_value(entry.name)} starts at byte {start}, the one before ends at {previous_end}"
+            )
         previous_end = end
     if previous_end != size:
-        raise ValueError(f"its arrays take {previous_end:,} bytes, the file has {size:,} for them")
+        raise ValueError(f"its arrays require {previous_end:,} bytes, but the file has {size:,} for them")
     return [entry for _, _, entry in entries]
 
 
 def _check_array(name: object, array: object) -> np.ndarray:
     if not isinstance(name, str) or name == "__metadata__":
         raise ValueError(f"an array cannot be named {format_value(name)}")
-    # A subclass (masked array, matrix) says more than its numbers; that would be lost.
+    # A subclass (masked array, matrix) has more than its numbers, which would be lost.
     if type(array) not in (np.ndarray, np.memmap):
         raise ValueError(f"{format_value(name)} is a {type(array).__name__}, not a numpy array")
     dtype = np.asarray(array).dtype.newbyteorder("<")
     if dtype not in _DTYPES.values():
-        raise ValueError(f"the array {format_value(name)} has dtype {dtype}; allowed are {format_list(_dtype_names(), max_shown=len(_DTYPES))}")
+        raise ValueError(
+            f"the array {format_value(name)} has dtype {dtype}; allowed are {format_list(_dtype_names(), max_shown=len(_DTYPES))}"
+        )
     return np.asarray(array, dtype=dtype, order="C")
 
 
@@ -96,13 +101,15 @@ def _dtype_names() -> list[str]:
 
 def _read_entry(name: str, entry: object) -> tuple[int, int, Entry]:
     if name == "__metadata__" or not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise ValueError(f"{format_value(name)} in the header of its arrays is not exactly dtype, shape and data_offsets")
+        raise ValueError(f"{format_value(name)} in the header of its arrays must have exactly dtype, shape and data_offsets")
     dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if dtype is None:
         raise ValueError(f"the array {format_value(name)} has dtype {format_value(entry['dtype'])}, which is not allowed")
     shape, offsets = entry["shape"], entry["data_offsets"]
     if not _is_sizes(shape) or len(shape) > _MAX_DIMENSIONS:
-        raise ValueError(f"the array {format_value(name)} has shape {format_value(shape)}, not a list of at most {_MAX_DIMENSIONS} sizes")
+        raise ValueError(
+            f"the array {format_value(name)} has shape {format_value(shape)}, not a list of at most {_MAX_DIMENSIONS} sizes"
+        )
     # Python's integers do not overflow; numpy refuses shapes whose sizes other than 0 overflow.
     if math.prod(max(length, 1) for length in shape) * dtype.itemsize > _MAX_BYTES:
         raise ValueError(f"the array {format_value(name)} has shape {format_value(shape)}, too large for any machine")
@@ -110,7 +117,9 @@ def _read_entry(name: str, entry: object) -> tuple[int, int, Entry]:
         raise ValueError(f"the array {format_value(name)} has data_offsets {format_value(offsets)}, not a begin and an end")
     start, end = offsets
     if end - start != math.prod(shape) * dtype.itemsize:
-        raise ValueError(f"the array {format_value(name)} of shape {format_value(shape)} does not take the {end - start} bytes declared")
+        raise ValueError(
+            f"the array {format_value(name)} of shape {format_value(shape)} does not take the {end - start} bytes declared"
+        )
     return start, end, Entry(name, dtype, tuple(shape))
 
 

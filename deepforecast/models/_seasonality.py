@@ -19,7 +19,7 @@ MIN_INDEX = 0.01  # smallest multiplicative index; below it the season is additi
 
 
 def seasonal_indices(y: Floats, indptr: Ints, season: int, decomposition: str, min_seasons: int) -> tuple[Floats, Any]:
-    """Seasonal indices (series, phases), all 1 for non-seasonal series, and whether they are additive.
+    """Seasonal indices (series, phases), all 1 if non-seasonal, and whether they are additive.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def is_seasonal(y: Floats, lengths: Ints, season: int) -> Any:
 def decompose(
     y: Floats, lengths: Ints, season: int, *, additive: bool = False, is_observed: Any = None
 ) -> tuple[Floats, Floats]:
-    """Classical decomposition: indices (series, phases) with mean 1 (additive: 0), and that of each row.
+    """Classical decomposition: indices (series, phases) of mean 1 (additive: 0), and of each row.
 
     An index is the mean ratio (or difference) of the values to their centred moving average over
     the rows `is_observed`; NaN if a phase has none.

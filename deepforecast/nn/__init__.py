@@ -1,1 +1,1 @@
-"""Building blocks of networks: torch alone, no frames and no Lightning."""
+"""Building blocks of the networks, in torch alone: no data frames and no Lightning."""

@@ -1,7 +1,8 @@
-"""The additive score, whose tanh is of every number of every key for every query: in pieces, so that none of them is kept.
+"""The additive attention score, computed in chunks to save memory.
 
-Kept for the gradient, 256 windows of 168 rows, 24 steps and 64 numbers would be 260 MB. A piece fits into the cache, and its
-tanh is computed once more on the way back.
+Its tanh has one number per window, query, key and hidden unit: stored for the gradient, 256 windows
+of 168 time steps, 24 queries and 64 units would take 260 MB. Here a chunk fits into the cache, and
+the backward pass computes its tanh again (activation checkpointing).
 """
 
 from __future__ import annotations
@@ -12,34 +13,53 @@ import torch
 from torch import Tensor
 
 CHUNK_SIZE = 1 << 18
-"""Numbers of a piece: 1 MB."""
+"""Numbers per chunk (1 MB in float32)."""
 
 
 def additive(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
-    """v . tanh(q + k): (B, N, A), (B, L, A), (A,) -> (B, N, L).
+    """Compute v . tanh(q + k) for all pairs of queries and keys (Bahdanau et al. 2015).
 
+    Parameters
+    ----------
+    queries : Tensor of shape (batch, queries, dim)
+        Queries after their linear map, W_q q.
+    keys : Tensor of shape (batch, keys, dim)
+        Keys after their linear map, W_k k.
+    direction : Tensor of shape (dim,)
+        The vector v.
+
+    Returns
+    -------
+    Tensor of shape (batch, queries, keys)
+
+    Examples
+    --------
     >>> additive(torch.zeros(1, 1, 2), torch.tensor([[[0.0, 0.0], [9.0, 9.0]]]), torch.ones(2)).round().tolist()
     [[[0.0, 2.0]]]
     """
     if not torch.is_grad_enabled():
         return _forward(queries, keys, direction)
-    if queries.shape[1] == 1:  # of one query a window there is little to keep, and torch's own way is twice as fast
+    if queries.shape[1] == 1:  # a single query needs little memory, and torch's autograd is twice as fast
         return torch.matmul(torch.tanh(queries + keys), direction).unsqueeze(1)
     return AdditiveScoreFunction.apply(queries, keys, direction)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class AdditiveScoreFunction(torch.autograd.Function):
-    """The score with its gradient by hand."""
+    """The additive score with a gradient written by hand, which recomputes the tanh."""
 
     @staticmethod
     def forward(context: Any, queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
-        """Piece by piece."""
+        """Compute the scores chunk by chunk."""
         context.save_for_backward(queries, keys, direction)
         return _forward(queries, keys, direction)
 
     @staticmethod
     def backward(context: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """With t = tanh(q + k) and g what comes from above: of v the sum of g t, of q and k sums of g v (1 - t^2)."""
+        """Compute the gradients with respect to queries, keys and direction.
+
+        With t = tanh(q + k) and the upstream gradient g: dL/dv = sum of g t; dL/dq and dL/dk are
+        the sums of g v (1 - t^2) over keys and queries.
+        """
         queries, keys, direction = context.saved_tensors
         gradient, query_gradients, key_gradients = upstream[0], [], []
         direction_gradient = torch.zeros_like(direction)
@@ -62,7 +82,7 @@ def _forward(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
 
 
 def _chunks(queries: Tensor, keys: Tensor) -> list[slice]:
-    """Windows that make a piece together."""
+    """Return slices of windows whose tanh has about `CHUNK_SIZE` numbers."""
     windows, n_queries, width = queries.shape
     chunk_length = max(CHUNK_SIZE // max(n_queries * keys.shape[1] * width, 1), 1)
     return [slice(first, first + chunk_length) for first in range(0, windows, chunk_length)] or [slice(0, 0)]

@@ -1,7 +1,12 @@
-"""Attention: every step looks at the rows of the window and takes from each as much as its score says.
+"""Attention of a recurrent decoder over the time steps of the window.
 
-Queries (B, N, D) are compared with keys (B, L, K) by a score (B, N, L); a masked softmax makes weights of it, and the context
-(B, N, V) is the sum of the values (B, L, V) so weighted. B windows, N of whoever asks of a window (steps, or paths), L rows.
+Queries (batch, queries, dim) are compared with keys (batch, keys, key_dim) by a score; a masked
+softmax turns the scores (batch, queries, keys) into weights, and the context (batch, queries,
+value_dim) is the weighted sum of the values (batch, keys, value_dim). Queries are decoder steps or
+sample paths, keys are time steps of the window.
+
+References: Bahdanau, Cho, Bengio (2015), arXiv:1409.0473; Luong, Pham, Manning (2015),
+arXiv:1508.04025.
 """
 
 from __future__ import annotations
@@ -19,10 +24,20 @@ from deepforecast.nn.scores import SCORES, dot
 
 @dataclass(frozen=True)
 class AttentionOptions:
-    """How to look back.
+    """Options of `Attention`.
 
-    `separate_values`: keys and values are each a linear map of what was encoded. `learned_scale`: scores are multiplied by a learned
-    number. `window`: only so many rows on either side of one that the query chooses are looked at. `hard_attention`: at one row alone.
+    Parameters
+    ----------
+    score : str, default "general"
+        Name of the score, see `SCORES`.
+    separate_values : bool, default False
+        Whether keys and values are separate linear maps of the encoder outputs.
+    learned_scale : bool, default False
+        Whether the scores are multiplied by a learned scale (inverse temperature).
+    window : int, optional
+        Half-width of local attention in time steps; None: attention over the whole window.
+    hard_attention : bool, default False
+        Whether all weight goes to the best-scoring time step (straight-through gradient).
     """
 
     score: str = "general"
@@ -33,23 +48,40 @@ class AttentionOptions:
 
 
 def masked_softmax(scores: Tensor, valid: Tensor | None = None) -> Tensor:
-    """Weights (B, N, L) of scores (B, N, L) over the rows that are `valid`, (B, 1, L) or (B, N, L); exactly 0 elsewhere.
+    """Compute the softmax over the valid keys; masked keys get weight 0.
 
-    Where no row is valid all weights are 0, and so are their gradients.
+    If no key is valid, all weights are 0, and so are their gradients.
 
+    Parameters
+    ----------
+    scores : Tensor of shape (batch, queries, keys)
+    valid : bool Tensor of shape (batch, 1, keys) or (batch, queries, keys), optional
+        None: all keys are valid.
+
+    Returns
+    -------
+    Tensor of shape (batch, queries, keys)
+
+    Examples
+    --------
     >>> valid = torch.tensor([[[False, True, True]], [[False, False, False]]])
     >>> masked_softmax(torch.zeros(2, 1, 3), valid).flatten().tolist()
     [0.0, 0.5, 0.5, 0.0, 0.0, 0.0]
     """
     if valid is None:
         return scores.softmax(-1)
-    # The least number instead of minus infinity: a row of nothing else has a softmax, which is then set to 0.
+    # The smallest float instead of -inf: a fully masked row has a finite softmax, which is then set to 0.
     return scores.masked_fill(~valid, torch.finfo(scores.dtype).min).softmax(-1) * valid
 
 
 def harden_weights(weights: Tensor) -> Tensor:
-    """All weight on the largest, (..., L) -> (..., L); the gradient is that of the soft weights (straight-through).
+    """Put all weight on the largest one, (..., keys) -> (..., keys).
 
+    The gradient is that of the soft weights (straight-through estimator, Bengio et al. 2013,
+    arXiv:1308.3432).
+
+    Examples
+    --------
     >>> harden_weights(torch.tensor([[0.2, 0.5, 0.3], [0.0, 0.0, 0.0]])).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
@@ -59,17 +91,46 @@ def harden_weights(weights: Tensor) -> Tensor:
 
 
 def local_scores(scores: Tensor, centre: Tensor, window: int) -> tuple[Tensor, Tensor]:
-    """Scores (B, N, L) that fall off like a bell around a row, and which rows are inside the window, (B, N, L).
+    """Subtract a Gaussian penalty around a centre from the scores (Luong et al. 2015, eq. 10).
 
-    `centre` (B, N): a row, counted from 0, between two of them as a fraction. The bell's deviation is half the window.
+    The standard deviation is half the window: scores - (distance / (window / 2))^2 / 2.
+
+    Parameters
+    ----------
+    scores : Tensor of shape (batch, queries, keys)
+    centre : Tensor of shape (batch, queries)
+        Position of the centre in time steps from 0, may be fractional.
+    window : int
+        Largest distance from the centre, in time steps.
+
+    Returns
+    -------
+    scores : Tensor of shape (batch, queries, keys)
+    inside : bool Tensor of shape (batch, queries, keys)
+        Whether a key lies within the window.
     """
     distance = torch.arange(scores.shape[-1], device=scores.device) - centre.unsqueeze(-1)
     return scores - 2 * (distance / window) ** 2, distance.abs() <= window
 
 
 def attend(scores: Tensor, values: Tensor, valid: Tensor | None = None, hard: bool = False) -> tuple[Tensor, Tensor]:
-    """The context (B, N, V) of values (B, L, V), and the weights (B, N, L) it is made with.
+    """Return the context and the attention weights for given scores.
 
+    Parameters
+    ----------
+    scores : Tensor of shape (batch, queries, keys)
+    values : Tensor of shape (batch, keys, dim)
+    valid : bool Tensor of shape (batch, 1, keys) or (batch, queries, keys), optional
+    hard : bool, default False
+        Whether all weight goes to the best-scoring key.
+
+    Returns
+    -------
+    context : Tensor of shape (batch, queries, dim)
+    weights : Tensor of shape (batch, queries, keys)
+
+    Examples
+    --------
     >>> context, weights = attend(torch.tensor([[[0.0, 5.0]]]), torch.tensor([[[1.0], [3.0]]]), hard=True)
     >>> context.tolist(), weights.tolist()
     ([[[3.0]]], [[[0.0, 1.0]]])
@@ -80,8 +141,20 @@ def attend(scores: Tensor, values: Tensor, valid: Tensor | None = None, hard: bo
 
 
 def self_attention(encoded: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Rows (B, L, D) that look at each other, softmax(x xT) x, without a weight to learn; and how they looked, (B, L, L).
+    """Compute softmax(x x^T) x, self-attention without parameters.
 
+    Parameters
+    ----------
+    encoded : Tensor of shape (batch, steps, dim)
+    valid : bool Tensor of shape (batch, 1, steps), optional
+
+    Returns
+    -------
+    context : Tensor of shape (batch, steps, dim)
+    weights : Tensor of shape (batch, steps, steps)
+
+    Examples
+    --------
     >>> rows = torch.tensor([[[100.0, 0.0], [0.0, 100.0]]])
     >>> bool((self_attention(rows)[0] == rows).all())  # of what is unlike everything else nothing changes
     True
@@ -90,15 +163,30 @@ def self_attention(encoded: Tensor, valid: Tensor | None = None) -> tuple[Tensor
 
 
 class Attention(nn.Module):
-    """A score with its weights, and what stands around it. `keys_and_values` is made once a window, `forward` runs for every step."""
+    """Attention over the encoder outputs of a window with a score from `SCORES`.
+
+    `keys_and_values` runs once per window, `forward` at every decoder step.
+
+    Parameters
+    ----------
+    options : AttentionOptions
+    query_width : int
+        Width of the queries (the decoder state).
+    width : int
+        Width of the encoder outputs.
+    window_length : int
+        Time steps per window.
+    """
 
     def __init__(self, options: AttentionOptions, query_width: int, width: int, window_length: int) -> None:
         super().__init__()
         if options.score not in SCORES:
-            raise ParameterError(f"attention is one of {', '.join(map(repr, SCORES))}; got {format_value(options.score)}.")
+            raise ParameterError(
+                f"`attention` must be one of {', '.join(map(repr, SCORES))}; got {format_value(options.score)}."
+            )
         self.options = options
         score_class = SCORES[options.score]
-        # Two widths that are compared number by number have to be one.
+        # Scores such as the dot product need keys as wide as the queries.
         key_width = query_width if options.separate_values or (score_class.same_width and width != query_width) else width
         self.score = score_class(query_width, key_width, window_length)
         projects_keys = score_class.uses_keys and (options.separate_values or key_width != width)
@@ -110,16 +198,32 @@ class Attention(nn.Module):
             self.centre = nn.Sequential(nn.Linear(query_width, query_width), nn.Tanh(), nn.Linear(query_width, 1))
 
     def keys_and_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys (B, L, K) and values (B, L, width) of what was encoded, (B, L, width): all of the window's own arithmetic."""
+        """Project encoder outputs (batch, keys, width) to keys (batch, keys, key_dim) and values
+        (batch, keys, width).
+        """
         return self.score.prepare_keys(self.to_keys(encoded)), self.to_values(encoded)
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
-        """Context (B, N, width) and weights (B, N, L) of queries (B, N, D); `valid` (B, 1, L)."""
+        """Attend from the decoder steps to the window.
+
+        Parameters
+        ----------
+        queries : Tensor of shape (batch, queries, query_width)
+        keys : Tensor of shape (batch, keys, key_dim)
+        values : Tensor of shape (batch, keys, width)
+        valid : bool Tensor of shape (batch, 1, keys)
+
+        Returns
+        -------
+        context : Tensor of shape (batch, queries, width)
+        weights : Tensor of shape (batch, queries, keys)
+        """
         scores = cast(Tensor, self.score(queries, keys))
         if scores.shape != (*queries.shape[:2], values.shape[1]):
             raise ParameterError(
-                f"A score says a number for each query and each row, here {(*queries.shape[:2], values.shape[1])}; "
-                f"{type(self.score).__name__} (attention={self.options.score!r}) says {tuple(scores.shape)}. Mend its forward."
+                f"A score must return shape (batch, queries, keys), here {(*queries.shape[:2], values.shape[1])}; "
+                f"{type(self.score).__name__} (attention={self.options.score!r}) returned "
+                f"{tuple(scores.shape)}. Fix its forward()."
             )
         if self.log_scale is not None:
             scores = scores * self.log_scale.exp()
@@ -129,12 +233,18 @@ class Attention(nn.Module):
         return attend(scores, values, valid, self.options.hard_attention)
 
     def _centres(self, queries: Tensor, valid: Tensor) -> Tensor:
-        """The row each query chooses among those that are valid, which are the last ones: (B, N)."""
+        """Predict the centre of local attention (Luong et al. 2015, eq. 9), (batch, queries).
+
+        It lies between the first and the last valid time step; the valid ones are the last of the
+        window.
+        """
         fraction = cast(nn.Module, self.centre)(queries).squeeze(-1).sigmoid()
         offset: Tensor = fraction * (valid.sum(-1) - 1).clamp(min=0)
         return valid.shape[-1] - 1 - offset
 
 
 def valid_steps(observed: Tensor) -> Tensor:
-    """Which rows of windows (B, L) there are at all, (B, 1, L): from the first value seen on, whatever is missing after it."""
+    """Mask the padding before the first observed value, (batch, steps) -> (batch, 1, steps); later
+    missing values are valid.
+    """
     return observed.cummax(1).values.unsqueeze(1) > 0

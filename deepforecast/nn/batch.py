@@ -1,4 +1,6 @@
-"""What a network is given: named fields, gathered for a batch of windows, and as its body sees them."""
+"""Containers of what a network reads: gathered windows (`Batch`) and scaled inputs of a body
+(`Inputs`).
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,13 @@ from deepforecast.data.windows import WindowColumns
 
 @dataclass(frozen=True)
 class Batch:
-    """Windows as they were gathered: the target in float64 and its own units, missing values as NaN; columns standardised.
+    """A batch of windows: `input_size` time steps up to the cutoff and `horizon` steps after it.
 
-    Rows run over the `input_size` rows up to the cutoff (L) and the `horizon` rows after it (H). `past` holds every column of
-    numbers over the rows up to the cutoff, those known ahead first; `future` these over the rows after it. Categories are codes
-    from 1, with 0 for one never seen. `loc` and `scale`: shift and scale of the series, where it is scaled as a whole.
+    The target is in float64 and its own units, with NaN for missing values; covariates are
+    standardised. `past` has all numeric covariates up to the cutoff, the future covariates first;
+    `future` has the future covariates over the horizon. Categories are codes from 1; 0 is a
+    category not seen in fit. `loc` and `scale` are those of the whole series, read by scalers of
+    scope "series".
     """
 
     y: Tensor  # (B, L) float64
@@ -34,15 +38,15 @@ class Batch:
         return self.y.shape[0]
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
-        """The same on another device."""
+        """Return the batch on another device."""
         return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Batch:
-        """The same in memory that a GPU copies from by itself."""
+        """Return the batch in pinned (page-locked) memory."""
         return self._map(lambda tensor: tensor.pin_memory())
 
     def select_windows(self, begin: int, end: int) -> Batch:
-        """Some of its windows."""
+        """Return the windows `begin` to `end`."""
         return self._map(lambda tensor: tensor[begin:end])
 
     def _map(self, function: object) -> Batch:
@@ -52,10 +56,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the body of a network sees: everything scaled, in float32, categories as vectors of numbers.
+    """What the body of a network reads: scaled, float32, categories as embedding vectors.
 
-    `y` is zero where nothing was `observed` (1.0 where there was a value, else 0.0). For bodies that look up: `static_codes`, of fixed
-    categories as they are, and `level`, how far 0 lies below the place of the scale, in units of its spread.
+    `y` is 0 where the value is missing and `observed` is 0 there, else 1. Only bodies with
+    `uses_series_id` get `static_codes`, the codes of the static categories, and `level`, the
+    position of 0 on the scale of z, in units of the scale below loc.
     """
 
     y: Tensor  # (B, L)
@@ -68,7 +73,7 @@ class Inputs:
 
     @property
     def past_features(self) -> Tensor:
-        """All that is known of the rows up to the cutoff side by side: (B, L, 2 + P + S)."""
+        """All features of the window concatenated: (batch, input_size, 2 + past + static)."""
         length = self.y.shape[1]
         features = [self.y.unsqueeze(-1), self.observed.unsqueeze(-1), self.past]
         if self.static.shape[1]:
@@ -77,7 +82,7 @@ class Inputs:
 
     @property
     def future_features(self) -> Tensor:
-        """All that is known of the steps ahead: (B, H, F + S)."""
+        """All features of the horizon concatenated: (batch, horizon, future + static)."""
         if not self.static.shape[1]:
             return self.future
         return torch.cat([self.future, self.static.unsqueeze(1).expand(-1, self.future.shape[1], -1)], dim=-1)
@@ -85,11 +90,27 @@ class Inputs:
 
 @dataclass(frozen=True)
 class InputSizes:
-    """How wide the fields of `Inputs` are, and what is to come out: `out_features` numbers for each of `horizon` steps.
+    """Widths of the fields of `Inputs`, and of the output of the body.
 
-    `season`: rows after which the series repeat, 1 where none is known. `location_slice`: those of the numbers that come out that lie
-    on the scale of the window, as the head reads them. `cyclic_columns`: of each thing in the date that comes round, the columns of
-    its sine in `past` and in `future`; its cosine stands next to it. `window_columns`: where the columns come from.
+    Parameters
+    ----------
+    input_size : int
+        Time steps up to the cutoff.
+    horizon : int
+        Time steps after the cutoff.
+    out_features : int
+        Numbers per step that the head reads.
+    past, future, static : int, default 0
+        Widths of the past, future and static covariates, embeddings included.
+    season : int, default 1
+        Season length in time steps, 1: none.
+    location_slice : slice, optional
+        Output features that are locations on the scale of the window, see `Head.location_slice`.
+    cyclic_columns : tuple of (int, int)
+        Per cyclic calendar feature the column of its sine in `past` and in `future`; its cosine is
+        the next column.
+    window_columns : WindowColumns, optional
+        Names of the columns.
     """
 
     input_size: int

@@ -1,4 +1,4 @@
-"""Beam search: the most probable paths of a network that says how probable each of countable values is."""
+"""Beam search for the most probable paths of a network with a categorical head."""
 
 from __future__ import annotations
 
@@ -24,27 +24,49 @@ StepFunction = Callable[[State, Tensor, Tensor, int], tuple[Tensor, State]]
 
 @dataclass(frozen=True)
 class Beams:
-    """The paths found, the most probable first. There are `width` of them, or all where there are fewer."""
+    """The paths found, sorted by descending probability; at most `width` of them."""
 
-    values: Tensor  # (S, width, steps) in units of z: the middles of their bins
-    log_probability: Tensor  # (S, width) float64
-    origin: Tensor  # (S, width) int64: the window each goes on from, among all those given
+    values: Tensor  # (series, width, steps) in units of z: bin centers
+    log_probability: Tensor  # (series, width) float64
+    origin: Tensor  # (series, width) int64: index of the window that each path starts from
 
 
 def beam_search(network: ForecastNetwork, inputs: Inputs, width: int, steps: int, initial_log_probability: Tensor | None = None) -> Beams:
-    """The most probable paths of the next `steps`: at each step, of all ways to go on from the paths held, the best `width`.
+    """Find the most probable paths of the next `steps` by beam search.
 
-    Exact where `width` is no less than the number of paths, and of any width where steps do not hang on the values before
-    them (direct bodies). `initial_log_probability` (S, m): the windows are m a series, side by side, the ends of paths that are so probable
-    (logarithms); without it each window stands for itself.
+    At each step the `width` most probable continuations of the current paths are kept. The result
+    is exact if `width` is at least the number of possible paths, and for direct bodies, whose steps
+    are independent, with any width.
+
+    Parameters
+    ----------
+    network : ForecastNetwork
+        Its head must be a `BinnedHead`.
+    inputs : Inputs
+    width : int
+        Beam width.
+    steps : int
+        Number of steps.
+    initial_log_probability : Tensor of shape (series, m), optional
+        Log-probabilities of m initial paths per series; the windows are then the ends of these
+        paths, those of a series side by side. None: one window per series.
+
+    Returns
+    -------
+    Beams
+
+    Raises
+    ------
+    ParameterError
+        If the head is not categorical.
     """
     head = network.head
     if not isinstance(head, BinnedHead):
-        raise ParameterError(f'Beam search counts paths, so it takes head="bins"; the network ends in {head.name!r}.')
+        raise ParameterError(f'The head must be "bins" for beam search, got {head.name!r}. Set head="bins".')
     log_probability = first_input(inputs).new_zeros(len(inputs.y), 1, dtype=torch.float64) if initial_log_probability is None else initial_log_probability
     series, n_paths = log_probability.shape
     state, advance, shared = _initial_search(network, inputs)
-    shared = shared if n_paths == 1 else 0  # paths that change windows take along what was the window's
+    shared = shared if n_paths == 1 else 0  # a path that moves to another window takes the window's state along
     origin = torch.arange(series * n_paths, device=log_probability.device).view(series, n_paths)
     series_index, bin_centers, previous = torch.arange(series, device=log_probability.device).unsqueeze(1), head.values(), first_input(inputs)
     future, values = inputs.future_features[::n_paths], log_probability.new_zeros(series, n_paths, 0, dtype=previous.dtype)
@@ -63,7 +85,10 @@ def beam_search(network: ForecastNetwork, inputs: Inputs, width: int, steps: int
 
 
 def _initial_search(network: ForecastNetwork, inputs: Inputs) -> tuple[State, StepFunction, int]:
-    """A state, how to go on from it, and how many of its parts are shared. Of a direct body it is all that the head reads."""
+    """Return a state, a step function, and how many tensors of the state paths share.
+
+    The state of a direct body is its output for all steps.
+    """
     if not isinstance(network.body, DirectBody):
         return network.initial_state(inputs), network.step, network.body.shared_state
 

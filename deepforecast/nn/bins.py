@@ -1,4 +1,4 @@
-"""Values as words: a categorical distribution over bins, learned as language models learn, by softmax and cross-entropy."""
+"""Categorical head over bins of values, trained with cross-entropy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,28 @@ from deepforecast.errors import ParameterError, format_value
 from deepforecast.nn.head import Head
 from deepforecast.nn.scaling import Scale
 
-ASINH_SCALE = 3.0  # widths grow as |z| from about 1 / BEND on
+ASINH_SCALE = 3.0  # bins are about uniform for |z| < 1 / ASINH_SCALE and grow with |z| beyond
 
 
 @final
 class BinnedHead(Head):
-    """`n` bins of z from `low` to `high`; what lies outside falls into the outermost. Within a bin all values are as likely.
+    """Categorical distribution over `n` bins of z from `low` to `high`, uniform within each bin.
 
-    `spacing`: "dense" (narrow near 0, farther out in proportion to the value) or "uniform". (Ansari et al. 2024, Chronos.)
+    Values outside fall into the outermost bins.
+
+    Parameters
+    ----------
+    n : int, default 256
+        Number of bins.
+    low, high : float, default -15.0, 15.0
+        Range of z.
+    spacing : {"dense", "uniform"}, default "dense"
+        "dense": bin edges are uniform in asinh(3 z), so that bins are narrow near 0 and
+        proportional to |z| far from it.
+
+    References
+    ----------
+    Ansari et al. (2024), "Chronos: Learning the Language of Time Series", arXiv:2403.07815.
     """
 
     name: ClassVar[str] = "bins"
@@ -31,40 +45,42 @@ class BinnedHead(Head):
         super().__init__()
         self.n = self.out_features = validate_integer(n, "n", minimum=2, maximum=2**20)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ParameterError(f"low and high are numbers, low below high; got {format_value(low)} and {format_value(high)}.")
+            raise ParameterError(f"`low` and `high` must be finite with low < high; got {format_value(low)} and {format_value(high)}.")
         if spacing not in ("dense", "uniform"):
-            raise ParameterError(f'spacing is "dense" or "uniform"; got {format_value(spacing)}.')
+            raise ParameterError(f'`spacing` must be "dense" or "uniform"; got {format_value(spacing)}.')
         self.low, self.high, self.spacing = float(low), float(high), spacing
         self.register_buffer("edges", _bin_edges(self.n, self.low, self.high, spacing), persistent=False)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How many, from where to where, how spaced."""
+        """Number, range and spacing of the bins."""
         return {"n": self.n, "low": self.low, "high": self.high, "spacing": self.spacing}
 
     def values(self) -> Tensor:
-        """The middles of the bins, (n,)."""
+        """Return the bin centers, (n,)."""
         return (self.edges[1:] + self.edges[:-1]) / 2
 
     def encode(self, z: Tensor) -> Tensor:
-        """The number of the bin each value falls into, int64; an edge belongs to the bin above it."""
+        """Return the bin index of each value, int64; an edge belongs to the bin above it."""
         return torch.bucketize(z, self.edges[1:-1].to(z.dtype), right=True)
 
     def log_probabilities(self, raw: Tensor) -> Tensor:
-        """Of each bin, (..., n)."""
+        """Return the log-probability of each bin, (..., n)."""
         return raw.log_softmax(-1)
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """The cross-entropy: the negative log probability of the target's bin."""
+        """Compute the cross-entropy, i.e. the negative log-probability of the target's bin."""
         codes = self.encode(target)
         return functional.cross_entropy(raw.flatten(0, 1), codes.flatten(), reduction="none").view_as(target)
 
     def median(self, raw: Tensor) -> Tensor:
-        """Within its bin."""
+        """Return the median, interpolated within its bin."""
         return self.quantiles(raw, raw.new_full((1,), 0.5)).squeeze(-1).to(raw)
 
     def sample(self, raw: Tensor, uniform: Tensor, scale: Tensor | None = None) -> Tensor:
-        """A value for each draw, in raw's own precision, which for draws is enough and costs a third."""
+        """Draw samples by the inverse CDF, in the precision of `raw` (at a third of the cost of
+        float64).
+        """
         return self._quantiles(raw, uniform.to(raw), raw)
 
     def _mean(self, raw: Tensor) -> Tensor:
@@ -73,7 +89,7 @@ class BinnedHead(Head):
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
         probability, edges = raw.softmax(-1), self.edges.to(raw)
         cdf = probability.cumsum(-1)
-        cdf = cdf / cdf[..., -1:]  # its end is 1, whatever was rounded, and no p lies beyond
+        cdf = cdf / cdf[..., -1:]  # ends at exactly 1 despite rounding, so that every p has a bin
         code = torch.searchsorted(cdf.contiguous(), p.contiguous())
         lower_cdf = torch.where(code > 0, cdf.gather(-1, (code - 1).clamp_min(0)), 0.0)
         fraction = ((p - lower_cdf) / (cdf.gather(-1, code) - lower_cdf)).clamp(0, 1)
@@ -82,7 +98,7 @@ class BinnedHead(Head):
 
 
 def _bin_edges(n: int, low: float, high: float, spacing: str) -> Tensor:
-    """The n + 1 ends of the bins."""
+    """Return the n + 1 bin edges."""
     if spacing == "uniform":
         return torch.linspace(low, high, n + 1, dtype=torch.float64).float()
     ends = [math.asinh(ASINH_SCALE * limit) for limit in (low, high)]

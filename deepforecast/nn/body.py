@@ -1,4 +1,4 @@
-"""What a model puts into a network: a body that turns inputs into what the head reads, all steps at once or one by one."""
+"""Base classes of network bodies, which map inputs to the features that the head reads."""
 
 from __future__ import annotations
 
@@ -11,30 +11,33 @@ from torch import Tensor, nn
 from deepforecast.nn.batch import Inputs
 
 State = tuple[Tensor, ...]
-"""What a stepwise body carries from step to step: tensors whose first axis is the window, or the path that goes on from it."""
+"""State of an autoregressive body: tensors whose first axis is the window, or the path that
+continues it.
+"""
 
 
 class DirectBody(nn.Module, ABC):
-    """All steps at once."""
+    """A body that computes all steps at once (direct multi-step forecasting)."""
 
-    uses_history: bool = True  # whether values of the window count
-    needs_history: ClassVar[bool] = True  # whether nothing can be said where none of them was seen
-    uses_series_id: ClassVar[bool] = False  # whether it is given `codes` and `level`, and looks fixed categories up by itself
+    uses_history: bool = True  # whether the output depends on the values of the window
+    needs_history: ClassVar[bool] = True  # whether a window without observed values cannot be forecast
+    uses_series_id: ClassVar[bool] = False  # whether `Inputs` must have `static_codes` and `level`
 
     def penalty(self) -> Tensor | None:
-        """What is added to the loss while it is trained: what its weights are held to be."""
+        """Return a regularisation term that is added to the training loss, or None."""
         return None
 
     @abstractmethod
     def features(self, inputs: Inputs) -> Tensor:
-        """What the head reads: (B, horizon, width)."""
+        """Return what the head reads, (batch, horizon, out_features)."""
 
 
 class AutoregressiveBody(nn.Module, ABC):
-    """One step after the other, each told the value of the one before.
+    """A body that computes one step after the other from the previous value.
 
-    The first `shared_state` parts of its state are the window's, whatever is gone on with: they stay (B, ...) while N paths go on
-    from each window, and all else is (B * N, ...), the paths of a window side by side.
+    The first `shared_state` tensors of its state belong to the window: they stay (batch, ...) when
+    N sample paths continue each window. All others have shape (batch * N, ...), the paths of a
+    window side by side.
     """
 
     shared_state: ClassVar[int] = 0
@@ -42,20 +45,41 @@ class AutoregressiveBody(nn.Module, ABC):
     uses_series_id: ClassVar[bool] = False
 
     def penalty(self) -> Tensor | None:
-        """What is added to the loss while it is trained."""
+        """Return a regularisation term that is added to the training loss, or None."""
         return None
 
     @abstractmethod
     def initial_state(self, inputs: Inputs) -> State:
-        """The state at the cutoff."""
+        """Return the state at the cutoff."""
 
     @abstractmethod
     def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
-        """What the head reads of the next step, (B * N, width), and the state after it. `previous`: the value before, (B * N,),
-        scaled; `future`: what is known of the step, (B * N, Sizes.ahead); `number`: of the step, from 0."""
+        """Compute the next step.
+
+        Parameters
+        ----------
+        state : State
+        previous : Tensor of shape (batch * N,)
+            Scaled value of the step before.
+        future : Tensor of shape (batch * N, future_features)
+            Future features of the step.
+        number : int
+            Index of the step, from 0.
+
+        Returns
+        -------
+        raw : Tensor of shape (batch * N, out_features)
+            What the head reads.
+        state : State
+            The state after the step.
+        """
 
     def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
-        """All steps with the values before them given, (B, horizon): (B, horizon, width). One pass where a body can."""
+        """Compute all steps given the values before them: (batch, horizon) -> (batch, horizon,
+        out_features).
+
+        Subclasses override it where one parallel pass gives the same result.
+        """
         state, raw_steps, future = self.initial_state(inputs), [], inputs.future_features
         for step in range(previous.shape[1]):
             raw, state = self.step(state, previous[:, step], future[:, step], step)
@@ -65,13 +89,13 @@ class AutoregressiveBody(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class AttentionWeights:
-    """Where a layer looked: each query's weights over the keys add up to 1.
+    """Attention weights of one layer; those of a query sum to 1 over the keys.
 
-    Rows are counted from the cutoff: 0 is the last one seen, 1 the first step ahead. A key that is a patch of rows goes by its
-    last one.
+    Time steps are counted from the cutoff: 0 is the last of the window, 1 the first of the horizon.
+    A patch has the position of its last time step.
     """
 
-    kind: str  # "cross": steps ahead look at the window; "self": among themselves
+    kind: str  # "cross": from the horizon to the window; "self": within one of them
     layer: int
     weights: Tensor  # (B, heads, queries, keys)
     queries: Tensor  # (queries,) int64
@@ -79,25 +103,31 @@ class AttentionWeights:
 
 
 class AttentionBody(ABC):
-    """A body that can say where it looked."""
+    """A body that can return its attention weights."""
 
     @abstractmethod
     def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
-        """The weights of every layer, all steps in one pass, with the values before them given: (B, horizon), scaled."""
+        """Return the weights of all layers, given the scaled values (batch, horizon) before each
+        step.
+        """
 
 
 def repeat_paths(state: State, shared: int, count: int) -> State:
-    """A state from which `count` paths go on from each window: all but its `shared` first parts repeated."""
+    """Return a state from which `count` paths continue each window; the first `shared` tensors are
+    not repeated.
+    """
     return state[:shared] + tuple(tensor.repeat_interleave(count, 0) for tensor in state[shared:])
 
 
 def select_paths(state: State, shared: int, parent: Tensor) -> State:
-    """A state of other paths: for each the number of the one it goes on from, (B * N,). They stay with their windows."""
+    """Return the state of the paths with index `parent` (batch * N,); the first `shared` tensors
+    are unchanged.
+    """
     return state[:shared] + tuple(tensor.index_select(0, parent) for tensor in state[shared:])
 
 
 def stack_steps(steps: list[Tensor]) -> Tensor:
-    """Steps side by side: (B, steps, width)."""
+    """Stack steps (batch, out_features) to (batch, steps, out_features)."""
     import torch
 
     return torch.stack(steps, dim=1)

@@ -1,4 +1,4 @@
-"""Convolutions over the rows of a window: every row sees those around it, further with every layer."""
+"""Gated convolutions over the time steps of a window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deepforecast.nn.dropout import Dropout
 
 @dataclass(frozen=True)
 class ConvolutionalOptions:
-    """What the layers are: layer l looks at `kernel_size` rows, 2 ** l apart."""
+    """Sizes of the layers; layer l has kernels of `kernel_size` time steps with dilation 2^l."""
 
     hidden_size: int = 64
     n_layers: int = 1
@@ -21,10 +21,15 @@ class ConvolutionalOptions:
 
 
 class Convolutional(nn.Module):
-    """Gated convolutions, each added to what went into it: rows (B, L, D) -> (B, L, hidden_size).
+    """Residual gated convolutions (GLU), (batch, steps, width_in) -> (batch, steps, hidden_size).
 
-    Gehring, Auli, Grangier, Yarats, Dauphin 2017, "Convolutional sequence to sequence learning". All rows lie in the past, so
-    each looks both ways; beyond both ends there are zeros.
+    As all steps lie in the past, kernels are centred and look both ways, with zero padding at the
+    ends.
+
+    References
+    ----------
+    Gehring, Auli, Grangier, Yarats, Dauphin (2017), "Convolutional Sequence to Sequence Learning",
+    arXiv:1705.03122.
     """
 
     def __init__(self, width_in: int, options: ConvolutionalOptions) -> None:
@@ -38,12 +43,12 @@ class Convolutional(nn.Module):
         self.drop = Dropout(options.dropout)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """What comes out of the last layer, a vector a row."""
+        """Return the output of the last layer, (batch, steps, hidden_size)."""
         hidden = self.input_projection(inputs).transpose(1, 2)
         for layer, convolution in enumerate(self.layers):
             padding = (self.options.kernel_size - 1) * 2**layer
             padded = functional.pad(self.drop(hidden), (padding // 2, padding - padding // 2))
-            # Halved in variance, or the sum would grow with every layer.
+            # sqrt(1/2) keeps the variance of the sum constant over the layers (Gehring et al., section 3.5).
             hidden = (hidden + functional.glu(convolution(padded), dim=1)) * 0.5**0.5
         encoded: Tensor = hidden.transpose(1, 2)
         return encoded

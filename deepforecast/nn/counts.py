@@ -1,6 +1,7 @@
-"""Distributions of counts: the likelihood is of the whole numbers y = spread * z, quantiles are whole in y and handed out in z.
+"""Heads of count distributions: the likelihood and the quantiles are those of the counts y = scale
+* z.
 
-All in float64: the logarithm of a large factorial leaves nothing of float32.
+Everything is in float64: float32 cannot hold the logarithms of large factorials precisely enough.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from deepforecast.nn.head import Head, Support, as_float64, softplus_floor
 from deepforecast.nn.inverse_cdf import Float64Array, count_quantile
 from deepforecast.nn.scaling import Scale
 
-MIN_RATE = 1e-100  # in units of y: what a window of nothing but zeros, whose spread is 0, gives
+MIN_RATE = 1e-100  # in units of y, for windows of zeros only, whose scale is 0
 
 
 class CountHead(Head):
-    """What the distributions of counts share: `rate` is the mean of y before any zeros are added."""
+    """Base class of count distributions; `rate` is the mean of y without zero inflation."""
 
     support: ClassVar[Support] = "nonnegative"
     is_count: ClassVar[bool] = True
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Its negative log probability of y."""
+        """Compute the negative log-likelihood of y."""
         scale, parameters = as_float64(scaling.scale), as_float64(raw)
         y = as_float64(target).clamp_min(0) * scale
         return self._negative_log_likelihood(parameters, y, _rate(parameters, scale)).to(raw)
 
     def median(self, raw: Tensor) -> Tensor:
-        """The mean: the median is a step function of what is read, and 0 wherever most values are."""
+        """Return the mean: the median is a step function of the parameters, and often 0."""
         return self._mean(raw)
 
     def _mean(self, raw: Tensor) -> Tensor:
@@ -49,20 +50,21 @@ class CountHead(Head):
 
     @abstractmethod
     def _negative_log_likelihood(self, raw: Tensor, y: Tensor, rate: Tensor) -> Tensor:
-        """Negative log probability of y (B, H)."""
+        """Compute the negative log-likelihood of y, (batch, horizon)."""
 
     def _quantile_parameters(self, raw: Tensor, p: Tensor) -> tuple[Tensor, ...]:
-        """p, and parameters (..., 1) besides the rate."""
+        """Return p and the parameters (..., 1) other than the rate."""
         return (p,)
 
     @abstractmethod
     def _count_quantiles(self, p: Float64Array, *parameters: Float64Array) -> Float64Array:
-        """Quantiles in y, of flat arrays: the parameters of `_quantile_parameters`, then the rate."""
+        """Compute quantiles of y from flat arrays: those of `_quantile_parameters`, then the rate.
+        """
 
 
 @final
 class PoissonHead(CountHead):
-    """The rate alone: the variance is the mean."""
+    """Poisson distribution: the variance equals the mean."""
 
     name: ClassVar[str] = "poisson"
     out_features = 1
@@ -79,7 +81,7 @@ class PoissonHead(CountHead):
 
 @final
 class NegativeBinomialHead(CountHead):
-    """Rate and dispersion: the variance is rate + dispersion * rate²."""
+    """Negative binomial distribution with variance rate + dispersion * rate^2."""
 
     name: ClassVar[str] = "negative_binomial"
     out_features = 2
@@ -96,7 +98,7 @@ class NegativeBinomialHead(CountHead):
 
 @final
 class ZeroInflatedNegativeBinomialHead(CountHead):
-    """A negative binomial distribution and a share of further zeros: demand that comes now and then."""
+    """Zero-inflated negative binomial distribution, for intermittent demand."""
 
     name: ClassVar[str] = "zero_inflated"
     out_features = 3
@@ -109,7 +111,9 @@ class ZeroInflatedNegativeBinomialHead(CountHead):
         return softplus_floor(raw[..., 0]) * torch.sigmoid(-raw[..., 2])
 
     def _quantile_parameters(self, raw: Tensor, p: Tensor) -> tuple[Tensor, ...]:
-        """The probability among the counts that are no further zeros; below 0 where it is one of these that is asked for."""
+        """Return the probability conditional on no extra zero; it is negative if the quantile is an
+        extra zero.
+        """
         upper_tail = (1 - p) / torch.sigmoid(-raw[..., 2:])
         return 1 - upper_tail, softplus_floor(raw[..., 1:2])
 
@@ -122,7 +126,9 @@ def _rate(raw: Tensor, scale: Tensor) -> Tensor:
 
 
 def _negative_binomial_nll(y: Tensor, rate: Tensor, dispersion: Tensor) -> Tensor:
-    """Negative log probability of the negative binomial distribution."""
+    """Compute the negative log-likelihood of the negative binomial distribution with size 1 /
+    dispersion.
+    """
     size = 1 / dispersion
     log_coefficient = torch.lgamma(size) + torch.lgamma(y + 1) - torch.lgamma(y + size)
     odds = dispersion * rate
@@ -130,7 +136,6 @@ def _negative_binomial_nll(y: Tensor, rate: Tensor, dispersion: Tensor) -> Tenso
 
 
 def _negative_binomial_quantiles(p: Float64Array, dispersion: Float64Array, rate: Float64Array) -> Float64Array:
-    """Quantiles of the negative binomial distribution."""
     from scipy.special import betainc
 
     def cdf(count: Float64Array, size: Float64Array, share: Float64Array) -> Float64Array:
@@ -140,7 +145,7 @@ def _negative_binomial_quantiles(p: Float64Array, dispersion: Float64Array, rate
 
 
 def _approximate_quantiles(p: Float64Array, rate: Float64Array, dispersion: Float64Array) -> Float64Array:
-    """About the quantile: the normal distribution's, with the skew."""
+    """Approximate quantiles by a second-order Cornish-Fisher expansion, as starting values."""
     from scipy.special import ndtri
 
     deviation = np.sqrt(rate * (1 + dispersion * rate))

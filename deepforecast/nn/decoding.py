@@ -1,4 +1,4 @@
-"""Stepwise bodies, run: taught by the true values, fed their own medians, or fed draws from what they said."""
+"""Decoding of autoregressive bodies: teacher forcing, greedy decoding and ancestral sampling."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ if TYPE_CHECKING:
     from deepforecast.nn.network import ForecastNetwork
 
 Sampling = tuple[float, float]
-"""Temperature and top-p of the categorical head: see `apply_temperature`."""
+"""Temperature and top-p of a categorical head, see `apply_temperature`."""
 DEFAULT_SAMPLING: Sampling = (1.0, 1.0)
 
 
 def first_input(inputs: Inputs) -> Tensor:
-    """The value a decoder starts from, (B,): the last one seen."""
+    """Return the decoder's first input, the last observed value, (batch,)."""
     return last_observed(inputs.y, inputs.observed).squeeze(1)
 
 
 def decode_greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) -> Tensor:
-    """What the head reads of every step, each step fed the median (or the mean) of the one before: (B, horizon, width)."""
+    """Decode with the median (or mean) of each step as the next input.
+
+    Returns what the head reads of every step, (batch, horizon, out_features).
+    """
     state, previous, future, raw_steps = network.initial_state(inputs), first_input(inputs), inputs.future_features, []
     for step in range(network.sizes.horizon):
         raw, state = network.step(state, previous, future[:, step], step)
@@ -35,8 +38,25 @@ def decode_greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) 
 
 
 def decode_teacher_forced(network: ForecastNetwork, inputs: Inputs, target: Tensor, target_mask: Tensor, ratio: float) -> Tensor:
-    """What the head reads of every step, (B, horizon, width), with the true value before it where there is one: of all steps,
-    or of a `ratio` of them drawn at random (scheduled sampling); else the network's own median."""
+    """Decode with the true value before each step as input, where it is observed.
+
+    Parameters
+    ----------
+    network : ForecastNetwork
+    inputs : Inputs
+    target : Tensor of shape (batch, horizon)
+        Scaled target.
+    target_mask : Tensor of shape (batch, horizon)
+        1 where the target is observed, else 0.
+    ratio : float
+        Teacher-forcing ratio: 1: all steps, in one pass; below: each step with this probability,
+        otherwise the network's own median (scheduled sampling, Bengio et al. 2015,
+        arXiv:1506.03099).
+
+    Returns
+    -------
+    Tensor of shape (batch, horizon, out_features)
+    """
     if ratio >= 1.0:
         previous_values = _previous_values(first_input(inputs), target, target_mask)
         raw = network.autoregressive_body.forward_teacher_forced(inputs, previous_values)
@@ -54,8 +74,26 @@ def decode_teacher_forced(network: ForecastNetwork, inputs: Inputs, target: Tens
 def decode_samples(
     network: ForecastNetwork, inputs: Inputs, scaling: Scale, uniform: Tensor, sampling: Sampling = DEFAULT_SAMPLING, n_values: int = 0
 ) -> Tensor:
-    """Paths drawn step by step, (B, samples, horizon), in units of z. `uniform`: a draw for each value. With `n_values`, behind
-    them, so many of each path's distribution at each step, evenly spread: (B, samples * (1 + values), horizon)."""
+    """Draw sample paths step by step (ancestral sampling).
+
+    Parameters
+    ----------
+    network : ForecastNetwork
+    inputs : Inputs
+    scaling : Scale
+    uniform : Tensor of shape (batch, samples, horizon)
+        Uniform draws, one per value.
+    sampling : (float, float)
+        Temperature and top-p.
+    n_values : int, default 0
+        Number of further stratified draws from each path's distribution at each step; they are
+        appended after the paths.
+
+    Returns
+    -------
+    Tensor of shape (batch, samples * (1 + n_values), horizon)
+        In units of z.
+    """
     count, probabilities = uniform.shape[1], uniform.unsqueeze(-1)
     low, high = network.head.probability_range
     if n_values:
@@ -69,30 +107,39 @@ def decode_samples(
         sample = network.head.sample(apply_temperature(raw, *sampling), probabilities[:, :, step].flatten(0, 1), scale)
         previous = sample[:, 0].to(previous.dtype)
         samples.append(sample)
-    # (B * samples, steps, 1 + values): all paths first, then their further values
+    # (batch * samples, steps, 1 + n_values) -> all paths first, then their further draws
     return stack_steps(samples).view(-1, count, len(samples), 1 + n_values).permute(0, 3, 1, 2).flatten(1, 2)
 
 
 def apply_temperature(raw: Tensor, temperature: float, top_p: float) -> Tensor:
-    """Logarithms of weights (..., n) over a temperature: below 1 what is likely becomes likelier. Of these the fewest and
-    likeliest that make up `top_p` of the probability are kept, the others become impossible. (Holtzman et al. 2020.)"""
+    """Apply temperature and nucleus (top-p) sampling to logits (..., n).
+
+    A temperature below 1 sharpens the distribution. Of the values sorted by probability, the
+    smallest set with total probability `top_p` is kept; the logits of the others are set to -inf.
+
+    References
+    ----------
+    Holtzman, Buys, Du, Forbes, Choi (2020), "The Curious Case of Neural Text Degeneration",
+    arXiv:1904.09751.
+    """
     if temperature != 1.0:
         raw = raw / temperature
     if top_p >= 1.0:
         return raw
     values, order = raw.sort(dim=-1, descending=True, stable=True)
     probability = values.softmax(-1)
-    excluded = probability.cumsum(-1) - probability >= top_p  # those before it make up as much already; of the first, none are before
+    excluded = probability.cumsum(-1) - probability >= top_p  # the values before it reach top_p already; the first is always kept
     return raw.masked_fill(torch.zeros_like(excluded).scatter(-1, order, excluded), -torch.inf)
 
 
 def median(network: ForecastNetwork, raw: Tensor) -> Tensor:
-    """The middle of what the head reads, or its point: (...) of (..., width)."""
+    """Return the median (or point) of the head's distribution, (..., out_features) -> (...)."""
     return network.head.median(raw)
 
 
 def _previous_values(first: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
-    """The value before each step: the last one known, where the one before is missing. (B, horizon)"""
+    """Return the value before each step, (batch, horizon); the last observed one if it is missing.
+    """
     values = torch.cat([first.unsqueeze(1), target[:, :-1]], dim=1)
     observed = torch.cat([torch.ones_like(target_mask[:, :1]), target_mask[:, :-1]], dim=1)
     order = torch.arange(values.shape[1], device=values.device).expand_as(values)

@@ -1,4 +1,6 @@
-"""Distributions over all numbers, and over the positive: their negative log density in z, mean and quantiles in closed form."""
+"""Heads of continuous distributions: negative log-density, mean and quantiles in closed form, in
+units of z.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,19 @@ from deepforecast.nn.inverse_cdf import make_monotone, student_t_quantile
 from deepforecast.nn.scaling import Scale
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
-MIN_VALUE = 1e-12  # of a logarithm
+MIN_VALUE = 1e-12  # smallest argument of a logarithm
 
 
 class SymmetricHead(Head):
-    """What the symmetric ones share: the first number read is mean and median."""
+    """Base class of symmetric distributions: the first feature is the mean and the median."""
 
     @property
     def location_slice(self) -> slice:
-        """The first."""
+        """The first feature."""
         return slice(0, 1)
 
     def median(self, raw: Tensor) -> Tensor:
-        """The place."""
+        """Return the location."""
         return raw[..., 0]
 
     def _mean(self, raw: Tensor) -> Tensor:
@@ -35,15 +37,17 @@ class SymmetricHead(Head):
 
 
 class LocationScaleHead(Head):
-    """What a standard distribution, moved and stretched, gives: its quantiles are numbers that hang on no window."""
+    """Base class of heads whose quantiles are a function of those of a standard distribution."""
 
     @abstractmethod
     def standard_quantile(self, p: Tensor) -> Tensor:
-        """Quantiles of the standard distribution."""
+        """Return quantiles of the standard distribution."""
 
     @abstractmethod
     def from_standard_quantile(self, raw: Tensor, standard_quantiles: Tensor) -> Tensor:
-        """Values (..., N) from raw (..., width) and the standard one's (..., N)."""
+        """Transform standard quantiles (..., N) by the parameters raw (..., out_features), to (...,
+        N).
+        """
 
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
         return self.from_standard_quantile(raw, self.standard_quantile(p))
@@ -51,58 +55,60 @@ class LocationScaleHead(Head):
 
 @final
 class NormalHead(SymmetricHead, LocationScaleHead):
-    """Mean and deviation."""
+    """Normal distribution with mean and standard deviation."""
 
     name: ClassVar[str] = "normal"
     out_features = 2
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Its negative log density."""
+        """Compute the negative log-density."""
         loc, deviation = raw[..., 0], softplus_floor(raw[..., 1])
         return 0.5 * ((target - loc) / deviation).square() + deviation.log() + HALF_LOG_TWO_PI
 
     def standard_quantile(self, p: Tensor) -> Tensor:
-        """Of the standard normal distribution."""
+        """Return quantiles of the standard normal distribution."""
         quantiles: Tensor = ndtri(p)
         return quantiles
 
     def from_standard_quantile(self, raw: Tensor, standard_quantiles: Tensor) -> Tensor:
-        """Around the mean."""
+        """Compute mean + deviation * quantile."""
         return raw[..., :1] + softplus_floor(raw[..., 1:]) * standard_quantiles
 
 
 @final
 class LaplaceHead(SymmetricHead, LocationScaleHead):
-    """Median and mean absolute deviation: heavier tails than the normal's."""
+    """Laplace distribution with median and mean absolute deviation; its tails are heavier than the
+    normal's.
+    """
 
     name: ClassVar[str] = "laplace"
     out_features = 2
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Its negative log density."""
+        """Compute the negative log-density."""
         loc, scale = raw[..., 0], softplus_floor(raw[..., 1])
         return (target - loc).abs() / scale + scale.log() + math.log(2)
 
     def standard_quantile(self, p: Tensor) -> Tensor:
-        """Of mean absolute deviation 1."""
-        tail = torch.minimum(p, 1 - p)  # exact in both
+        """Return quantiles of the Laplace distribution with mean absolute deviation 1."""
+        tail = torch.minimum(p, 1 - p)  # precise in both tails
         distance = -(2 * tail).log()
         return torch.where(p < 0.5, -distance, distance)
 
     def from_standard_quantile(self, raw: Tensor, standard_quantiles: Tensor) -> Tensor:
-        """Around the median."""
+        """Compute median + scale * quantile."""
         return raw[..., :1] + softplus_floor(raw[..., 1:]) * standard_quantiles
 
 
 @final
 class StudentTHead(SymmetricHead):
-    """Place, width and degrees of freedom, more than 2 of them: tails as heavy as the data's."""
+    """Student's t distribution with location, scale and more than 2 degrees of freedom."""
 
     name: ClassVar[str] = "student_t"
     out_features = 3
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Its negative log density."""
+        """Compute the negative log-density."""
         loc, scale, degrees_of_freedom = raw[..., 0], softplus_floor(raw[..., 1]), 2 + softplus_floor(raw[..., 2])
         log_kernel = (0.5 * (degrees_of_freedom + 1)) * torch.log1p(((target - loc) / scale).square() / degrees_of_freedom)
         return log_kernel + scale.log() + 0.5 * (degrees_of_freedom * math.pi).log() - log_gamma_half_step(0.5 * degrees_of_freedom)
@@ -114,39 +120,42 @@ class StudentTHead(SymmetricHead):
 
 @final
 class LogNormalHead(LocationScaleHead):
-    """Mean and deviation of the logarithm: positive values that vary the more the larger they are; 1e-12 of z is the least."""
+    """Log-normal distribution with mean and deviation of the logarithm; z below 1e-12 counts as
+    1e-12.
+    """
 
     name: ClassVar[str] = "lognormal"
     support: ClassVar[Support] = "positive"
     out_features = 2
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Its negative log density."""
+        """Compute the negative log-density."""
         logarithm, deviation = target.clamp_min(MIN_VALUE).log(), softplus_floor(raw[..., 1])
         log_kernel = 0.5 * ((logarithm - raw[..., 0]) / deviation).square()
         return log_kernel + deviation.log() + logarithm + HALF_LOG_TWO_PI
 
     def median(self, raw: Tensor) -> Tensor:
-        """The exponential of the logarithm's."""
+        """Return exp(mean of the logarithm)."""
         return raw[..., 0].exp()
 
     def _mean(self, raw: Tensor) -> Tensor:
         return (raw[..., 0] + 0.5 * softplus_floor(raw[..., 1]).square()).exp()
 
     def standard_quantile(self, p: Tensor) -> Tensor:
-        """Of the standard normal distribution."""
+        """Return quantiles of the standard normal distribution."""
         quantiles: Tensor = ndtri(p)
         return quantiles
 
     def from_standard_quantile(self, raw: Tensor, standard_quantiles: Tensor) -> Tensor:
-        """Exponentials around that of the logarithm's mean."""
+        """Compute exp(mean + deviation * quantile)."""
         return (raw[..., :1] + softplus_floor(raw[..., 1:]) * standard_quantiles).exp()
 
 
 def log_gamma_half_step(a: Tensor) -> Tensor:
-    """log Γ(a + 1/2) - log Γ(a) for a of 1 and more, to 1e-7 in float32 too, where the difference of the two is lost.
+    """Compute log Gamma(a + 1/2) - log Gamma(a) for a >= 1, to 1e-7 in float32.
 
-    Stirling's series at a + 5, and five steps of Γ(x + 1) = x Γ(x) back.
+    The difference of two `lgamma` would cancel. Here the asymptotic (Stirling) series is evaluated
+    at a + 5 and carried back to a by five steps of Gamma(x + 1) = x Gamma(x).
     """
     inverse = 1 / (a + 5)
     square = inverse * inverse

@@ -1,4 +1,4 @@
-"""Dropout whose mask costs little on a CPU."""
+"""Dropout that is faster than torch's on a CPU."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from torch import Tensor, nn
 
 
 class Dropout(nn.Module):
-    """A share of the numbers set to zero in training, the others larger by as much as is lost.
+    """Dropout (Srivastava et al. 2014), with a fast mask on the CPU.
 
-    On a CPU four numbers share one draw of 64 bits, and the share is counted in 65,536ths: 2.3 ms for 256 x 96 x 64 numbers on
-    one core, where torch, which draws for each, takes 6.8.
+    On a CPU one draw of 64 random bits serves four numbers, and p is rounded to a multiple of
+    1/65536: 2.3 ms for 256 x 96 x 64 numbers on one core, against 6.8 ms of `torch.nn.Dropout`,
+    which draws for each number.
+
+    Parameters
+    ----------
+    p : float
+        Probability of a number to be zeroed in training.
     """
 
     def __init__(self, p: float) -> None:
@@ -19,11 +25,11 @@ class Dropout(nn.Module):
         self.p = p
 
     def extra_repr(self) -> str:
-        """The share."""
+        """Show the probability."""
         return f"{self.p}"
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Apply dropout in training; the identity in evaluation."""
         if not self.training or not self.p:
             return x
         if x.device.type != "cpu" or torch.compiler.is_compiling():
@@ -32,7 +38,7 @@ class Dropout(nn.Module):
 
 
 def dropout_mask(x: Tensor, p: float) -> Tensor:
-    """What numbers are multiplied by: 0 for a share of them, else as much as makes up for it, in x's shape."""
+    """Return a random mask in the shape of `x`: 0 with probability p, else 1 / (1 - p)."""
     count, n_dropped = x.numel(), round(p * 65_536)
     bits = torch.empty((count + 3) // 4, dtype=torch.int64, device=x.device).random_(-(2**63), None)
     random_bits = bits.view(torch.int16)[:count].view(x.shape)

@@ -1,4 +1,4 @@
-"""Categories as vectors of numbers that are learned."""
+"""Learned embeddings of categorical columns."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from torch.nn import functional
 
 
 class CategoryEmbedding(nn.Module):
-    """Codes of categorical columns (B, ..., C) to their vectors side by side (B, ..., width).
+    """Embeddings of categorical columns: codes (batch, ..., columns) -> vectors (batch, ...,
+    width).
 
-    `counts`: how many categories each column has; they are coded from 1. Code 0, a category never seen, is the mean of the
-    column's vectors, in training as afterwards: what the column says on average, without a slot that would need noise to be
-    learned, and without the origin, which a network need never have met.
+    Code 0, a category not seen in fit, gets the mean of the column's vectors, in training and in
+    forecasts.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Number of categories of each column; they have codes from 1.
+    widths : sequence of int, optional
+        Embedding size of each column; None: see `embedding_width`.
     """
 
     def __init__(self, counts: Sequence[int], widths: Sequence[int] | None = None) -> None:
@@ -26,29 +33,30 @@ class CategoryEmbedding(nn.Module):
         )
 
     def width(self, columns: int | None = None) -> int:
-        """How wide the vectors of the first `columns` (all of them without a number) are together."""
+        """Return the total width of the vectors of the first `columns`; None: of all."""
         return sum(self.widths[:columns])
 
     def forward(self, codes: Tensor) -> Tensor:
-        """(B, ..., C) int64 to (B, ..., width)."""
+        """Embed codes (batch, ..., columns) int64 to (batch, ..., width)."""
         return self._embed(codes, len(self.widths))
 
     def embed_first(self, codes: Tensor) -> Tensor:
-        """Codes of only the first columns, (B, ..., c), to only their vectors, by the same tables."""
+        """Embed codes of only the first columns, (batch, ..., c), with the same tables."""
         return self._embed(codes, codes.shape[-1])
 
     def _embed(self, codes: Tensor, columns: int) -> Tensor:
         tables = list(self.tables)[:columns]
         vectors = [_embed_column(table, column) for table, column in zip(tables, codes.unbind(-1), strict=True)]
-        return torch.cat(vectors, dim=-1) if vectors else codes.float()  # of no column no numbers
+        return torch.cat(vectors, dim=-1) if vectors else codes.float()  # no columns: (..., 0)
 
 
 def embedding_width(count: int) -> int:
-    """How many numbers stand for one of `count` categories: 2 for one, 6 for ten, 16 from 55 on."""
+    """Return the embedding size for `count` categories, min(16, 1.6 count^0.56): 2 for 1, 6 for 10,
+    16 from 55.
+    """
     width: int = min(16, math.ceil(1.6 * count**0.56))
     return width
 
 
 def _embed_column(table: Tensor, codes: Tensor) -> Tensor:
-    """Vectors of one column: (B, ...) to (B, ..., width)."""
     return functional.embedding(codes, torch.cat([table.mean(0, keepdim=True), table]))

@@ -1,4 +1,6 @@
-"""Encoders of a window for a recurrent decoder: a vector a row, and the state that the decoder goes on from."""
+"""Encoders of a window for a recurrent decoder: an output per time step, and the decoder's initial
+state.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,14 @@ from deepforecast.nn.convolutional import Convolutional, ConvolutionalOptions
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 
 N_WAVELENGTHS = 8
-"""Wavelengths by which rows are told where they stand."""
+"""Number of wavelengths of the time encoding."""
 
 
 class RecurrentEncoder(nn.Module):
-    """Recurrent layers; the decoder goes on from their state. Read both ways, linear maps bring two states to one.
+    """Recurrent encoder; its final state is the initial state of the decoder.
 
-    `kernel_size` is of no use here: both encoders are made alike.
+    If it is bidirectional, linear maps bring the two states of each layer to one. `kernel_size` is
+    not used: it is there to construct both encoders alike.
     """
 
     def __init__(self, width_in: int, layers: RecurrentOptions, kernel_size: int = 0) -> None:
@@ -29,7 +32,9 @@ class RecurrentEncoder(nn.Module):
         self.bridges = nn.ModuleList([nn.Linear(2 * layers.hidden_size, layers.hidden_size) for _ in range(states)])
 
     def forward(self, rows: Tensor) -> tuple[Tensor, State]:
-        """(B, L, D) -> (B, L, width), and the state after the last row."""
+        """Encode (batch, steps, width_in) to outputs (batch, steps, output_size) and the decoder's
+        initial state.
+        """
         encoded, state = self.layers(rows)
         if self.bridges:
             pairs = zip(state[::2], state[1::2], strict=True)  # forwards and backwards, layer by layer
@@ -38,7 +43,8 @@ class RecurrentEncoder(nn.Module):
 
 
 class ConvolutionalEncoder(nn.Module):
-    """Convolutions; linear maps of the last row make the state."""
+    """Convolutional encoder; linear maps of its last output give the initial state of the decoder.
+    """
 
     def __init__(self, width_in: int, layers: RecurrentOptions, kernel_size: int) -> None:
         super().__init__()
@@ -47,15 +53,21 @@ class ConvolutionalEncoder(nn.Module):
         self.bridge = nn.Linear(layers.hidden_size, _n_states(layers) * layers.hidden_size)
 
     def forward(self, rows: Tensor) -> tuple[Tensor, State]:
-        """(B, L, D) -> (B, L, width), and the state after the last row."""
+        """Encode (batch, steps, width_in) to outputs (batch, steps, hidden_size) and the decoder's
+        initial state.
+        """
         encoded = cast(Tensor, self.layers(rows))
         state = torch.tanh(self.bridge(encoded[:, -1]))
         return encoded, tuple(state.chunk(_n_states(self.decoder), dim=-1))
 
 
 def time_encoding(n_rows: int, n_steps: int) -> tuple[Tensor, Tensor]:
-    """Sines and cosines of the number of each row (the last is 0) and of each step ahead (the first is 1): (rows, 2 WAVES) and
-    (steps, 2 WAVES). The shortest wave is of 4 rows, the longest of twice all of them."""
+    """Return sines and cosines of the positions of the window and of the horizon.
+
+    Positions are counted from the cutoff: 0 is the last time step of the window. The wavelengths
+    are log-spaced from 4 steps to twice the total length. Shapes: (n_rows, 2 * N_WAVELENGTHS) and
+    (n_steps, 2 * N_WAVELENGTHS).
+    """
     max_wavelength = 2 * (n_rows + n_steps)
     wavelengths = torch.logspace(math.log10(4), math.log10(max(max_wavelength, 8)), N_WAVELENGTHS)
     angles = 2 * math.pi * torch.arange(1 - n_rows, n_steps + 1).unsqueeze(1) / wavelengths
@@ -64,5 +76,5 @@ def time_encoding(n_rows: int, n_steps: int) -> tuple[Tensor, Tensor]:
 
 
 def _n_states(layers: RecurrentOptions) -> int:
-    """Vectors in a state of the decoder."""
+    """Return the number of vectors in a decoder state."""
     return layers.n_layers * (2 if layers.cell == "lstm" else 1)

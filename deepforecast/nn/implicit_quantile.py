@@ -1,4 +1,4 @@
-"""A network that is asked for one quantile at a time, with its probability as an input."""
+"""Implicit quantile network: a head with the probability as an input."""
 
 from __future__ import annotations
 
@@ -15,16 +15,30 @@ from deepforecast.nn.inverse_cdf import interpolate_quantiles
 from deepforecast.nn.losses import pinball
 from deepforecast.nn.scaling import Scale
 
-N_TRAINING_PROBABILITIES = 4  # probabilities a step is asked for while training, one from each quarter
-N_KNOTS = 201  # probabilities it is asked for in a forecast, from 0 to 1; sorted, and straight lines between them
+N_TRAINING_PROBABILITIES = 4  # per step in training, one from each quarter of (0, 1)
+N_KNOTS = 201  # grid from 0 to 1 in forecasts, linearly interpolated
 
 
 @final
 class ImplicitQuantileHead(Head):
-    """Any quantile: cosines of its probability modulate the `features` that are read, the first of which is a place.
+    """Implicit quantile network: cosine features of the probability p modulate the features of the
+    body.
 
-    While training the probabilities are drawn from torch's generator, otherwise they are evenly spaced. (Dabney et al. 2018;
-    Gouttes et al. 2021.)
+    q(p) = raw_0 + out(silu(raw_1.. * (1 + relu(W cos(pi k p) + b)))), k = 0, 1, ... In training the
+    probabilities are drawn at random, otherwise they are evenly spaced. Quantiles are sorted, so
+    that they do not cross.
+
+    Parameters
+    ----------
+    features : int, default 32
+        Number of features per step besides the location.
+    cosines : int, default 64
+        Number of cosine features of p.
+
+    References
+    ----------
+    Dabney, Ostrovski, Silver, Munos (2018), arXiv:1806.06923; Gouttes, Rasul, Koren, Stephan,
+    Naghibi (2021), arXiv:2107.03743.
     """
 
     name: ClassVar[str] = "implicit_quantile"
@@ -38,26 +52,27 @@ class ImplicitQuantileHead(Head):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Its sizes."""
+        """Number of features and of cosines."""
         return {"features": self.out_features - 1, "cosines": self.cosines}
 
     @property
     def location_slice(self) -> slice:
-        """The first."""
+        """The first feature."""
         return slice(0, 1)
 
     def median(self, raw: Tensor) -> Tensor:
-        """Among the others."""
+        """Return the median of the sorted quantiles."""
         return self._sorted_values(raw)[..., N_KNOTS // 2]
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Twice the pinball loss, its mean over some probabilities."""
+        """Compute twice the pinball loss, averaged over `N_TRAINING_PROBABILITIES` probabilities.
+        """
         offset = torch.rand(*target.shape, N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device) if self.training else 0.5
-        p = (torch.arange(N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device) + offset) / N_TRAINING_PROBABILITIES  # (B, H, DRAWS) or (DRAWS,)
+        p = (torch.arange(N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device) + offset) / N_TRAINING_PROBABILITIES  # (batch, horizon, N) or (N,)
         return pinball(self.values(raw, p), target, 2 * p - 1)
 
     def values(self, raw: Tensor, p: Tensor) -> Tensor:
-        """The quantiles (..., N) of p (..., N) or (N,), as the network gives them: they may cross."""
+        """Return the quantiles (..., N) at p (..., N) or (N,) without sorting: they may cross."""
         frequency = torch.arange(self.cosines, dtype=raw.dtype, device=raw.device)
         embedded = functional.linear(torch.cos(math.pi * p.unsqueeze(-1) * frequency), *_weights_as(self.embed, raw))
         modulated = raw[..., 1:].unsqueeze(-2) * (1 + functional.relu(embedded))  # (..., N, features)
@@ -72,7 +87,9 @@ class ImplicitQuantileHead(Head):
         return interpolate_quantiles(self._sorted_values(raw), _knots(raw), p)
 
     def _sorted_values(self, raw: Tensor) -> Tensor:
-        """(..., KNOTS). The same for whatever is asked, so that what one quantile is does not hang on which others are."""
+        """Return sorted quantiles (..., N_KNOTS) on a fixed grid, so that a quantile does not
+        depend on which others are requested.
+        """
         return self.values(raw, _knots(raw)).sort(-1).values
 
 

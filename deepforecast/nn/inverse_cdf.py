@@ -1,4 +1,4 @@
-"""From probabilities back to values, in float64: by straight lines, bisection, counting, or scipy where torch has nothing."""
+"""Inverse distribution functions in float64: by interpolation, bisection, or scipy."""
 
 from __future__ import annotations
 
@@ -10,14 +10,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-MAX_BISECTIONS = 64  # of a bracket: what is left is rounding
+MAX_BISECTIONS = 64  # beyond, the bracket is below the rounding error
 MAX_COUNT = 2.0**60
 
 
 def interpolate_quantiles(values: Tensor, knots: Tensor, p: Tensor) -> Tensor:
-    """Straight lines through (known, values): values (..., K) rising, known (K,) rising, p (..., N) -> (..., N).
+    """Interpolate linearly through (knots, values), constant beyond the ends.
 
-    Beyond the ends the outermost value.
+    Parameters
+    ----------
+    values : Tensor of shape (..., K)
+        Nondecreasing in the last axis.
+    knots : Tensor of shape (K,)
+        Increasing probabilities.
+    p : Tensor of shape (..., N)
+
+    Returns
+    -------
+    Tensor of shape (..., N)
     """
     if len(knots) == 1:
         return values.expand_as(p)
@@ -29,7 +39,7 @@ def interpolate_quantiles(values: Tensor, knots: Tensor, p: Tensor) -> Tensor:
 
 
 def make_monotone(values: Tensor, p: Tensor) -> Tensor:
-    """Values (..., N) at p (..., N) that rise with p up to rounding, made to rise exactly."""
+    """Make values (..., N), which are nondecreasing in p (..., N) up to rounding, exactly so."""
     if values.shape[-1] < 2:
         return values
     order = p.argsort(-1)
@@ -38,7 +48,10 @@ def make_monotone(values: Tensor, p: Tensor) -> Tensor:
 
 
 def student_t_quantile(p: Tensor, degrees_of_freedom: Tensor) -> Tensor:
-    """Quantiles of Student's t, both (..., N) after broadcasting; the upper tail mirrors the lower, where p is finest."""
+    """Compute quantiles of Student's t distribution, (..., N) after broadcasting.
+
+    The upper tail mirrors the lower one, where p has the finest resolution.
+    """
     from scipy.special import stdtrit
 
     tail = torch.minimum(p, 1 - p)
@@ -47,7 +60,9 @@ def student_t_quantile(p: Tensor, degrees_of_freedom: Tensor) -> Tensor:
 
 
 def bisect(cdf: Callable[[Tensor], Tensor], p: Tensor, low: Tensor, high: Tensor, halvings: int = MAX_BISECTIONS) -> Tensor:
-    """Where a rising function equals p, between low and high, all (..., N)."""
+    """Solve cdf(x) = p for a nondecreasing function between `low` and `high`, all (..., N), by
+    bisection.
+    """
     width = high - low
     for _ in range(halvings):
         width = width / 2
@@ -58,17 +73,18 @@ def bisect(cdf: Callable[[Tensor], Tensor], p: Tensor, low: Tensor, high: Tensor
 
 Float64Array = NDArray[np.float64]
 CountCDF = Callable[..., Float64Array]
-"""Of counts (n,) and parameters (n,) each: the probability of no more."""
+"""Distribution function of counts (n,) and parameters (n,) each."""
 
 
 def count_quantile(cdf: CountCDF, p: Float64Array, guess: Float64Array, *parameters: Float64Array) -> Float64Array:
-    """The least whole number from 0 on with a cumulated probability of at least p, all arrays (n,).
+    """Return the smallest count k >= 0 with cdf(k) >= p, all arrays (n,).
 
-    Steps that double lead from the guess to a bracket, halving finds the number: a good guess saves time, no more.
+    From the guess, steps that double in size find a bracket, which is then bisected. The guess
+    affects the speed only.
     """
     guess = np.clip(np.floor(np.nan_to_num(guess)), 0, MAX_COUNT)
     sufficient = cdf(guess, *parameters) >= p
-    low, high = np.where(sufficient, -1.0, guess), np.where(sufficient, guess, np.inf)  # not enough at low, enough at high
+    low, high = np.where(sufficient, -1.0, guess), np.where(sufficient, guess, np.inf)  # cdf(low) < p <= cdf(high)
     step, active = np.ones_like(guess), np.flatnonzero(np.isinf(high) | (high > 0))
     while len(active):
         step_size, is_unbounded = step[active], np.isinf(high[active])
@@ -92,7 +108,7 @@ def _bisect_counts(cdf: CountCDF, p: Float64Array, low: Float64Array, high: Floa
 
 
 def _has_integer_between(low: Float64Array, high: Float64Array) -> NDArray[np.bool_]:
-    """Whether a whole number that float64 can hold lies between."""
+    """Return whether an integer that float64 represents lies strictly between."""
     middle = np.floor((low + high) / 2)
     return (middle > low) & (middle < high)
 

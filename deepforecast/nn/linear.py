@@ -1,7 +1,8 @@
-"""Bodies that are one linear map of the window.
+"""Bodies that are linear in the window: NLinear and DLinear.
 
-Zeng, Chen, Zhang, Xu 2022, "Are Transformers Effective for Time Series Forecasting?"
-Where nothing was seen the window is zero, which is the place of its scaling (its mean, say), or the last value in NLinear.
+Zeng, Chen, Zhang, Xu (2023), "Are Transformers Effective for Time Series Forecasting?",
+arXiv:2205.13504. Missing values are 0 on the scale of z, i.e. the loc of the scaler, or the last
+value in NLinear.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ from deepforecast.nn.body import DirectBody
 
 
 class NLinearBody(DirectBody):
-    """One linear map of the window, the last value seen subtracted before and added back after it.
+    """NLinear: a linear map of the window minus its last observed value, which is added back to the
+    output.
 
-    `location`: which numbers of a step are on the scale of the window, as the head says (`head.location`); only to them it is
-    added back. Where the scaling has its place at the last value already, that is zero and nothing is done twice.
+    Parameters
+    ----------
+    sizes : InputSizes
+    location_slice : slice, optional
+        Output features that are on the scale of the window (`Head.location_slice`); the last value
+        is added to these only. With scalers whose loc is the last value it is 0.
     """
 
     positions: Tensor
@@ -36,7 +42,7 @@ class NLinearBody(DirectBody):
         self.register_buffer("location_mask", location_mask, persistent=False)
 
     def features(self, inputs: Inputs) -> Tensor:
-        """(B, horizon, width)."""
+        """Return (batch, horizon, out_features)."""
         last = inputs.y.gather(1, (inputs.observed * self.positions).argmax(1, keepdim=True))
         window: Tensor = self.window((inputs.y - last) * inputs.observed)
         raw = torch.addcmul(window.view(-1, *self.shape), last.unsqueeze(-1), self.location_mask)
@@ -44,10 +50,16 @@ class NLinearBody(DirectBody):
 
 
 class DLinearBody(DirectBody):
-    """The window parted into a trend (moving average over `kernel` rows, the ends repeated) and a remainder, a map for each.
+    """DLinear: linear maps of a trend (moving average over `kernel` steps) and of the remainder.
 
-    Both parts are linear in the window, so that the two maps W_t and W_r are one, W_r + (W_t - W_r) A with A the average:
-    merging them costs the same for one window as for a thousand.
+    With the moving average A, the trend A y and the remainder y - A y, the sum W_t A y + W_r (y - A
+    y) is computed as (W_r + (W_t - W_r) A) y, at a cost that does not depend on the batch size.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    kernel : int, default 25
+        Length of the moving average, odd; the ends of the window are repeated.
     """
 
     average: Tensor
@@ -62,9 +74,9 @@ class DLinearBody(DirectBody):
         self.register_buffer("average", moving_average(sizes.input_size, kernel), persistent=False)
 
     def features(self, inputs: Inputs) -> Tensor:
-        """(B, horizon, width)."""
+        """Return (batch, horizon, out_features)."""
         trend, remainder, y = self.trend.weight, self.remainder.weight, inputs.y
-        if y.shape[0] == 1:  # merging would cost more than the one window does
+        if y.shape[0] == 1:  # for a single window merging the maps costs more
             smooth = y @ self.average.T
             window = functional.linear(smooth, trend) + functional.linear(y - smooth, remainder, self.remainder.bias)
         else:
@@ -72,7 +84,9 @@ class DLinearBody(DirectBody):
         return self.covariates.add_effects(window.view(-1, *self.shape), inputs)
 
     def components(self, inputs: Inputs) -> dict[str, Tensor]:
-        """What trend, remainder and covariates bring, each (B, horizon, width); `features` is their sum."""
+        """Return the contributions of trend, remainder and covariates, each (batch, horizon,
+        out_features); their sum is `features`.
+        """
         smooth = inputs.y @ self.average.T
         trend: Tensor = self.trend(smooth).view(-1, *self.shape)
         remainder: Tensor = self.remainder(inputs.y - smooth).view(-1, *self.shape)
@@ -83,9 +97,11 @@ class DLinearBody(DirectBody):
 
 
 class CovariateMap(nn.Module):
-    """Linear terms of covariates: those of the window and of the series reach all steps, those known ahead reach their own.
+    """Linear effects of covariates: past and static ones act on all steps, future ones on their own
+    step.
 
-    All begin at zero: an additive term has nothing to break out of, and noise at the start costs steps.
+    The weights start at 0: a linear term has no symmetry to break, and random weights would only
+    add noise.
     """
 
     def __init__(self, sizes: InputSizes) -> None:
@@ -103,7 +119,7 @@ class CovariateMap(nn.Module):
         return self.past_map is not None or self.future_map is not None
 
     def add_effects(self, raw: Tensor, inputs: Inputs) -> Tensor:
-        """`raw`, (B, horizon, width), and the terms."""
+        """Add the effects to `raw` (batch, horizon, out_features)."""
         if self.past_map is not None:
             past_effect: Tensor = self.past_map(torch.cat([inputs.past.flatten(1), inputs.static], dim=1))
             raw = raw + past_effect.view(-1, *self.shape)
@@ -111,7 +127,9 @@ class CovariateMap(nn.Module):
 
 
 def moving_average(length: int, kernel: int) -> Tensor:
-    """The matrix (length, length) that smooths a window over `kernel` rows (odd), its first and last value repeated outside."""
+    """Return the matrix (length, length) of a centred moving average over `kernel` (odd) steps, the
+    ends repeated.
+    """
     neighbors = torch.arange(length).unsqueeze(1) + torch.arange(kernel) - kernel // 2
     matrix = torch.zeros(length, length, dtype=torch.float64)
     ones = torch.full(neighbors.shape, 1.0 / kernel, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Losses of a point, element by element, all in scaled units z (y = place + spread * z)."""
+"""Elementwise losses of point forecasts, in scaled units z (y = loc + scale * z)."""
 
 from __future__ import annotations
 
@@ -11,38 +11,41 @@ from torch.nn import functional
 from deepforecast.nn.scaling import Scale
 
 Loss = Callable[[Tensor, Tensor, Scale], Tensor]
-"""Of point (B, H), target (B, H) and the scale of the windows: (B, H)."""
+"""Function of point (batch, horizon), target (batch, horizon) and `Scale`, to (batch, horizon)."""
 
-MIN_NAIVE_ERROR = 1e-4  # a smaller change from row to row is rounding: such a series would outweigh all others
-SMAPE_EPSILON = 1e-4  # of |y| + |point| in units of z: below it the slope of sMAPE has no bound
+MIN_NAIVE_ERROR = 1e-4  # smaller naive errors are rounding; such series would dominate the loss
+SMAPE_EPSILON = 1e-4  # added to |y| + |point| in units of z, as the gradient of sMAPE is unbounded at 0
 
 
 def absolute(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-    """|target - point|."""
+    """Compute |target - point|."""
     return functional.l1_loss(point, target, reduction="none")
 
 
 def squared(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-    """(target - point)²."""
+    """Compute (target - point)^2."""
     return functional.mse_loss(point, target, reduction="none")
 
 
 def huber(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-    """Half the square up to 1, straight beyond."""
+    """Compute the Huber loss with delta = 1: e^2 / 2 for |e| <= 1, |e| - 1/2 beyond."""
     return functional.huber_loss(point, target, reduction="none")
 
 
 def mase(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-    """|target - point| in units of the naive forecast's error in the window; that of z where the naive forecast has none."""
+    """Compute |target - point| / (mean absolute error of the naive forecast in the window); the
+    divisor is 1 if that error is 0.
+    """
     naive = torch.where(scaling.naive > MIN_NAIVE_ERROR, scaling.naive, 1.0)
     return absolute(point, target, scaling) / naive
 
 
 def smape(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-    """2 |y - point| / (|y| + |point|) of the unscaled values, between 0 and 2; 0 where both are 0.
+    """Compute 2 |y - point| / (|y| + |point|) in units of y, in [0, 2]; 0 where both are 0.
 
-    Divided by the spread, so that no size of the series leaves the range of float32: y / spread = place / spread + z. A window
-    that does not vary has spread 0, and nothing to be learned from: its forecast is its place.
+    Numerator and denominator are divided by the scale, y / scale = loc / scale + z, so that no
+    magnitude of y exceeds float32. A constant window has scale 0 and loss 0: its forecast is its
+    loc.
     """
     level = torch.where(scaling.scale > 0, scaling.loc / scaling.scale, torch.inf).to(point.dtype)
     size = (level + target).abs() + (level + point).abs()
@@ -50,7 +53,9 @@ def smape(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
 
 
 def owa(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-    """sMAPE in percent / 13.5 + MASE / 1.9: both in units of what Naive2 has on M4, as its overall weighted average."""
+    """Compute sMAPE in percent / 13.5 + MASE / 1.9: relative to Naive2 on M4, as the overall
+    weighted average.
+    """
     return smape(point, target, scaling) * (100 / 13.5) + mase(point, target, scaling) / 1.9
 
 
@@ -62,13 +67,21 @@ LOSSES: dict[str, Loss] = {
     "smape": smape,
     "owa": owa,
 }
-"""By the name users say."""
+"""Losses by name."""
 
 
 def pinball(values: Tensor, target: Tensor, tilt: Tensor) -> Tensor:
-    """Mean over the last axis of twice the pinball loss: values (..., Q), target (...), tilt = 2 p - 1 (Q,) or (..., Q).
+    """Compute twice the pinball loss, averaged over the last axis.
 
-    Twice, so that of the median alone it is the absolute error: |d| + (2 p - 1) d = 2 max(p d, (p - 1) d).
+    2 max(p d, (p - 1) d) = |d| + (2 p - 1) d with d = target - value; for the median it is the
+    absolute error.
+
+    Parameters
+    ----------
+    values : Tensor of shape (..., Q)
+    target : Tensor of shape (...)
+    tilt : Tensor of shape (Q,) or (..., Q)
+        2 p - 1.
     """
     errors = target.unsqueeze(-1) - values
     return torch.addcmul(errors.abs(), errors, tilt).mean(-1)

@@ -1,4 +1,4 @@
-"""A mixture of normal distributions: more than one hump, any skew."""
+"""Head of a Gaussian mixture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ from deepforecast.nn.scaling import Scale
 
 @final
 class MixtureHead(Head):
-    """`n` normal distributions with their shares. For raw numbers of 0 they lie side by side, so that each finds its part."""
+    """Mixture of `n` normal distributions, for multimodal and skewed distributions.
+
+    Parameters
+    ----------
+    n : int, default 3
+        Number of components. Their initial means are spread over normal quantiles, so that they can
+        specialise.
+
+    References
+    ----------
+    Bishop (1994), "Mixture Density Networks".
+    """
 
     name: ClassVar[str] = "mixture"
     initial_means: Tensor
@@ -32,7 +43,7 @@ class MixtureHead(Head):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How many."""
+        """Number of components."""
         return {"n": self.n}
 
     @property
@@ -41,18 +52,18 @@ class MixtureHead(Head):
         return slice(self.n, 2 * self.n)
 
     def median(self, raw: Tensor) -> Tensor:
-        """As finely as the type of raw tells values apart near the parts."""
+        """Return the median by bisection, in the precision of `raw`."""
         log_weights, means, deviations = self.components(raw)
         cdf = partial(mixture_cdf, weights=log_weights.exp(), means=means, deviations=deviations)
         return bisect(cdf, raw.new_tensor(0.5), means.amin(-1), means.amax(-1), halvings=26)
 
     def components(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Log shares, means and deviations, (..., n) each."""
+        """Return log-weights, means and deviations, (..., n) each."""
         log_weights, means, deviations = raw.chunk(3, dim=-1)
         return log_weights.log_softmax(-1), means + self.initial_means, softplus_floor(deviations)
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Its negative log density."""
+        """Compute the negative log-density."""
         log_weights, means, deviations = self.components(raw)
         squared_errors = 0.5 * ((target.unsqueeze(-1) - means) / deviations).square()
         return HALF_LOG_TWO_PI - (log_weights - squared_errors - deviations.log()).logsumexp(-1)
@@ -62,16 +73,20 @@ class MixtureHead(Head):
         return (log_weights.exp() * means).sum(-1)
 
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
-        """Halved in upon between the least and the largest of the parts' own, from the side whose tail is the finer."""
+        """Compute quantiles by bisection between the extreme quantiles of the components, in the
+        lower tail.
+        """
         log_weights, means, deviations = (parameter.unsqueeze(-2) for parameter in self.components(raw))  # (..., 1, n)
         side, tail = torch.where(p < 0.5, 1.0, -1.0).to(p), torch.minimum(p, 1 - p)
-        mirrored = side.unsqueeze(-1) * means  # the upper half is the lower one of the mirrored distribution
+        mirrored = side.unsqueeze(-1) * means  # for p > 0.5 the distribution is mirrored, where small p have finer resolution
         component_quantiles = ndtri(tail).unsqueeze(-1) * deviations + mirrored
         cdf = partial(mixture_cdf, weights=log_weights.exp(), means=mirrored, deviations=deviations)
         return make_monotone(side * bisect(cdf, tail, component_quantiles.amin(-1), component_quantiles.amax(-1)), p)
 
 
 def mixture_cdf(value: Tensor, weights: Tensor, means: Tensor, deviations: Tensor) -> Tensor:
-    """The probability of no more than `value` (...), from parts (..., n)."""
+    """Compute the distribution function at `value` (...) from weights, means and deviations (...,
+    n).
+    """
     component_cdf: Tensor = ndtr((value.unsqueeze(-1) - means) / deviations)
     return (weights * component_cdf).sum(-1)

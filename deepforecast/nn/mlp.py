@@ -1,4 +1,4 @@
-"""Layers one behind the other, and the body that puts everything it is told through them at once."""
+"""Multilayer perceptron, and the body that maps the flattened inputs by one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,22 @@ ACTIVATIONS = ("relu", "leaky_relu", "elu", "gelu", "silu", "tanh")
 
 
 class MLP(nn.Module):
-    """Hidden layers of given sizes, then a linear one: (B, width_in) to (B, width_out).
+    """Multilayer perceptron, (batch, width_in) -> (batch, width_out).
 
-    After each hidden layer come the normalization, the activation and the dropout; after the last, nothing.
+    Each hidden layer is followed by normalisation, activation and dropout; the last layer is
+    linear.
+
+    Parameters
+    ----------
+    width_in : int
+    hidden_sizes : sequence of int
+        Widths of the hidden layers; empty: a linear map.
+    width_out : int
+    dropout : float, default 0.0
+    activation : str, default "relu"
+        One of `ACTIVATIONS`.
+    normalization : str, optional
+        See `normalization`.
     """
 
     def __init__(
@@ -38,13 +51,22 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*layers, nn.Linear(width_in, width_out))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, width_in) to (B, width_out)."""
+        """Map (batch, width_in) to (batch, width_out)."""
         mapped: Tensor = self.layers(x)
         return mapped
 
 
 class MLPBody(DirectBody):
-    """The window and all covariates, flattened and put through hidden layers to all steps at once."""
+    """A multilayer perceptron from the flattened window and covariates to all steps at once.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    hidden_sizes : sequence of int, default (512, 512, 512)
+    dropout : float, default 0.0
+    activation : str, default "relu"
+    normalization : str, optional
+    """
 
     def __init__(
         self,
@@ -60,29 +82,29 @@ class MLPBody(DirectBody):
         self.mlp = MLP(width_in, hidden_sizes, width_out, dropout, activation, normalization)
 
     def features(self, inputs: Inputs) -> Tensor:
-        """(B, horizon, width)."""
+        """Return (batch, horizon, out_features)."""
         covariates = flatten_covariates(inputs)
         raw: Tensor = self.mlp(torch.cat([inputs.y, *covariates], dim=1) if covariates else inputs.y)
         return raw.view(-1, *self.shape)
 
 
 def flatten_covariates(inputs: Inputs) -> list[Tensor]:
-    """What a window tells besides its values, each part flattened to (B, n): past, future and static covariates, where any are.
+    """Return past, future and static covariates, each flattened to (batch, n), without empty ones.
 
-    Which values were seen is left out: on M4, with short histories and with a fifth of all values hidden, forecasts are better
-    without it (what it tells first is how long a series is). A value that is missing stands at the place of the scaling.
+    The mask of observed values is left out: on M4, with short histories and with a fifth of the
+    values hidden, forecasts are more accurate without it (it mainly tells the length of the
+    series).
     """
     covariates = (inputs.past.flatten(1), inputs.future.flatten(1), inputs.static)
     return [covariate for covariate in covariates if covariate.shape[1]]
 
 
 def covariates_width(sizes: InputSizes) -> int:
-    """How many numbers `flatten_covariates` holds a window."""
+    """Return the total width of `flatten_covariates`."""
     return sizes.input_size * sizes.past + sizes.horizon * sizes.future + sizes.static
 
 
 def _hidden_modules(size: int, dropout: float, activation: str, normalization: str | None) -> list[nn.Module]:
-    """What follows a hidden layer; what would do nothing is left out, for each costs a call."""
     modules: list[nn.Module] = []
     if normalization is not None:
         modules.append(normalization_named(normalization, size))
@@ -93,9 +115,8 @@ def _hidden_modules(size: int, dropout: float, activation: str, normalization: s
 
 
 def _activation(name: str) -> nn.Module:
-    """In place where the gradient needs only the result: a buffer less to fill a layer."""
     module: nn.Module
-    if name in ("relu", "leaky_relu", "elu"):
+    if name in ("relu", "leaky_relu", "elu"):  # their gradients need the output only, so they can work in place
         module = {"relu": nn.ReLU, "leaky_relu": nn.LeakyReLU, "elu": nn.ELU}[name](inplace=True)
     else:
         module = {"gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}[name]()

@@ -1,8 +1,9 @@
-"""Several heads that look at once: each compares its own share of the numbers, scaled dot products, a masked softmax.
+"""Multi-head scaled dot-product attention (Vaswani et al. 2017, arXiv:1706.03762).
 
-Arithmetic first: `attention` on queries (B, heads, Q, w), keys and values (B, heads, K, w), w = width / heads. What may not be
-looked at, and what distance takes off a score, is one tensor that is added to the scores: see `AttentionMask`. Then the weights:
-`SelfAttention` and `CrossAttention`. Nothing but sums of products is computed unless somebody asks for the weights.
+`attention` is the arithmetic on queries (batch, heads, queries, dim), keys and values (batch,
+heads, keys, dim) with dim = width / heads; `SelfAttention` and `CrossAttention` hold the weights.
+Padding, causality and ALiBi are additive biases on the scores, see `AttentionMask`. The attention
+weights are materialised only on request.
 """
 
 from __future__ import annotations
@@ -17,15 +18,22 @@ from torch import Tensor, nn
 from deepforecast.errors import ParameterError
 
 Rotation = tuple[Tensor, Tensor]
-"""Cosines and sines, each (rows, w), by which pairs of numbers are turned: see `apply_rotary`."""
+"""Cosines and sines of rotary angles, each of shape (positions, dim), see `apply_rotary`."""
 
 
 @dataclass(frozen=True)
 class AttentionMask:
-    """How scores are changed before the softmax.
+    """Changes to the attention scores before the softmax, and rotary embeddings.
 
-    `bias`: to scores of (B, heads, Q, K), in any shape that spreads to it; minus infinity hides a key. `causal`: a query sees
-    the keys up to its own place alone. `query_rotation`, `key_rotation`: by how much each row of theirs is turned.
+    Parameters
+    ----------
+    bias : Tensor, optional
+        Added to the scores, broadcast to (batch, heads, queries, keys); -inf masks a key. ALiBi
+        enters here too.
+    causal : bool, default False
+        Whether query i attends to keys 0..i only.
+    query_rotation, key_rotation : Rotation, optional
+        Rotary angles of queries and keys.
     """
 
     bias: Tensor | None = None
@@ -35,12 +43,28 @@ class AttentionMask:
 
 
 NO_MASK = AttentionMask()
+"""Full attention without positional bias."""
 
 
 def attention(query: Tensor, keys: Tensor, values: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
-    """What the queries find, (B, heads, Q, w). A query that may see nothing finds zeros, and so do gradients.
+    """Compute scaled dot-product attention, softmax(q k^T / sqrt(dim) + bias) v.
 
-    The weights are never there as a whole (memory grows with Q + K), unless they are to be `attention_maps`.
+    Vaswani et al. (2017), eq. 1. A query whose keys are all masked returns zeros and has zero
+    gradient.
+
+    Parameters
+    ----------
+    query : Tensor of shape (batch, heads, queries, dim)
+    keys, values : Tensor of shape (batch, heads, keys, dim)
+    mask : AttentionMask
+        Only its bias and `causal` are used; rotations are applied before.
+    attention_maps : list of Tensor, optional
+        List to which the weights (batch, heads, queries, keys) are appended. They are materialised
+        only if it is passed; otherwise memory grows with queries + keys.
+
+    Returns
+    -------
+    Tensor of shape (batch, heads, queries, dim)
     """
     if attention_maps is None:
         context: Tensor = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask.bias, is_causal=mask.causal)
@@ -50,7 +74,9 @@ def attention(query: Tensor, keys: Tensor, values: Tensor, mask: AttentionMask =
 
 
 def attention_weights(query: Tensor, keys: Tensor, mask: AttentionMask = NO_MASK) -> Tensor:
-    """How much the queries take of each key: (B, heads, Q, K), rows that add up to 1, or all zeros where nothing is seen."""
+    """Return the weights (batch, heads, queries, keys), which sum to 1 over the keys, or are 0 if
+    all keys are masked.
+    """
     scores = query @ keys.transpose(-1, -2) * query.shape[-1] ** -0.5
     if mask.bias is not None:
         scores = scores + mask.bias
@@ -63,8 +89,11 @@ def attention_weights(query: Tensor, keys: Tensor, mask: AttentionMask = NO_MASK
 
 
 def padding_bias(valid: Tensor) -> Tensor:
-    """What is added to scores so that only valid keys are seen: (B, K) of 1 and 0 -> (B, 1, 1, K) of 0 and minus infinity.
+    """Turn a mask of valid keys into a bias: (batch, keys) of 1 and 0 -> (batch, 1, 1, keys) of 0
+    and -inf.
 
+    Examples
+    --------
     >>> padding_bias(torch.tensor([[0.0, 1.0]])).flatten().tolist()
     [-inf, 0.0]
     """
@@ -72,9 +101,16 @@ def padding_bias(valid: Tensor) -> Tensor:
 
 
 def apply_rotary(heads: Tensor, rotation: Rotation | None) -> Tensor:
-    """Rows (..., rows, w) whose numbers i and i + w / 2 are turned as a pair, each pair at a speed of its own.
+    """Rotate pairs of features by their position (RoPE; Su et al. 2021, arXiv:2104.09864, eq. 34).
 
-    The product of two rows so turned hangs on the difference of their places alone.
+    Features i and i + dim / 2 form a pair; each pair has its own frequency. The dot product of a
+    rotated query and a rotated key depends on the difference of their positions only.
+
+    Parameters
+    ----------
+    heads : Tensor of shape (..., positions, dim)
+    rotation : Rotation or None
+        None: return `heads` unchanged.
     """
     if rotation is None:
         return heads
@@ -83,7 +119,15 @@ def apply_rotary(heads: Tensor, rotation: Rotation | None) -> Tensor:
 
 
 class SelfAttention(nn.Module):
-    """Rows look at each other. Queries, keys and values come out of one product."""
+    """Multi-head self-attention. Queries, keys and values come from one matrix product.
+
+    Parameters
+    ----------
+    width : int
+        Width of the tokens (d_model).
+    n_heads : int
+        Number of heads, a divisor of `width`.
+    """
 
     def __init__(self, width: int, n_heads: int) -> None:
         super().__init__()
@@ -92,16 +136,30 @@ class SelfAttention(nn.Module):
         init_projection(self.in_proj)
 
     def forward(self, inputs: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
-        """(B, L, D) -> (B, L, D)."""
+        """Attend among tokens, (batch, tokens, width) -> (batch, tokens, width)."""
         query, keys, values = split_heads(self.in_proj(inputs), 3, self.n_heads)
         query, keys = apply_rotary(query, mask.query_rotation), apply_rotary(keys, mask.key_rotation)
         return cast(Tensor, self.out_proj(merge_heads(attention(query, keys, values, mask, attention_maps))))
 
     def step(self, token: Tensor, cache: Tensor, number: int, cache_size: int, mask: AttentionMask = NO_MASK) -> tuple[Tensor, Tensor]:
-        """One row more, (B, D), that looks at itself and those before it: what it finds, and the cache after it.
+        """Attend from one new token to itself and the cached tokens before it.
 
-        `cache` (B, 2, heads, T, w): keys and values so far. One that is full grows to `cache_size` rows, into which later steps are
-        written where they are; whoever wants gradients gives room for the one at hand alone, and each step has its own.
+        Parameters
+        ----------
+        token : Tensor of shape (batch, width)
+        cache : Tensor of shape (batch, 2, heads, capacity, dim)
+            Keys and values of earlier tokens (key-value cache).
+        number : int
+            Index of the token, from 0.
+        cache_size : int
+            Capacity of the cache after it had to grow. Later tokens are written into it in place,
+            so that callers who need gradients pass `number + 1` and get a new cache at every step.
+        mask : AttentionMask
+
+        Returns
+        -------
+        attended : Tensor of shape (batch, width)
+        cache : Tensor of shape (batch, 2, heads, capacity, dim)
         """
         projections = self.in_proj(token).view(token.shape[0], 3, self.n_heads, 1, -1)
         query, new_entry = apply_rotary(projections[:, 0], mask.query_rotation), projections[:, 1:]
@@ -117,7 +175,15 @@ class SelfAttention(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Queries look at the rows of another sequence, whose keys and values are made once for all layers: see `KeyValueProjection`."""
+    """Multi-head attention to another sequence, with keys and values from `KeyValueProjection`.
+
+    Parameters
+    ----------
+    width : int
+        Width of the tokens (d_model).
+    n_heads : int
+        Number of heads, a divisor of `width`.
+    """
 
     def __init__(self, width: int, n_heads: int) -> None:
         super().__init__()
@@ -128,14 +194,28 @@ class CrossAttention(nn.Module):
     def forward(
         self, inputs: Tensor, keys: Tensor, values: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None
     ) -> Tensor:
-        """(B, Q, D), and keys and values of (B, heads, K, w), which are turned already -> (B, Q, D)."""
+        """Attend from tokens (batch, queries, width) to another sequence.
+
+        `keys` and `values` have shape (batch, heads, keys, dim); the keys are rotated already.
+        Returns (batch, queries, width).
+        """
         query = self.in_proj(inputs).view(*inputs.shape[:2], self.n_heads, -1).transpose(1, 2)
         query = apply_rotary(query, mask.query_rotation)
         return cast(Tensor, self.out_proj(merge_heads(attention(query, keys, values, mask, attention_maps))))
 
 
 class KeyValueProjection(nn.Module):
-    """Keys and values of encoded rows for every layer of a decoder, in one product."""
+    """Keys and values of the encoder outputs for all decoder layers, in one matrix product.
+
+    Parameters
+    ----------
+    width : int
+        Width of the tokens (d_model).
+    n_heads : int
+        Number of heads.
+    n_layers : int
+        Number of decoder layers.
+    """
 
     def __init__(self, width: int, n_heads: int, n_layers: int) -> None:
         super().__init__()
@@ -144,35 +224,42 @@ class KeyValueProjection(nn.Module):
         init_projection(self.in_proj)
 
     def forward(self, encoded: Tensor, rotation: Rotation | None = None) -> list[Tensor]:
-        """(B, K, D) -> keys, then values, of the first layer, then of the second, and so on: each (B, heads, K, w)."""
+        """Project (batch, keys, width) to [keys of layer 1, values of layer 1, keys of layer 2,
+        ...].
+
+        Each has shape (batch, heads, keys, dim); the keys are rotated.
+        """
         projections = split_heads(self.in_proj(encoded), 2 * self.n_layers, self.n_heads)
         return [projection if index % 2 else apply_rotary(projection, rotation) for index, projection in enumerate(projections)]
 
 
 def check_heads(width: int, n_heads: int) -> int:
-    """The number of heads, if each gets as many of the numbers."""
+    """Return `n_heads`, or raise `ParameterError` if it does not divide the width."""
     if width % n_heads:
         raise ParameterError(
-            f"Heads share out d_model evenly, and {width} numbers do not go into {n_heads} heads. Say "
+            f"`d_model` must be divisible by `n_heads`, got d_model={width} and n_heads={n_heads}. Use "
             f"n_heads={_nearest_divisor(width, n_heads)} or d_model={max(round(width / n_heads), 1) * n_heads}."
         )
     return n_heads
 
 
 def split_heads(projected: Tensor, n_parts: int, n_heads: int) -> list[Tensor]:
-    """(B, L, parts * D) -> so many of (B, heads, L, w), without a copy. (So cut, their gradients are joined in one copy.)"""
+    """Split (batch, tokens, n_parts * width) into `n_parts` views (batch, heads, tokens, dim).
+
+    No copy is made; `chunk` lets autograd join the gradients in one copy.
+    """
     windows, length, width = projected.shape
     shape = windows, length, n_heads, width // (n_parts * n_heads)
     return [chunk.view(shape).transpose(1, 2) for chunk in projected.chunk(n_parts, dim=-1)]
 
 
 def merge_heads(heads: Tensor) -> Tensor:
-    """(B, heads, L, w) -> (B, L, D)."""
+    """Concatenate the heads, (batch, heads, tokens, dim) -> (batch, tokens, width)."""
     return heads.transpose(1, 2).flatten(2)
 
 
 def init_projection(projection: nn.Linear) -> None:
-    """First weights after Glorot, each D x D block by itself; no bias."""
+    """Initialise each width x width block by Glorot and Bengio (2010), and the bias with 0."""
     width = projection.in_features
     with torch.no_grad():
         for first in range(0, projection.out_features, width):

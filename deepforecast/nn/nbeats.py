@@ -1,7 +1,8 @@
-"""N-BEATS: blocks that each explain a part of the window and bring a part of the forecast.
+"""N-BEATS: residual stacks of blocks, each with a backcast of the window and a forecast.
 
-Oreshkin, Carpov, Chapados, Bengio 2020, "N-BEATS: Neural basis expansion analysis for interpretable time series forecasting";
-covariates as in Olivares et al. 2023 (NBEATSx): every block is told of them.
+Oreshkin, Carpov, Chapados, Bengio (2020), "N-BEATS: Neural basis expansion analysis for
+interpretable time series forecasting", arXiv:1905.10437. Covariates enter every block as in NBEATSx
+(Olivares et al. 2023, arXiv:2104.05522).
 """
 
 from __future__ import annotations
@@ -24,17 +25,32 @@ STACK_KINDS = ("generic", "trend", "season")
 
 @dataclass(frozen=True)
 class Basis:
-    """The curves a block may draw over the window, (length, curves), and as many over the steps ahead, (horizon, curves)."""
+    """Basis functions of a block over the window, (input_size, functions), and over the horizon,
+    (horizon, functions).
+    """
 
     backcast: Tensor
     forecast: Tensor
 
 
 class NBEATSBody(DirectBody):
-    """Stacks of blocks. What a block explains of the window is taken off before the next one; what all forecast is added up.
+    """Stacks of N-BEATS blocks: x_{l+1} = x_l - backcast_l(x_l), forecast = sum of forecast_l(x_l).
 
-    `stacks`: the kind of each. A "generic" stack has `blocks` blocks of their own weights and no basis; one of "trend"
-    (polynomials up to `degree`) or "season" (harmonics of `period` rows, of the horizon without one) runs one block as often.
+    Parameters
+    ----------
+    sizes : InputSizes
+    stacks : sequence of {"generic", "trend", "season"}
+        Kinds of the stacks. "generic": no basis, each block has its own weights; "trend"
+        (polynomials) and "season" (harmonics): the blocks of the stack share their weights.
+    blocks : int, default 3
+        Blocks per stack.
+    hidden_sizes : sequence of int, default (256, 256, 256)
+        Hidden layers of a block.
+    degree : int, default 2
+        Degree of the polynomials.
+    period : float, optional
+        Period of the harmonics in time steps; None: the horizon.
+    dropout : float, default 0.0
     """
 
     def __init__(
@@ -49,41 +65,44 @@ class NBEATSBody(DirectBody):
     ) -> None:
         super().__init__()
         block_list: list[Block] = []
-        self.block_order: list[tuple[str, int]] = []  # stack and block, in the order they are run
+        self.block_order: list[tuple[str, int]] = []  # stack and block, in order of evaluation
         for name, stack in zip(number_duplicates(stacks), stacks, strict=True):
             basis = None if stack == "generic" else _basis(stack, sizes, degree, period)
             for number in range(blocks):
                 if basis is None or number == 0:
-                    final = len(self.block_order) + 1 == len(stacks) * blocks  # nothing comes after it
+                    final = len(self.block_order) + 1 == len(stacks) * blocks  # no block needs its backcast
                     block_list.append(Block(sizes, hidden_sizes, basis, dropout, has_backcast=not final))
                 self.block_order.append((name, len(block_list) - 1))
         self.blocks = nn.ModuleList(block_list)
 
     def features(self, inputs: Inputs) -> Tensor:
-        """(B, horizon, width)."""
+        """Return (batch, horizon, out_features)."""
         return reduce(torch.add, (forecast for _, forecast in self._forecasts(inputs)))
 
     def components(self, inputs: Inputs) -> dict[str, Tensor]:
-        """What each stack brings, (B, horizon, width); `features` is their sum."""
+        """Return the forecast of each stack, (batch, horizon, out_features); their sum is
+        `features`.
+        """
         components: dict[str, Tensor] = {}
         for name, forecast in self._forecasts(inputs):
             components[name] = components[name] + forecast if name in components else forecast
         return components
 
     def _forecasts(self, inputs: Inputs) -> Iterator[tuple[str, Tensor]]:
-        """Block by block: the name of its stack and its part of the forecast."""
+        """Yield the stack's name and the forecast of each block."""
         residual, covariates = inputs.y, flatten_covariates(inputs)
         for name, number in self.block_order:
             backcast, forecast = self.blocks[number](residual, covariates)
             yield name, forecast
             if backcast is not None:
-                residual = (residual - backcast) * inputs.observed  # of what was not seen nothing is left to explain
+                residual = (residual - backcast) * inputs.observed  # missing values have no residual
 
 
 class Block(nn.Module):
-    """Hidden layers, then the weights of the curves of its basis; without a basis the values themselves.
+    """A multilayer perceptron whose outputs are the coefficients of the basis, or the values if
+    there is none.
 
-    `explains`: whether there is a block after it, for which something of the window is taken off.
+    `has_backcast` is False for the last block.
     """
 
     backcast_basis: Tensor
@@ -103,8 +122,19 @@ class Block(nn.Module):
         self.mlp = MLP(width_in, hidden_sizes, width_out, dropout)
 
     def forward(self, residual: Tensor, covariates: Sequence[Tensor] = ()) -> tuple[Tensor | None, Tensor]:
-        """Of what is left of the window, (B, L), and all that is told besides, each (B, n): what is explained, (B, L), and the
-        forecast, (B, horizon, width)."""
+        """Return backcast and forecast.
+
+        Parameters
+        ----------
+        residual : Tensor of shape (batch, input_size)
+            What the blocks before left of the window.
+        covariates : sequence of Tensor of shape (batch, n)
+
+        Returns
+        -------
+        backcast : Tensor of shape (batch, input_size), or None
+        forecast : Tensor of shape (batch, horizon, out_features)
+        """
         coefficients: Tensor = self.mlp(torch.cat([residual, *covariates], dim=1) if covariates else residual)
         backcast = coefficients[:, : self.length] if self.length else None
         forecast = coefficients[:, self.length :].view(-1, *self.shape)
@@ -114,8 +144,10 @@ class Block(nn.Module):
 
 
 def number_duplicates(names: Sequence[str]) -> list[str]:
-    """Names that occur more than once, numbered from 1.
+    """Number names that occur more than once, from 1.
 
+    Examples
+    --------
     >>> number_duplicates(["trend", "season", "trend"])
     ['trend_1', 'season', 'trend_2']
     """
@@ -128,14 +160,16 @@ def number_duplicates(names: Sequence[str]) -> list[str]:
 
 
 def polynomials(times: Tensor, degree: int) -> Tensor:
-    """Powers 0 to `degree` of times (n,): (n, degree + 1)."""
+    """Return powers 0 to `degree` of times (n,), (n, degree + 1)."""
     return times.unsqueeze(1) ** torch.arange(degree + 1, device=times.device)
 
 
 def harmonics(times: Tensor, period: float) -> Tensor:
-    """Cosines and sines of 1, 2, .. cycles a period, up to one cycle every two rows, at times (n,) counted in rows.
+    """Return cos(2 pi k t / period) and sin(2 pi k t / period) for k = 1, 2, ... up to the Nyquist
+    frequency.
 
-    (n, curves). There is no constant, which is the trend's, and no sine of two rows a cycle, which is zero at every row.
+    `times` (n,) are in time steps; the result has shape (n, functions). There is no constant, which
+    belongs to the trend, and no sine at the Nyquist frequency, which is 0 at every step.
     """
     cycles = torch.arange(1, max(int(period / 2), 1) + 1, device=times.device)
     angles = 2 * math.pi / period * times.unsqueeze(1) * cycles
@@ -143,7 +177,9 @@ def harmonics(times: Tensor, period: float) -> Tensor:
 
 
 def _basis(stack: str, sizes: InputSizes, degree: int, period: float | None) -> Basis:
-    """Rows are counted from the cutoff: the window ends at -1, the first step ahead is 0."""
+    """Return the basis of a stack. Times are counted from the cutoff: the window ends at -1, the
+    horizon starts at 0.
+    """
     length, horizon = sizes.input_size, sizes.horizon
     past, future = torch.arange(-length, 0, dtype=torch.float64), torch.arange(horizon, dtype=torch.float64)
     if stack == "trend":

@@ -1,4 +1,6 @@
-"""ForecastNetwork: windows in, what the head reads out; the same module trains, forecasts and is exported."""
+"""ForecastNetwork: scaler, embeddings, body and head in one module, used in training, forecasting
+and export.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,23 @@ from deepforecast.nn.scaling import Scale, scale_window
 
 
 class ForecastNetwork(nn.Module):
-    """Scaling, embedded categories, a body and a head.
+    """Scaler, category embeddings, a body and a head.
 
-    - Direct bodies: `features(inputs)` gives (B, horizon, width), which the head reads.
-    - Stepwise bodies: `initial_state(inputs)` gives a state, `step(state, previous, ahead, number)` what the head reads next.
+    With a `DirectBody`, `features(inputs)` gives what the head reads, (batch, horizon,
+    out_features). With an `AutoregressiveBody`, `initial_state(inputs)` gives a state and
+    `step(state, previous, future, number)` what the head reads of the next step.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    body : DirectBody or AutoregressiveBody
+    head : Head
+    scaler : str, default "standard"
+        See `scaling`.
+    temporal, static : sequence of int
+        Number of categories of each categorical covariate.
+    n_future_codes : int, default 0
+        Number of the temporal categorical covariates that are known in the future.
     """
 
     def __init__(
@@ -38,22 +53,25 @@ class ForecastNetwork(nn.Module):
         self.temporal_embedding = CategoryEmbedding(tuple(temporal)) if temporal else None
         self.static_embedding = CategoryEmbedding(tuple(static)) if static else None
         self.level_ratio: Tensor | None
-        self.register_buffer("level_ratio", torch.ones(1) if scaler == "level" else None)  # of the panel: see `scale_window`
+        self.register_buffer("level_ratio", torch.ones(1) if scaler == "level" else None)  # of the panel, see `scale_window`
         self.affine = nn.Parameter(torch.tensor([1.0, 0.0])) if scaler == "revin" else None
 
     @property
     def n_multiplications(self) -> int:
-        """Multiplications of a pass over one window, about; a body may say how often its weights are used, True: by row."""
+        """Approximate multiplications per window. `over_time` of a body says how often its weights
+        are used; True: per time step.
+        """
         weights, reuse = sum(parameter.numel() for parameter in self.body.parameters()), getattr(self.body, "over_time", False)
         return weights * (self.sizes.input_size if reuse is True else int(reuse) or 1)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Scale]:
-        """What the head reads of every step, (B, horizon, width), and the scale it is on."""
+        """Return what the head reads of every step, (batch, horizon, out_features), and the scale.
+        """
         inputs, scaling = self.inputs(batch)
         return self.features(inputs), scaling
 
     def inputs(self, batch: Batch) -> tuple[Inputs, Scale]:
-        """The windows as the body sees them. A value that is missing does not get there."""
+        """Return the scaled inputs of the body, with missing values masked, and the scale."""
         season = self.sizes.season if self.head.needs_naive_error else 0
         z, observed, scaling = scale_window(batch, self.scaler, season, self.head.support == "real", self.level_ratio)
         if self.affine is not None:
@@ -73,7 +91,7 @@ class ForecastNetwork(nn.Module):
         return Inputs(z, observed, past, future, static, batch.static_codes, scaling.level), scaling
 
     def features(self, inputs: Inputs) -> Tensor:
-        """All steps at once; a stepwise body is fed its own medians."""
+        """Return what the head reads of all steps; autoregressive bodies are decoded greedily."""
         if isinstance(self.body, DirectBody):
             raw = self.body.features(inputs)
             return self._restore_location(raw, torch.cumsum(raw, 1) if self.scaler == "difference" else raw)
@@ -82,19 +100,30 @@ class ForecastNetwork(nn.Module):
         return decode_greedy(self, inputs)
 
     def initial_state(self, inputs: Inputs) -> State:
-        """The state of a stepwise body at the cutoff."""
+        """Return the state of an autoregressive body at the cutoff."""
         return self.autoregressive_body.initial_state(inputs)
 
     def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
-        """What the head reads of step `number`, (B, width), and the state after it; `previous` (B,) in units of z."""
+        """Return what the head reads of step `number`, (batch, out_features), and the next state;
+        `previous` (batch,) is in units of z.
+        """
         raw, state = self.autoregressive_body.step(state, previous, future, number)
         return self._restore_location(raw, raw), state
 
     def loss(self, batch: Batch, teacher_forcing_ratio: float | None = None) -> Tensor:
-        """The mean loss over the values that were seen. `teacher_forcing_ratio`: of the steps of a stepwise body that are taught by the true
-        value before them; the others see the network's own. By default all in training and, as in a forecast, none after it."""
+        """Compute the mean loss over the observed targets, plus the penalty of the body in
+        training.
+
+        Parameters
+        ----------
+        batch : Batch
+            With a target.
+        teacher_forcing_ratio : float, optional
+            Share of the steps of an autoregressive body whose input is the true previous value.
+            None: 1 in training, else 0, as in forecasts.
+        """
         if batch.target is None:
-            raise ValueError("a batch to learn from has a target")
+            raise ValueError("the batch must have a target")
         inputs, scaling = self.inputs(batch)
         target = scaling.standardize(torch.nan_to_num(batch.target, 0.0))
         target_mask = (batch.target == batch.target) & (scaling.scale > 0)
@@ -113,13 +142,15 @@ class ForecastNetwork(nn.Module):
 
     @property
     def autoregressive_body(self) -> AutoregressiveBody:
-        """The body, if it takes its steps in turn."""
+        """The body, if it is autoregressive; raises TypeError otherwise."""
         if isinstance(self.body, AutoregressiveBody):
             return self.body
-        raise TypeError(f"{type(self.body).__name__} gives all steps at once; it has no step")
+        raise TypeError(f"the body must be autoregressive, got {type(self.body).__name__}")
 
     def _restore_location(self, raw: Tensor, cumulated: Tensor) -> Tensor:
-        """The numbers that are places on the scale of z brought back to it: sums of changes, RevIN's learned affine undone."""
+        """Bring the location features back to the scale of z: cumulative sums of differences,
+        inverse of RevIN's affine map.
+        """
         location_slice = self.head.location_slice
         if location_slice is None or (cumulated is raw and self.affine is None):
             return raw

@@ -1,8 +1,10 @@
-"""A sum of a trend, seasons, events and effects, which hang on time and on what is known ahead alone, and of what lags add.
+"""NeuralProphet: an additive model of trend, seasonality, events, covariate effects and
+autoregression.
 
-Triebe, Hewamalage, Pilyugina, Laptev, Bergmeir, Rajagopal 2021, "NeuralProphet: Explainable Forecasting at Scale"; AR-Net:
-Triebe, Laptev, Rajagopal 2019. Priors are those of Prophet: what is made least is the mean loss and, over the number of values
-learned from, minus the logarithm of the priors.
+Triebe, Hewamalage, Pilyugina, Laptev, Bergmeir, Rajagopal (2021), "NeuralProphet: Explainable
+Forecasting at Scale", arXiv:2111.15397; AR-Net: Triebe, Laptev, Rajagopal (2019), arXiv:1911.12436.
+The priors are those of Prophet (Taylor and Letham 2018): the loss is the mean loss minus log-prior
+/ number of training values.
 """
 
 from __future__ import annotations
@@ -18,15 +20,29 @@ from deepforecast.nn.body import DirectBody
 from deepforecast.nn.mlp import MLP
 
 TREND_PRIOR_SCALE = 5.0
-"""The deviation of the normal prior of slope and offset."""
+"""Standard deviation of the normal prior on slope and offset."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """Columns of what is known of a row that have coefficients: one component of the sum.
+    """Time-dependent columns with coefficients: one component of the sum.
 
-    `shift` is added to them, so that 0 is where it was; `gate`: the column that says where they count, by what it is
-    multiplied, and what is then added, for 1 and 0. `per_series`: each series has coefficients of its own beside those of all.
+    Parameters
+    ----------
+    name : str
+    columns : slice
+        Columns of the future covariates.
+    prior_scale : float
+        Standard deviation of the normal prior on the coefficients.
+    multiplicative : bool, default False
+        Whether the component is multiplied by the trend.
+    per_series : bool, default False
+        Whether each series has its own deviations from the shared coefficients.
+    shift : float, default 0.0
+        Added to the columns, to undo their centring.
+    gate : (int, float, float), optional
+        Column, factor and offset of an indicator that switches the component on and off: the
+        columns are multiplied by column * factor + offset.
     """
 
     name: str
@@ -40,11 +56,35 @@ class Component:
 
 @dataclass(frozen=True)
 class AdditiveSpec:
-    """What an additive network consists of.
+    """Structure of a `NeuralProphetBody`.
 
-    `future_columns`: the columns of a window's past that are known ahead too, in the order of those of its future; `time_column`: which of them
-    is time, from 0 to 1 over the history of the fit; `changepoints`: when the slope may change on it, None: a flat trend; `lagged_covariates`:
-    columns of the past by name; `n_series`: how many have components of their own, `per_series_trend`: whether the trend is one.
+    Parameters
+    ----------
+    future_columns : tuple of int
+        Columns of the past covariates that are future covariates too, in the order of these.
+    time_column : int
+        The future covariate that is the time, scaled to 0..1 over the training history.
+    changepoints : tuple of float or None
+        Times at which the slope may change; None: a flat trend.
+    components : tuple of Component
+    uses_lags : bool, default True
+        Whether the target is autoregressive (AR-Net).
+    lagged_covariates : tuple of (str, slice)
+        Name and past columns of each lagged covariate.
+    hidden_sizes : sequence of int
+        Hidden layers of the lag networks; empty: linear.
+    n_series : int, default 0
+        Number of series with their own parameters.
+    per_series_trend : bool, default False
+        Whether each series has its own trend.
+    n_values : int, default 1
+        Number of training values, the divisor of the penalty.
+    changepoint_prior_scale : float, default 0.05
+        Scale of the Laplace prior on the changes of slope.
+    lag_prior_scale : float, optional
+        Scale of the Laplace prior on the lag weights; None: no prior.
+    lags_name : str, default "ar"
+        Name of the autoregressive component.
     """
 
     future_columns: tuple[int, ...]
@@ -63,7 +103,17 @@ class AdditiveSpec:
 
 
 class NeuralProphetBody(DirectBody):
-    """Trend, terms and lags added up; what lags add follows from how far the past was from all else."""
+    """Sum of trend, components and lag effects.
+
+    y_t = trend_t + sum of additive components + multiplier_t * sum of multiplicative components +
+    lag effects, with a piecewise linear trend_t = offset + slope t + sum_j delta_j max(t - s_j, 0).
+    The autoregression acts on the deviations of the window from all other components.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    spec : AdditiveSpec
+    """
 
     uses_series_id = True
     needs_history = False
@@ -84,7 +134,7 @@ class NeuralProphetBody(DirectBody):
         self.spec, self.horizon, self.width, self.location_index = spec, sizes.horizon, sizes.out_features, location_slice.start
         self.uses_history = bool(spec.uses_lags or spec.lagged_covariates)
         self.uses_lags = spec.uses_lags
-        self.first_columns: dict[str, int] = {}  # of columns that lie side by side, the first
+        self.first_columns: dict[str, int] = {}  # first index of contiguous columns
         self._register_components(spec.components)
         self._register_columns("future_columns", spec.future_columns)
         self.register_buffer("changepoints", torch.tensor(spec.changepoints or (), dtype=torch.float32), persistent=False)
@@ -104,7 +154,9 @@ class NeuralProphetBody(DirectBody):
         )
 
     def _register_components(self, terms: Sequence[Component]) -> None:
-        """Each column of each term: where it is found, and what becomes of it."""
+        """Register buffers with the covariate column, gate and prior of each column of the
+        components.
+        """
         components_by_column = [component for component in terms for _ in range(component.columns.start, component.columns.stop)]
         gates = [component.gate or (0, 0.0, 1.0) for component in components_by_column]
         self.has_gates, self.has_shifts = any(component.gate is not None for component in terms), any(component.shift for component in terms)
@@ -120,13 +172,15 @@ class NeuralProphetBody(DirectBody):
             self.register_buffer(name, torch.tensor(numbers, dtype=torch.float32), persistent=False)
 
     def _register_columns(self, name: str, columns: Sequence[int]) -> None:
-        """Columns by number, and whether they lie side by side."""
+        """Register column indices, and their first one if they are contiguous."""
         self.register_buffer(name, torch.tensor(columns, dtype=torch.int64), persistent=False)
         if len(columns) and list(columns) == list(range(columns[0], columns[0] + len(columns))):
             self.first_columns[name] = columns[0]
 
     def features(self, inputs: Inputs) -> Tensor:
-        """(B, horizon, width): the sum of the parts, and what says how sure it is."""
+        """Return (batch, horizon, out_features): the sum of the components as location, and the
+        other features.
+        """
         covariates = self._time_covariates(inputs)
         trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
         coefficients = self.weight[:, self.location_index] + (0.0 if series_parameters is None else self._series_coefficients(series_parameters))
@@ -142,7 +196,9 @@ class NeuralProphetBody(DirectBody):
         return torch.cat([raw[..., : self.location_index], location.unsqueeze(-1), raw[..., self.location_index + 1 :]], dim=-1)
 
     def components(self, inputs: Inputs) -> dict[str, Tensor]:
-        """What each component brings: of the numbers that are places, (B, horizon, width), the others 0."""
+        """Return the contribution of each component to the location, (batch, horizon,
+        out_features), 0 elsewhere.
+        """
         covariates = self._time_covariates(inputs)
         trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
         coefficients = self.weight[:, self.location_index] + (0.0 if series_parameters is None else self._series_coefficients(series_parameters))
@@ -159,7 +215,7 @@ class NeuralProphetBody(DirectBody):
         return {name: nn.functional.pad(component.unsqueeze(-1), shape) for name, component in effects.items()}
 
     def penalty(self) -> Tensor | None:
-        """Minus the logarithm of the priors, over the number of values there are."""
+        """Return the negative log-prior divided by the number of training values."""
         spec, free_precision = self.spec, 0.5 / TREND_PRIOR_SCALE**2
         penalty = free_precision * self.offset.square().sum() + self.slope_changes.abs().sum() / spec.changepoint_prior_scale
         penalty = penalty + 0.5 * (self.weight[:, self.location_index].square() * self.precision).sum()
@@ -178,8 +234,9 @@ class NeuralProphetBody(DirectBody):
         self, trend: Sequence[float], slope_changes: Sequence[float], coefficients: dict[str, Sequence[float]],
         raw_bias: dict[int, float],
     ) -> None:  # fmt: skip
-        """Start from what is known: offset and slope (if there is one), changes of slope, coefficients by term, and numbers
-        that are no places."""
+        """Set offset and slope, changes of slope, coefficients by component, and biases of the
+        features that are no locations.
+        """
         with torch.no_grad():
             for number, value in raw_bias.items():
                 self.raw_bias[:, number] = value
@@ -195,20 +252,22 @@ class NeuralProphetBody(DirectBody):
                 start = stop
 
     def _time_covariates(self, inputs: Inputs) -> Tensor:
-        """What is known of the rows ahead, and of those of the past where they count: (B, rows, columns)."""
+        """Return the future covariates of the horizon, and of the window if lags are used: (batch,
+        steps, columns).
+        """
         if not self.uses_lags:
             return inputs.future
         return torch.cat([self._select_columns(inputs.past, "future_columns"), inputs.future], dim=1)
 
     def _evaluate_columns(self, covariates: Tensor) -> Tensor:
-        """The columns of all terms, (B, rows, columns)."""
+        """Return the shifted and gated columns of all components, (batch, steps, columns)."""
         columns = self._select_columns(covariates, "component_columns")
         if self.has_shifts:
             columns = columns + self.shift
         return columns * (self._select_columns(covariates, "gate_columns") * self.gate_factor + self.gate_offset) if self.has_gates else columns
 
     def _trend(self, covariates: Tensor, inputs: Inputs) -> Tensor:
-        """(B, rows)."""
+        """Compute the trend, (batch, steps)."""
         time, series_parameters = covariates[..., self.spec.time_column], self._select_series_parameters(inputs) if self.spec.per_series_trend else None
         offset: Tensor = self.offset
         slope: Tensor | None = self.slope
@@ -223,7 +282,9 @@ class NeuralProphetBody(DirectBody):
         return values
 
     def _select_series_parameters(self, inputs: Inputs) -> Tensor | None:
-        """The parameters of each window's own series; one that is not known has the mean of all. (B, parameters)"""
+        """Return the parameters of each window's series, (batch, parameters); an unknown series
+        gets the mean of all.
+        """
         if self.series_parameters is None or inputs.static_codes is None:
             return None
         codes = inputs.static_codes[:, :1]
@@ -231,24 +292,25 @@ class NeuralProphetBody(DirectBody):
         return torch.where(codes > 0, parameters, self.series_parameters.mean(0))
 
     def _split_series_parameters(self, series_parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Those of offset and slope, of changes, and of terms."""
+        """Split the parameters into those of offset and slope, of changepoints, and of components.
+        """
         n_trend = (1 + (self.slope is not None)) * self.spec.per_series_trend
         n_changepoints = len(self.changepoints) * self.spec.per_series_trend
         return series_parameters[:, :n_trend], series_parameters[:, n_trend : n_trend + n_changepoints], series_parameters[:, n_trend + n_changepoints :]
 
     def _select_columns(self, covariates: Tensor, name: str) -> Tensor:
-        """Some columns of (B, rows, columns): a view, where they lie side by side."""
+        """Select columns of (batch, steps, columns), as a view if they are contiguous."""
         columns: Tensor = getattr(self, name)
         if name not in self.first_columns:
             return covariates.index_select(2, columns)
         return covariates[..., self.first_columns[name] : self.first_columns[name] + len(columns)]
 
     def _series_coefficients(self, series_parameters: Tensor) -> Tensor:
-        """A series' own coefficients among those of all, (B, columns)."""
+        """Scatter the coefficients of the series to all columns, (batch, columns)."""
         return series_parameters.new_zeros(len(series_parameters), len(self.component_columns)).index_add(1, self.per_series_columns, self._split_series_parameters(series_parameters)[2])
 
     def _lag_effects(self, inputs: Inputs, base: Tensor) -> dict[str, Tensor]:
-        """What lags add, each (B, horizon, width)."""
+        """Return the effects of the lags, each (batch, horizon, out_features)."""
         effects: dict[str, Tensor] = {}
         if self.lag_layers is not None:
             deviations = (inputs.y - base[:, : -self.horizon]) * inputs.observed
@@ -259,7 +321,7 @@ class NeuralProphetBody(DirectBody):
 
 
 def _lag_network(width_in: int, hidden_sizes: Sequence[int], width_out: int) -> nn.Module:
-    """Hidden layers, or a linear map, which begins at zero: it has nothing to break out of."""
+    """Return an MLP, or a linear map that starts at 0 if there are no hidden layers."""
     if hidden_sizes:
         return MLP(width_in, hidden_sizes, width_out)
     linear = nn.Linear(width_in, width_out, bias=False)
@@ -268,14 +330,16 @@ def _lag_network(width_in: int, hidden_sizes: Sequence[int], width_out: int) -> 
 
 
 def _batched_dot(columns: Tensor, coefficients: Tensor) -> Tensor:
-    """(B, rows, columns) by coefficients of all, (columns,), or of each window, (B, columns): (B, rows)."""
+    """Multiply (batch, steps, columns) by shared (columns,) or per-window (batch, columns)
+    coefficients: (batch, steps).
+    """
     if coefficients.ndim == 1:
         return columns @ coefficients
     return (columns @ coefficients.unsqueeze(-1)).squeeze(-1)
 
 
 def _trend_multiplier(trend: Tensor, inputs: Inputs) -> Tensor:
-    """What terms that multiply do so: the trend as the series has it, where 0 is 0, over its level, or 1 where that is less."""
+    """Return the factor of multiplicative components, (trend + level) / max(|level|, 1)."""
     if inputs.level is None:
         return trend
     return (trend + inputs.level) / inputs.level.abs().clamp(min=1.0)

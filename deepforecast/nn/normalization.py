@@ -1,4 +1,4 @@
-"""Normalisation of hidden vectors by name: the last axis is what is normalised, whatever stands before it."""
+"""Normalisation layers by name, over the last axis."""
 
 from __future__ import annotations
 
@@ -12,21 +12,25 @@ from deepforecast.errors import ParameterError, format_value
 
 
 def normalization(name: str | None, width: int) -> nn.Module:
-    """The layer (..., width) -> (..., width) of this name; of None one that does nothing.
+    """Return the normalisation layer (..., width) -> (..., width) of this name; None: the identity.
 
+    Examples
+    --------
     >>> normalization("batch", 8)
     BatchNorm()
     """
     if name not in NORMALIZATIONS:
-        raise ParameterError(f"normalization is one of {', '.join(map(repr, NORMALIZATIONS))}, got {format_value(name)}.")
+        raise ParameterError(
+            f"`normalization` must be one of {', '.join(map(repr, NORMALIZATIONS))}; got {format_value(name)}."
+        )
     return NORMALIZATIONS[name](width)
 
 
 class BatchNorm(nn.Module):
-    """Every feature to mean 0 and variance 1 over all windows and rows of a batch in training; by running figures after it.
+    """Batch normalisation over all axes but the last (Ioffe and Szegedy 2015, arXiv:1502.03167).
 
-    As `nn.BatchNorm1d`, but over the last axis of (..., D). A batch of a single row has no variance: it is normalised by the
-    running figures in training, too. Beware: the batch cannot be cut into pieces without changing the gradient.
+    As `nn.BatchNorm1d`, but for inputs (..., width). A single vector has no variance: it is
+    normalised by the running statistics in training, too. Splitting a batch changes the gradient.
     """
 
     running_mean: Tensor
@@ -40,7 +44,7 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(width))
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """(..., D) -> (..., D)."""
+        """Normalise (..., width)."""
         rows = hidden.reshape(-1, hidden.shape[-1])
         learns = self.training and rows.shape[0] > 1
         figures = (self.running_mean, self.running_var, self.weight, self.bias)
@@ -53,4 +57,4 @@ NORMALIZATIONS: dict[str | None, Callable[[int], nn.Module]] = {
     "batch": BatchNorm,
     "rms": nn.RMSNorm,
 }
-"""What may stand where a normalisation is asked for by name."""
+"""Normalisation layers by name."""

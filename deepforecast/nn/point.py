@@ -1,4 +1,4 @@
-"""One number a step: its loss says whether it is a median, a mean, or something between."""
+"""Head of point forecasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from deepforecast.nn.scaling import Scale
 
 @final
 class PointHead(Head):
-    """A point that makes a loss small: "mae", "mse", "huber", "mase", "smape" or "owa" (of M4)."""
+    """Point forecast: one number per step.
+
+    Parameters
+    ----------
+    loss : {"mae", "mse", "huber", "mase", "smape", "owa"}, default "mae"
+        Training loss; it decides whether the point is a median, a mean, or between.
+    """
 
     name: ClassVar[str] = "point"
     has_distribution: ClassVar[bool] = False
@@ -24,31 +30,31 @@ class PointHead(Head):
     def __init__(self, loss: str = "mae") -> None:
         super().__init__()
         if loss not in LOSSES:
-            raise ParameterError(f"loss is one of {format_list(LOSSES, max_shown=20)}; got {format_value(loss)}.")
+            raise ParameterError(f"`loss` must be one of {format_list(LOSSES, max_shown=20)}; got {format_value(loss)}.")
         self.loss_name = loss
         self._loss = LOSSES[loss]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The name of its loss."""
+        """Name of the loss."""
         return {"loss": self.loss_name}
 
     @property
     def needs_naive_error(self) -> bool:
-        """That of MASE, alone or with sMAPE."""
+        """Whether the loss is MASE or contains it."""
         return self.loss_name in ("mase", "owa")
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """The loss named."""
+        """Compute the loss of each step."""
         return self._loss(raw.squeeze(-1), target, scaling)
 
     @property
     def location_slice(self) -> slice:
-        """All there is."""
+        """The point."""
         return slice(0, 1)
 
     def median(self, raw: Tensor) -> Tensor:
-        """The point."""
+        """Return the point."""
         return raw.squeeze(-1)
 
     def _mean(self, raw: Tensor) -> Tensor:

@@ -1,5 +1,8 @@
-"""Where a row stands, told to layers that would see rows in no order: waves added to it, turns of its numbers, or a price on
-distance. Rows are counted from the cutoff on one axis for both sides: 0 is the last one seen, 1 the first step ahead."""
+"""Positional encodings: sinusoidal, learned, rotary (RoPE), ALiBi and calendar.
+
+Positions are counted from the cutoff on one axis: 0 is the last time step of the window, 1 the
+first step of the horizon.
+"""
 
 from __future__ import annotations
 
@@ -14,42 +17,62 @@ from deepforecast.errors import ParameterError, format_value
 from deepforecast.nn.multihead import AttentionMask, Rotation
 
 ENCODINGS: tuple[str | None, ...] = ("sinusoidal", "learned", "rotary", "alibi", "calendar", None)
-"""What may be asked for: waves of the row's number (Vaswani et al. 2017), a learned vector each, turns (RoPE, Su et al. 2021),
-a price on distance (ALiBi, Press et al. 2022), waves of the calendar (its circles wound around several times), nothing."""
+"""Names of the encodings.
 
-MAX_WAVELENGTH = 10_000.0  # times 2 pi, the longest wave, in rows
+"sinusoidal" (Vaswani et al. 2017, arXiv:1706.03762), "learned" (one vector per position), "rotary"
+(RoPE, Su et al. 2021, arXiv:2104.09864), "alibi" (Press et al. 2022, arXiv:2108.12409), "calendar"
+(harmonics of the cyclic calendar features), or None.
+"""
+
+MAX_WAVELENGTH = 10_000.0  # longest wavelength in time steps, divided by 2 pi
 
 
 @dataclass(frozen=True)
 class TokenPositions:
-    """Rows by their numbers: of the window, and of the steps ahead; of patches, those of their last rows."""
+    """Positions of the tokens of the window (`past`) and of the horizon (`future`).
+
+    A patch has the position of its last time step.
+    """
 
     past: tuple[int, ...]
     future: tuple[int, ...]
 
 
 class PositionalEncoding(nn.Module):
-    """What layers of one network are told of places, by the name of the way.
+    """Positional encoding of the tokens of one network.
 
-    `cyclic_columns`: for "calendar", the columns (behind, ahead) where each sine stands, its cosine next to it.
+    Parameters
+    ----------
+    encoding : str or None
+        One of `ENCODINGS`.
+    token_positions : TokenPositions
+    width : int
+        Width of the tokens (d_model).
+    n_heads : int
+        Number of heads; "rotary" needs an even width per head.
+    cyclic_columns : sequence of (int, int)
+        For "calendar": per cyclic feature the column of its sine in the past and in the future
+        covariates; its cosine is the next column.
     """
 
-    past: Tensor  # (behind, D) and (ahead, D)
-    future: Tensor
-    cos_past: Tensor  # (behind, w), and so on
+    past: Tensor  # (past, width)
+    future: Tensor  # (future, width)
+    cos_past: Tensor  # (past, dim)
     sin_past: Tensor
     cos_future: Tensor
     sin_future: Tensor
-    past_bias: Tensor  # (1, heads, behind, behind)
-    future_bias: Tensor
-    cross_bias: Tensor  # (1, heads, ahead, behind)
+    past_bias: Tensor  # (1, heads, past, past)
+    future_bias: Tensor  # (1, heads, future, future)
+    cross_bias: Tensor  # (1, heads, future, past)
 
     def __init__(
         self, encoding: str | None, token_positions: TokenPositions, width: int, n_heads: int, cyclic_columns: Sequence[tuple[int, int]] = ()
     ) -> None:
         super().__init__()
         if encoding not in ENCODINGS:
-            raise ParameterError(f"positions is one of {', '.join(map(repr, ENCODINGS))}; got {format_value(encoding)}.")
+            raise ParameterError(
+                f"`positional_encoding` must be one of {', '.join(map(repr, ENCODINGS))}; got {format_value(encoding)}."
+            )
         self.encoding, self.width, self.cyclic_columns = encoding, width, tuple(cyclic_columns)
         past, future = (torch.tensor(positions, dtype=torch.float64) for positions in (token_positions.past, token_positions.future))
         if encoding == "sinusoidal":
@@ -68,14 +91,22 @@ class PositionalEncoding(nn.Module):
             )  # fmt: skip
         elif encoding == "calendar" and not cyclic_columns:
             raise ParameterError(
-                "positions='calendar' counts by what comes round in the date, and the network is given none of it. Say "
-                "calendar=['hour', 'day_of_week'] or the like, or positions='sinusoidal'."
+                "positional_encoding='calendar' must have cyclic calendar features, and the network has none. Set e.g. "
+                "calendar=['hour', 'day_of_week'], or use positional_encoding='sinusoidal'."
             )
 
     def add_to(self, tokens: Tensor, columns: Tensor, is_future: bool, first: int = 0) -> Tensor:
-        """Tokens (B, n, D) with their places added; `columns` (B, n, C): what is known of their rows, for the calendar.
+        """Add the encoding to tokens (batch, n, width), for the encodings that are added.
 
-        `is_future`: steps ahead, from the one of number `first` on.
+        Parameters
+        ----------
+        tokens : Tensor of shape (batch, n, width)
+        columns : Tensor of shape (batch, n, columns)
+            Covariates of the tokens, read by "calendar".
+        is_future : bool
+            Whether the tokens belong to the horizon.
+        first : int, default 0
+            Index of the first token.
         """
         if self.encoding in ("sinusoidal", "learned"):
             table: Tensor = self.future if is_future else self.past
@@ -85,14 +116,16 @@ class PositionalEncoding(nn.Module):
         return tokens
 
     def past_mask(self, bias: Tensor) -> AttentionMask:
-        """Rows of the window among themselves; `bias` (B, 1, 1, K) hides what is none."""
+        """Return the mask of the window's self-attention; `bias` (batch, 1, 1, keys) masks the
+        padding.
+        """
         if self.encoding == "alibi":
             return AttentionMask(self.past_bias + bias)
         rotation = self.rotation(is_future=False)
         return AttentionMask(bias, query_rotation=rotation, key_rotation=rotation)
 
     def future_mask(self, causal: bool, count: int) -> AttentionMask:
-        """The first `count` steps ahead among themselves; `causal`: each sees those before it and itself."""
+        """Return the mask of the self-attention among the first `count` tokens of the horizon."""
         if self.encoding == "alibi":
             bias = self.future_bias[:, :, :count, :count]
             return AttentionMask(bias + torch.full_like(bias[0, 0], -torch.inf).triu(1) if causal else bias)
@@ -100,12 +133,18 @@ class PositionalEncoding(nn.Module):
         return AttentionMask(None, causal, rotation, rotation)
 
     def cross_mask(self, bias: Tensor, count: int) -> AttentionMask:
-        """They at rows of the window, whose keys are turned by `rotation(ahead=False)` when they are made."""
+        """Return the mask of the attention from the first `count` tokens of the horizon to the
+        window.
+
+        The keys are rotated when they are projected, by `rotation(is_future=False)`.
+        """
         bias = self.cross_bias[:, :, :count] + bias if self.encoding == "alibi" else bias
         return AttentionMask(bias, query_rotation=self.rotation(True, 0, count))
 
     def step_masks(self, number: int, bias: Tensor) -> tuple[AttentionMask, AttentionMask]:
-        """Of the step of this number: at itself and those before it, and at rows of the window."""
+        """Return the masks of decoder step `number`: of its self-attention and of its attention to
+        the window.
+        """
         if self.encoding == "alibi":
             self_bias = self.future_bias[:, :, number : number + 1, : number + 1]
             return AttentionMask(self_bias), AttentionMask(self.cross_bias[:, :, number : number + 1] + bias)
@@ -113,7 +152,7 @@ class PositionalEncoding(nn.Module):
         return AttentionMask(None, query_rotation=rotation, key_rotation=rotation), AttentionMask(bias, query_rotation=rotation)
 
     def rotation(self, is_future: bool, first: int = 0, stop: int | None = None) -> Rotation | None:
-        """By how much rows are turned, where they are."""
+        """Return the rotary angles of positions `first` to `stop`; None for other encodings."""
         if self.encoding != "rotary":
             return None
         if is_future:
@@ -126,8 +165,12 @@ class PositionalEncoding(nn.Module):
 
 
 def sinusoidal_encoding(positions: Tensor, width: int) -> Tensor:
-    """Sines and cosines of the places, (n,) -> (n, width), side by side, from waves of 2 pi rows to such of 10,000 times that.
+    """Compute the sinusoidal encoding, (n,) -> (n, width) (Vaswani et al. 2017, section 3.5).
 
+    Columns 2i and 2i + 1 are sin and cos of position / 10000^(2i / width).
+
+    Examples
+    --------
     >>> (100 * sinusoidal_encoding(torch.tensor([0.0, 1.0]), 4)).round().tolist()
     [[0.0, 100.0, 0.0, 100.0], [84.0, 54.0, 1.0, 100.0]]
     """
@@ -138,15 +181,19 @@ def sinusoidal_encoding(positions: Tensor, width: int) -> Tensor:
 
 
 def rotary_angles(positions: Tensor, width: int) -> Rotation:
-    """Cosine and sine of the angles by which a head's numbers are turned at these places: (n,) -> two of (n, width)."""
+    """Compute cosines and sines of position / 10000^(2i / width), (n,) -> two tensors (n, width)
+    (Su et al. 2021, eq. 15).
+    """
     frequencies = MAX_WAVELENGTH ** (-torch.arange(width // 2, dtype=positions.dtype) * 2 / width)
     angle = (positions.unsqueeze(1) * frequencies).repeat(1, 2)
     return angle.cos(), angle.sin()
 
 
 def alibi_slopes(n_heads: int) -> Tensor:
-    """What a row of distance costs each head, (heads,): from 2^(-8 / heads) down to 2^-8.
+    """Compute the ALiBi slopes (heads,), from 2^(-8 / heads) down to 2^-8 (Press et al. 2022).
 
+    Examples
+    --------
     >>> alibi_slopes(4).tolist()
     [0.25, 0.0625, 0.015625, 0.00390625]
     """
@@ -154,15 +201,17 @@ def alibi_slopes(n_heads: int) -> Tensor:
 
 
 def alibi_bias(queries: Tensor, keys: Tensor, slopes: Tensor) -> Tensor:
-    """What distance takes off the scores: places (Q,) and (K,), prices (heads,) -> (1, heads, Q, K)."""
+    """Compute -slope * |query position - key position|: (queries,), (keys,), (heads,) -> (1, heads,
+    queries, keys).
+    """
     return -slopes[None, :, None, None] * (queries.unsqueeze(1) - keys.unsqueeze(0)).abs()
 
 
 def calendar_encoding(columns: Tensor, sine_columns: Sequence[int], width: int) -> Tensor:
-    """Waves of the calendar, (B, n, C) -> (B, n, width): around each circle once, twice, ... up to where the width is full.
+    """Compute harmonics of the cyclic calendar features, (batch, n, columns) -> (batch, n, width).
 
-    A circle is the sine and the cosine of a phase, as of the hour in the day; k times around is the k-th power of the complex
-    number they are.
+    From sin(a) and cos(a) of a phase a (e.g. the hour of the day) the harmonics sin(k a), cos(k a),
+    k = 1, 2, ... follow by the angle addition theorems, until the width is filled.
     """
     n_harmonics = math.ceil(width / (2 * len(sine_columns)))
     sine = torch.stack([columns[..., column] for column in sine_columns], dim=-1)
@@ -175,10 +224,10 @@ def calendar_encoding(columns: Tensor, sine_columns: Sequence[int], width: int) 
 
 
 def _rotary_width(width: int, n_heads: int) -> int:
-    """Numbers of a head, if they come in pairs."""
+    """Return the width of a head, or raise `ParameterError` if it is odd."""
     if width % (2 * n_heads):
         raise ParameterError(
-            f"positions='rotary' turns pairs of numbers, and d_model={width} with n_heads={n_heads} leaves each head "
-            f"{width // n_heads}. Say d_model={2 * n_heads * max(width // (2 * n_heads), 1)} or other positions."
+            f"`d_model` must be divisible by 2 * `n_heads` for positional_encoding='rotary', got d_model={width} and "
+            f"n_heads={n_heads}. Use d_model={2 * n_heads * max(width // (2 * n_heads), 1)} or another encoding."
         )
     return width // n_heads

@@ -1,4 +1,4 @@
-"""Learned quantiles: a fixed set of them that cannot cross, with straight lines between."""
+"""Head of a fixed set of quantiles that cannot cross."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 @final
 class QuantileHead(Head):
-    """The quantiles of some probabilities and of 0.5, by the pinball loss. Between them straight lines; none outside.
+    """Quantiles at given probabilities and at 0.5, trained with the pinball loss.
 
-    The median is read as it is, the others as steps away from it, each made positive: they cannot cross. For raw numbers of 0
-    they are those of the standard normal distribution.
+    The median is the location feature; the others are at distances from it, sums of softplus(raw),
+    so that they cannot cross. With raw = 0 they are the quantiles of the standard normal
+    distribution. Between them quantiles are interpolated linearly; there are none outside.
+
+    Parameters
+    ----------
+    probabilities : sequence of float, default DECILES
     """
 
     name: ClassVar[str] = "quantiles"
@@ -41,12 +46,12 @@ class QuantileHead(Head):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Its probabilities."""
+        """The probabilities."""
         return {"probabilities": list(self.probabilities)}
 
     @property
     def probability_range(self) -> tuple[float, float]:
-        """From the least to the largest that is learned."""
+        """Smallest and largest probability learned."""
         return self.probabilities[0], self.probabilities[-1]
 
     @property
@@ -55,23 +60,23 @@ class QuantileHead(Head):
         return slice(self.median_index, self.median_index + 1)
 
     def median(self, raw: Tensor) -> Tensor:
-        """As it is read."""
+        """Return the median."""
         return raw[..., self.median_index]
 
     def values(self, raw: Tensor) -> Tensor:
-        """The quantiles learned, (..., width), rising."""
+        """Return the quantiles (..., out_features), nondecreasing."""
         deviations = functional.softplus(raw) @ self.step_matrix.to(raw.dtype)
         return deviations + raw[..., self.location_slice]
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Twice the pinball loss, its mean over the quantiles."""
+        """Compute twice the pinball loss, averaged over the quantiles."""
         return pinball(self.values(raw), target, self.tilt)
 
     def _mean(self, raw: Tensor) -> Tensor:
-        """Of the distribution of straight lines, its tails cut where the learning ends."""
+        """Compute the mean of the piecewise linear quantile function, constant in the tails."""
         levels = np.array([0.0, *self.probabilities, 1.0])
         half_gaps = np.diff(levels) / 2
-        half_gaps[[0, -1]] *= 2  # all of the tails lies at the outermost quantiles
+        half_gaps[[0, -1]] *= 2  # the quantile function is constant in the tails
         weights = half_gaps[:-1] + half_gaps[1:]
         return self._monotone_values(raw) @ raw.new_tensor(weights)
 
@@ -81,7 +86,7 @@ class QuantileHead(Head):
         return interpolate_quantiles(self._monotone_values(raw), p.new_tensor(self.probabilities), p)
 
     def _monotone_values(self, raw: Tensor) -> Tensor:
-        return self.values(raw).cummax(-1).values  # the sums of many steps may differ by their rounding
+        return self.values(raw).cummax(-1).values  # sums may decrease by rounding
 
     def _refuse_outside(self, *ends: float) -> None:
         empty = np.empty((0, 0, self.out_features))
@@ -89,10 +94,12 @@ class QuantileHead(Head):
 
 
 def _step_matrix(levels: Tensor, median_index: int) -> Tensor:
-    """How far each of the numbers read (first axis) moves each quantile (second), by the spacing of the normal distribution."""
-    spacing = torch.special.ndtri(levels).diff() / np.log(2)  # softplus(0) is log 2
+    """Return the matrix from softplus(raw) to distances from the median, spaced as normal
+    quantiles.
+    """
+    spacing = torch.special.ndtri(levels).diff() / np.log(2)  # softplus(0) = log 2
     index = torch.arange(len(levels))
     above = (index[:, None] > median_index) & (index[None, :] >= index[:, None])
     below = (index[:, None] < median_index) & (index[None, :] <= index[:, None])
-    row_spacing = torch.cat([spacing[:median_index], spacing.new_zeros(1), spacing[median_index:]])[:, None]  # the step on the middle's side
+    row_spacing = torch.cat([spacing[:median_index], spacing.new_zeros(1), spacing[median_index:]])[:, None]  # the gap on the side of the median
     return above * row_spacing - below * row_spacing

@@ -1,4 +1,5 @@
-"""One step after the other from recurrent layers: an encoder reads the rows, a decoder goes on from its state."""
+"""Autoregressive recurrent body: an encoder reads the window, a decoder continues from its state.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +16,16 @@ from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 
 
 class RecurrentAutoregressive(AutoregressiveBody):
-    """An encoder and a decoder of the same layers, the decoder told the value before and what is known ahead at each step.
+    """Recurrent encoder-decoder; the decoder reads the previous value and the future covariates at
+    each step.
 
-    The decoder reads forwards. Where the encoder reads both ways, a linear map for each layer brings its two states to one.
+    The decoder is unidirectional. If the encoder is bidirectional, linear maps bring the two states
+    of each layer to one.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    options : RecurrentOptions
     """
 
     def __init__(self, sizes: InputSizes, options: RecurrentOptions) -> None:
@@ -31,7 +39,7 @@ class RecurrentAutoregressive(AutoregressiveBody):
         self.out = nn.Linear(self.decoder.output_size, sizes.out_features)
 
     def initial_state(self, inputs: Inputs) -> State:
-        """The state at the cutoff, as `Recurrent` has it."""
+        """Return the decoder's state at the cutoff, as a state of `Recurrent`."""
         _, state = self.encoder(inputs.past_features)
         if not self.bridges:
             return cast(State, state)
@@ -39,14 +47,17 @@ class RecurrentAutoregressive(AutoregressiveBody):
         return tuple(bridge(torch.cat(pair, dim=-1)) for bridge, pair in zip(self.bridges, pairs, strict=True))
 
     def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
-        """What the head reads of the next step, (B, width), and the state after it."""
+        """Return what the head reads of the next step, (batch, out_features), and the next state.
+        """
         hidden, state = self.decoder.step(torch.cat([previous.unsqueeze(-1), future], dim=-1), state)
         return self.out(self.drop(hidden)), state
 
     def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
-        """All steps with the values before them given, in one call of the layers: (B, horizon, width).
+        """Compute all steps given the values (batch, horizon) before them, in one call of the
+        layers.
 
-        The same as step by step, but for batch normalisation in training: there each call is normalised by its own rows.
+        Equal to step by step, except for batch normalisation in training, which uses the statistics
+        of each call.
         """
         decoder_inputs = torch.cat([previous.unsqueeze(-1), inputs.future_features[:, : previous.shape[1]]], dim=-1)
         hidden, _ = self.decoder(decoder_inputs, self.initial_state(inputs))

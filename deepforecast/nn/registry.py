@@ -1,4 +1,4 @@
-"""All heads by name, and how a user's word for one becomes one."""
+"""Heads by name."""
 
 from __future__ import annotations
 
@@ -25,23 +25,40 @@ HEADS: dict[str, type[Head]] = {
         *(NegativeBinomialHead, PoissonHead, ZeroInflatedNegativeBinomialHead, TweedieHead),
     )
 }
-"""The heads there are."""
+"""Heads by name."""
 
 
 def make_head(name: str | Head, *, loss: str | None = None, quantiles: Sequence[float] | None = None) -> Head:
-    """The head of that name, or the one given. `loss` belongs to a point, `quantiles` to learned quantiles.
+    """Return a head by its name, or the given head.
 
+    Parameters
+    ----------
+    name : str or Head
+    loss : str, optional
+        Loss of the head "point".
+    quantiles : sequence of float, optional
+        Probabilities of the head "quantiles".
+
+    Raises
+    ------
+    ParameterError
+        If there is no such head, or an option does not belong to it.
+
+    Examples
+    --------
     >>> make_head("point", loss="owa")
-    Point(loss='owa')
+    PointHead(loss='owa')
     >>> make_head("quantiles", quantiles=[0.05, 0.95]).probability_range
     (0.05, 0.95)
     """
     if isinstance(name, Head):
         return _check_options(name, name.name, loss, quantiles)
     if not isinstance(name, str):
-        raise ParameterTypeError(f"head is one of {_head_names()}, or a Head; got {format_value(name)} ({type(name).__name__}).")
+        raise ParameterTypeError(
+            f"`head` must be one of {_head_names()}, or a Head; got {format_value(name)} ({type(name).__name__})."
+        )
     if name not in HEADS:
-        raise ParameterError(f"head is one of {_head_names()}, or a Head; got {format_value(name)}.")
+        raise ParameterError(f"`head` must be one of {_head_names()}, or a Head; got {format_value(name)}.")
     if name == PointHead.name and loss is not None:
         return _check_options(PointHead(loss), name, None, quantiles)
     if name == QuantileHead.name and quantiles is not None:
@@ -50,10 +67,13 @@ def make_head(name: str | Head, *, loss: str | None = None, quantiles: Sequence[
 
 
 def _check_options(head: Head, name: str, loss: str | None, quantiles: Sequence[float] | None) -> Head:
-    """The head, if no option is left that it has no use for."""
+    """Return the head, or raise if an option is left that it does not have."""
     for option, value, owner in (("loss", loss, PointHead.name), ("quantiles", quantiles, QuantileHead.name)):
         if value is not None:
-            raise ParameterError(f'{option} goes with head="{owner}"; got {format_value(value)} beside {name}. Leave it out.')
+            raise ParameterError(
+                f'`{option}` cannot be used with head="{name}", got {option}={format_value(value)}. '
+                f'Use head="{owner}" or leave it out.'
+            )
     return head
 
 

@@ -1,4 +1,4 @@
-"""Windows brought to a common scale, in float64 before anything becomes float32, and forecasts brought back exactly."""
+"""Scaling of windows, in float64 before anything becomes float32, and its exact inverse."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from torch import Tensor
 from deepforecast.nn.batch import Batch
 
 Scaler = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(y with zeros where missing, seen, how many were seen, at least 1) -> place and spread, each (B, 1)."""
+"""Function of y (0 where missing), the mask of observed values and their number (at least 1), to
+loc and scale, each (batch, 1).
+"""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How a window is scaled: y = place + spread * z. A window that does not vary has spread 0: whatever z is, y is its place.
+    """Scale of a window: y = loc + scale * z. A constant window has scale 0: its y is loc for every
+    z.
 
-    `naive` is the mean absolute change of the input from row to row (or from season to season), in units of z, where there is a
-    target to learn from and a head that asks for it; else 1.
+    `naive` is the mean absolute (seasonal) difference of the window in units of z, if there is a
+    target and the head needs it; otherwise 1.
     """
 
     loc: Tensor  # (B, 1) float64
@@ -28,16 +31,16 @@ class Scale:
 
     @property
     def level(self) -> Tensor:
-        """How far 0 lies below the place, in units of the spread: (B, 1) float32."""
+        """Level in units of z, loc / scale: (batch, 1) float32."""
         return (self.loc / _divisor(self.scale)).float()
 
     def unstandardize(self, z: Tensor) -> Tensor:
-        """Values of z (B, ...) in units of the target, float64."""
+        """Compute loc + scale * z for z (batch, ...), float64."""
         shape = (-1, *(1,) * (z.ndim - 1))
         return self.loc.view(shape) + self.scale.view(shape) * z.double()
 
     def standardize(self, y: Tensor) -> Tensor:
-        """Values of the target (B, ...) in units of z, float64."""
+        """Compute (y - loc) / scale for y (batch, ...), float64."""
         shape = (-1, *(1,) * (y.ndim - 1))
         return (y - self.loc.view(shape)) / _divisor(self.scale).view(shape)
 
@@ -45,11 +48,28 @@ class Scale:
 def scale_window(
     batch: Batch, scaler: str, season: int, allow_shift: bool, level_ratio: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Scale]:
-    """The input (B, L) in units of z, zero where missing; which of it was seen (B, L); and the scale.
+    """Scale the windows of a batch.
 
-    `allow_shift`: the scale may shift; else (of values that cannot be negative) it only stretches. `scaler` ends in "/series" where
-    the scale is that of the whole series. `level_ratio`: of what "level" divides by to the size of the values. `season`: of the
-    naive forecast, 0 where nobody asks for it.
+    Parameters
+    ----------
+    batch : Batch
+    scaler : str
+        Name in `SCALER_FUNCTIONS`; a name that ends in "/series" uses loc and scale of the whole
+        series.
+    season : int
+        Season length of the naive error, 0: not needed.
+    allow_shift : bool
+        Whether loc may differ from 0; False for nonnegative distributions.
+    level_ratio : Tensor, optional
+        Factor of the scale of "level", see `level_ratio`.
+
+    Returns
+    -------
+    z : Tensor of shape (batch, input_size)
+        Scaled values, 0 where missing.
+    mask : Tensor of shape (batch, input_size)
+        1 where observed, else 0.
+    scale : Scale
     """
     y, observed = torch.nan_to_num(batch.y, 0.0), (batch.y == batch.y)
     mask64 = observed.double()
@@ -67,13 +87,13 @@ def scale_window(
 
 
 def series_scale(y: Tensor, scaler: str) -> tuple[Tensor, Tensor]:
-    """Place and spread of whole series (B, L) with NaN where missing."""
+    """Return loc and scale of whole series (series, steps) with NaN for missing values."""
     mask = (y == y).double()
     return SCALER_FUNCTIONS[scaler](torch.nan_to_num(y, 0.0), mask, mask.sum(1, keepdim=True).clamp(min=1.0))
 
 
 def level_ratio(y: Tensor) -> float:
-    """How far windows (B, L) usually lie from their last value, as a share of their size: the median."""
+    """Return the median over windows of mean |y - last value| / mean |y|."""
     mask = (y == y).double()
     values, count = torch.nan_to_num(y, 0.0), mask.sum(1, keepdim=True).clamp(min=1.0)
     distance, size = _last(values, mask, count)[1], _level(values, mask, count)[1]
@@ -98,7 +118,7 @@ def _standard(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     loc = y.sum(1, keepdim=True) / count
     deviation = (y - loc) * mask
     largest = deviation.abs().amax(1, keepdim=True)
-    unit = deviation / _divisor(largest)  # squares of tiny and of huge values stay numbers
+    unit = deviation / _divisor(largest)  # squares neither underflow nor overflow
     return _unless_constant(loc, (unit.square().sum(1, keepdim=True) / count).sqrt() * largest, y)
 
 
@@ -125,19 +145,19 @@ def _mean_abs(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _last(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """From the last value seen; spread: the mean distance from it."""
+    """Last observed value; mean absolute distance from it."""
     loc = last_observed(y, mask)
     return _unless_constant(loc, ((y - loc).abs() * mask).sum(1, keepdim=True) / count, y)
 
 
 def _level(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """From the last value seen; spread: the mean size of the values, so that errors are shares of it."""
+    """Last observed value; mean absolute value, so that errors are relative."""
     loc, distance = _last(y, mask, count)
     return loc, torch.where(distance > 0, y.abs().sum(1, keepdim=True) / count, torch.zeros_like(distance))
 
 
 def _difference(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """From the last value seen; spread: the mean change from row to row."""
+    """Last observed value; mean absolute difference of consecutive values."""
     both_observed = mask[:, 1:] * mask[:, :-1]
     changes = ((y[:, 1:] - y[:, :-1]).abs() * both_observed).sum(1, keepdim=True)
     loc, fallback = _last(y, mask, count)
@@ -150,12 +170,14 @@ def _none(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _unless_constant(loc: Tensor, scale: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """What rounding leaves of the spread of a constant is none: 1e-14 of its size, hundred times what rounding adds."""
+    """Set a scale below 1e-14 of the largest |y| to 0: a hundred times the rounding error of a
+    constant window.
+    """
     return loc, torch.where(scale > 1e-14 * y.abs().amax(1, keepdim=True), scale, torch.zeros_like(scale))
 
 
 def last_observed(y: Tensor, mask: Tensor) -> Tensor:
-    """The last value that was seen of each window, (B, 1); zero where none was."""
+    """Return the last observed value of each window, (batch, 1); 0 if there is none."""
     order = torch.arange(1, y.shape[1] + 1, device=y.device, dtype=y.dtype)
     return y.gather(1, (mask * order).argmax(1, keepdim=True))
 

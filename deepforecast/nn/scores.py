@@ -1,7 +1,8 @@
-"""How a query is compared with keys: each score a function, a module for its weights where it has any, and the list of all.
+"""Attention scores by name: a function for the arithmetic and a module for the weights of each.
 
-Shapes: queries (B, N, D), keys (B, L, K), scores (B, N, L). What depends on the keys alone is computed once a window, in
-`Score.prepare_keys`, however many steps and paths ask.
+Shapes: queries (batch, queries, dim), keys (batch, keys, key_dim), scores (batch, queries, keys).
+`Score.prepare_keys` computes what depends on the keys alone once per window, for all decoder steps
+and sample paths.
 """
 
 from __future__ import annotations
@@ -21,38 +22,75 @@ __all__ = ["SCORES", "Score", "additive", "cosine", "dot", "gaussian", "general"
 
 
 def dot(queries: Tensor, keys: Tensor) -> Tensor:
-    """q . k: (B, N, D), (B, L, D) -> (B, N, L). Luong et al. 2015."""
+    """Compute q . k (Luong et al. 2015, arXiv:1508.04025): (batch, queries, dim), (batch, keys,
+    dim) -> (batch, queries, keys).
+    """
     return torch.bmm(queries, keys.transpose(1, 2))
 
 
 def scaled_dot(queries: Tensor, keys: Tensor) -> Tensor:
-    """q . k / sqrt(D), whose deviation does not grow with D. Vaswani et al. 2017."""
+    """Compute q . k / sqrt(dim), whose variance does not grow with dim (Vaswani et al. 2017,
+    arXiv:1706.03762).
+    """
     return dot(queries / math.sqrt(queries.shape[-1]), keys)
 
 
 def general(queries: Tensor, keys: Tensor, weight: Tensor) -> Tensor:
-    """q . (W k) with W (D, K), also called multiplicative: (B, N, D), (B, L, K) -> (B, N, L). Luong et al. 2015."""
+    """Compute q . (W k) with W of shape (dim, key_dim), also called multiplicative attention (Luong
+    et al. 2015).
+    """
     return dot(queries, functional.linear(keys, weight))
 
 
 def location(queries: Tensor, weight: Tensor) -> Tensor:
-    """W q with a row of W (L, D) for each row of the window: where to look, whatever stands there. Luong et al. 2015."""
+    """Compute W q with one row of W (keys, dim) per time step: the keys do not matter (Luong et al.
+    2015).
+    """
     return functional.linear(queries, weight)
 
 
 def cosine(queries: Tensor, keys: Tensor) -> Tensor:
-    """The cosine of the angle between q and k: their content, not their size. Graves, Wayne, Danihelka 2014."""
+    """Compute the cosine similarity q . k / (|q| |k|) (Graves, Wayne, Danihelka 2014,
+    arXiv:1410.5401).
+    """
     return dot(functional.normalize(queries, dim=-1), functional.normalize(keys, dim=-1))
 
 
 def gaussian(queries: Tensor, keys: Tensor) -> Tensor:
-    """-|q - k|^2 / 2: the softmax of it is kernel regression (Nadaraya, Watson 1964) with a bell of deviation 1."""
+    """Compute -|q - k|^2 / 2.
+
+    The softmax of it is Nadaraya-Watson kernel regression (1964) with a Gaussian kernel of
+    bandwidth 1.
+    """
     return _gaussian_scores(queries, _append_half_square(keys))
 
 
 class Score(nn.Module):
-    """A score with its weights. To add one is to say how it compares:
+    """Base class of attention scores.
 
+    A subclass implements `forward(queries, keys)` and is registered with `score(name)`. It may
+    override `prepare_keys`, which runs once per window.
+
+    Parameters
+    ----------
+    query_width : int
+        Width of the queries.
+    key_width : int
+        Width of the keys.
+    window_length : int
+        Time steps per window.
+
+    Attributes
+    ----------
+    same_width : bool
+        Whether queries and keys must have the same width.
+    uses_keys : bool
+        Whether the scores depend on the keys.
+    initial_scale : float
+        Initial value of the learned scale of the scores (inverse temperature).
+
+    Examples
+    --------
     >>> @score("nearest")
     ... class Nearest(Score):
     ...     def forward(self, queries, keys):
@@ -64,8 +102,10 @@ class Score(nn.Module):
     Seq2Seq(horizon=7, attention='nearest')
     >>> del SCORES["nearest"]
 
-    `same_width`: queries and keys have to be of one width; `uses_keys`: the keys matter at all; `initial_scale`: by what a learned
-    temperature begins to multiply. `prepare_keys` makes keys ready once a window, where something can be.
+    `same_width`: queries and keys have to be of one width; `uses_keys`: the keys matter at all;
+    `initial_scale`: by what a learned
+    temperature begins to multiply. `prepare_keys` makes keys ready once a window, where something
+    can be.
     """
 
     same_width: ClassVar[bool] = True
@@ -73,41 +113,62 @@ class Score(nn.Module):
     initial_scale: ClassVar[float] = 1.0
 
     def __init__(self, query_width: int, key_width: int, window_length: int) -> None:
-        """Widths D and K, and the rows of a window, L."""
         super().__init__()
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """Keys (B, L, K) as `forward` takes them."""
+        """Prepare keys (batch, keys, key_dim) for `forward`, once per window."""
         return keys
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Scores (B, N, L) of queries (B, N, D) and keys made ready."""
-        raise NotImplementedError(f"{type(self).__name__} says in forward(queries, keys) how it compares them")
+        """Return scores (batch, queries, keys) of queries (batch, queries, dim) and prepared keys.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement forward(queries, keys)")
 
 
 SCORES: dict[str, type[Score]] = {}
-"""The scores there are, by name."""
+"""Registered scores by name."""
 
 ScoreClass = TypeVar("ScoreClass", bound=type[Score])
 
 
 def score(name: str) -> Callable[[ScoreClass], ScoreClass]:
-    """Class decorator: the score goes by this name, to `Seq2Seq(attention=...)` too. See `Score`."""
+    """Register a subclass of `Score` under a name (class decorator).
 
-    def registered(score_class: ScoreClass) -> ScoreClass:
+    Parameters
+    ----------
+    name : str
+        Name for `Seq2Seq(attention=...)`.
+
+    Raises
+    ------
+    ParameterError
+        If the name is taken by another class.
+
+    See Also
+    --------
+    Score
+    """
+
+    def register(score_class: ScoreClass) -> ScoreClass:
         if not (isinstance(score_class, type) and issubclass(score_class, Score)):
-            raise ParameterTypeError(f"score takes a class derived from Score; got {format_value(score_class)}.")
+            raise ParameterTypeError(f"`score` must decorate a subclass of Score; got {format_value(score_class)}.")
         if SCORES.get(name, score_class).__qualname__ != score_class.__qualname__:
-            raise ParameterError(f"A score's name is unique, and {name!r} is taken. Choose another.")
+            raise ParameterError(f"The name of a score must be unique; {name!r} is taken. Use another name.")
         SCORES[name] = score_class
         return score_class
 
-    return registered
+    return register
 
 
 @score("additive")
 class Additive(Score):
-    """v . tanh(W_q q + W_k k), the same as v . tanh(W [q; k]) with W = [W_q, W_k]. Bahdanau, Cho, Bengio 2015."""
+    """v . tanh(W_q q + W_k k), which equals v . tanh(W [q; k]) with W = [W_q, W_k].
+
+    References
+    ----------
+    Bahdanau, Cho, Bengio (2015), "Neural Machine Translation by Jointly Learning to Align and
+    Translate", arXiv:1409.0473.
+    """
 
     same_width = False
 
@@ -119,9 +180,13 @@ class Additive(Score):
 
     @torch.no_grad()
     def _initialize(self) -> None:
-        """It begins as a bell: the sum of tanh(w(q - k) + c) - tanh(w(q - k) - c) over orthonormal rows w, c where tanh bends
-        the most, which near 0 is the Gaussian kernel. With weights drawn at random tanh is all but straight, a straight sum of
-        what q and k say does not compare them, and a network may go thousands of steps before it begins to look."""
+        """Initialise as an approximate Gaussian kernel of q - k.
+
+        The score starts as the sum of tanh(w(q - k) + c) - tanh(w(q - k) - c) over orthonormal rows
+        w, with c where tanh has its largest curvature. With random weights tanh is nearly linear; a
+        linear function of q and k does not compare them, and training may need thousands of steps
+        before the attention has any effect.
+        """
         width = len(self.direction)
         directions = nn.init.orthogonal_(torch.empty(-(-width // 2), width)).repeat(2, 1)[:width]
         sign = torch.where(torch.arange(width) < -(-width // 2), 1.0, -1.0)
@@ -131,17 +196,17 @@ class Additive(Score):
         self.direction.copy_(0.75 * 3**0.5 * sign)
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """W_k k."""
+        """Compute W_k k."""
         return torch.as_tensor(self.key(keys))
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """v . tanh(W_q q + keys)."""
+        """Compute v . tanh(W_q q + keys), with keys from `prepare_keys`."""
         return additive(self.query(queries), keys, self.direction)
 
 
 @score("dot")
 class Dot(Score):
-    """q . k."""
+    """The dot product q . k."""
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """See `dot`."""
@@ -150,7 +215,7 @@ class Dot(Score):
 
 @score("scaled_dot")
 class ScaledDot(Score):
-    """q . k / sqrt(D)."""
+    """The scaled dot product q . k / sqrt(dim)."""
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """See `scaled_dot`."""
@@ -159,27 +224,27 @@ class ScaledDot(Score):
 
 @score("general")
 class General(Score):
-    """q . (W k)."""
+    """The bilinear form q . (W k)."""
 
     same_width = False
 
     def __init__(self, query_width: int, key_width: int, window_length: int) -> None:
         super().__init__(query_width, key_width, window_length)
-        # It begins as the plain product: from there the rows that tell something are found in half the steps.
+        # Starting from the plain dot product halves the steps needed to find the informative time steps.
         self.weight = nn.Parameter(torch.eye(query_width, key_width))
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """W k."""
+        """Compute W k."""
         return functional.linear(keys, self.weight)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """q . keys."""
+        """Compute q . keys, with keys from `prepare_keys`."""
         return dot(queries, keys)
 
 
 @score("location")
 class Location(Score):
-    """W q, a row of W for each row of the window."""
+    """W q, one row of W per time step of the window."""
 
     same_width = False
     uses_keys = False
@@ -189,7 +254,7 @@ class Location(Score):
         self.weight = nn.Parameter(torch.empty(window_length, query_width).uniform_(-1, 1) / math.sqrt(query_width))
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """None are needed."""
+        """Drop the keys, which are not used."""
         return keys[..., :0]
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -199,12 +264,14 @@ class Location(Score):
 
 @score("cosine")
 class Cosine(Score):
-    """q . k / |q| |k|. It lies between -1 and 1: to look at few of many rows it needs a temperature."""
+    """The cosine similarity of q and k. It lies in [-1, 1]: sharp attention over many time steps
+    needs a learned scale.
+    """
 
     initial_scale = 10.0
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """Brought to length 1."""
+        """Normalise the keys to length 1."""
         return functional.normalize(keys, dim=-1)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -214,10 +281,10 @@ class Cosine(Score):
 
 @score("gaussian")
 class Gaussian(Score):
-    """-|q - k|^2 / 2."""
+    """The negative squared distance -|q - k|^2 / 2."""
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """Beside each key half its square, so that a product with the query is all there is to do."""
+        """Append -|k|^2 / 2 to each key, so that one matrix product gives the scores."""
         return _append_half_square(keys)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -230,6 +297,8 @@ def _append_half_square(keys: Tensor) -> Tensor:
 
 
 def _gaussian_scores(queries: Tensor, keys: Tensor) -> Tensor:
-    """q . k - |k|^2 / 2 - |q|^2 / 2, the first two terms in one product."""
+    """Compute q . k - |k|^2 / 2 - |q|^2 / 2, the first two terms by one product with extended
+    queries [q, 1].
+    """
     extended_queries = functional.pad(queries, (0, 1), value=1.0)
     return torch.baddbmm(-0.5 * queries.square().sum(-1, keepdim=True), extended_queries, keys.transpose(1, 2))

@@ -1,4 +1,4 @@
-"""First weights from a generator of their own: torch's, which all threads share, is neither drawn from nor set."""
+"""Seeded initialisation of weights without touching torch's global generator."""
 
 from __future__ import annotations
 
@@ -17,9 +17,17 @@ RANDOM_FUNCTIONS = frozenset({
 
 
 class SeededInit(TorchFunctionMode):
-    """Inside the block, in this thread, random numbers come from a generator with this seed: the numbers that torch's own would
-    give after `torch.manual_seed(seed)`. On the device "meta", where nothing is drawn, none is needed.
+    """Context in which random numbers of this thread come from a generator with the given seed.
 
+    They equal those of torch's global generator after `torch.manual_seed(seed)`. On the device
+    "meta", where nothing is drawn, it has no effect.
+
+    Parameters
+    ----------
+    seed : int
+
+    Examples
+    --------
     >>> before = torch.get_rng_state()
     >>> with SeededInit(3):
     ...     drawn = torch.nn.Linear(2, 2).weight
@@ -33,7 +41,6 @@ class SeededInit(TorchFunctionMode):
         self.on_cpu = torch.get_default_device().type == "cpu"
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """The same call, told where to draw from."""
         keywords = kwargs or {}
         if self.on_cpu and _function_name(func) in RANDOM_FUNCTIONS and keywords.get("generator") is None:
             keywords = {**keywords, "generator": self.generator}

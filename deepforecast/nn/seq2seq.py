@@ -1,4 +1,8 @@
-"""An encoder reads the window, a recurrent decoder takes the steps ahead in turn and looks back at what was read."""
+"""Encoder-decoder with a recurrent decoder and attention over the window.
+
+Sutskever, Vinyals, Le (2014), arXiv:1409.3215, without attention; Bahdanau, Cho, Bengio (2015),
+arXiv:1409.0473, and Luong, Pham, Manning (2015), arXiv:1508.04025, with it.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,27 @@ from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 
 @dataclass(frozen=True)
 class Seq2SeqOptions:
-    """What it is made of.
+    """Options of `Seq2SeqBody`.
 
-    `layers` are the decoder's and, without a `kernel_size`, the encoder's. `decoder`: a "bahdanau" decoder looks back with the
-    state it has and then takes its step, a "luong" one takes the step first; `input_feeding`: what it made of one look enters the
-    next step. `start_value`: the value before the first step is the "last" one seen, or "learned". `positional_encoding`: rows and steps are
-    told where they stand. `self_attention`: rows that were read look at each other before anyone looks at them.
+    Parameters
+    ----------
+    layers : RecurrentOptions
+        Layers of the decoder and, without `kernel_size`, of the encoder.
+    attention : AttentionOptions or None
+        None: no attention.
+    kernel_size : int, optional
+        Kernel size of a convolutional encoder; None: a recurrent one.
+    decoder : {"luong", "bahdanau"}, default "luong"
+        "bahdanau": attention with the state before the recurrent step; "luong": after it.
+    input_feeding : bool, default False
+        Whether the attentional output of a step is an input of the next one (Luong et al. 2015,
+        section 3.3); "luong" only.
+    start_value : {"last", "learned"}, default "last"
+        Input of the first step: the last observed value, or a learned number.
+    positional_encoding : bool, default False
+        Whether window and horizon get a sinusoidal time encoding.
+    self_attention : bool, default False
+        Whether the encoder outputs attend to each other first.
     """
 
     layers: RecurrentOptions
@@ -37,10 +56,15 @@ class Seq2SeqOptions:
 
 
 class Seq2SeqBody(AutoregressiveBody, AttentionBody):
-    """Sutskever, Vinyals, Le 2014 without attention; Bahdanau, Cho, Bengio 2015 and Luong, Pham, Manning 2015 with it.
+    """Encoder-decoder with optional attention.
 
-    The state is keys, values and which rows are valid, all three the window's; then what is fed, if anything is, and the state
-    of the decoder's layers.
+    The state has keys, values and the mask of valid time steps, all three shared by the paths of a
+    window; then the fed-back output if there is input feeding, and the state of the decoder layers.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    options : Seq2SeqOptions
     """
 
     shared_state: ClassVar[int] = 3
@@ -71,24 +95,28 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         self.start_token = nn.Parameter(torch.zeros(())) if options.start_value == "learned" else None
         self.drop, self.out = Dropout(layers.dropout), nn.Linear(width, sizes.out_features)
 
-    # -- step by step ----------------------------------------------------------------------------------------------------------
-
     def initial_state(self, inputs: Inputs) -> State:
-        """The window read, and the decoder's state at the cutoff."""
+        """Encode the window and return the decoder's state at the cutoff."""
         return self._encode(inputs)[0]
 
     def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
-        """What the head reads of the next step, (B * N, width), and the state after it."""
+        """Return what the head reads of the next step, (batch * N, out_features), and the next
+        state.
+        """
         readout, _, state = self._step(state, previous, future, number)
         return self.out(self.drop(readout)), state
 
     def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
-        """All steps with the values before them given: in one pass where no step waits for what the one before looked at."""
+        """Compute all steps given the values before them; in one pass unless a step depends on the
+        attention of the one before.
+        """
         readouts, _ = self._decode_teacher_forced(self.initial_state(inputs), inputs, previous)
         return cast(Tensor, self.out(self.drop(readouts)))
 
     def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
-        """How the steps looked at the rows and, where they do, the rows at each other."""
+        """Return the attention from the horizon to the window, and that within the window if there
+        is self-attention.
+        """
         state, self_weights = self._encode(inputs)
         past_steps = torch.arange(1 - inputs.y.shape[1], 1, device=previous.device)
         attention_maps = [] if self_weights is None else [AttentionWeights("self", 0, self_weights.unsqueeze(1), past_steps, past_steps)]
@@ -98,10 +126,10 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
             attention_maps.append(AttentionWeights("cross", 0, weights.unsqueeze(1), steps, past_steps))
         return attention_maps
 
-    # -- how -------------------------------------------------------------------------------------------------------------------
-
     def _encode(self, inputs: Inputs) -> tuple[State, Tensor | None]:
-        """The state at the cutoff, and how the rows looked at each other."""
+        """Return the state at the cutoff and the self-attention weights (batch, steps, steps) or
+        None.
+        """
         features, self_weights = inputs.past_features, None
         if self.past_encoding is not None:
             features = torch.cat([features, self.past_encoding.expand(len(features), -1, -1)], dim=-1)
@@ -122,7 +150,9 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         return self.attention is not None and self.options.input_feeding and not self.attends_first
 
     def _step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, Tensor, State]:
-        """What is read of a step, (B * N, D), how it looked, (B, N, L), and the state after it."""
+        """Return output (batch * N, hidden_size), attention weights (batch, N, steps) and the next
+        state.
+        """
         memory, decoder_state, context = state[: self.shared_state], state[self.shared_state :], None
         if self.start_token is not None and number == 0:
             previous = self.start_token.expand_as(previous)
@@ -145,7 +175,9 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         return readout, weights, (*memory, *((readout,) if self._feeds_input else ()), *decoder_state)
 
     def _attend(self, hidden: Tensor, memory: State) -> tuple[Tensor, Tensor]:
-        """Context (B * N, V) and weights (B, N, L) of states (B * N, D)."""
+        """Return context (batch * N, dim) and weights (batch, N, steps) for hidden states (batch *
+        N, hidden_size).
+        """
         queries = hidden.view(memory[0].shape[0], -1, hidden.shape[-1])
         context, weights = cast(Attention, self.attention)(queries, *memory)
         return context.flatten(0, 1), weights
@@ -154,7 +186,9 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         return torch.tanh(cast(nn.Module, self.combine)(torch.cat([hidden, context], dim=-1)))
 
     def _decode_teacher_forced(self, state: State, inputs: Inputs, previous: Tensor) -> tuple[Tensor, Tensor]:
-        """What is read of all steps, (B, horizon, D), and how they looked, (B, horizon, L)."""
+        """Return the outputs (batch, horizon, hidden_size) and attention weights (batch, horizon,
+        steps) of all steps.
+        """
         future = inputs.future_features[:, : previous.shape[1]]
         if not (self.attends_first or self._feeds_input):
             return self._decode_parallel(state, future, previous)

@@ -1,5 +1,8 @@
-"""The layers of "Attention Is All You Need" (Vaswani et al. 2017): rows look at each other and at another sequence, and go
-through a small network each by itself; what each of these finds is added to what went into it."""
+"""Transformer encoder and decoder layers: attention and feed-forward sublayers with residual
+connections.
+
+Vaswani et al. (2017), "Attention Is All You Need", arXiv:1706.03762.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,23 @@ NORM_ORDERS = ("pre", "post")
 
 @dataclass(frozen=True)
 class LayerOptions:
-    """What a layer is.
+    """Options of a Transformer layer.
 
-    `norm_order`: of what goes into each part ("pre") or of the sum that comes out ("post") is normalised. `dropout`: share of what
-    each part finds that is not added, in training.
+    Parameters
+    ----------
+    d_model : int, default 64
+        Width of the tokens.
+    n_heads : int, default 4
+    dim_feedforward : int, default 256
+        Width of the hidden layer of the feed-forward network.
+    activation : {"relu", "gelu", "swiglu"}, default "relu"
+    norm_order : {"pre", "post"}, default "pre"
+        "pre": normalise the input of each sublayer (Xiong et al. 2020, arXiv:2002.04745); "post":
+        normalise the sum after it.
+    normalization : str, optional
+        See `normalization`.
+    dropout : float, default 0.0
+        Dropout on the output of each sublayer.
     """
 
     d_model: int = 64
@@ -39,19 +55,21 @@ class LayerOptions:
 
 @dataclass(frozen=True)
 class DecodingPosition:
-    """Which step it is, counted from 0, and for how many a cache that is full is to have room."""
+    """Index of a decoder step, from 0, and the capacity of a cache that has to grow."""
 
     step: int
     cache_size: int
 
 
 class ResidualLayer(nn.Module):
-    """Parts one after the other, each added to what went into it."""
+    """Base class of layers whose sublayers are added to their input."""
 
     def __init__(self, options: LayerOptions, n_sublayers: int) -> None:
         super().__init__()
         if options.norm_order not in NORM_ORDERS:
-            raise ParameterError(f"norm_order is one of {', '.join(map(repr, NORM_ORDERS))}; got {format_value(options.norm_order)}.")
+            raise ParameterError(
+                f"`norm_order` must be one of {', '.join(map(repr, NORM_ORDERS))}; got {format_value(options.norm_order)}."
+            )
         self.norm_first = options.norm_order == "pre"
         self.norms = nn.ModuleList([normalization(options.normalization, options.d_model) for _ in range(n_sublayers)])
         self.attention = SelfAttention(options.d_model, options.n_heads)
@@ -59,7 +77,7 @@ class ResidualLayer(nn.Module):
         self.drop = Dropout(options.dropout)
 
     def sublayer(self, index: int, inputs: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """The rows, and to them what a part makes of them: normalised before it, or the sum after it."""
+        """Compute x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm)."""
         norm = self.norms[index]
         hidden = function(norm(inputs) if self.norm_first else inputs)
         hidden = inputs + (self.drop(hidden) if self.training else hidden)
@@ -67,19 +85,21 @@ class ResidualLayer(nn.Module):
 
 
 class EncoderLayer(ResidualLayer):
-    """Rows look at each other, then each goes through the small network."""
+    """Self-attention, then a feed-forward network."""
 
     def __init__(self, options: LayerOptions) -> None:
         super().__init__(options, 2)
 
     def forward(self, inputs: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
-        """(B, L, D) -> (B, L, D). `attention_maps`: a list that gets the weights, (B, heads, L, L)."""
+        """Map (batch, tokens, d_model) to the same shape; `attention_maps` gets the weights (batch,
+        heads, tokens, tokens).
+        """
         inputs = self.sublayer(0, inputs, lambda hidden: self.attention(hidden, mask, attention_maps))
         return self.sublayer(1, inputs, self.feedforward)
 
 
 class DecoderLayer(ResidualLayer):
-    """Steps look at each other, then at what was encoded, then each goes through the small network."""
+    """Self-attention, attention to the encoder outputs, then a feed-forward network."""
 
     def __init__(self, options: LayerOptions) -> None:
         super().__init__(options, 3)
@@ -88,10 +108,21 @@ class DecoderLayer(ResidualLayer):
     def forward(
         self, steps: Tensor, keys: Tensor, values: Tensor, masks: tuple[AttentionMask, AttentionMask], attention_maps: list[Tensor] | None = None
     ) -> Tensor:
-        """Steps (B, H, D), keys and values of what was encoded (B, heads, K, w) -> (B, H, D).
+        """Decode all steps in parallel.
 
-        `masks`: of the steps at each other, and at what was encoded. `attention_maps` gets the weights of both, (B, heads, H, H) and
-        (B, heads, H, K).
+        Parameters
+        ----------
+        steps : Tensor of shape (batch, horizon, d_model)
+        keys, values : Tensor of shape (batch, heads, keys, dim)
+            Projections of the encoder outputs.
+        masks : (AttentionMask, AttentionMask)
+            Of the self-attention and of the attention to the encoder outputs.
+        attention_maps : list of Tensor, optional
+            Gets the weights (batch, heads, horizon, horizon) and (batch, heads, horizon, keys).
+
+        Returns
+        -------
+        Tensor of shape (batch, horizon, d_model)
         """
         steps = self.sublayer(0, steps, lambda hidden: self.attention(hidden, masks[0], attention_maps))
         steps = self.sublayer(1, steps, lambda hidden: self.cross(hidden, keys, values, masks[1], attention_maps))
@@ -100,9 +131,22 @@ class DecoderLayer(ResidualLayer):
     def step(
         self, token: Tensor, cache: Tensor, memory: tuple[Tensor, Tensor], position: DecodingPosition, masks: tuple[AttentionMask, AttentionMask]
     ) -> tuple[Tensor, Tensor]:
-        """The step after those in the cache, (B * N, D): what comes of it, (B * N, D), and the cache after it.
+        """Decode one step with a key-value cache.
 
-        `memory`: keys and values (B, heads, K, w), at which the N paths of a window, side by side, look together.
+        Parameters
+        ----------
+        token : Tensor of shape (batch * N, d_model)
+        cache : Tensor of shape (batch * N, 2, heads, capacity, dim)
+        memory : (Tensor, Tensor)
+            Keys and values of the encoder outputs, (batch, heads, keys, dim), shared by the N paths
+            of a window.
+        position : DecodingPosition
+        masks : (AttentionMask, AttentionMask)
+
+        Returns
+        -------
+        token : Tensor of shape (batch * N, d_model)
+        cache : Tensor
         """
         new_caches: list[Tensor] = []
 
@@ -120,7 +164,7 @@ class DecoderLayer(ResidualLayer):
 
 
 class Encoder(nn.Module):
-    """Layers on top of each other, normalised at the end."""
+    """Stack of encoder layers with a final normalisation."""
 
     def __init__(self, options: LayerOptions, n_layers: int) -> None:
         super().__init__()
@@ -128,14 +172,16 @@ class Encoder(nn.Module):
         self.norm = normalization(options.normalization, options.d_model)
 
     def forward(self, inputs: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
-        """(B, L, D) -> (B, L, D)."""
+        """Map (batch, tokens, d_model) to the same shape."""
         for layer in self.layers:
             inputs = layer(inputs, mask, attention_maps)
         return cast(Tensor, self.norm(inputs))
 
 
 class Decoder(nn.Module):
-    """Layers on top of each other, normalised at the end. Keys and values of all of them are handed in: see `Memory`."""
+    """Stack of decoder layers with a final normalisation; keys and values of the encoder outputs
+    come from `KeyValueProjection`.
+    """
 
     def __init__(self, options: LayerOptions, n_layers: int) -> None:
         super().__init__()
@@ -145,7 +191,9 @@ class Decoder(nn.Module):
     def forward(
         self, steps: Tensor, memory: Sequence[Tensor], masks: tuple[AttentionMask, AttentionMask], attention_maps: list[Tensor] | None = None
     ) -> Tensor:
-        """Steps (B, H, D) and memory, keys and values of each layer (B, heads, K, w) -> (B, H, D)."""
+        """Decode (batch, horizon, d_model); `memory` has keys and values (batch, heads, keys, dim)
+        of each layer in turn.
+        """
         for layer, keys, values in zip(self.layers, memory[::2], memory[1::2], strict=True):
             steps = layer(steps, keys, values, masks, attention_maps)
         return cast(Tensor, self.norm(steps))
@@ -153,7 +201,9 @@ class Decoder(nn.Module):
     def step(
         self, token: Tensor, caches: Sequence[Tensor], memory: Sequence[Tensor], position: DecodingPosition, masks: tuple[AttentionMask, AttentionMask]
     ) -> tuple[Tensor, list[Tensor]]:
-        """The step after those in the caches, one a layer, (B * N, D): what comes of it, and the caches after it."""
+        """Decode one step, (batch * N, d_model), with one cache per layer; returns the output and
+        the new caches.
+        """
         new_caches = []
         for index, layer in enumerate(self.layers):
             pair = memory[2 * index], memory[2 * index + 1]
@@ -163,22 +213,24 @@ class Decoder(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """A hidden layer for each row by itself: (..., D) -> (..., D). SwiGLU: one half of it opens and closes the other."""
+    """Position-wise feed-forward network, (..., d_model) -> (..., d_model); SwiGLU: Shazeer (2020),
+    arXiv:2002.05202.
+    """
 
     def __init__(self, width: int, dim_feedforward: int, activation: str) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
-            raise ParameterError(f"activation is one of {', '.join(map(repr, ACTIVATIONS))}; got {format_value(activation)}.")
+            raise ParameterError(f"`activation` must be one of {', '.join(map(repr, ACTIVATIONS))}; got {format_value(activation)}.")
         self.activation = activation
         self.linear1 = nn.Linear(width, 2 * dim_feedforward if activation == "swiglu" else dim_feedforward)
         self.linear2 = nn.Linear(dim_feedforward, width)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(..., D) -> (..., D)."""
+        """Map (..., d_model) to the same shape."""
         hidden = self.linear1(inputs.flatten(0, -2))
         if self.activation == "swiglu":
             gate, value = hidden.chunk(2, dim=-1)
             hidden = F.silu(gate) * value
-        else:  # in place where the gradient needs the result alone: which costs nothing as long as it is no view of another
+        else:  # ReLU in place: its gradient needs the output only
             hidden = F.gelu(hidden) if self.activation == "gelu" else torch.relu_(hidden)
         return cast(Tensor, self.linear2(hidden)).view(inputs.shape)

@@ -1,4 +1,8 @@
-"""The Transformer on windows: an encoder over their rows, and a decoder over the steps ahead, taken in turn or all at once."""
+"""Transformer bodies: an encoder over the window, and an autoregressive or direct decoder over the
+horizon.
+
+Vaswani et al. (2017), arXiv:1706.03762; patches as in PatchTST (Nie et al. 2023, arXiv:2211.14730).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,19 @@ from deepforecast.nn.transformer import Decoder, DecodingPosition, Encoder, Laye
 
 @dataclass(frozen=True)
 class TransformerOptions:
-    """What the network is: its layers and their number, how places are told, and how long and how far apart patches are."""
+    """Options of the Transformer bodies.
+
+    Parameters
+    ----------
+    layer : LayerOptions
+    encoder_layers, decoder_layers : int, default 2
+    positional_encoding : str, optional, default "sinusoidal"
+        See `PositionalEncoding`.
+    patch_length : int, default 1
+        Time steps per token.
+    stride : int, default 1
+        Distance between tokens in time steps.
+    """
 
     layer: LayerOptions = field(default_factory=LayerOptions)
     encoder_layers: int = 2
@@ -33,10 +49,18 @@ class TransformerOptions:
 
 
 class WindowEncoder(nn.Module):
-    """The window read: its rows as tokens, encoded, and keys and values of them for every layer of the decoder.
+    """Encoder of the window: patches as tokens, encoder layers, and keys and values for every
+    decoder layer.
 
-    `places`: the rows of the steps ahead that the decoder's tokens stand for. Padding before a series begins is not looked at;
-    rows that are merely missing are, for what is known of them besides the value.
+    Padding before the start of a series is masked; later missing values are not, as their
+    covariates are known.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    options : TransformerOptions
+    future_positions : sequence of int
+        Positions of the decoder's tokens.
     """
 
     def __init__(self, sizes: InputSizes, options: TransformerOptions, future_positions: Sequence[int]) -> None:
@@ -52,13 +76,15 @@ class WindowEncoder(nn.Module):
         self.key_value_projection = KeyValueProjection(width, heads, options.decoder_layers)
 
     def forward(self, inputs: Inputs, attention_maps: list[Tensor] | None = None) -> tuple[list[Tensor], Tensor]:
-        """Keys and values for each layer, (B, heads, K, w), and what hides the keys that are none, (B, 1, 1, K)."""
+        """Return keys and values of each layer (batch, heads, keys, dim), and the padding bias
+        (batch, 1, 1, keys).
+        """
         bias = padding_bias(self.patches.select_ends(inputs.observed.cumsum(1).clamp(max=1.0)))
         encoded = self.encoder(self.tokens(inputs), self.positions.past_mask(bias), attention_maps)
         return self.key_value_projection(encoded, self.positions.rotation(is_future=False)), bias
 
     def tokens(self, inputs: Inputs) -> Tensor:
-        """(B, K, D)."""
+        """Embed the window as tokens, (batch, keys, d_model)."""
         features = torch.cat([inputs.y.unsqueeze(-1), inputs.observed.unsqueeze(-1), inputs.past], dim=-1)
         tokens = self.input_projection(self.patches.unfold(features))
         if self.static_projection is not None:
@@ -67,11 +93,18 @@ class WindowEncoder(nn.Module):
 
 
 class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
-    """One step after the other: each is told the value before it, sees the steps before it and the window, and no later one.
+    """Transformer with an autoregressive decoder: a step sees the previous value, the steps before
+    it and the window.
 
-    In training all steps are taught in one pass. In forecasts the encoder runs once, and of the steps taken keys and values are
-    kept: a step costs the same whichever it is. The first is told the whole row before it, not its value alone. The state:
-    memory, what hides it and that row, which paths share, then a cache a layer.
+    Training is parallel over the steps with a causal mask. In forecasts the encoder runs once and
+    the decoder uses a key-value cache. The first step also sees all past covariates of the last
+    time step. The state has the keys and values of the window, the padding bias and the context of
+    the first step, all shared by paths, then one cache per layer.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    options : TransformerOptions
     """
 
     shared_state = 3
@@ -87,15 +120,19 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         self.out = nn.Linear(options.layer.d_model, sizes.out_features)
 
     def initial_state(self, inputs: Inputs) -> State:
-        """What was read, and caches with nothing in them."""
+        """Encode the window and return the state with empty caches."""
         memory, bias = self.window_encoder(inputs)
         n_windows, heads, _, width = memory[0].shape
         caches = [bias.new_empty(n_windows, 2, heads, 0, width) for _ in self.decoder.layers]
         return (torch.stack(memory, 1), bias, self._first_step_context(inputs), *caches)
 
     def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
-        """What the head reads of the next step, (B * N, width), and the state after it. Without gradients, caches are written
-        into: of a state that has been gone on from, only what comes of it is to be gone on with."""
+        """Return what the head reads of the next step, (batch * N, out_features), and the next
+        state.
+
+        Without gradients the caches are written in place, so that a state can be continued only
+        once.
+        """
         memory, bias, first_step_context, *caches = state
         cache_size = number + 1 if torch.is_grad_enabled() else self.horizon
         token = self._tokens(previous.unsqueeze(1), future.unsqueeze(1), number).squeeze(1)
@@ -106,11 +143,13 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         return self.out(hidden), (memory, bias, first_step_context, *new_caches)
 
     def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
-        """All steps with the values before them given, (B, horizon), in one pass: (B, horizon, width)."""
+        """Compute all steps given the values (batch, horizon) before them, in one pass."""
         return cast(Tensor, self.out(self._decode(inputs, previous)))
 
     def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
-        """The weights of every layer: the window at itself, the steps at themselves, the steps at the window."""
+        """Return the weights of every layer: within the window, within the horizon, and from the
+        horizon to the window.
+        """
         attention_maps: list[Tensor] = []
         self._decode(inputs, previous, attention_maps)
         steps = torch.arange(1, previous.shape[1] + 1)
@@ -125,22 +164,30 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         return cast(Tensor, self.decoder(tokens, memory, masks, attention_maps))
 
     def _first_step_context(self, inputs: Inputs) -> Tensor:
-        """What the first step is told of the row before it besides the value: (B, 1, D)."""
+        """Project the past covariates of the last time step, (batch, 1, d_model)."""
         if self.first_step_projection is None:
             return inputs.y.new_zeros(len(inputs.y), 1, self.out.in_features)
         return cast(Tensor, self.first_step_projection(inputs.past[:, -1:]))
 
     def _tokens(self, previous: Tensor, future: Tensor, first_step: int = 0) -> Tensor:
-        """(B, n), (B, n, ahead) -> (B, n, D)."""
+        """Embed previous values (batch, n) and future features (batch, n, future), to (batch, n,
+        d_model).
+        """
         tokens = self.step_projection(torch.cat([previous.unsqueeze(-1), future], dim=-1))
         return cast(Tensor, self.window_encoder.drop(self.window_encoder.positions.add_to(tokens, future, True, first_step)))
 
 
 class TransformerDirect(DirectBody, AttentionBody):
-    """All steps at once: a token for each patch of steps is told what is known ahead of them and the values a season before
-    (or `horizon` rows before, without a season that fits), sees all other steps and the window, and says all its steps.
+    """Transformer with a direct decoder: a token per patch of the horizon, without a causal mask.
 
-    Patches ahead do not overlap; the last one is cut where the horizon ends.
+    A token reads the future covariates of its steps and the values one season before (or `horizon`
+    steps before, if no season fits into the window). Patches of the horizon do not overlap; the
+    last one is cut at the end.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    options : TransformerOptions
     """
 
     def __init__(self, sizes: InputSizes, options: TransformerOptions) -> None:
@@ -156,13 +203,14 @@ class TransformerDirect(DirectBody, AttentionBody):
         self.out = nn.Linear(options.layer.d_model, self.length * sizes.out_features)
 
     def features(self, inputs: Inputs) -> Tensor:
-        """What the head reads: (B, horizon, width)."""
+        """Return (batch, horizon, out_features)."""
         raw = self.out(self._decode(inputs))
         return cast(Tensor, raw.reshape(raw.shape[0], self.count * self.length, -1)[:, : self.horizon])
 
     def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
-        """The weights of every layer: the window at itself, the steps at themselves, the steps at the window. All steps of a
-        patch look where it looks."""
+        """Return the weights of every layer: within the window, within the horizon, and from the
+        horizon to the window. All steps of a patch share its weights.
+        """
         attention_maps: list[Tensor] = []
         self._decode(inputs, attention_maps)
         patch_index = torch.arange(self.horizon, device=inputs.y.device) // self.length
@@ -178,7 +226,7 @@ class TransformerDirect(DirectBody, AttentionBody):
         return cast(Tensor, self.decoder(self._tokens(inputs), memory, masks, attention_maps))
 
     def _tokens(self, inputs: Inputs) -> Tensor:
-        """(B, count, D)."""
+        """Embed the horizon as tokens, (batch, patches, d_model)."""
         lagged_values = lagged_states(torch.stack([inputs.y, inputs.observed], dim=-1), self.lag, self.horizon)
         steps = F.pad(torch.cat([lagged_values, inputs.future_features], dim=-1), (0, 0, 0, self.count * self.length - self.horizon))
         tokens = self.step_projection(steps.reshape(steps.shape[0], self.count, -1))
@@ -187,9 +235,10 @@ class TransformerDirect(DirectBody, AttentionBody):
 
 
 def label_attention_maps(attention_maps: list[Tensor], n_encoder_layers: int, past_steps: Tensor, future_steps: tuple[Tensor, Tensor]) -> list[AttentionWeights]:
-    """Weights as they were kept, those of the encoder's layers first, then of each of the decoder's both.
+    """Label the weights of the encoder layers and of both attentions of each decoder layer.
 
-    `past_steps`: the window's rows; `future_steps`: the steps as queries and as keys.
+    `past_steps` are the positions of the window, `future_steps` those of the horizon as queries and
+    as keys.
     """
     maps = [AttentionWeights("self", layer, weights, past_steps, past_steps) for layer, weights in enumerate(attention_maps[:n_encoder_layers])]
     for layer, (self_weights, cross_weights) in enumerate(zip(attention_maps[n_encoder_layers::2], attention_maps[n_encoder_layers + 1 :: 2], strict=True)):

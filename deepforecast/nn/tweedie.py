@@ -1,4 +1,4 @@
-"""The Tweedie distribution of power 1.5: nothing at many steps, amounts of any size at the others."""
+"""Head of the Tweedie distribution with power 1.5, for nonnegative data with many zeros."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ from deepforecast.nn.head import Head, Support, as_float64, softplus_floor
 from deepforecast.nn.inverse_cdf import Float64Array, make_monotone
 from deepforecast.nn.scaling import Scale
 
-MAX_ITERATIONS = 64  # steps to a quantile: Newton's, six or so; halvings where they leave the bracket
+MAX_ITERATIONS = 64  # about six Newton steps are typical, more with bisections
 
 
 @final
 class TweedieHead(Head):
-    """Mean and dispersion: the variance is dispersion * mean^1.5. The sum of a Poisson number of exponential amounts, so that 0
-    has a probability of its own, and all else a density.
+    """Tweedie distribution with variance dispersion * mean^1.5: a compound Poisson-exponential
+    distribution.
 
-    Of this power alone the density is known in closed form (by a Bessel function), and the distribution is that of noncentral
-    chi-square: no deviance in place of a likelihood, levels and paths as from any other head. In units of z as in those of y:
-    a multiple of it is a Tweedie distribution too. (Tweedie 1984; Dunn, Smyth 2005.)
+    It has a positive probability of 0 and a density elsewhere. For power 1.5 the density is known
+    in closed form (with a Bessel function I_1), and 4 y / (dispersion * sqrt(mean)) has a
+    noncentral chi-square distribution with 0 degrees of freedom and noncentrality 4 sqrt(mean) /
+    dispersion. The family is closed under scaling, so that z can be modelled instead of y.
+
+    References
+    ----------
+    Tweedie (1984); Dunn and Smyth (2005), doi:10.1007/s11222-005-4070-y; Siegel (1979),
+    doi:10.1093/biomet/66.2.381.
     """
 
     name: ClassVar[str] = "tweedie"
@@ -31,7 +37,9 @@ class TweedieHead(Head):
     out_features = 2
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Its negative log density, of 0 its negative log probability; in float64, as Bessel functions of large numbers ask."""
+        """Compute the negative log-density (at 0 the negative log-probability) in float64, as the
+        Bessel functions need it.
+        """
         parameters, y = as_float64(raw), as_float64(target).clamp_min(0)
         mean, dispersion = _parameters(parameters)
         deviance = 2 * (mean.sqrt() - y.sqrt()).square() / (dispersion * mean.sqrt())
@@ -41,7 +49,7 @@ class TweedieHead(Head):
         return (deviance - torch.where(y > 0, density, torch.zeros_like(y))).to(raw)
 
     def median(self, raw: Tensor) -> Tensor:
-        """The mean: the median is 0 wherever most values are."""
+        """Return the mean, as the median is often 0."""
         return softplus_floor(raw[..., 0])
 
     def _mean(self, raw: Tensor) -> Tensor:
@@ -60,9 +68,11 @@ def _parameters(raw: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _noncentral_chi2_quantiles(p: Float64Array, noncentrality: Float64Array) -> Float64Array:
-    """Where the noncentral chi-square distribution of no degrees of freedom, `noncentrality` its noncentrality, reaches p; both (n,).
+    """Return quantiles of the noncentral chi-square distribution with 0 degrees of freedom, all
+    arrays (n,).
 
-    By Newton's steps for the root of the value, which for large `noncentrality` is normal around that of `noncentrality`.
+    Newton's method for the square root, which is about normal around sqrt(noncentrality) for large
+    noncentrality, safeguarded by bisection.
     """
     from scipy.special import ndtri
 
@@ -85,7 +95,7 @@ def _noncentral_chi2_quantiles(p: Float64Array, noncentrality: Float64Array) -> 
 
 
 def _newton_step(root: Float64Array, centre: Float64Array, probability: Float64Array) -> Float64Array:
-    """Newton's step; not finite where the density is 0."""
+    """Return the next Newton iterate; it is not finite where the density is 0."""
     from scipy.special import i1e
 
     density = centre * i1e(centre * root) * np.exp(-0.5 * (root - centre) ** 2)
@@ -94,7 +104,9 @@ def _newton_step(root: Float64Array, centre: Float64Array, probability: Float64A
 
 
 def _noncentral_chi2_cdf(root: Float64Array, centre: Float64Array) -> Float64Array:
-    """The probability of no more than root², `centre`² the noncentrality: with no degrees of freedom, by that with two."""
+    """Return P(X <= root^2) for 0 degrees of freedom and noncentrality centre^2, from the CDF with
+    2 degrees of freedom.
+    """
     from scipy.special import chndtr, i0e
 
     two: Any = chndtr(root**2, 2.0, centre**2)

@@ -1,4 +1,4 @@
-"""A panel on a device, and windows of it gathered by their places: no window is copied before it is asked for."""
+"""A panel on a device, and the windows gathered from it."""
 
 from __future__ import annotations
 
@@ -15,45 +15,49 @@ from deepforecast.nn.batch import Batch
 
 @dataclass(frozen=True)
 class WindowStore:
-    """Rows of all series one after the other, with so many empty rows between them that no window holds rows of two.
+    """Time steps of all series, concatenated with NaN padding in between so that no window spans
+    two series.
 
-    A window is where it begins: `rows[begin : begin + input_size + horizon]`. Missing values are NaN.
+    A window is given by its first row: `rows[start : start + input_size + horizon]`. Missing values
+    are NaN.
     """
 
     y: Tensor  # (N,) float64
     numeric: Tensor  # (N, P) float32
     category_codes: Tensor  # (N, p) int64
-    calendar: Tensor  # (T, C) float32, by time
+    calendar: Tensor  # (T, C) float32, one row per time stamp
     static: Tensor  # (series, S)
     static_codes: Tensor  # (series, s)
     loc: Tensor  # (series, 1) float64
     scale: Tensor  # (series, 1) float64
     input_size: int
     horizon: int
-    n_future: int  # of the numbers, those known ahead
+    n_future: int  # numeric future covariates come first
     n_future_codes: int
 
     @classmethod
     def from_arrays(cls, window_arrays: WindowArrays, device: torch.device | str = "cpu") -> WindowStore:
-        """From arrays; they are not copied where the device is the CPU."""
+        """Create a store from arrays, without a copy on the CPU."""
         values: dict[str, Any] = {field.name: getattr(window_arrays, field.name) for field in fields(cls)}
         arrays = {name: torch.from_numpy(value).to(device) for name, value in values.items() if isinstance(value, np.ndarray)}
         return cls(**{**values, **arrays})
 
     def to(self, device: torch.device | str) -> WindowStore:
-        """The same on another device."""
+        """Return the store on another device."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         tensors: dict[str, Any] = {name: value.to(device) for name, value in values.items() if isinstance(value, Tensor)}
         return replace(self, **tensors)
 
     @property
     def nbytes(self) -> int:
-        """How much memory its arrays take."""
+        """Memory of the tensors in bytes."""
         values = (getattr(self, field.name) for field in fields(self))
         return sum(value.numel() * value.element_size() for value in values if isinstance(value, Tensor))
 
     def gather(self, start: Tensor, calendar_start: Tensor, series: Tensor) -> Batch:
-        """The windows that begin at these rows, at these rows of the clock, of these series; each (B,)."""
+        """Gather the windows that start at these rows of the panel and of the calendar, of these
+        series; each (batch,).
+        """
         length = self.input_size
         y = slice_windows(self.y.unsqueeze(1), start, length + self.horizon).squeeze(2)
         numeric = slice_windows(self.numeric, start, length + self.horizon)
@@ -74,7 +78,9 @@ class WindowStore:
 
 
 def slice_windows(rows: Tensor, start: Tensor, length: int) -> Tensor:
-    """(N, C) -> (B, length, C): one copy of whole stretches, no index for each value."""
+    """Slice windows of (N, columns) to (batch, length, columns), each copied as one contiguous
+    block.
+    """
     count, width = rows.shape
     if not width:
         return rows.new_empty((len(start), length, 0))

@@ -1,1 +1,2 @@
-"""Where networks learn: the only room that knows Lightning, which is imported when a fit begins."""
+"""Training of networks: the only package that uses Lightning, which is imported when a fit starts.
+"""

@@ -1,4 +1,4 @@
-"""Callbacks that the LightningModule brings into a user's own Trainer."""
+"""Callbacks that the LightningModule adds to a user's own Trainer."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from deepforecast.training.training_monitor import CHECK_EVERY, RECOVERY_STEPS, 
 
 
 class EvalOnException(pl.Callback):
-    """Turn dropout off when an error ends the training."""
+    """Put the network into evaluation mode when an error ends the training."""
 
     def on_exception(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
     ) -> None:
-        """Of the Trainer, or a Ctrl-C."""
+        """Called by the Trainer on an error or Ctrl-C."""
         pl_module.eval()
 
 
 class DivergenceCheck(pl.Callback):
     """Raise `TrainingError` if the loss is not finite for `RECOVERY_STEPS` steps or at the end.
 
-    A loss that recovered is warned of once.
+    Losses that were not finite but recovered give one warning.
     """
 
     def __init__(self) -> None:
@@ -34,14 +34,15 @@ class DivergenceCheck(pl.Callback):
         self.broken_batches = 0
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Count from the Trainer's own step, which need not be the first."""
+        """Count from the Trainer's current step, which need not be 0."""
         self.losses, self.finite_step, self.broken_batches = [], trainer.global_step, 0
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule,
         step_values: Any, batch: Any, batch_idx: int,
     ) -> None:  # fmt: skip
-        """Look every `CHECK_EVERY` batches: a look waits for the device."""
+        """Check the losses every `CHECK_EVERY` batches, as each check synchronises with the device.
+        """
         self.losses.append(step_values["loss"].detach())
         if len(self.losses) < CHECK_EVERY:
             return
@@ -50,7 +51,7 @@ class DivergenceCheck(pl.Callback):
             raise self._error(trainer, pl_module)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """The last loss decides whether the network may be used."""
+        """Raise if the last loss is not finite, or warn of earlier ones."""
         if self.losses:
             self._check_losses(trainer)
         if trainer.global_step > self.finite_step:

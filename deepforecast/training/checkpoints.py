@@ -1,4 +1,6 @@
-"""A run on disk: weights, moments and record of the last steps, each file written whole or not at all, at most two."""
+"""Checkpoints of a training run: weights, optimizer state and record, written atomically; the last
+two are kept.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,16 @@ IGNORED_PARAMETERS = (
 
 @dataclass
 class Checkpoints:
-    """The checkpoints of one run in a folder of their own. `run`: what tells the run from others, by name."""
+    """The checkpoints of one run in their own folder.
+
+    Parameters
+    ----------
+    folder : Path
+    run : dict of str
+        Settings and data of the run, as texts; a checkpoint with others is refused.
+    contents : (dict, dict), optional
+        Manifest and arrays of the last checkpoint.
+    """
 
     folder: Path
     run: dict[str, str]
@@ -34,7 +45,9 @@ class Checkpoints:
 
     @classmethod
     def from_folder(cls, folder: str, run: Mapping[str, Any]) -> Checkpoints:
-        """Those in a folder, the last one read; a folder that does not exist is made when one is written."""
+        """Read the last checkpoint of a folder; a missing folder is created with the first
+        checkpoint.
+        """
         run_texts = {name: value if isinstance(value, str) else repr(value) for name, value in run.items()}
         checkpoints = cls(Path(folder), {name: value for name, value in run_texts.items() if name not in IGNORED_PARAMETERS})
         paths = sorted(checkpoints.folder.glob(f"*{SUFFIX}")) if checkpoints.folder.is_dir() else []
@@ -44,22 +57,24 @@ class Checkpoints:
 
     @property
     def step(self) -> int:
-        """The step to go on from."""
+        """Step to resume from."""
         return 0 if self.contents is None else int(self.contents[0]["step"])
 
     @property
     def stopped_early(self) -> bool:
-        """Whether the run was over before its last step."""
+        """Whether the run had ended before its last step."""
         return self.contents is not None and bool(self.contents[0]["why"])
 
     def write(self, training_monitor: TrainingMonitor) -> None:
-        """The run as it is, for one that goes on from here."""
+        """Write the state of the run."""
         record = asdict(training_monitor.record)
         validation = record.pop("validation")
         manifest = {
-            "run": self.run, "step": training_monitor.step, "damping": training_monitor.lr_damping, "retries": training_monitor.retries, "since": training_monitor.checks_without_improvement,
+            "run": self.run, "step": training_monitor.step, "damping": training_monitor.lr_damping,
+            "retries": training_monitor.retries, "since": training_monitor.checks_without_improvement,
             "good_step": training_monitor.good_step, "steps_undone": training_monitor.steps_undone,
-            "best": None if training_monitor.best is None else training_monitor.best[0], "kept": record.pop("kept"), "why": record.pop("why"),
+            "best": None if training_monitor.best is None else training_monitor.best[0],
+            "kept": record.pop("best_step"), "why": record.pop("stop_reason"),
         }  # fmt: skip
         arrays = {f"record:{name}": np.array(values) for name, values in record.items()}
         arrays |= {"validated": np.array(list(validation), dtype=np.int64), "validation": np.array(list(validation.values()))}
@@ -74,7 +89,7 @@ class Checkpoints:
         bundle.write(self.folder / f"step-{training_monitor.step:09d}{SUFFIX}", manifest, arrays)
 
     def restore(self, training_monitor: TrainingMonitor) -> None:
-        """The run as it was at the checkpoint."""
+        """Restore the state of the run from the last checkpoint."""
         if self.contents is None:
             return
         manifest, arrays = self.contents
@@ -85,8 +100,12 @@ class Checkpoints:
                 training_monitor.optimizer.state[parameter] = {name: value.to(parameter.device) for name, value in moments.items()}
         if training_monitor.weight_average is not None:
             means = _select_tensors(arrays, "average:")
-            training_monitor.weight_average.values = [means[str(index)].to(parameter.device) for index, parameter in enumerate(training_monitor.weight_average.values)]
-        training_monitor.lr_damping, training_monitor.retries, training_monitor.checks_without_improvement = manifest["damping"], manifest["retries"], manifest["since"]
+            training_monitor.weight_average.values = [
+                means[str(index)].to(parameter.device)
+                for index, parameter in enumerate(training_monitor.weight_average.values)
+            ]
+        training_monitor.lr_damping, training_monitor.retries = manifest["damping"], manifest["retries"]
+        training_monitor.checks_without_improvement = manifest["since"]
         training_monitor.good_step, training_monitor.steps_undone = manifest["good_step"], manifest["steps_undone"]
         if manifest["best"] is not None:
             training_monitor.best = (float(manifest["best"]), _select_tensors(arrays, "best:"))
@@ -103,12 +122,12 @@ class Checkpoints:
             stored_texts = stored_run if isinstance(stored_run, dict) else {}
             differing = sorted(name for name in {*self.run, *stored_texts} if stored_texts.get(name) != self.run.get(name))
             raise TrainingError(
-                f"A run goes on from its own checkpoints; {path} is of another one: other {', '.join(differing)}. Say another "
-                "checkpoint_dir=, or delete the folder to begin anew."
+                f"A run must be resumed with its own settings and data; {path} differs in "
+                f"{', '.join(differing)}. Pass another `checkpoint_dir`, or delete the folder to start again."
             )
 
     def _delete_old(self) -> None:
-        """Room for one more beside the last ones; what a write that was cut short left behind goes."""
+        """Delete all but the last checkpoint, and temporary files of interrupted writes."""
         for old in [*sorted(self.folder.glob(f"*{SUFFIX}"))[: 1 - MAX_CHECKPOINTS], *self.folder.glob(".deepforecast-*.tmp")]:
             with suppress(FileNotFoundError):
                 old.unlink()

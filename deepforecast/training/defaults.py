@@ -1,4 +1,4 @@
-"""Torch's defaults inside the library's own calls: float32, CPU, no autocast, whoever calls."""
+"""torch's defaults inside the library's own calls: float32, CPU, no autocast."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ AUTOCAST_DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 @contextmanager
 def torch_defaults(*, autocast: bool = False) -> Iterator[None]:
-    """Create float32 tensors on the CPU and compute without autocast inside the block.
+    """Use float32, the CPU and no autocast as torch's defaults inside the block.
 
-    In a forked process torch computes on one thread. The caller's defaults return after the block.
+    The caller's defaults are restored after it. The default device and autocast belong to the
+    calling thread. The default dtype belongs to the process: the first block to start sets it, and
+    the last one to end restores it, so that a network in one thread does not get the caller's dtype
+    when a block in another thread ends. In a forked process torch uses one thread.
 
-    The default device and autocast belong to the calling thread and are overridden there. The
-    default dtype belongs to the process: the first block to be entered sets it and the last one
-    to be left restores it, so that a network in one thread does not see the caller's dtype when a
-    block in another thread ends.
+    Parameters
+    ----------
+    autocast : bool, default False
+        Whether autocast stays as it is, for a step of a Trainer that has set it up.
 
-    With `autocast=True` autocast stays as it is, for a step of a Trainer that has set it up.
-
+    Examples
+    --------
     >>> import torch
     >>> with torch.device("meta"), torch_defaults():
     ...     torch.zeros(1).device

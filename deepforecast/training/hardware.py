@@ -1,4 +1,6 @@
-"""How a run uses the machine: it follows from sizes, never from timing, so that the same fit gives the same bits."""
+"""Threads, device and precision of a run. They follow from sizes, not from timing, so that results
+are reproducible.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +15,28 @@ from deepforecast.nn.windows import WindowStore
 from deepforecast.training.options import TrainingOptions
 
 MIN_PARALLEL_WORK = 200_000_000
-"""Multiplications of a step from which a second thread helps more than it costs."""
+"""Multiplications per step from which more than one thread is faster."""
 
 MEMORY_FRACTION = 0.5
-"""Of a device's free memory, how much the windows may take: the rest is the network's."""
+"""Largest share of a device's free memory for the windows."""
 
 
 def threads_for(network: ForecastNetwork, options: TrainingOptions) -> int:
-    """Threads of a step: one where the work of two is not worth dividing."""
+    """Return the number of threads for a training step."""
     cell_parameters = [parameter for layer in network.modules() if isinstance(layer, torch.nn.RNNBase) for parameter in layer.parameters()]
-    work = network.n_multiplications + sum(parameter.numel() for parameter in cell_parameters) * (network.sizes.input_size - 1)  # once for each row of a window
+    work = network.n_multiplications + sum(parameter.numel() for parameter in cell_parameters) * (network.sizes.input_size - 1)  # used once per time step
     return torch_threads() if work * options.batch_size >= MIN_PARALLEL_WORK else 1
 
 
 def place_on_device(windows: WindowStore, device: torch.device) -> WindowStore:
-    """The panel on the device, if there is room for it; else where it is, from where batches go there."""
+    """Move the windows to the device if they fit; otherwise batches are moved one by one."""
     if windows.y.device == device or windows.nbytes > MEMORY_FRACTION * free_memory(device):
         return windows
     return windows.to(device)
 
 
 def free_memory(device: torch.device) -> float:
-    """Bytes that a device has left, as far as it tells."""
+    """Return the free memory of a device in bytes; 0 if unknown."""
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
     if device.type == "mps":
@@ -43,7 +45,7 @@ def free_memory(device: torch.device) -> float:
 
 
 def device_type(accelerator: str) -> str:
-    """The device that Lightning takes by this name."""
+    """Return the device type for an accelerator name of Lightning."""
     if accelerator not in ("auto", "gpu"):
         return "cuda" if accelerator == "cuda" else accelerator
     if torch.cuda.is_available():
@@ -52,7 +54,7 @@ def device_type(accelerator: str) -> str:
 
 
 def precision_for(options: TrainingOptions) -> str:
-    """The precision asked for, or the next best that the device has; what it lacks is said."""
+    """Return the requested precision, or the next best of the device, with a warning."""
     requested, device = options.precision, device_type(options.accelerator)
     precision = requested
     if requested == "16-mixed" and device == "cpu":
@@ -60,7 +62,11 @@ def precision_for(options: TrainingOptions) -> str:
     elif requested == "bf16-mixed" and not _has_bf16(device):
         precision = "32-true"
     if precision != requested:
-        warn(f"Mixed precision is used where the device has it; {device} has no {requested}: trained in {precision}.", TrainingWarning)
+        message = (
+            f"The device {device} cannot train with precision={requested!r}; {precision!r} is used. "
+            f"Set precision={precision!r} to silence this warning."
+        )
+        warn(message, TrainingWarning)
     return precision
 
 

@@ -1,4 +1,4 @@
-"""First imports of heavy libraries, which touch warnings filters, the environment and `random`: put back as they were."""
+"""Imports of heavy libraries without side effects on warning filters, environment and `random`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TRAINING_LOCK = threading.RLock()
-"""Torch's own generator, filters and levels belong to the process: who trains holds this, so that of fits in several threads
-one learns at a time, as if alone. Who loads or forecasts has no need of it."""
+"""Lock held while training.
+
+torch's generator, warning filters and log levels belong to the process, so that only one thread
+trains at a time. Loading and forecasting do not need it.
+"""
 
 
 @contextmanager
 def quiet_import() -> Iterator[None]:
-    """For `import`s inside the block. Where the libraries are there already nothing is touched: another thread may be at work
-    under filters of its own."""
+    """Restore warning filters, environment and `random` after imports inside the block.
+
+    If the libraries are imported already nothing is touched, as another thread may be using these.
+    """
     if all(name in sys.modules for name in ("torch", "pytorch_lightning")):
         yield
         return

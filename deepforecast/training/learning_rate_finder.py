@@ -1,4 +1,4 @@
-"""The range test: at which learning rate a network learns best, tried on a copy in a hundred steps of growing rates."""
+"""Learning-rate range test (Smith 2017, arXiv:1506.01186)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,21 @@ from deepforecast.training.options import TrainingOptions
 from deepforecast.training.sampler import WindowSampler
 
 RATES = np.geomspace(1e-6, 1.0, 100)
-SMOOTHING = 0.9  # how much of a smoothed loss is those before
-DIVERGED_FACTOR = 4.0  # times the least loss: rates beyond are too large
-RATE_DIVISOR = 10.0  # the rate is so many times smaller than that of the least loss, where it still falls
+SMOOTHING = 0.9  # decay of the exponential moving average of the losses
+DIVERGED_FACTOR = 4.0  # stop where the loss is this many times the smallest
+RATE_DIVISOR = 10.0  # the rate of the smallest loss over this: there the loss still falls
 
 
 def find_learning_rate(network: ForecastNetwork, steps: WindowSampler, options: TrainingOptions) -> float:
-    """The largest rate to train at, by batches that the run itself does not draw. Smith 2017, "Cyclical learning rates"."""
+    """Find a learning rate by training a copy of the network with rates that grow from 1e-6 to 1.
+
+    The batches are not those of the run. Returns the rate of the smallest smoothed loss, divided by
+    `RATE_DIVISOR`.
+
+    References
+    ----------
+    Smith (2017), "Cyclical Learning Rates for Training Neural Networks", arXiv:1506.01186.
+    """
     trial = deepcopy(network).train()
     options = replace(options, learning_rate=float(RATES[0]))
     optimizer = make_optimizer(trial, options)
@@ -43,8 +51,10 @@ def find_learning_rate(network: ForecastNetwork, steps: WindowSampler, options: 
 
 
 def choose_rate(losses: Floats) -> float:
-    """The rate for these losses, one for each of `RATES` as far as they went.
+    """Return the learning rate for the losses of the first `len(losses)` of `RATES`.
 
+    Examples
+    --------
     >>> choose_rate(np.concatenate([np.full(50, 1.0), np.linspace(1.0, 0.5, 20), np.linspace(0.5, 9.0, 10)])) < 1e-2
     True
     """

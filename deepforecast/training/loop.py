@@ -1,4 +1,4 @@
-"""A network learns: the Trainer set up, run, and everything as it was afterwards but for the weights."""
+"""Training of a network by Lightning's Trainer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,28 @@ def train(
     monitor: Monitor,
     run: Mapping[str, Any] | None = None,
 ) -> TrainingRecord:
-    """Train in place; what was seen of it. `run`: what tells this run from others, for its checkpoints."""
+    """Train a network in place.
+
+    Parameters
+    ----------
+    network : ForecastNetwork
+    steps : WindowSampler
+    validation : ValidationWindows, optional
+    options : TrainingOptions
+    monitor : Monitor
+        Receives the progress, and may stop the training.
+    run : mapping, optional
+        Settings and data that identify the run in its checkpoints.
+
+    Returns
+    -------
+    TrainingRecord
+
+    Raises
+    ------
+    TrainingError
+        If the loss diverges.
+    """
     options = replace(options, precision=precision_for(options))
     checkpoints = _open_checkpoints(options, run or {})
     with preserve_process_state(options), limit_threads(threads_for(network, options)), keep_buffers():
@@ -42,7 +63,10 @@ def train(
         finally:
             network.eval().cpu().zero_grad()
         if training_monitor.interrupted:
-            message = f"Training was interrupted at step {training_monitor.step} of {options.max_steps}; what it had learned is kept."
+            message = (
+                f"Training was interrupted at step {training_monitor.step} of {options.max_steps}; "
+                "the network keeps the weights learned so far."
+            )
             warn(message, TrainingWarning)
         return training_monitor.finish()
 
@@ -60,7 +84,7 @@ def _run_trainer(training_monitor: TrainingMonitor, steps: WindowSampler, option
         training_monitor.validation.windows = steps.windows
     collected_warnings: Any = {}
     try:
-        with collect_warnings(collected_warnings):  # or what is said would point at a line of Lightning's
+        with collect_warnings(collected_warnings):  # their location would be a line of Lightning
             trainer.fit(training, GroupedSampler(steps, CHECK_EVERY) if grouped else steps)
     finally:
         emit_warnings(collected_warnings)
@@ -71,7 +95,7 @@ def _open_checkpoints(options: TrainingOptions, run: Mapping[str, Any]) -> Check
         return None
     if options.precision == "16-mixed":
         raise ParameterError(
-            "A run goes on from a checkpoint as if it had not been cut short, which precision='16-mixed', whose scale depends "
-            "on all steps before, does not allow. Say precision='bf16-mixed' or '32-true', or checkpoint_dir=None."
+            "`checkpoint_dir` cannot be used with precision='16-mixed', as its gradient scaler is not part of the "
+            "checkpoints. Set precision='bf16-mixed' or '32-true', or checkpoint_dir=None."
         )
     return Checkpoints.from_folder(options.checkpoint_dir, run)

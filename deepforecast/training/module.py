@@ -1,4 +1,5 @@
-"""The one LightningModule: it trains any ForecastNetwork, its own or in a Trainer of the user's."""
+"""LightningModule and LightningDataModule of all networks, for a fit and for a user's own Trainer.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +28,24 @@ if TYPE_CHECKING:
 
 
 class ForecastModule(pl.LightningModule):
-    """Loss, optimiser, schedule and clipping of a network's training, by `options`.
+    """LightningModule with the loss, optimizer, learning-rate schedule and gradient clipping of
+    `options`.
 
-    With a `training_monitor` (a fit) it is watched and every step has a seed of its own; without one (a Trainer of the user's) the Trainer
-    decides, and `on_finished` is told when it is done, `on_diverged` when the loss has diverged. Where nobody looks at single steps,
-    `several` are made at a time: Lightning's own cost is paid once for all.
+    With a `training_monitor` (a fit) steps are monitored and seeded; without one (a user's own
+    Trainer) the Trainer decides.
+
+    Parameters
+    ----------
+    network : ForecastNetwork
+    options : TrainingOptions
+    training_monitor : TrainingMonitor, optional
+    groups_steps : bool, default False
+        Whether `CHECK_EVERY` steps are made per batch of Lightning, which saves its overhead; for a
+        fit without callbacks and loggers.
+    on_finished : callable, optional
+        Called at the end of a user's own Trainer.
+    on_diverged : callable, optional
+        Called with the error when the loss has diverged.
     """
 
     def __init__(
@@ -53,30 +67,28 @@ class ForecastModule(pl.LightningModule):
         if training_monitor is None or "logger" in options.trainer:
             self.save_hyperparameters(dict(options.hyperparameters))
 
-    # -- a step ----------------------------------------------------------------------------------------------------------------
-
     def training_step(self, batch: Batch | StepGroup, number: int) -> Tensor | None:
-        """The loss of a batch; or some steps, one after the other."""
+        """Return the loss of a batch, or make a group of steps."""
         if isinstance(batch, StepGroup):
             self._train_steps(batch)
             return None
-        with torch_defaults(autocast=True):  # that of the Trainer; in a fit the caller's is off
+        with torch_defaults(autocast=True):  # autocast as set by the Trainer
             loss = self._compute_loss(batch, number % self.options.accumulate_grad_batches)
             if self.training_monitor is None or self.trainer.loggers or self.options.progress:
                 self.log_dict({"loss": loss.detach()}, prog_bar=True, batch_size=len(batch))
         return loss
 
     def optimizer_step(self, epoch: int, number: int, optimizer: Any, optimizer_closure: Any = None) -> None:
-        """At the rate of the schedule."""
+        """Step with the learning rate of the schedule."""
         self._set_learning_rate(optimizer)
         optimizer.step(closure=optimizer_closure)
 
     def on_train_batch_end(self, step_values: Any, batch: Any, number: int) -> None:
-        """The guard looks at what was done."""
+        """Report the loss to the training monitor, and stop if it says so."""
         if self.training_monitor is None or isinstance(batch, StepGroup):
             return
         loss = step_values["loss"].detach()
-        if self.trainer.world_size > 1:  # processes that went on by what each of them saw would not go on together
+        if self.trainer.world_size > 1:  # all processes must take the same decisions
             loss = self.trainer.strategy.reduce(loss.clone(), reduce_op="mean")
         self.training_monitor.record_loss(loss)
         if (number + 1) % self.options.accumulate_grad_batches:
@@ -90,18 +102,18 @@ class ForecastModule(pl.LightningModule):
             self.log("validation", self.training_monitor.record.validation[self.training_monitor.step])
 
     def validation_step(self, batch: Batch, _: int) -> None:
-        """The loss of windows that are not learned from, in a Trainer of the user's."""
+        """Log the validation loss, in a user's own Trainer."""
         with torch_defaults(autocast=True):
             self.log("validation", self.network.loss(batch), batch_size=len(batch))
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """AdamW, with decay of matrices alone; the schedule is set at each step."""
+        """Return AdamW; the learning rate is set at each step."""
         return make_optimizer(self.network, self.options)
 
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
     ) -> None:
-        """By the options, unless a Trainer of the user's says otherwise."""
+        """Clip by the options, unless a user's own Trainer clips."""
         if gradient_clip_val is not None:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
             return
@@ -112,10 +124,10 @@ class ForecastModule(pl.LightningModule):
     def _compute_loss(self, batch: Batch, batch_index: int) -> Tensor:
         step = int(self.global_step) if self.training_monitor is None else self.training_monitor.step
         rank, processes = self.trainer.global_rank, self.trainer.world_size
-        if self.training_monitor is not None:  # whoever trains with a guard keeps the caller's generators: see `loop`
+        if self.training_monitor is not None:  # the caller's generators are restored, see `loop`
             step_seed = self.options.seed * 1_000_003 + step * self.options.accumulate_grad_batches + batch_index
             seed_generators(step_seed + rank * 1_000_000_007, batch.y.device)
-        if processes > 1:  # each has drawn the same batch, and takes its share of it
+        if processes > 1:  # each process has drawn the same batch and takes its share
             batch = batch.select_windows(len(batch) * rank // processes, len(batch) * (rank + 1) // processes)
         loss: Tensor = self._loss(batch, teacher_forcing_ratio(self.options, step))
         return loss
@@ -124,7 +136,7 @@ class ForecastModule(pl.LightningModule):
         training_monitor, optimizer, n_batches = self.training_monitor, self.trainer.optimizers[0], self.options.accumulate_grad_batches
         weights, device = self._weights, self.device
         if training_monitor is None:
-            raise RuntimeError("several steps at a time are made in a fit only")
+            raise RuntimeError("groups of steps must have a training monitor")
         for batch_index, batch in step_group:
             loss = self._compute_loss(to_device(batch, device), batch_index)
             loss = loss if n_batches == 1 else loss / n_batches
@@ -149,65 +161,67 @@ class ForecastModule(pl.LightningModule):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
 
-    # -- before and after ------------------------------------------------------------------------------------------------------
-
     def setup(self, stage: str) -> None:
-        """A network that learns has its dropout on. What ends the process is remembered: Lightning is about to answer to it."""
+        """Turn dropout on, and remember the SIGTERM handler, which Lightning is about to replace.
+        """
         if stage == "fit":
             self.network.train()
         if threading.current_thread() is threading.main_thread():
             self._sigterm_handler = signal.getsignal(signal.SIGTERM)
 
     def on_train_start(self) -> None:
-        """The guard begins, and SIGTERM means what it did: a file is whole at any moment."""
+        """Start the training monitor and restore the SIGTERM handler: files are written atomically.
+        """
         if self.training_monitor is not None:
             if self._sigterm_handler is not None:
                 signal.signal(signal.SIGTERM, self._sigterm_handler)
             self.training_monitor.start(self.trainer.optimizers[0], self.trainer.precision_plugin.forward_context)
-            if not self.trainer.is_global_zero:  # one of several processes writes
+            if not self.trainer.is_global_zero:  # only one process writes
                 self.training_monitor.checkpoints = None
-        elif math.isfinite(planned := self.trainer.estimated_stepping_batches):  # by the Trainer, whose steps count
+        elif math.isfinite(planned := self.trainer.estimated_stepping_batches):  # the schedule spans the Trainer's steps
             self.options = replace(self.options, max_steps=int(planned))
 
     def on_fit_end(self) -> None:
-        """A trained network forecasts: no dropout any more."""
+        """Turn dropout off."""
         self.network.eval()
         if self.on_finished is not None:
             self.on_finished()
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """For a user's own Trainer: turn dropout off after an error, and raise one if the loss diverges."""
+        """For a user's own Trainer: turn dropout off after an error, and raise one if the loss
+        diverges.
+        """
         callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
         present = any(isinstance(callback, DivergenceCheck) for callback in callbacks)
         return [] if present or self.training_monitor is not None else [EvalOnException(), DivergenceCheck()]
 
 
 class FitModule(ForecastModule):
-    """A fit's module, whose batches come without a LightningDataModule."""
+    """The module of a fit, whose batches come without a LightningDataModule."""
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, _: int) -> Any:
-        """A batch whose windows do not live there."""
+        """Move a batch to the device if its windows are not stored there."""
         return to_device(batch, device) if isinstance(batch, Batch) else batch
 
 
 class ForecastDataModule(pl.LightningDataModule):
-    """The batches of a fit for a Trainer of the user's."""
+    """The batches of a fit for a user's own Trainer."""
 
     def __init__(self, train: WindowSampler, validation: Iterable[Batch] | None) -> None:
         super().__init__()
         self.train, self.validation = train, validation
 
     def train_dataloader(self) -> Any:
-        """Batches to learn from."""
+        """Return the training batches."""
         return self.train
 
     def val_dataloader(self) -> Any:
-        """Windows held out, if any are."""
+        """Return the validation batches, if there are any."""
         return NoBatches() if self.validation is None else self.validation
 
 
 class NoBatches:
-    """No batches and no length: Lightning warns of loaders whose length is zero."""
+    """An iterable without batches and without a length: Lightning warns of loaders of length 0."""
 
     def __iter__(self) -> Iterator[Batch]:
         return iter(())

@@ -1,4 +1,4 @@
-"""What a step of training consists of: optimiser, clipped gradients, seeds, batches on their device, compiled arithmetic."""
+"""Optimizer, gradient clipping, seeds, transfer of batches and compilation."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ from deepforecast.training.options import TrainingOptions
 
 
 def make_optimizer(network: ForecastNetwork, options: TrainingOptions) -> torch.optim.Optimizer:
-    """AdamW, with decay of matrices alone."""
+    """Return AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with weight decay on matrices
+    only.
+    """
     matrices = [parameter for parameter in network.parameters() if parameter.requires_grad and parameter.ndim > 1]
     vectors = [parameter for parameter in network.parameters() if parameter.requires_grad and parameter.ndim <= 1]
     groups = [{"params": matrices, "weight_decay": options.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    fused = options.precision != "16-mixed"  # a fused step scales gradients back by itself, after they were clipped
+    fused = options.precision != "16-mixed"  # the fused step would unscale gradients after clipping
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=options.learning_rate, fused=fused or None)
 
 
 def clip_gradients(weights: Sequence[Tensor], options: TrainingOptions) -> Tensor:
-    """The norm of the gradients, which are then cut by value and by norm: as torch does it, in a third of its time."""
+    """Clip gradients in place by value, then by norm, and return the norm before clipping.
+
+    Equal to torch's `clip_grad_value_` and `clip_grad_norm_`, in a third of their time.
+    """
     gradients = [parameter.grad for parameter in weights if parameter.grad is not None]
     norm = unclipped_norm = _norm(gradients)
     if options.clip_value is not None:
@@ -42,14 +47,17 @@ def _norm(gradients: list[Tensor]) -> Tensor:
 
 
 def seed_generators(number: int, device: torch.device) -> None:
-    """Of the CPU and of the device at hand: `torch.manual_seed` would seed all there could be, at 3 ms a call."""
+    """Seed the generators of the CPU and of the device; `torch.manual_seed` would take 3 ms to seed
+    all devices.
+    """
     torch.default_generator.manual_seed(number % 2**63)
     if device.type in ("cuda", "mps"):
         getattr(torch, device.type).manual_seed(number % 2**63)
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """A batch on the device; from pinned memory, so that the copy runs beside the arithmetic, where there is such memory."""
+    """Move a batch to the device, from pinned memory where the copy can overlap with computation.
+    """
     if batch.y.device == device:
         return batch
     if device.type == "cuda":
@@ -58,7 +66,7 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
 
 
 def compile_loss(loss: Any) -> Any:
-    """The same function compiled by torch; as it is, and said so, where torch cannot."""
+    """Compile the loss by `torch.compile`, or use it as it is, with a warning, if that fails."""
     state: dict[str, Any] = {"act": torch.compile(loss), "tried": False}
 
     def call(*arguments: Any) -> Any:
@@ -67,11 +75,11 @@ def compile_loss(loss: Any) -> Any:
         state["tried"] = True
         try:
             return state["act"](*arguments)
-        except RuntimeError as error:  # of which all errors of the compiler are kinds
+        except RuntimeError as error:  # base class of the compiler's errors
             state["act"] = loss
-            value = loss(*arguments)  # what is wrong with the loss itself shows here
+            value = loss(*arguments)  # an error of the loss itself is raised here
             message = str(error).strip().partition("\n")[0][:200]
-            warn(f"torch could not compile the network, which is trained as it is: {message}", TrainingWarning)
+            warn(f"torch cannot compile the network; it is trained uncompiled. Set compile=False. torch: {message}", TrainingWarning)
             return value
 
     return call

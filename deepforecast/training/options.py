@@ -1,4 +1,4 @@
-"""How a network is trained: what a model's parameters say, in one record."""
+"""Options of a training run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ SCHEDULES = ("one_cycle", "cosine", "constant")
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """See the parameters of `models.neural.NeuralForecaster`, where each is explained."""
+    """Options of a training run; see the parameters of `models.neural.NeuralForecaster`.
+
+    A `learning_rate` of 0 means that it is found by a range test, and is then multiplied by
+    `lr_factor`. `hyperparameters` are those logged by Lightning's loggers.
+    """
 
     max_steps: int
     batch_size: int
-    learning_rate: float  # 0: found by a range test
-    lr_factor: float = 1.0  # of the rate found that is learned at
+    learning_rate: float
+    lr_factor: float = 1.0
     weight_decay: float = 0.0
     lr_schedule: str = "one_cycle"
     warmup: float = 0.1
@@ -39,12 +43,17 @@ class TrainingOptions:
     checkpoint_dir: str | None = None
     checkpoint_every: int = 100
     trainer: Mapping[str, Any] = field(default_factory=dict)
-    hyperparameters: Mapping[str, Any] = field(default_factory=dict)  # for Lightning's loggers
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 def schedule_factor(options: TrainingOptions, step: int) -> float:
-    """The learning rate of a step (from 0) as a share of the largest.
+    """Return the learning rate of a step (from 0) relative to the largest.
 
+    Linear warmup, then a cosine decay (Loshchilov and Hutter 2017, arXiv:1608.03983) to 1e-3
+    ("one_cycle") or 0 ("cosine"), or a constant.
+
+    Examples
+    --------
     >>> [round(schedule_factor(TrainingOptions(5, 1, 0.1), step), 2) for step in range(5)]
     [1.0, 0.9, 0.63, 0.31, 0.07]
     """
@@ -61,8 +70,11 @@ def schedule_factor(options: TrainingOptions, step: int) -> float:
 
 
 def teacher_forcing_ratio(options: TrainingOptions, step: int) -> float:
-    """The share of steps that a stepwise network is taught by the true value before them (teacher forcing), by its schedule.
+    """Return the teacher-forcing ratio of a step by its schedule (Bengio et al. 2015,
+    arXiv:1506.03099).
 
+    Examples
+    --------
     >>> from dataclasses import replace
     >>> plain = TrainingOptions(100, 1, 0.1)
     >>> [round(teacher_forcing_ratio(replace(plain, teacher_forcing=kind), 50), 2) for kind in ("constant", "linear", "inverse_sigmoid", "free")]

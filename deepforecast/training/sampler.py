@@ -1,4 +1,6 @@
-"""The batches of a training run: windows drawn by seed and step, so that a run cut short goes on as if it had not been."""
+"""Batches of a training run: windows are drawn by seed and step, so that an interrupted run can be
+resumed exactly.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,31 @@ from deepforecast.nn.batch import Batch
 from deepforecast.nn.windows import WindowStore
 
 MAX_VALIDATION_WINDOWS = 16_384
-"""Windows of a look at validation: of 10,000 series it would else cost more than the training."""
+"""Largest number of windows per validation: with 10,000 series it would otherwise cost more than
+training.
+"""
 
 
 @dataclass
 class WindowSampler:
-    """The batches of steps `first_step` to `stop_step`, gathered where the windows live.
+    """The batches of steps `first_step` to `stop_step`, gathered on the device of the windows.
 
-    `accumulate_grad_batches`: batches whose gradients make one step. What they hold together is what one batch as large as all would.
+    Parameters
+    ----------
+    windows : WindowStore
+    rows : WindowArrays
+    window_index : WindowIndex
+        Numbers and draws the windows.
+    batch_size : int
+    seed : int
+    by_series : bool
+        Whether series are drawn with equal probability, instead of windows.
+    stop_step : int
+    first_step : int, default 0
+    accumulate_grad_batches : int, default 1
+        Batches per step; together they are the windows of one batch of their total size.
+    epoch : int, default 0
+        Epoch of a user's own Trainer.
     """
 
     windows: WindowStore
@@ -38,11 +57,11 @@ class WindowSampler:
 
     @property
     def sampler(self) -> WindowSampler:
-        """Itself: Lightning tells the sampler of its batches which epoch begins."""
+        """The sampler itself: Lightning calls `set_epoch` of a loader's sampler."""
         return self
 
     def set_epoch(self, epoch: int) -> None:
-        """Another pass has other windows."""
+        """Set the epoch; each has other windows."""
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -53,7 +72,7 @@ class WindowSampler:
             yield from self.step_batches(step + self.epoch * (self.stop_step - self.first_step))
 
     def step_batches(self, step: int) -> Iterator[Batch]:
-        """The batches of one step."""
+        """Yield the batches of one step."""
         series, cutoff = self.window_index.draw(self.seed, step, self.batch_size * self.accumulate_grad_batches, self.by_series)
         for first in range(0, self.batch_size * self.accumulate_grad_batches, self.batch_size):
             batch_slice = slice(first, first + self.batch_size)
@@ -61,7 +80,7 @@ class WindowSampler:
 
 
 class StepGroup:
-    """Some steps in a row, with the number of each batch in its step."""
+    """Consecutive steps: yields (index within the step, batch)."""
 
     def __init__(self, steps: WindowSampler, begin: int, end: int) -> None:
         self.steps, self.begin, self.end = steps, begin, end
@@ -72,7 +91,7 @@ class StepGroup:
 
 
 class GroupedSampler:
-    """All steps, `count` at a time."""
+    """All steps in groups of `count`."""
 
     def __init__(self, steps: WindowSampler, count: int) -> None:
         self.steps, self.count = steps, count
@@ -87,7 +106,9 @@ class GroupedSampler:
 
 @dataclass
 class ValidationWindows:
-    """All windows of some places, in batches, or `MAX_VALIDATION_WINDOWS` of them drawn once: what validation looks at, the same each time."""
+    """The windows used for validation, in batches: all, or a fixed sample of
+    `MAX_VALIDATION_WINDOWS`.
+    """
 
     windows: WindowStore
     rows: WindowArrays
@@ -103,7 +124,7 @@ class ValidationWindows:
 
     @cached_property
     def window_numbers(self) -> Ints:
-        """Which of the windows."""
+        """Numbers of the windows."""
         count = len(self.window_index)
         if count <= MAX_VALIDATION_WINDOWS:
             return np.arange(count)
@@ -111,7 +132,11 @@ class ValidationWindows:
 
 
 def gather_batch(windows: WindowStore, rows: WindowArrays, series: Ints, cutoff: Ints, n_usable: Ints | None = None) -> Batch:
-    """The windows of these series and cutoffs. `n_usable`: of each series so many rows are targets, and none after them."""
+    """Gather the windows of these series and cutoffs.
+
+    `n_usable` is the number of time steps of each series that may be targets; later targets become
+    NaN.
+    """
     device = windows.y.device
     start, time = rows.window_start(series, cutoff)
     batch = windows.gather(*(torch.from_numpy(index).to(device) for index in (start, time, series)))

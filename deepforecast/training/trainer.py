@@ -1,4 +1,4 @@
-"""What a run is set in: a Trainer that leaves nothing, the caller's state as it was, Ctrl-C that keeps what was learned."""
+"""Lightning's Trainer for a fit, the process state around it, and its interruption by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -23,48 +23,60 @@ from deepforecast.training.training_monitor import TrainingMonitor
 
 PARAMETERS = {
     "max_steps": "max_steps", "max_epochs": "max_epochs", "max_time": "time_limit", "accelerator": "accelerator",
-    "devices": "devices", "precision": "precision", "strategy": "strategy", "accumulate_grad_batches": "accumulate",
-    "gradient_clip_val": "grad_clip", "gradient_clip_algorithm": "clip_value", "enable_progress_bar": "progress",
-    "val_check_interval": "validate_every", "check_val_every_n_epoch": "validate_every", "limit_val_batches": "validation",
+    "devices": "devices", "precision": "precision", "strategy": "strategy", "accumulate_grad_batches": "accumulate_grad_batches",
+    "gradient_clip_val": "gradient_clip_val", "gradient_clip_algorithm": "clip_value", "enable_progress_bar": "progress",
+    "val_check_interval": "validate_every", "check_val_every_n_epoch": "validate_every", "limit_val_batches": "validation_size",
     "limit_train_batches": "max_steps", "min_steps": "max_steps", "min_epochs": "max_epochs", "fast_dev_run": "max_steps",
 }  # fmt: skip
-"""What Lightning's Trainer takes that has a parameter of the model's own."""
+"""Arguments of Lightning's Trainer, and the model parameters to use instead."""
 
 CALLBACKS = {
-    "EarlyStopping": "validation= and patience=", "WeightAveraging": "average=", "StochasticWeightAveraging": "average=",
-    "GradientAccumulationScheduler": "accumulate=", "LearningRateFinder": "learning_rate='find'",
+    "EarlyStopping": "validation_size= and patience=", "WeightAveraging": "ema_decay=", "StochasticWeightAveraging": "ema_decay=",
+    "GradientAccumulationScheduler": "accumulate_grad_batches=", "LearningRateFinder": "learning_rate='find'",
     "BatchSizeFinder": "batch_size=",
 }  # fmt: skip
-"""Callbacks of Lightning's that look at epochs, of which a fit is one, or change what a fit keeps watch over."""
+"""Callbacks of Lightning that cannot work in a fit, which is one epoch, and the parameters to use
+instead.
+"""
 
 NO_OUTPUT_DIR = os.path.join(os.devnull, "nothing is written")
 DDP_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
-"""By which processes that train together know each other: a second fit of the same program goes on with them."""
+"""Environment variables of distributed training, which the next fit of the same processes needs."""
 
 _LOGGERS = ("pytorch_lightning", "lightning_fabric", "pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
 
 
 class Interrupted(BaseException):
-    """A Ctrl-C that ends all at once, as Lightning may not see it: it would end the process."""
+    """A Ctrl-C that ends the run at once. Lightning would turn KeyboardInterrupt into the end of
+    the process.
+    """
 
 
 def needs_single_steps(options: TrainingOptions) -> bool:
-    """Whether single steps are looked at by somebody else: then they are made one by one."""
+    """Return whether callbacks, loggers, devices or precision need single steps instead of groups.
+    """
     return bool(options.progress or options.trainer or options.strategy != "auto" or options.devices != 1
                 or options.precision != "32-true")  # fmt: skip
 
 
 def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
-    """The Trainer of a run."""
+    """Return the Trainer of a run.
+
+    Raises
+    ------
+    ParameterError
+        If `trainer` has an argument with a model parameter of its own, or Lightning refuses an
+        argument.
+    """
     trainer_options = dict(options.trainer)
     for name, parameter in PARAMETERS.items():
         if name in trainer_options:
-            raise ParameterError(f"trainer= holds what has no parameter of its own; {name} has one: say {parameter}=.")
+            raise ParameterError(f"`trainer` cannot set {name!r}, which has a parameter of its own. Use {parameter}= instead.")
     callbacks = _check_instances(trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks")
     for callback, name in ((callback, name) for callback in callbacks for name in CALLBACKS if isinstance(callback, getattr(pl.callbacks, name))):
         raise ParameterError(
-            f"A fit is one epoch, whose weights and steps it watches over itself; {type(callback).__name__} would have no effect or "
-            f"a wrong one. Say {CALLBACKS[name]} instead, or train with lightning_module() and a Trainer of your own."
+            f"The callback {type(callback).__name__} cannot be used in a fit, which is a single epoch with its own "
+            f"monitoring. Use {CALLBACKS[name]} instead, or lightning_module() with a Trainer of your own."
         )
     logger = trainer_options.pop("logger", False)
     if logger:
@@ -72,7 +84,7 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
 
         logger = _check_instances(list(logger) if isinstance(logger, list | tuple) else [logger], Logger, "logger")
     if not (logger or callbacks):
-        trainer_options.setdefault("default_root_dir", NO_OUTPUT_DIR)  # or files of that name in the working folder would be read
+        trainer_options.setdefault("default_root_dir", NO_OUTPUT_DIR)  # or files in the working folder would be read
     accelerator = _check_accelerator(options)
     has_checkpoint = any(isinstance(callback, pl.callbacks.Checkpoint) for callback in callbacks)
     try:
@@ -84,44 +96,48 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
             **{"log_every_n_steps": 50, "enable_model_summary": False, "enable_checkpointing": has_checkpoint, **trainer_options},
         )  # fmt: skip
     except (MisconfigurationException, TypeError, ValueError, ImportError) as error:
-        raise ParameterError(f"Lightning's Trainer has to take what it is given, and says: {error}") from error
+        raise ParameterError(f"The arguments of Lightning's Trainer must be valid; it refused them: {error}") from error
     if trainer.strategy.launcher is not None and trainer.strategy.launcher.__class__.__name__ == "_MultiProcessingLauncher":
         raise ParameterError(
-            f"strategy={options.strategy!r} trains in processes of which nothing but weights comes back, not how it went. Say "
-            "strategy='ddp' in a program that is run as a file, or devices=1."
+            f"strategy={options.strategy!r} cannot be used: its worker processes return only the weights, not the training "
+            "record. Use strategy='ddp' (in a script) or devices=1."
         )
     return trainer
 
 
 def _check_accelerator(options: TrainingOptions) -> str:
-    """The device asked for; of "auto" none that lacks float64, in which windows are scaled."""
+    """Return the accelerator; MPS has no float64, which the scaling of windows needs."""
     if device_type(options.accelerator) != "mps":
         return options.accelerator
     if options.accelerator == "auto":
         return "cpu"
     raise ParameterError(
-        f"Windows are scaled in float64, which mps does not have; got accelerator={options.accelerator!r}. Say "
-        "accelerator='cpu'."
+        f"The device must have float64, in which windows are scaled; mps has none, got "
+        f"accelerator={options.accelerator!r}. Use accelerator='cpu'."
     )
 
 
 def _check_instances(values: Any, expected_class: type, option: str) -> list[Any]:
-    """Objects of pytorch_lightning; the other package of the same code has classes of its own."""
+    """Return instances of pytorch_lightning's classes; the package `lightning` has other classes of
+    the same names.
+    """
     instances = list(values) if isinstance(values, list | tuple) else [values]
     for instance in instances:
         if not isinstance(instance, expected_class):
             foreign = any(base.__module__.partition(".")[0] == "lightning" for base in type(instance).__mro__)
-            origin = "the package lightning, whose classes are others of the same name" if foreign else "no such class"
+            origin = "an object of the package lightning, which has other classes of the same names" if foreign else "not one"
             raise ParameterError(
-                f"trainer={{'{option}': ...}} takes objects of pytorch_lightning; {type(instance).__name__} is of {origin}. Import "
-                "what it is made of from pytorch_lightning instead."
+                f"`trainer` must have objects of pytorch_lightning for {option!r}; {type(instance).__name__} is {origin}. "
+                "Use the classes of pytorch_lightning."
             )
     return instances
 
 
 @contextlib.contextmanager
 def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
-    """Generators, log levels, warnings and environment of the caller are as before; Lightning says nothing of its own."""
+    """Restore generators, log levels, warning filters and environment after the block; silence
+    Lightning inside.
+    """
     cuda = device_type(options.accelerator) == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     devices = list(range(torch.cuda.device_count())) if cuda else []
     with TRAINING_LOCK, torch.random.fork_rng(devices), warnings.catch_warnings():
@@ -147,8 +163,11 @@ def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stop_on_interrupt(training_monitor: TrainingMonitor) -> Iterator[None]:
-    """Ctrl-C ends the run after the step at hand, and what it has learned is kept; a second one ends it at once, as the first
-    does where the run is one of several: it is all of them that are to end."""
+    """Let Ctrl-C end the run after the current step, with the weights learned so far.
+
+    A second Ctrl-C ends it at once, and so does the first in a run that is one of several (e.g. of
+    a backtest).
+    """
     previous_handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or previous_handler in (None, signal.SIG_IGN):
         yield

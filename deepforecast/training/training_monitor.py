@@ -1,4 +1,4 @@
-"""What watches over a training run: what each step did, the last good weights, the best ones, and when to stop."""
+"""Monitoring of a training run: record, divergence, validation, checkpoints and early stopping."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from deepforecast.training.options import TrainingOptions, schedule_factor
 from deepforecast.training.sampler import ValidationWindows
 from deepforecast.training.weights import ModelAverage, Weights, restore_snapshot, take_snapshot, validation_loss
 
-CHECK_EVERY = 10  # steps between two looks at what they did: a look waits for the device
-MAX_RETRIES = 5  # from the same weights
-RECOVERY_STEPS = 50  # steps after the last good ones in which losses have to be finite again
-DIVERGED_FACTOR = 10.0  # times the loss of the untrained network: no longer learning
+CHECK_EVERY = 10  # steps between checks of the losses, which synchronise with the device
+MAX_RETRIES = 5  # restarts from the same weights
+RECOVERY_STEPS = 50  # steps within which losses must become finite again
+DIVERGED_FACTOR = 10.0  # a loss this many times that of the untrained network has diverged
 REMEDY = (
     "Set a smaller `learning_rate` or another `scaler`, or look for extreme values in the data."
 )
@@ -31,7 +31,8 @@ REMEDY = (
 
 @dataclass
 class TrainingRecord:
-    """The run so far, a value a step."""
+    """Loss, learning rate, gradient norm and time of each step, and the validation losses by step.
+    """
 
     loss: list[float] = field(default_factory=list)
     rate: list[float] = field(default_factory=list)
@@ -43,9 +44,22 @@ class TrainingRecord:
 
 
 class TrainingMonitor:
-    """Told of every step; looks every few: keeps good weights, goes back to them at half the rate where a loss is no number or
-    has blown up, validates, writes checkpoints, and says when the run is to end. All by the number of the step, so that a run
-    that goes on from a checkpoint does the same at the same steps."""
+    """Monitors a training run and decides when it ends.
+
+    Every `CHECK_EVERY` steps the losses are checked: if they are finite and not above
+    `DIVERGED_FACTOR` times that of the untrained network, the weights are saved; otherwise the last
+    saved weights are restored and the learning rate is halved. It also validates and writes
+    checkpoints. All decisions depend on the step number only, so that a resumed run takes the same
+    ones.
+
+    Parameters
+    ----------
+    network : ForecastNetwork
+    options : TrainingOptions
+    monitor : Monitor
+    checkpoints : Checkpoints, optional
+    validation : ValidationWindows, optional
+    """
 
     def __init__(
         self,
@@ -74,10 +88,10 @@ class TrainingMonitor:
         self.steps_undone = 0
         self._start_time = time.monotonic()
 
-    # -- during the run --------------------------------------------------------------------------------------------------------
-
     def start(self, optimizer: torch.optim.Optimizer, context: Callable[[], Any] = contextlib.nullcontext) -> None:
-        """From the weights as they are, or from those of the last checkpoint. `context`: of a pass, for mixed precision."""
+        """Start from the current weights or the last checkpoint; `context` is that of a forward
+        pass (mixed precision).
+        """
         self.optimizer, self._context = optimizer, context
         if self.options.ema_decay:
             self.weight_average = ModelAverage.from_network(self.network, self.options.ema_decay)
@@ -87,16 +101,16 @@ class TrainingMonitor:
         self._start_time = time.monotonic() - (self.record.seconds[-1] if self.record.seconds else 0.0)
 
     def learning_rate(self) -> float:
-        """The learning rate of the step to come."""
+        """Return the learning rate of the next step."""
         self._rate = self.options.learning_rate * self.lr_damping * schedule_factor(self.options, self.step)
         return self._rate
 
     def record_loss(self, loss: Tensor) -> None:
-        """The loss of a batch; of those that make one step, the sum."""
+        """Add the loss of a batch; a step sums those of its batches."""
         self._step_loss = loss.detach() if self._step_loss is None else self._step_loss + loss.detach()
 
     def finish_step(self) -> bool:
-        """A step was made: whether it was the last."""
+        """Record a step and return whether it was the last."""
         options, record = self.options, self.record
         if self._step_loss is not None and self.gradient_norm is not None:
             self._losses.append(self._step_loss)
@@ -119,7 +133,9 @@ class TrainingMonitor:
         return last or bool(record.stop_reason)
 
     def finish(self) -> TrainingRecord:
-        """The network gets the weights to keep: the best on validation, or the average, or the last."""
+        """Give the network its final weights (the best on validation, the average, or the last) and
+        return the record.
+        """
         if self._losses:
             self._check_losses()
         if not self.interrupted and (not self._finite_since(self.good_step) or not self.good_step):
@@ -134,8 +150,6 @@ class TrainingMonitor:
         done = "all steps done" if self.step >= self.options.max_steps else "a callback stopped it"
         self.record.stop_reason = self.record.stop_reason or done
         return self.record
-
-    # -- helpers ---------------------------------------------------------------------------------------------------------------
 
     def _stop_reason(self) -> str:
         limit = self.options.time_limit
@@ -212,7 +226,7 @@ class TrainingMonitor:
             value = validation_loss(self.network, validation, self._context)
             self.record.validation[self.step] = value
             if not math.isfinite(value):
-                return  # the next look goes back
+                return  # the next check restores earlier weights
             self.checks_without_improvement += 1
             if self.best is None or value < self.best[0]:
                 self.best, self.checks_without_improvement, self.record.best_step = (value, self._weights()), 0, self.step

@@ -1,4 +1,4 @@
-"""Weights that are kept beside those of a network in training: an average of them, and copies to go back to."""
+"""Exponential moving average of weights, snapshots of a run, and the validation loss."""
 
 from __future__ import annotations
 
@@ -19,29 +19,39 @@ Weights = dict[str, Tensor]
 
 @dataclass
 class ModelAverage:
-    """The weights as an average over the last steps, in which each counts `decay` times what the next does."""
+    """Exponential moving average of the weights (EMA).
+
+    Parameters
+    ----------
+    values : list of Tensor
+        The averages, in the order of `network.parameters()`.
+    decay : float
+        Weight of the old average in an update.
+    """
 
     values: list[Tensor]
     decay: float
 
     @classmethod
     def from_network(cls, network: ForecastNetwork, decay: float) -> ModelAverage:
-        """Of weights at the start."""
+        """Start from the current weights."""
         return cls([parameter.detach().clone() for parameter in network.parameters()], decay)
 
     def update(self, network: ForecastNetwork, step: int) -> None:
-        """After so many steps; the first ones, which know little, are forgotten faster."""
+        """Update after step number `step`; the decay is at most (step + 1) / (step + 10), to forget
+        the first steps faster.
+        """
         decay = min(self.decay, (step + 1) / (step + 10))
         torch._foreach_lerp_(self.values, [parameter.detach() for parameter in network.parameters()], 1 - decay)
 
     def copy_to(self, network: ForecastNetwork) -> None:
-        """The network gets the average."""
+        """Copy the average to the network."""
         with torch.no_grad():
             torch._foreach_copy_(list(network.parameters()), self.values)
 
     @contextlib.contextmanager
     def applied(self, network: ForecastNetwork) -> Iterator[None]:
-        """The network has the average inside the block."""
+        """Give the network the average inside the block."""
         weights = [parameter.detach().clone() for parameter in network.parameters()]
         self.copy_to(network)
         try:
@@ -52,14 +62,14 @@ class ModelAverage:
 
 
 def take_snapshot(network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: ModelAverage | None) -> Any:
-    """Copies of weights, moments and average."""
+    """Copy weights, optimizer state and average."""
     weights = {name: value.detach().clone() for name, value in network.state_dict().items()}
     moments = [{name: _copy(value) for name, value in optimizer.state[parameter].items()} for parameter in network.parameters()]
     return weights, moments, None if average is None else [parameter.clone() for parameter in average.values]
 
 
 def restore_snapshot(saved: Any, network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: ModelAverage | None) -> None:
-    """Back to them; they stay as they are."""
+    """Restore a snapshot, which can be used again."""
     weights, moments, means = saved
     network.load_state_dict(weights)
     optimizer.state.clear()
@@ -71,7 +81,7 @@ def restore_snapshot(saved: Any, network: ForecastNetwork, optimizer: torch.opti
 
 
 def validation_loss(network: ForecastNetwork, batches: Iterable[Batch], context: Callable[[], Any]) -> float:
-    """The mean loss of windows that are not learned from."""
+    """Return the mean loss over the validation windows."""
     device = next(network.parameters()).device
     total, count = 0.0, 0
     network.eval()

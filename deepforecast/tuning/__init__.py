@@ -1,1 +1,1 @@
-"""Search for hyperparameters: one `tune()` for every family, on rolling cross-validation."""
+"""Hyperparameter tuning by rolling cross-validation."""

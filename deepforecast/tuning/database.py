@@ -1,4 +1,4 @@
-"""A study in a relational database: what a trial reports is written in one transaction, with the state it ends in."""
+"""Database storage of a study that writes all reports of a trial in one transaction."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from optuna.exceptions import StorageInternalError
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
-MAX_READ_AGE = 0.1  # seconds for which what was read of the trials of other processes counts as current
+MAX_READ_AGE = 0.1  # seconds for which trials read from the database are cached
 
 
 @dataclass
 class UnwrittenReports:
-    """What a running trial has reported and is not in the database yet."""
+    """Reports of a running trial that are not in the database yet."""
 
     params: dict[str, tuple[float, BaseDistribution, BaseDistribution | None]] = field(default_factory=dict)
     user_attrs: dict[str, Any] = field(default_factory=dict)
@@ -29,17 +29,17 @@ class UnwrittenReports:
 
 
 class Database(RDBStorage):
-    """Optuna's, but the reports of a trial are kept in memory until `flush` or the end of the trial.
+    """RDBStorage that buffers the reports of a trial until `flush` or the end of the trial.
 
-    Optuna commits each parameter, attribute and intermediate value by itself, and each commit of SQLite waits for the disk.
-    Other processes see a trial's reports after `flush` or its end; the process that runs it sees them at once.
+    Optuna commits each parameter, attribute and intermediate value separately, and each commit of SQLite waits for the disk.
+    Other processes see the reports after `flush` or the end of the trial.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url, **options)
         self.scoped_session: Any = _Sessions(self.scoped_session)
         self._unwritten: dict[int, UnwrittenReports] = {}
-        self._last_read: tuple[float, Any, list[FrozenTrial]] | None = None  # when, what was asked for, the answer
+        self._last_read: tuple[float, Any, list[FrozenTrial]] | None = None  # time, query, trials
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
         super().__setstate__(state)
@@ -71,7 +71,7 @@ class Database(RDBStorage):
         self._reports_of(trial_id).intermediate_values[step] = intermediate_value
 
     def set_trial_state_values(self, trial_id: int, state: TrialState, values: Sequence[float] | None = None) -> bool:
-        """Write the state, the values and all that the trial has reported, in one transaction."""
+        """Write the state, the values and all reports of the trial in one transaction."""
         self._last_read = None
         if trial_id not in self._unwritten:
             return super().set_trial_state_values(trial_id, state, values)
@@ -80,7 +80,7 @@ class Database(RDBStorage):
             return super().set_trial_state_values(trial_id, state, values)
 
     def flush(self) -> None:
-        """Write what trials have reported so far, in one transaction."""
+        """Write all buffered reports in one transaction."""
         if self._unwritten:
             self._last_read = None
             with self._transaction():
@@ -98,9 +98,9 @@ class Database(RDBStorage):
         included_trial_ids: set[int],
         trial_id_greater_than: int,
     ) -> list[FrozenTrial]:
-        """Those of all processes, read again after a tenth of a second or a write of this process.
+        """Trials of all processes, cached for `MAX_READ_AGE` or until a write of this process.
 
-        Optuna, its samplers and pruners read them a dozen times in a row for each trial.
+        Optuna, its samplers and pruners read them about a dozen times per trial.
         """
         query = (study_id, states, frozenset(included_trial_ids), trial_id_greater_than)
         if self._last_read is None or self._last_read[1] != query or time.monotonic() - self._last_read[0] > MAX_READ_AGE:
@@ -109,7 +109,7 @@ class Database(RDBStorage):
         return self._last_read[2]
 
     def get_trial(self, trial_id: int) -> FrozenTrial:
-        """The trial with what is not written yet."""
+        """The trial including buffered reports."""
         trial = super().get_trial(trial_id)
         unwritten = self._unwritten.get(trial_id)
         if unwritten is not None and not trial.state.is_finished():
@@ -122,12 +122,12 @@ class Database(RDBStorage):
         return trial
 
     def get_trial_user_attrs(self, trial_id: int) -> dict[str, Any]:
-        """Those that are not written yet among them."""
+        """User attributes including buffered ones."""
         unwritten = self._unwritten.get(trial_id)
         return super().get_trial_user_attrs(trial_id) | (unwritten.user_attrs if unwritten else {})
 
     def get_trial_system_attrs(self, trial_id: int) -> dict[str, Any]:
-        """Those that are not written yet among them."""
+        """System attributes including buffered ones."""
         unwritten = self._unwritten.get(trial_id)
         return super().get_trial_system_attrs(trial_id) | (unwritten.system_attrs if unwritten else {})
 
@@ -144,7 +144,7 @@ class Database(RDBStorage):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Make the calls in the block one transaction: they share a session, which is committed at the end."""
+        """Run the calls of the block in one session that is committed at the end."""
         from sqlalchemy.exc import SQLAlchemyError
 
         with self.scoped_session.shared() as session:
@@ -152,11 +152,11 @@ class Database(RDBStorage):
                 yield
                 session.commit_all()
             except SQLAlchemyError as error:
-                raise StorageInternalError("The reports of a trial could not be written.") from error
+                raise StorageInternalError("The reports of a trial cannot be written.") from error
 
 
 class _Sessions:
-    """Optuna's registry of sessions, one for each thread; inside `shared` all calls of this thread get the same one."""
+    """The session registry of Optuna; within `shared` all calls of a thread get the same session."""
 
     def __init__(self, registry: Any) -> None:
         self._registry, self._thread = registry, threading.local()
@@ -181,7 +181,7 @@ class _Sessions:
 
 
 class _SharedSession:
-    """A session that is neither committed nor closed by the calls that share it."""
+    """A session that calls neither commit nor close."""
 
     def __init__(self, session: Any) -> None:
         self._session, self._rolled_back = session, False
@@ -198,15 +198,15 @@ class _SharedSession:
         self._session.rollback()
 
     def close(self) -> None:
-        """Leave it open for the other calls."""
+        """Keep the session open for other calls."""
 
     def commit_all(self) -> None:
-        if self._rolled_back:  # by a call that ignores such errors: what others wrote before it would be lost
-            raise StorageInternalError("Two processes wrote the same report of a trial.")
+        if self._rolled_back:  # by a call that ignores errors: earlier writes would be lost
+            raise StorageInternalError("Two processes cannot write the same report of a trial.")
         self._session.commit()
 
 
 def database_of(study: optuna.Study) -> Database | None:
-    """The database that a study is in, if it is in one opened here."""
+    """The `Database` of a study, None for other storages."""
     backend = getattr(study._storage, "_backend", None)
     return backend if isinstance(backend, Database) else None

@@ -1,4 +1,4 @@
-"""The lock of a journal: a file beside it that says whose it is, so that one of a dead process is not waited for."""
+"""The lock file of a journal, with its owner so that locks of dead processes are released."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from optuna.storages.journal import JournalFileOpenLock
 
 from deepforecast.tuning.trial_recovery import is_process_alive, process_key
 
-MAX_PAUSE = 0.5  # seconds between two looks
+MAX_PAUSE = 0.5  # seconds between two attempts
 _logger = logging.getLogger("optuna.storages.journal")
 
 
 class FileLock(JournalFileOpenLock):
-    """Made by creating a file that must not be there yet, which all file systems do for one process alone, NFS from 3 on too.
+    """A lock by exclusive creation of a file, which is atomic on all file systems including NFS 3 and later.
 
-    A lock of this machine whose process is dead is taken over at once, any other after `timeout` seconds in which it stays the
-    same; both are logged.
+    A lock of a dead process on this machine is taken over immediately, any other one after `timeout` seconds without a change;
+    both are logged.
     """
 
     def __init__(self, path: str, timeout: int) -> None:
@@ -29,7 +29,7 @@ class FileLock(JournalFileOpenLock):
         self.lock_path, self.timeout = f"{path}.lock", timeout
 
     def acquire(self) -> bool:
-        """Wait for it."""
+        """Wait for the lock."""
         pause, last_owner, seen_at = 0.001, "", time.monotonic()
         while True:
             try:
@@ -38,7 +38,7 @@ class FileLock(JournalFileOpenLock):
             except FileExistsError:
                 owner = self._read_owner()
             if owner is None:
-                continue  # it was released meanwhile
+                continue  # released in the meantime
             if owner != last_owner:
                 last_owner, seen_at = owner, time.monotonic()
             if _is_owner_dead(owner) or time.monotonic() - seen_at > self.timeout:
@@ -48,7 +48,7 @@ class FileLock(JournalFileOpenLock):
             pause = min(2 * pause, MAX_PAUSE)
 
     def release(self) -> None:
-        """Give it back, if it is still there."""
+        """Release the lock if it still exists."""
         with suppress(FileNotFoundError):
             os.unlink(self.lock_path)
 
@@ -60,7 +60,7 @@ class FileLock(JournalFileOpenLock):
             os.close(file)
 
     def _read_owner(self) -> str | None:
-        """What the lock says of its owner; None where there is none."""
+        """The owner of the lock, None if it is free."""
         try:
             return Path(self.lock_path).read_text(errors="replace") or "nobody yet"
         except FileNotFoundError:
@@ -69,14 +69,14 @@ class FileLock(JournalFileOpenLock):
             return "cannot be read"
 
     def _take_over(self, owner: str) -> None:
-        """Take away a lock that says this, and no other: another process may have been faster."""
+        """Remove the lock of this owner, unless another process was faster."""
         moved_path = f"{self.lock_path}.{uuid.uuid4().hex}"
         try:
             os.rename(self.lock_path, moved_path)
         except FileNotFoundError:
             return
         if (Path(moved_path).read_text(errors="replace") or "nobody yet") == owner:
-            _logger.warning(f"The lock {self.lock_path} of a process that has gone or hangs is taken over.")
+            _logger.warning(f"Taking over the lock {self.lock_path} of a process that is dead or stuck.")
         else:
             with suppress(FileExistsError):
                 os.link(moved_path, self.lock_path)
@@ -84,6 +84,6 @@ class FileLock(JournalFileOpenLock):
 
 
 def _is_owner_dead(owner: str) -> bool:
-    """Whether the owner is known to be dead: one of this machine whose process is over."""
+    """Whether the owner is a dead process of this machine."""
     fields = owner.split("|")
     return len(fields) == 4 and is_process_alive(*fields[:3]) is False

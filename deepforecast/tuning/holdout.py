@@ -1,4 +1,4 @@
-"""How much of what a search found holds where it did not look."""
+"""Scores on holdout windows after a search."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 
 def score_holdout(tuning_result: TuningResult, objective: Objective) -> pd.DataFrame:
-    """Scores of the model as it is and of the best: in the search, and on the windows held out. `gain_column` is what the best
-    promised over the model as it is, `gain_held_out` what it kept, both as shares; `optimism` is the difference of the two."""
+    """Scores of the default and the best configuration in the search and on the holdout windows.
+
+    `gain` and `gain_held_out` are the relative gains over the default in the search and on the holdout windows; `optimism` is
+    their difference.
+    """
     import pandas as pd
 
     best = tuning_result._configuration_of(tuning_result.best_trial)
@@ -30,7 +33,7 @@ def score_holdout(tuning_result: TuningResult, objective: Objective) -> pd.DataF
         with suppress_warnings():
             try:
                 value, message = objective.run(configuration).values[0], ""
-            except Exception as error:  # the search is over, and found something: this is a row of it
+            except Exception as error:  # the result of the search must not be lost
                 value, message = np.nan, format_error(error)
         rows.append({"configuration": name, "search": search, "held_out": value, "error": message})
     table = pd.DataFrame(rows)
@@ -41,7 +44,7 @@ def score_holdout(tuning_result: TuningResult, objective: Objective) -> pd.DataF
 
 
 def _default_score(tuning_result: TuningResult, model: int) -> float:
-    """The score of a model as it is."""
+    """The score of the model as passed."""
     for trial in tuning_result.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
         given_configuration = trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION)
         if trial.user_attrs.get("start") == "default" and given_configuration is not None and given_configuration["model"] == model:

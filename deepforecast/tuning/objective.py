@@ -1,4 +1,4 @@
-"""What a configuration is worth: its forecasts at rolling cutoffs of the training part, scored, and looked at on the way."""
+"""The objective of a search: the score of a configuration in rolling cross-validation."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from deepforecast.tuning.samplers import PRUNING_QUANTILES
 from deepforecast.tuning.scorer import Scorer
 from deepforecast.tuning.space import Configuration, Space
 
-SECONDS = "seconds"  # the objective that is no metric
-REPORT_POINTS = tuple(PRUNING_QUANTILES)  # places of a window at which what has been learned so far is scored
-MAX_REPORT_SERIES = 32  # series that are forecast at a look, the same each time: on all of many it would cost more than it saves
-MAX_REPORT_WINDOWS = 8  # at most, that a look at few series is spread over
+SECONDS = "seconds"  # objective of the run time
+REPORT_POINTS = tuple(PRUNING_QUANTILES)  # steps within a fit at which a partially trained model is scored
+MAX_REPORT_SERIES = 32  # series forecast for a report, always the same ones, to limit its cost
+MAX_REPORT_WINDOWS = 8  # windows forecast for a report if there are few series
 
 Report = Callable[[float, int], bool]
 
 
 class PrunedError(Exception):
-    """The trial was ended early: it is no good, or takes too long. Its message says which."""
+    """The trial was pruned, because of its score or its time limit."""
 
 
 @dataclass(frozen=True)
 class TrialScore:
-    """What came of a configuration: a value of each objective, and what it took."""
+    """Values of all objectives of a configuration, and its run time."""
 
     values: list[float]
     seconds: float
@@ -47,7 +47,7 @@ class TrialScore:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The panel (one for each model, of what it can use), the windows and the metrics: the same for all trials."""
+    """Scores configurations on fixed windows; `panels` has one panel per model with the covariates it can use."""
 
     space: Space
     panels: Sequence[Panel]
@@ -56,15 +56,15 @@ class Objective:
     objectives: tuple[str, ...]
     refit: Any = "auto"
     n_seeds: int = 1
-    by_window: bool = False  # reports are the score of each window alone, with its number, not of all so far
+    by_window: bool = False  # report the score of each window with its number, instead of all windows so far
 
     @property
     def n_steps(self) -> int:
-        """Steps of a trial that is not ended early."""
+        """Number of steps of a complete trial."""
         return STEPS_PER_FOLD * self.plan.n_windows * self.n_seeds
 
     def run(self, configuration: Configuration, report: Report | None = None, deadline: float | None = None) -> TrialScore:
-        """Score a configuration; `report(value, step)` is told on the way and ends it by True. `deadline`: of `time.monotonic`."""
+        """Score a configuration; the trial is pruned if `report(value, step)` is True or at the (monotonic) deadline."""
         model = self._build_model(configuration)
         start_time, totals = time.perf_counter(), list[list[float]]()
         for seed_index, seeded_model in enumerate(self._seeded_models(model)):
@@ -76,18 +76,18 @@ class Objective:
         return TrialScore([seconds if name == SECONDS else scores_by_column[name] for name in self.objectives], seconds)
 
     def warm_up(self, configuration: Configuration) -> None:
-        """Compile and import what a configuration needs, so that it is not part of a trial's time."""
+        """Compile and import what a configuration needs before its trial is timed."""
         warm_up(self.space.build_model(configuration), self.panels[configuration.model], self.scorer.levels)
 
     def _build_model(self, configuration: Configuration) -> Forecaster:
-        """The model of a configuration, with bands where a metric needs some and it has none of its own."""
+        """The model of a configuration, with conformal intervals if a metric needs intervals and it has none."""
         model = self.space.build_model(configuration)
         if self.scorer.levels and model.capabilities.distribution is None and not model.calibrates:
             return model.clone(intervals="conformal")
         return model
 
     def _seeded_models(self, model: Forecaster) -> list[Forecaster]:
-        """The model as often as it is to be tried."""
+        """The model with each of its seeds."""
         first_seed = next((value for name, value in model.get_params().items() if name.rpartition("__")[2] == "seed"), None)
         if self.n_seeds == 1 or first_seed is None:
             return [model] * (1 if first_seed is None else self.n_seeds)
@@ -96,7 +96,7 @@ class Objective:
 
 @dataclass(eq=False)
 class TrialBacktest:
-    """One turn through all windows; `previous_scores`: scores of the turns before, with other seeds."""
+    """The backtest of a trial with one seed; `previous_scores`: scores with earlier seeds."""
 
     objective: Objective
     model: Forecaster
@@ -116,7 +116,7 @@ class TrialBacktest:
         refit_interval = refit_every(objective.refit, self.model.capabilities.by_series)
         for fold in rolling_folds(self.model, self.panel, objective.plan, refit_interval=refit_interval, monitor=self.monitor):
             if self.monitor.time_left() <= 0:
-                raise PrunedError("its time was up (trial_timeout).")
+                raise PrunedError("it exceeded its time limit (trial_timeout).")
             objective.scorer.fill(self.forecasts, fold, self.model.point_kind)
             if self._report_score(self.forecasts, fold.window.number, STEPS_PER_FOLD):
                 raise PrunedError(self.end_reason)
@@ -125,7 +125,7 @@ class TrialBacktest:
         return objective.scorer.scores(self.forecasts)
 
     def _on_fit_progress(self, _: float, position: int) -> bool:
-        """A fit says how far it is: at some places what it has learned is scored, where it can be seen."""
+        """Report the score of the partially trained model at some steps of a fit."""
         number, offset = divmod(position - 1, STEPS_PER_FOLD)
         if self.objective.by_window:
             return False
@@ -143,8 +143,7 @@ class TrialBacktest:
         return self._report_score(forecasts, number, passed_points[-1])
 
     def _partial_forecasts(self, number: int, fit_panel: Panel, learned: Any) -> Iterator[Fold]:
-        """The forecasts of some series by what has been learned so far; of few series in several of the windows that the fit
-        is for, as by one window of one series luck would decide."""
+        """Forecast some series with the partially trained model; for few series in several windows, to reduce noise."""
         plan, windows = self.objective.plan, self.objective.scorer.windows
         refit_interval = refit_every(self.objective.refit, self.model.capabilities.by_series)
         report_windows = windows[number : number + refit_interval if refit_interval else None]
@@ -158,13 +157,21 @@ class TrialBacktest:
             window_rows = np.flatnonzero(np.isin(window.series, first[series_index]))
             if not len(window_rows):
                 continue
-            partial_window = replace(window, series=window.series[window_rows], begin=window.begin[window_rows], cut=window.cut[window_rows])
+            partial_window = replace(
+                window,
+                series=window.series[window_rows],
+                train_start=window.train_start[window_rows],
+                cutoff=window.cutoff[window_rows],
+            )
             state_rows = np.searchsorted(first[series_index], partial_window.series)
-            window_state = state if window is report_windows[0] else move_state_to_panel(extended_model, state, drop_unseen_categories(partial_window.history(self.panel)), state_rows)
+            window_state = state
+            if window is not report_windows[0]:
+                history = drop_unseen_categories(partial_window.history(self.panel))
+                window_state = move_state_to_panel(extended_model, state, history, state_rows)
             yield forecast_window(extended_model, self.panel, partial_window, window_state, plan.gap, plan.horizon)
 
     def _report_score(self, forecasts: dict[str, Floats], number: int, offset: int) -> bool:
-        """Report the score by the windows so far, those of other seeds included; whether this is the end."""
+        """Report the score of the windows so far, including those of earlier seeds; return whether to prune."""
         if self.report is None:
             return False
         windows, scorer = self.objective.plan.n_windows, self.objective.scorer
@@ -174,24 +181,24 @@ class TrialBacktest:
             weight, step = number + 1, STEPS_PER_FOLD * (windows * self.seed_index + number) + offset
             value = (sum(self.previous_scores) * windows + scorer.scores(forecasts)[0] * weight) / (len(self.previous_scores) * windows + weight)
         if self.report(value, step) and (offset < STEPS_PER_FOLD or self._has_later_fits(number)):
-            self.end_reason = "worse than others at this step."
+            self.end_reason = "worse than other trials at this step."
         return bool(self.end_reason)
 
     def _has_later_fits(self, number: int) -> bool:
-        """Whether there is anything left to be saved: forecasts alone cost little, and a whole score tells more."""
+        """Whether fits remain to be done: forecasts alone are cheap, and a complete score is more informative."""
         refit_interval = refit_every(self.objective.refit, self.model.capabilities.by_series)
         later_windows = range(number + 1, self.objective.plan.n_windows)
         return self.seed_index < self.objective.n_seeds - 1 or any(refit_interval and window % refit_interval == 0 for window in later_windows)
 
 
 def _evenly_spaced(sequence: Any, count: int) -> Any:
-    """So many, evenly spread, the first among them."""
+    """`count` evenly spaced elements, including the first."""
     positions = np.unique(np.linspace(0, len(sequence) - 1, min(count, len(sequence))).astype(np.int64))
     return sequence[positions] if isinstance(sequence, np.ndarray) else [sequence[position] for position in positions]
 
 
 def format_error(error: BaseException) -> str:
-    """An error as a trial keeps it: its kind and its words, no longer than a storage takes."""
+    """The type and message of an error, shortened for storages."""
     error_name = type(error).__name__
     try:
         text = str(error)
@@ -202,5 +209,5 @@ def format_error(error: BaseException) -> str:
 
 
 def is_refused(error: BaseException) -> bool:
-    """Whether a configuration was refused: by a rule that it breaks, or for data that are too short for it."""
+    """Whether a configuration is invalid, in itself or for these data."""
     return isinstance(error, ParameterError | CapabilityError | DataError)

@@ -1,4 +1,4 @@
-"""The ranges of a search: from the declarations of a model, kept affordable, or as the caller says them."""
+"""Ranges of a search, as declared by the model or set by the caller."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from deepforecast.core.params import Param, declared_params, is_integer_param, r
 from deepforecast.core.threads import passive_waiting
 from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
-MAX_EXPENSIVE_RATIO = 2  # times its default: as far as a dear parameter is searched without a GPU
-MAX_SPAN = 1.8e308  # of a number
+MAX_EXPENSIVE_RATIO = 2  # without a GPU, expensive parameters are searched up to this multiple of the default
+MAX_SPAN = 1.8e308  # largest float64
 FIXED_PARAMS = {
-    "seed": "the seed is not tuned: it would find luck. n_seeds= tries each configuration with several",
-    "horizon": "the horizon is what is asked for. Say horizon= of tune()",
-    "alias": "an alias changes no forecast. Leave it out",
+    "seed": "because the best seed is luck. Set `n_seeds` to average each configuration over several seeds",
+    "horizon": "because it is part of the task. Pass `horizon` to tune()",
+    "alias": "because it does not change forecasts. Leave it out",
 }
 
 Ranges = Mapping[str, Param]
@@ -26,8 +26,10 @@ DrawFunction = Callable[[Any], Mapping[str, Any]]
 
 
 def resolve_ranges(model: Forecaster, space: Any, seasons: tuple[int, ...] = (), rows: int = 0) -> Ranges | DrawFunction:
-    """The ranges of one model: as it declares them, without what the caller said of it; or as they are given. `seasons`,
-    `rows`: of the data, where they are known."""
+    """The ranges of one model: `space`, or the declared ones without parameters that were set explicitly.
+
+    `seasons` and `rows` describe the data, if known.
+    """
     if callable(space):
         return space  # type: ignore[no-any-return]
     searchable = _searchable_params(model)
@@ -37,21 +39,21 @@ def resolve_ranges(model: Forecaster, space: Any, seasons: tuple[int, ...] = (),
         searchable |= {name: (param, searchable[name][1]) for name, param in data_params.items()}
         return {name: _limit_expensive(param) if without_gpu else param for name, (param, is_set) in searchable.items() if param.is_searched and not is_set}
     if not isinstance(space, Mapping):
-        raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {format_value(space)}.")
+        raise ParameterTypeError(f"`space` must be a dict of ranges or a function of a trial, got {format_value(space)}.")
     if not space:
-        raise ParameterError("space names at least one parameter; it is empty. Leave it out for the declared ranges.")
+        raise ParameterError("`space` cannot be empty. Pass at least one parameter, or leave it out for the declared ranges.")
     return {name: _parse_range(model, searchable, name, value) for name, value in space.items()}
 
 
 def refuse_fixed(names: Iterable[str], prefix: str) -> None:
-    """Refuse what no search may vary."""
+    """Refuse parameters that cannot be tuned."""
     for name in names:
         if (base_name := name.rpartition("__")[2]) in FIXED_PARAMS:
-            raise ParameterError(f"{prefix} what may be tuned; {FIXED_PARAMS[base_name]}.")
+            raise ParameterError(f"`{prefix}` cannot have {base_name!r}, {FIXED_PARAMS[base_name]}.")
 
 
 def is_in_range(value: Any, param: Param) -> bool:
-    """Whether a search could draw this value."""
+    """Whether the range has this value."""
     if param.search is not None:
         return any(type(value) is type(choice) and value == choice for choice in param.search)
     if isinstance(value, bool) or not isinstance(value, int | float) or param.low is None or param.high is None:
@@ -61,15 +63,15 @@ def is_in_range(value: Any, param: Param) -> bool:
 
 
 def format_range(param: Param) -> str:
-    """A range in words."""
+    """A range as text."""
     if param.search is not None:
         return f"one of {[*param.search]!r}"
-    extra = (" on a logarithm" if param.log else "") + (f" in steps of {param.step}" if param.step else "")
+    extra = (" on a log scale" if param.log else "") + (f" in steps of {param.step}" if param.step else "")
     return f"{param.low} to {param.high}{extra}"
 
 
 def _searchable_params(model: Forecaster, prefix: str = "") -> dict[str, tuple[Param, bool]]:
-    """Each parameter that may be searched, those of wrapped models too, and whether the caller said its value."""
+    """Parameters that can be searched, including those of wrapped models, and whether they were set explicitly."""
     searchable: dict[str, tuple[Param, bool]] = {}
     for name, param in declared_params(type(model)).items():
         value = getattr(model, name)
@@ -82,7 +84,7 @@ def _searchable_params(model: Forecaster, prefix: str = "") -> dict[str, tuple[P
 
 
 def _choices_by_data(model: Forecaster, seasons: tuple[int, ...], rows: int, prefix: str = "") -> dict[str, Sequence[Any]]:
-    """Choices that hang on the horizon and on the data, those of wrapped models too."""
+    """Choices that depend on the horizon and the data, including those of wrapped models."""
     choices_by_name = {prefix + name: choices for name, choices in model._search_choices(seasons, rows).items()}
     for name, value in model.get_params(deep=False).items():
         if isinstance(value, Forecaster):
@@ -91,7 +93,7 @@ def _choices_by_data(model: Forecaster, seasons: tuple[int, ...], rows: int, pre
 
 
 def _unprefixed_condition(when: Callable[[Mapping[str, Any]], bool], prefix: str) -> Callable[[Mapping[str, Any]], bool]:
-    """The same condition, told the values of a wrapped model by the names it gives them."""
+    """The condition of a wrapped model, for values with prefixed names."""
 
     def condition(values: Mapping[str, Any]) -> bool:
         return when({name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)})
@@ -104,14 +106,14 @@ def _is_default(value: Any, param: Param) -> bool:
 
 
 def _limit_expensive(param: Param) -> Param:
-    """A dear parameter to twice its default at most."""
+    """Limit an expensive parameter to twice its default."""
     if not param.expensive or param.high is None or not isinstance(param.default, int | float):
         return param
     return replace(param, high=max(min(param.high, MAX_EXPENSIVE_RATIO * param.default), param.low or 0))
 
 
 def _has_gpu(model: Forecaster) -> bool:
-    """Whether its fits would run on one."""
+    """Whether the model would be trained on a GPU."""
     if getattr(model, "accelerator", "cpu") == "cpu":
         return False
     with passive_waiting("torch"):
@@ -120,12 +122,12 @@ def _has_gpu(model: Forecaster) -> bool:
 
 
 def _parse_range(model: Forecaster, searchable: Mapping[str, tuple[Param, bool]], name: Any, value: Any) -> Param:
-    """A range as the caller says it, checked against the declaration."""
-    refuse_fixed([str(name)], "space holds")
+    """A range of the caller, validated against the declaration."""
+    refuse_fixed([str(name)], "space")
     if name not in searchable:
         if name not in model.get_params():
             refuse_unknown(type(model), {str(name): value})
-        declaration = Param(None, name=str(name))  # of a regressor of one's own
+        declaration = Param(None, name=str(name))  # a parameter of a custom regressor
     else:
         declaration = searchable[name][0]
     unrestricted = replace(declaration, low=None, high=None, log=False, step=None, search=None, when=None, expensive=False)
@@ -141,7 +143,7 @@ def _apply_range(unrestricted: Param, declaration: Param, value: Any) -> Param:
         unknown = set(value) - {"low", "high", "log", "step", "choices"}
         is_malformed = not isinstance(value.get("log", False), bool) or not isinstance(value.get("choices", []), list | tuple)
         if unknown or is_malformed or not ({"low", "high"} <= set(value) or set(value) == {"choices"}):
-            raise ParameterError(f"A range is {{'low': 1, 'high': 9}}, with 'log': True or 'step', or {{'choices': [...]}}; "
+            raise ParameterError(f"A range must be {{'low': 1, 'high': 9}}, with 'log': True or 'step', or {{'choices': [...]}}, "
                                  f"got {format_value(dict(value))} for {unrestricted.name}.")  # fmt: skip
         if "choices" in value:
             return _apply_range(unrestricted, declaration, list(value["choices"]))
@@ -150,12 +152,12 @@ def _apply_range(unrestricted: Param, declaration: Param, value: Any) -> Param:
         return _numeric_range(unrestricted, *value, declaration.log and value[0] > 0, None)
     if isinstance(value, list | tuple) and value:
         return replace(unrestricted, search=tuple(_to_tuple(unrestricted, element) for element in value))
-    raise ParameterError(f"A range is (low, high), a list of choices or {{'low': 1, 'high': 9}}; got {format_value(value)} for "
+    raise ParameterError(f"A range must be (low, high), a list of choices or {{'low': 1, 'high': 9}}, got {format_value(value)} for "
                          f"{unrestricted.name}.")  # fmt: skip
 
 
 def _to_tuple(unrestricted: Param, value: Any) -> Any:
-    """A list where only a tuple is legal, as files of ranges have no tuples."""
+    """Convert a list to a tuple if the parameter accepts only tuples, which YAML files do not have."""
     if not isinstance(value, list):
         return value
     try:
@@ -168,17 +170,17 @@ def _to_tuple(unrestricted: Param, value: Any) -> Any:
 def _numeric_range(unrestricted: Param, low: Any, high: Any, log: bool, step: Any) -> Param:
     numbers = [low, high, *([] if step is None else [step])]
     if any(isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) for number in numbers):
-        raise ParameterTypeError(f"The ends of a range are numbers; got {format_value(low)} and {format_value(high)} for {unrestricted.name}.")
+        raise ParameterTypeError(f"The bounds of a range must be finite numbers, got {format_value(low)} and {format_value(high)} for {unrestricted.name}.")
     if not low <= high or (log and (low <= 0 or step is not None)) or (step is not None and step <= 0):
-        rule = "a range runs from low to high, in steps above 0; of a logarithm low is above 0, and it takes no step"
-        raise ParameterError(f"{rule[0].upper()}{rule[1:]}; got {format_value((low, high))} for {unrestricted.name}.")
+        rule = "`low` cannot be above `high`, `step` must be above 0, and with log=True `low` must be above 0 without a `step`"
+        raise ParameterError(f"In a range {rule}, got {format_value((low, high))} for {unrestricted.name}.")
     if unrestricted.annotation is Any and all(isinstance(number, int) for number in numbers):
         unrestricted = replace(unrestricted, annotation=int)
     if is_integer_param(unrestricted) and not all(isinstance(number, int) or float(number).is_integer() for number in numbers):
-        raise ParameterTypeError(f"{unrestricted.name} is a whole number; its range is {format_value((low, high))}.")
+        raise ParameterTypeError(f"The range of {unrestricted.name} must have integer bounds, got {format_value((low, high))}.")
     if not math.isfinite(high - low):
-        raise ParameterError(f"A range is narrower than {MAX_SPAN:.1g}; got {format_value((low, high))} for {unrestricted.name}.")
-    if step is not None:  # where its last step ends
+        raise ParameterError(f"A range must be narrower than {MAX_SPAN:.1g}, got {format_value((low, high))} for {unrestricted.name}.")
+    if step is not None:  # the largest value reached by steps
         first, last, by = (Decimal(str(number)) for number in (low, high, step))
         high = type(high)(last - (last - first) % by)
     if is_integer_param(unrestricted):

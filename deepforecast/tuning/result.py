@@ -1,4 +1,4 @@
-"""What a search found: the best configuration, every trial, what mattered, and how much of it holds on windows not searched."""
+"""The result of `tune`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,38 @@ from deepforecast.tuning.trial_runner import count_steps
 if TYPE_CHECKING:
     import pandas as pd
 
-LEADING_COLUMNS, TRAILING_COLUMNS = ("number", "state", "model"), ("seconds", "steps", "start", "attempt", "copy_of", "reason")  # of the frame
+# columns of `trials` before and after the objectives and parameters
+LEADING_COLUMNS = ("number", "state", "model")
+TRAILING_COLUMNS = ("seconds", "steps", "start", "attempt", "copy_of", "reason")
 PLOT_KINDS = ("history", "importance", "slices", "parallel", "pareto")
 LOST_PROCESS = "its process died"
-MIN_TRIALS = 10  # of which an importance can be estimated: with fewer even a decisive parameter is rarely ranked first
+MIN_TRIALS = 10  # with fewer even a decisive parameter is rarely ranked first by importance
 
 
 @dataclass(frozen=True, eq=False)
 class TuningResult:
-    """What `tune` found. `study`: Optuna's; `holdout`: a row for the model's own and the best configuration, scored where the
-    search did not look (None if nothing was held out); `settings`: what was asked for; `others`: of models searched apart."""
+    """The trials of a search and its best configuration.
+
+    Attributes
+    ----------
+    study : optuna.Study
+        The Optuna study.
+    space : Space
+        Models and ranges.
+    objectives : tuple of str
+        Names of the objectives; the first one determines the best trial.
+    holdout : pandas.DataFrame or None
+        Scores of the default and the best configuration in the search and on the holdout windows,
+        with the gains over the default; None without a holdout.
+    settings : dict
+        Settings of the search.
+    others : tuple of TuningResult
+        Results of the other models with `TuningOptions(separate_studies=True)`.
+
+    See Also
+    --------
+    tune : Run a search.
+    """
 
     study: optuna.Study
     space: Space
@@ -44,35 +66,38 @@ class TuningResult:
 
     @property
     def best_model(self) -> Forecaster:
-        """The best model, not fitted; of several objectives by the first."""
+        """The unfitted model of the best trial (of the first of several objectives)."""
         return self.space.build_model(self._configuration_of(self.best_trial))
 
     @property
     def best_params(self) -> dict[str, Any]:
-        """The values of the parameters that were searched; `model` among them where there are several."""
+        """Values of the searched parameters of the best trial, with `model` if there are several."""
         return self._searched_params(self.best_trial)
 
     @property
     def best_value(self) -> float:
-        """Its score: less is better (of a metric that is best elsewhere, how far from there)."""
+        """Score of the best trial, lower being better (for bias and coverage the distance from the best value)."""
         return float(self.best_trial.values[0])
 
     @property
     def best_trial(self) -> FrozenTrial:
-        """The trial itself; of equals the earliest."""
+        """The best completed trial, the earliest one of ties."""
         complete = [trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE]
         return min(complete, key=lambda trial: (trial.values[0], trial.number))
 
     @property
     def trials(self) -> pd.DataFrame:
-        """A row a trial: number, state, model, a column for each objective, each parameter (a choice that is no number by its
-        text, as `None`), `seconds`, `steps` (how far it came, in hundredths of a window), `initial_params` (what it began from, if it
-        was not drawn), `attempt`, `copy_of` and `reason`."""
+        """Table of all trials.
+
+        Columns: `number`, `state`, `model`, the objectives, the parameters (choices that are not numbers as text), `seconds`,
+        `steps` (progress in hundredths of a window), `start` (the initial configuration, empty if sampled), `attempt`,
+        `copy_of` (an earlier trial of the same configuration) and `reason` (of a failure or pruning).
+        """
         import pandas as pd
 
         names = self._param_columns()
         rows = [self._trial_row(trial, names) for trial in self._budget_trials()]
-        metrics = [name for name in self.objectives if name != "seconds"]  # which every trial has anyway
+        metrics = [name for name in self.objectives if name != "seconds"]  # a column of all trials anyway
         columns = [*LEADING_COLUMNS, *metrics, *names.values(), *TRAILING_COLUMNS]
         table: pd.DataFrame = pd.DataFrame(rows, columns=columns).astype({"number": np.int64})
         if not self.others:
@@ -83,7 +108,7 @@ class TuningResult:
         return pd.DataFrame([row for search in searches for row in search.to_dict("records")], columns=columns)
 
     def best_configurations(self, count: int) -> list[dict[str, Any]]:
-        """The parameters of the best trials, the best first."""
+        """Return the parameters of the `count` best trials, the best first."""
         complete = sorted(
             (trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE and "copy_of" not in trial.user_attrs["told"]),
             key=lambda trial: (trial.values[0], trial.number),
@@ -92,7 +117,7 @@ class TuningResult:
 
     @property
     def pareto(self) -> pd.DataFrame:
-        """The trials that no other beats in all objectives, without copies of them."""
+        """The Pareto front: trials not dominated by another one in all objectives, without copies."""
         table = self.trials[self.trials["copy_of"].isna()]
         values = table[list(self.objectives)].to_numpy(dtype=np.float64)
         is_complete = (table["state"] == "complete").to_numpy()
@@ -106,10 +131,10 @@ class TuningResult:
     def importance(self, by: str = "fanova", objective: str | None = None) -> pd.DataFrame:
         """Rank the parameters by how much of the score's variation each explains.
 
-        Only complete trials count: the scores of pruned and failed ones are not of all windows. A parameter that not all of
-        these have (of one of several models, or one that depends on another) cannot be compared with the others: it is at the
-        end, with importance NaN. To rank the parameters of each of several models, search them with `TuningOptions(separate_studies=True)`: the
-        result and its `others` have an importance each. Below 20 trials the order can be wrong.
+        Only complete trials count, because scores of pruned and failed ones do not cover all windows. Parameters that not all
+        of these trials have (of one of several models, or conditional ones) have importance NaN and come last. To rank the
+        parameters of each of several models, use `TuningOptions(separate_studies=True)`: the result and its `others` have an
+        importance each. With fewer than 20 trials the order is unreliable.
 
         Parameters
         ----------
@@ -165,33 +190,56 @@ class TuningResult:
         return pd.DataFrame({"parameter": list(shares), "importance": list(shares.values())})
 
     def plot(self, kind: str = "history", *, objective: str | None = None) -> Any:
-        """A figure of plotly (an extra): "history", "importance", "slices", "parallel" (coordinates), "pareto" of several
-        objectives."""
+        """Plot the search with plotly (an optional dependency).
+
+        Parameters
+        ----------
+        kind : {"history", "importance", "slices", "parallel", "pareto"}, default "history"
+            Type of the plot; "parallel" are parallel coordinates, "pareto" requires several objectives.
+        objective : str, optional
+            One of the `objectives`. None: the first one.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+        """
         from deepforecast.plotting import tuning as pictures
 
         if kind not in PLOT_KINDS:
-            raise ParameterError(f"kind is one of {', '.join(map(repr, PLOT_KINDS))}; got {format_value(kind)!r}.")
+            raise ParameterError(f"`kind` must be one of {', '.join(map(repr, PLOT_KINDS))}, got {format_value(kind)!r}.")
         name = self.objectives[self._objective_index(objective)]
         if kind == "importance":
             return pictures.plot_importance(self.importance(objective=objective))
         if kind == "pareto":
             if len(self.objectives) < 2:
-                raise ParameterError("kind='pareto' is of several objectives: tune(metric=['mase', 'seconds']).")
+                raise ParameterError("kind='pareto' cannot be used with a single objective. Use tune(metric=['mase', 'seconds']).")
             return pictures.plot_front(self.trials, list(self.objectives[:2]))
         names = list(self._param_columns().values())
         draw = {"history": pictures.plot_history, "slices": pictures.plot_slices, "parallel": pictures.plot_parallel}[kind]
         return draw(self.trials, name, names)
 
     def save(self, path: Any) -> None:
-        """Write the study to a journal file, which `tune(storage=path, study_name=...)` goes on from and optuna-dashboard
-        shows. A file that is there is not written over."""
+        """Save the study to a new journal file.
+
+        `tune(storage=path, study_name=...)` resumes it, and optuna-dashboard can display it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to create, in an existing folder.
+
+        Raises
+        ------
+        SaveError
+            If the file exists or its folder does not.
+        """
         target = os.fspath(path)
         if os.path.exists(target):
-            raise SaveError(f"A study is saved to a new file; {format_value(target)} is there. Say another path, or remove it.")
+            raise SaveError(f"The study cannot be saved to {format_value(target)}, which already exists. Pass another path, or remove the file.")
         if target.lower().endswith(SQLITE_SUFFIXES):
-            raise SaveError(f"A study is saved as a journal; {format_value(target)} is a name of SQLite files. Say study.log.")
+            raise SaveError(f"The study is saved as a journal, so {format_value(target)} cannot have a suffix of SQLite files. Use study.log.")
         if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
-            raise SaveError(f"A study is saved to a folder that exists; that of {format_value(target)} does not. Make it first.")
+            raise SaveError(f"The folder of {format_value(target)} must exist. Create it first.")
         with silence_optuna():
             optuna.copy_study(
                 from_study_name=self.study.study_name, from_storage=self.study._storage, to_storage=open_journal(target)
@@ -205,22 +253,22 @@ class TuningResult:
         return f"TuningResult({name}: {len(self.trials)} trials ({counts_text}); best {best}: {self.best_model!r})\n{self._describe_gain()}"
 
     def _describe_gain(self) -> str:
-        """How much better the best configuration is than the default one on data that the search did not see."""
+        """A sentence on the gain of the best configuration over the default one on holdout data."""
         default_is_best = self.best_model == self.space.models[self._configuration_of(self.best_trial).model]
         if default_is_best and (self.holdout is None or not self.holdout["error"].any()):
             text = "The best configuration is the default one."
             if self.holdout is None:
                 return text
-            return f"{text} On held-out data its {self.objectives[0]} is {self.holdout['held_out'].iloc[1]:.4g}."
+            return f"{text} On holdout data its {self.objectives[0]} is {self.holdout['held_out'].iloc[1]:.4g}."
         if self.holdout is None:
-            return "Its gain on data that were not searched is not known. Set options=TuningOptions(holdout=1) to measure it."
+            return "Its gain on unseen data is unknown. Set options=TuningOptions(holdout=1) to measure it."
         default, best = (self.holdout.iloc[row] for row in (0, 1))
         failed = default["error"] or best["error"]
         if failed:
-            return f"Its gain on held-out data could not be measured: {format_value(failed, 300)}"
+            return f"Its gain on holdout data could not be measured: {format_value(failed, 300)}"
         held_out, searched = (_format_gain(best[name]) for name in ("gain_held_out", "gain"))
         return (
-            f"On held-out data its {self.objectives[0]} is {best['held_out']:.4g}, {held_out} the {default['held_out']:.4g} of "
+            f"On holdout data its {self.objectives[0]} is {best['held_out']:.4g}, {held_out} the {default['held_out']:.4g} of "
             f"the default configuration; in the search it was {searched} the default's."
         )
 
@@ -229,7 +277,7 @@ class TuningResult:
         return trial_recovery.filter_budget_trials(trials, int(self.settings["retries"]))
 
     def freeze_trials(self) -> TuningResult:
-        """With the trials there are by now, whatever the study does from here on."""
+        """Return a copy with the current trials, independent of later changes to the study."""
         return replace(self, _snapshot=tuple(self.study.get_trials()))
 
     def _searched_params(self, trial: FrozenTrial) -> dict[str, Any]:
@@ -244,13 +292,13 @@ class TuningResult:
         return self.space.draw(_ReplayedTrial(trial))
 
     def _param_columns(self) -> dict[str, str]:
-        """The names of all parameters that any trial has, and of their columns: others than those that every frame has."""
+        """Column names of all parameters of any trial, prefixed where they clash with other columns."""
         names = dict.fromkeys(name for trial in self._budget_trials() for name in self._displayed_params(trial))
         reserved = {*LEADING_COLUMNS, *TRAILING_COLUMNS, *self.objectives}
         return {name: f"{self.space.names[0]}.{name}" if name in reserved else name for name in names}
 
     def _displayed_params(self, trial: FrozenTrial) -> dict[str, Any]:
-        """What a trial tried, as it is shown."""
+        """The parameters of a trial as displayed."""
         given_configuration = trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION)
         trial_params = trial.params if given_configuration is None else trial.params | self.space.displayed_params(self._configuration_of(trial))
         has_many_models = len(self.space.models) > 1
@@ -276,12 +324,12 @@ class TuningResult:
         if name is None:
             return 0
         if name not in self.objectives:
-            raise ParameterError(f"objective is one of {format_list(self.objectives)}; got {format_value(name)!r}.")
+            raise ParameterError(f"`objective` must be one of {format_list(self.objectives)}, got {format_value(name)!r}.")
         return self.objectives.index(name)
 
 
 def _format_gain(gain: float) -> str:
-    """How a score compares with another one, by its gain."""
+    """A gain in words, followed by the score it is compared with."""
     if not math.isfinite(gain):
         return "not comparable with"
     return f"{abs(gain):.1%} {'lower' if gain > 0 else 'higher'} than" if gain else "the same as"
@@ -289,18 +337,18 @@ def _format_gain(gain: float) -> str:
 
 @dataclass(frozen=True)
 class _ReplayedTrial:
-    """The face of a trial that draws what was drawn."""
+    """A trial that suggests the values of a finished trial."""
 
     trial: FrozenTrial
 
     def suggest_categorical(self, name: str, choices: Any) -> Any:
-        """As it was."""
+        """The recorded choice."""
         return self.trial.params[name]
 
     def suggest_int(self, name: str, low: int, high: int, **_: Any) -> int:
-        """As it was."""
+        """The recorded integer."""
         return int(self.trial.params[name])
 
     def suggest_float(self, name: str, low: float, high: float, **_: Any) -> float:
-        """As it was."""
+        """The recorded number."""
         return float(self.trial.params[name])

@@ -17,15 +17,15 @@ from deepforecast.tuning.storage import silence_optuna
 from deepforecast.tuning.study import TuningOptions
 from deepforecast.tuning.trial_recovery import GIVEN_CONFIGURATION
 
-N_STARTUP_TRIALS = 10  # random trials before a sampler learns from them
-MIN_COMPARED_TRIALS = 3  # finished trials before one is compared with them
+N_STARTUP_TRIALS = 10  # random trials before a sampler uses a model
+MIN_COMPARED_TRIALS = 3  # completed trials required for pruning
 PRUNING_QUANTILES = {STEPS_PER_FOLD // 8: 2 / 3, STEPS_PER_FOLD // 4: 1 / 2, STEPS_PER_FOLD // 2: 1 / 3}
-"""Place in a window -> the share of finished trials, the best ones, that a trial is to be no worse than: the further it is, the
-more it tells. At the end of a window, which may be an odd one: half."""
+"""Step within a window -> quantile of the completed trials above which a trial is pruned; stricter for later steps, which are
+more reliable. At the end of a window, which may be atypical, it is the median."""
 
 
 def make_sampler(options: TuningOptions, space: Space, number: int, multi_objective: bool) -> Any:
-    """The sampler for the trial of a number: another stream for each, so that two processes do not draw the same."""
+    """The sampler for a trial, seeded by its number so that processes draw different values."""
     name, seed = options.sampler, options.seed
     if not isinstance(name, str):
         return name
@@ -42,13 +42,13 @@ def make_sampler(options: TuningOptions, space: Space, number: int, multi_object
             return SobolSampler(seed=seed, scramble=True, independent_sampler=independent_sampler, warn_independent_sampling=False)
         if name == "cma":
             if find_spec("cmaes") is None:
-                raise DependencyError("sampler='cma' needs the package cmaes: pip install cmaes. Or say sampler='tpe'.")
+                raise DependencyError("sampler='cma' cannot be used without the package cmaes. Use pip install cmaes, or set sampler='tpe'.")
             return EvolutionSampler(seed=trial_seed, warn_independent_sampling=False)
         return samplers.TPESampler(seed=trial_seed, n_startup_trials=N_STARTUP_TRIALS, multivariate=True, group=True)
 
 
 def make_pruner(options: TuningOptions, n_steps: int, multi_objective: bool) -> Any:
-    """The pruner; with several objectives none, which Optuna cannot prune by."""
+    """The pruner; none for several objectives, which Optuna cannot prune."""
     name = options.pruner
     if name is None or multi_objective:
         return pruners.NopPruner()
@@ -63,8 +63,11 @@ def make_pruner(options: TuningOptions, n_steps: int, multi_objective: bool) -> 
 
 
 class DrawnTrials:
-    """A study as a sampler sees it that needs the same parameters in all trials: without those that were given and lack some,
-    such as a model whose "auto" is in no range. Without `names`: without any that was given."""
+    """A view of a study for samplers that need the same parameters in all trials.
+
+    It leaves out given trials that lack some of the parameters `names` (such as a default of "auto" outside its range), or all
+    given trials if `names` is None.
+    """
 
     def __init__(self, study: Any, names: Collection[str] | None = None) -> None:
         self._study, self._names = study, names
@@ -81,32 +84,32 @@ class DrawnTrials:
 
 
 class _DrawnTrialsSampler(samplers.BaseSampler):
-    """Finds its ranges in the trials that were drawn, and draws by all that have these parameters."""
+    """Infers its search space from sampled trials, and uses all trials with these parameters."""
 
     def infer_relative_search_space(self, study: Any, trial: FrozenTrial) -> Any:
-        """The ranges of the parameters that are drawn together."""
+        """Ranges of the parameters that are sampled jointly."""
         return super().infer_relative_search_space(DrawnTrials(study), trial)  # type: ignore[safe-super, arg-type]
 
     def sample_relative(self, study: Any, trial: FrozenTrial, search_space: Any) -> Any:
-        """Their values."""
+        """Sample the values of these parameters."""
         return super().sample_relative(DrawnTrials(study, search_space), trial, search_space)  # type: ignore[safe-super, arg-type]
 
 
 class GaussianProcessSampler(_DrawnTrialsSampler, samplers.GPSampler):
-    """A Gaussian process."""
+    """Gaussian process sampler."""
 
 
 class EvolutionSampler(_DrawnTrialsSampler, samplers.CmaEsSampler):
-    """CMA-ES."""
+    """CMA-ES sampler."""
 
 
 class SobolSampler(_DrawnTrialsSampler, samplers.QMCSampler):
-    """A sequence of which each trial takes the place of its own number: two processes never the same one."""
+    """Quasi-random sampler that indexes the sequence by trial number, so that processes never share a point."""
 
     _sample_id = 0
 
     def sample_relative(self, study: Any, trial: FrozenTrial, search_space: Any) -> Any:
-        """The point of this trial."""
+        """Sample the point of this trial."""
         self._sample_id = trial.number
         return super().sample_relative(study, trial, search_space)
 
@@ -115,17 +118,17 @@ class SobolSampler(_DrawnTrialsSampler, samplers.QMCSampler):
 
 
 class FullGridSampler(samplers.GridSampler):
-    """Optuna's, but for what it does after a trial: it would stop the study, and fails at one that it did not choose."""
+    """Grid sampler without the `after_trial` of Optuna, which stops the study and fails on given trials."""
 
     def after_trial(self, *_: Any) -> None:
-        """Nothing: when all is tried, no trial is begun."""
+        """Do nothing: the runner checks whether the grid is exhausted."""
 
 
 class QuantilePruner(pruners.BasePruner):
-    """Ends what is worse than half of the finished trials were at the same step; on the way through a window see `PRUNING_QUANTILES`."""
+    """Prune trials that are worse than a quantile of the completed trials at the same step (`PRUNING_QUANTILES`)."""
 
     def prune(self, study: Any, trial: Any) -> bool:
-        """By the last report alone: scores of windows so far do not fall from step to step as losses do."""
+        """Compare the last report only, because scores do not decrease with steps as losses do."""
         step = trial.last_step
         if step is None:
             return False

@@ -1,4 +1,4 @@
-"""One number for the forecasts of a trial, as `compare` would compute it, for all its windows or for those there are so far."""
+"""Scores of a trial as in `compare`, for all windows or those completed so far."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from deepforecast.evaluation.scoring_data import INTERVAL_INPUTS, ScoringData
 from deepforecast.evaluation.training_scale import read_training
 
 FORECAST_NAME = "forecast of the trial"
-DEFAULT_LEVEL = 80.0  # of intervals, where a metric needs them and does not say
-QUANTILE_LEVELS = (50.0, 80.0, 95.0)  # whose ends are the quantiles, where a metric needs some
+DEFAULT_LEVEL = 80.0  # of interval metrics without a level
+QUANTILE_LEVELS = (50.0, 80.0, 95.0)  # their bounds are the quantiles of quantile metrics
 
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """The rows judged, in the order of windows, and what is asked of forecasts there."""
+    """The evaluated rows in the order of windows, and the metrics."""
 
     windows: list[BacktestWindow]
     criteria: tuple[Criterion, ...]
     levels: tuple[float, ...]
-    row_counts: list[Ints]  # rows judged of each series of each window
+    row_counts: list[Ints]  # evaluated rows of each series, per window
     order: Any
     scoring_data: ScoringData
     groups: Groups
 
     @classmethod
     def from_plan(cls, panel: Panel, plan: BacktestPlan, metrics: Sequence[Any], season: int | None) -> Scorer:
-        """Refused where a metric cannot be computed."""
+        """Create a scorer; `ParameterError` if a metric cannot be computed."""
         rows = BacktestRows.from_plan(panel, plan)
         levels = required_levels(metrics)
         criteria = resolve_criteria(list(metrics), [FORECAST_NAME], panel, rows, levels, season)
@@ -71,15 +71,15 @@ class Scorer:
 
     @property
     def columns(self) -> list[str]:
-        """What the scores are called: the metrics."""
+        """Names of the scores."""
         return [criterion.column for criterion in self.criteria]
 
     def empty_forecasts(self) -> dict[str, Floats]:
-        """Forecasts of which none is there yet: a value for each row judged."""
+        """Forecast columns of NaN for all evaluated rows."""
         return {name: np.full(sum(map(np.sum, self.row_counts)), np.nan) for name in column_names(FORECAST_NAME, self.levels)}
 
     def fill(self, forecasts: Mapping[str, Floats], fold: Fold, point: str) -> None:
-        """Put the forecasts of a window, or of some of its series, in their place."""
+        """Insert the forecasts of a window, or of some of its series."""
         positions = self._row_positions(fold.window.number, fold.window.series)
         for name, values in self._forecast_columns(fold.forecast, point).items():
             window_values = values[fold.has_row.reshape(-1)]
@@ -92,14 +92,14 @@ class Scorer:
             forecasts[name][positions] = window_values
 
     def select_window(self, forecasts: Mapping[str, Floats], number: int) -> dict[str, Floats]:
-        """The forecasts of one window alone."""
+        """Keep only the forecasts of one window."""
         selected, positions = self.empty_forecasts(), self._row_positions(number, self.windows[number].series)
         for name, values in selected.items():
             values[positions] = forecasts[name][positions]
         return selected
 
     def scores(self, forecasts: Mapping[str, Floats]) -> list[float]:
-        """Of each metric the mean over series of how far from good it is, by the windows that are filled; less is better."""
+        """For each metric the mean distance from its best value over series, in the windows with forecasts."""
         scoring_data = self._with_forecasts(forecasts)
         mean_scores = []
         for criterion in self.criteria:
@@ -110,7 +110,7 @@ class Scorer:
         return mean_scores
 
     def _row_positions(self, number: int, series: Ints) -> Ints:
-        """Where the rows of some series of a window are."""
+        """Positions of the rows of some series of a window."""
         is_selected = np.repeat(np.isin(self.windows[number].series, series), self.row_counts[number])
         return np.flatnonzero(is_selected) + sum(int(series_counts.sum()) for series_counts in self.row_counts[:number])
 
@@ -118,7 +118,7 @@ class Scorer:
         return output_columns(forecast, FORECAST_NAME, point, self.levels, [])
 
     def _with_forecasts(self, forecasts: Mapping[str, Floats]) -> ScoringData:
-        """The rows that are forecast; actual values of the others count as missing."""
+        """The scoring data with these forecasts; actual values without a forecast are missing."""
         rows = self.scoring_data.rows
         ordered = {name: rows.sorted(values[self.order]) for name, values in forecasts.items()}
         is_missing: NDArray[np.bool_] = np.isnan(ordered[FORECAST_NAME])
@@ -128,7 +128,7 @@ class Scorer:
 
 
 def required_levels(metrics: Sequence[Any]) -> list[float]:
-    """The levels of intervals that metrics need."""
+    """The interval levels that the metrics need."""
     levels: set[float] = set()
     for metric_spec in metrics:
         match = LEVEL_PATTERN.fullmatch(metric_spec) if isinstance(metric_spec, str) else None
@@ -143,9 +143,9 @@ def required_levels(metrics: Sequence[Any]) -> list[float]:
 
 
 def resolve_metrics(metric: Any, scaled: bool) -> list[Any]:
-    """The metrics asked for; by default the one that `compare` ranks by."""
+    """The requested metrics, by default the one that `compare` ranks by."""
     metrics = list_metrics(metric, scaled)
     duplicates = [metric_spec for index, metric_spec in enumerate(metrics) if metric_spec in metrics[:index]]
     if duplicates:
-        raise ParameterError(f"metric names each objective once; {format_value(duplicates[0])} is there twice.")
+        raise ParameterError(f"`metric` must have each objective once, got {format_value(duplicates[0])} twice.")
     return metrics[:1] if metric is None else metrics

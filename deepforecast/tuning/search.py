@@ -1,4 +1,4 @@
-"""A search from its storage to its result: trials here or in workers, a bar, and what is said where it ends."""
+"""Run a search: storage, trials, progress bar and final warnings."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def run_search(
     objective: Objective, panel: Panel, starts: Sequence[Configuration], options: TuningOptions, n_trials: int, deadline: float,
     storage: Any, name: str,
 ) -> TuningResult:  # fmt: skip
-    """Search until the study has so many trials or time is over."""
+    """Search until the study has `n_trials` trials or the deadline has passed."""
     _warn_of_ignored_pruner(objective, options)
     _refuse_in_memory_storage(storage, options)
     _refuse_pickles(storage, options)
     with _study_location(storage, options) as location:
         multi_objective = len(objective.objectives) > 1
-        make_sampler(options, objective.space, 0, multi_objective)  # refused before anything is written
+        make_sampler(options, objective.space, 0, multi_objective)  # raises before anything is written
         _announce_runtime(objective, options, n_trials)
         settings: dict[str, Any] = {"length": objective.n_steps, "by_window": objective.by_window, "retries": options.retries,
                                     "n_trials": n_trials, "study_name": name}  # fmt: skip
@@ -60,16 +60,16 @@ def run_search(
                 return (_move_to_memory(tuning_result) if location is not storage else tuning_result).freeze_trials()
         except (DeepForecastError, KeyboardInterrupt):
             raise
-        except Exception as error:  # trials catch what they raise: this is the storage, or the sampler
+        except Exception as error:  # errors of trials are caught: this is one of the storage or the sampler
             raise storage_error(location, error, _describe_best(settings)) from error
         finally:
             database = database_of(study) if study is not None else None
             if database is not None:
-                database.engine.dispose()  # its connections; the study opens others when it is asked again
+                database.engine.dispose()  # closes connections; the study opens new ones on demand
 
 
 def _run_trials(runner: TrialRunner, tuning_result: TuningResult, location: Any) -> None:
-    """All trials, with a bar; the end said, where it is not the usual one."""
+    """Run all trials with a progress bar and warn if the search ended early."""
     options, interrupted = runner.options, False
     try:
         with _progress_bar(runner, tuning_result) as tick:
@@ -94,31 +94,31 @@ def _warn_at_end(runner: TrialRunner, interrupted: bool) -> None:
     if not complete:
         _raise_if_all_failed(runner, trials)
     if interrupted:
-        warn(f"The search was interrupted after {n_ended} of {runner.n_trials} trials; the result is the best of these. With "
-            "storage= the same call goes on from there.", TrainingWarning)  # fmt: skip
+        warn(f"The search was interrupted after {n_ended} of {runner.n_trials} trials; the result is the best of these. Pass "
+            "`storage` to resume it with the same call.", TrainingWarning)  # fmt: skip
     elif n_ended < runner.n_trials and time.monotonic() >= runner.deadline - 1:
-        warn(f"The search ended after {n_ended} of {runner.n_trials} trials, as its timeout= says.", TrainingWarning)
+        warn(f"The search reached its `timeout` after {n_ended} of {runner.n_trials} trials.", TrainingWarning)
     _warn_of_trials([trial for trial in trials if trial.state == TrialState.FAIL], "failed", len(trials))
     refused = [trial for trial in trials if trial.user_attrs.get(trial_recovery.OUTCOME, {}).get("refused")]
-    _warn_of_trials(refused, "were refused", len(trials))
+    _warn_of_trials(refused, "had invalid parameters", len(trials))
 
 
 def _warn_of_trials(trials: Sequence[Any], description: str, n_trials: int) -> None:
     if trials:
         first = trials[0].user_attrs.get(trial_recovery.OUTCOME, {}).get("reason", "its process died")
-        warn(f"{len(trials)} of {n_trials} trials {description}, the first: {format_value(first, 300).rstrip('.')}. result.trials has all reasons.",
+        warn(f"{len(trials)} of {n_trials} trials {description}, the first: {format_value(first, 300).rstrip('.')}. Use result.trials to see all reasons.",
             TrainingWarning)  # fmt: skip
 
 
 def _raise_if_all_failed(runner: TrialRunner, trials: Sequence[Any]) -> None:
-    """No trial ended well: the last reason, and where there is one its cause."""
+    """Raise an error with the reason of the last trial."""
     reasons = [trial.user_attrs[trial_recovery.OUTCOME].get("reason", "") for trial in trials if trial_recovery.OUTCOME in trial.user_attrs]
     if not reasons and time.monotonic() >= runner.deadline - 1:
-        raise TrainingError("A search needs time for one trial at least; timeout= was over before the first had ended.")
-    last = format_value(reasons[-1], 500) if reasons else "no trial was begun, or the process of each died"
+        raise TrainingError("At least one trial must complete, but `timeout` ended before the first one did. Set a larger `timeout`.")
+    last = format_value(reasons[-1], 500) if reasons else "no trial was started, or all processes died"
     raise TrainingError(
-        f"A search needs a trial that ends well; none of {len(trials)} did. The last: {last.rstrip('.')}. The first was the "
-        "model as it is: what it says holds for compare() and fit() too."
+        f"At least one trial must succeed, but all of {len(trials)} failed. The last: {last.rstrip('.')}. The first trial used "
+        "the model as passed, so compare() and fit() would fail in the same way."
     ) from runner.cause
 
 
@@ -128,14 +128,14 @@ def _has_complete_trial(study: optuna.Study) -> bool:
 
 
 def _describe_best(settings: Mapping[str, Any]) -> str:
-    """As far as it is known without the storage."""
+    """The best score so far, without access to the storage."""
     best = settings.get("best")
-    return f"Best so far: {best}." if best else "No trial had ended."
+    return f"Best so far: {best}." if best else "No trial was completed."
 
 
 @contextmanager
 def _study_location(storage: Any, options: TuningOptions) -> Iterator[Any]:
-    """Where the study is kept while it runs: several processes need a file, which is removed if nobody asked for it."""
+    """The storage during the search: several processes need a file, which is temporary if `storage` is None."""
     if storage is not None or options.n_jobs == 1:
         yield storage
         return
@@ -144,7 +144,7 @@ def _study_location(storage: Any, options: TuningOptions) -> Iterator[Any]:
 
 
 def _move_to_memory(tuning_result: TuningResult) -> TuningResult:
-    """The study in memory: its file goes."""
+    """Copy the study from its temporary file to memory."""
     memory = open_storage(None)
     name = tuning_result.study.study_name
     optuna.copy_study(from_study_name=name, from_storage=tuning_result.study._storage, to_storage=memory)
@@ -153,12 +153,12 @@ def _move_to_memory(tuning_result: TuningResult) -> TuningResult:
 
 @contextmanager
 def _progress_bar(runner: TrialRunner, tuning_result: TuningResult) -> Iterator[Callable[[], None]]:
-    """A bar over the trials of the whole study, with the best so far."""
+    """A progress bar over the remaining trials, with the best score."""
     with silence_optuna():
         n_before = sum(trial.state.is_finished() for trial in trial_recovery.budget_trials(runner.study, runner.options.retries))
     with progress_bar(max(runner.n_trials - n_before, 0), "trials", runner.options.progress, alone=True) as count:
         last_count = [n_before]
-        tqdm_bar = getattr(count, "__self__", None)  # tqdm's, where there is one: it can tell the best, too
+        tqdm_bar = getattr(count, "__self__", None)  # of tqdm, if there is a bar: shows the best score
 
         def tick() -> None:
             trials = trial_recovery.budget_trials(runner.study, runner.options.retries)
@@ -177,9 +177,9 @@ def _progress_bar(runner: TrialRunner, tuning_result: TuningResult) -> Iterator[
 
 
 def _announce_runtime(objective: Objective, options: TuningOptions, n_trials: int) -> None:
-    """A line on stderr before a long search: in a terminal or a notebook, or where progress is asked for."""
+    """Write an estimate of a long search to stderr, in terminals and notebooks or if `progress` is True."""
     is_shown = options.progress if options.progress is not None else shows_live_output(sys.stderr)
-    if not is_shown or sys.stderr is None or options.n_jobs > 1:  # a model that kills its process would kill this one
+    if not is_shown or sys.stderr is None or options.n_jobs > 1:  # a crash of the model must not end this process
         return
     space = objective.space
     refit_intervals = [refit_every(objective.refit, model.capabilities.by_series) for model in space.models]
@@ -189,7 +189,7 @@ def _announce_runtime(objective: Objective, options: TuningOptions, n_trials: in
     seconds = estimate.likely / len(space.models) * n_trials * objective.n_seeds
     if seconds >= MIN_ANNOUNCED_SECONDS:
         per_trial = f"{estimate.likely / len(space.models):.1f} s"
-        sys.stderr.write(f"tune: {n_trials} trials of about {per_trial} each as the model is: {_format_seconds(seconds)} if all are like it\n")
+        sys.stderr.write(f"tune: {n_trials} trials of about {per_trial} each (for the model as passed): {_format_seconds(seconds)}\n")
 
 
 def _format_seconds(seconds: float) -> str:
@@ -201,21 +201,21 @@ def _format_seconds(seconds: float) -> str:
 def _refuse_in_memory_storage(storage: Any, options: TuningOptions) -> None:
     if options.n_jobs > 1 and isinstance(storage, optuna.storages.InMemoryStorage):
         raise ParameterError(
-            f"n_jobs={options.n_jobs} shares a study between processes; an InMemoryStorage is in one. Leave storage= out, or "
-            "say a path."
+            f"n_jobs={options.n_jobs} cannot be used with an InMemoryStorage, which belongs to one process. Leave out `storage`, "
+            "or pass a path."
         )
 
 
 def _refuse_pickles(storage: Any, options: TuningOptions) -> None:
-    """CMA-ES is kept by Optuna as a pickle, and who reads one from a file of somebody else's runs what it says."""
+    """Optuna stores the state of CMA-ES as a pickle, which could execute code from a shared storage."""
     named = options.sampler == "cma" or type(options.sampler).__name__ == "CmaEsSampler"
     if named and storage is not None:
         raise ParameterError(
-            "sampler='cma' keeps its state as a pickle, which would run what somebody else put into a storage; so it takes "
-            "none. Leave storage= out, or say sampler='tpe' or 'gp'."
+            "sampler='cma' cannot be used with `storage`: its state is a pickle, which could execute code from a shared storage. "
+            "Leave out `storage`, or use sampler='tpe' or 'gp'."
         )
 
 
 def _warn_of_ignored_pruner(objective: Objective, options: TuningOptions) -> None:
     if len(objective.objectives) > 1 and options.pruner is not None and options.pruner != "median":
-        warn("Trials with several objectives are not ended early: there is no order between them. pruner= has no effect.")
+        warn("`pruner` has no effect: trials with several objectives cannot be pruned.")

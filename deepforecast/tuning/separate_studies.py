@@ -1,4 +1,4 @@
-"""A study for each of several models."""
+"""Separate studies for several models."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ SearchFunction = Callable[[Forecaster, int, float, TuningOptions], "TuningResult
 def tune_separately(
     models: Sequence[Forecaster], total: int, deadline: float, options: TuningOptions, search: SearchFunction
 ) -> TuningResult:
-    """Every model's study, with an equal share of the trials, or one trial where there is nothing to search; the result of the
-    best, which holds the others. `search(model, trials, until, options)` runs one."""
+    """Run a study per model and return the best result, with the others in `others`.
+
+    Trials are divided equally; a model without a parameter to search gets one trial. `search(model, n_trials, deadline,
+    options)` runs a study.
+    """
     from deepforecast.tuning.ranges import resolve_ranges
     from deepforecast.tuning.space import refuse_unknown_models
 
     if total < len(models):
-        raise ParameterError(f"n_trials is shared by {len(models)} models, one each at least; got {total}.")
+        raise ParameterError(f"`n_trials` must be at least 1 for each of {len(models)} models, got {total}.")
     refuse_unknown_models([model.name for model in models], options.space)
     spaces = [(options.space or {}).get(model.name) for model in models]  # type: ignore[union-attr]
     has_ranges = [bool(resolve_ranges(model, space)) for model, space in zip(models, spaces, strict=True)]
@@ -41,11 +44,11 @@ def tune_separately(
             tuning_results.append(search(model, next(trial_shares) if has_ranges[number] else 1, model_deadline, model_options))
         except TrainingError as error:
             failure = error
-            warn(f"The study of {model.name} came to nothing, and is left out: {error}", TrainingWarning)
+            warn(f"The study of {model.name} failed and is left out: {error}", TrainingWarning)
         except KeyboardInterrupt:
             if not tuning_results:
                 raise
-            warn(f"The search was interrupted before {model.name} had a trial; it is left out.", TrainingWarning)
+            warn(f"The search was interrupted before the first trial of {model.name}, which is left out.", TrainingWarning)
             break
         if tuning_results and tuning_results[-1].settings.get("interrupted"):
             break
@@ -56,12 +59,12 @@ def tune_separately(
 
 
 def _share_trials(total: int, count: int) -> list[int]:
-    """Equal shares, the first ones of what is left over."""
+    """Equal shares; the first ones get the remainder."""
     return [total // count + (number < total % count) for number in range(count)]
 
 
 def _initial_params_of(model: Forecaster, initial_params: Any) -> Any:
-    """Those configurations to begin with that are of a model: dicts that name it, results of its own search."""
+    """The initial configurations of a model: dicts with its name and results of its own search."""
     from deepforecast.tuning.result import TuningResult
     from deepforecast.tuning.space import MODEL_PARAM
 
@@ -71,7 +74,8 @@ def _initial_params_of(model: Forecaster, initial_params: Any) -> Any:
             model_params += [tuning_result for tuning_result in (candidate, *candidate.others) if tuning_result.space.names == [model.name]]
         elif not isinstance(candidate, Mapping) or MODEL_PARAM not in candidate:
             raise ParameterTypeError(
-                f"With several models a start says which: {{'{MODEL_PARAM}': {model.name!r}, ...}}; got {format_value(candidate)}."
+                f"With several models `initial_params` must have the model, e.g. {{'{MODEL_PARAM}': {model.name!r}, ...}}, got "
+                f"{format_value(candidate)}."
             )
         elif candidate[MODEL_PARAM] == model.name:
             model_params.append({key: value for key, value in candidate.items() if key != MODEL_PARAM})

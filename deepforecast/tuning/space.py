@@ -1,4 +1,4 @@
-"""Where a search looks: ranges as the models declare them, or as the caller says; and from a trial to a model."""
+"""The search space, and the conversion of trials to models."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from deepforecast.core.params import Param, is_integer_param, sample_from
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 from deepforecast.tuning.ranges import DrawFunction, Ranges, format_range, is_in_range, refuse_fixed, resolve_ranges
 
-MODEL_PARAM = "model"  # the parameter that says which model, where there are several
-SCALAR_TYPES = (type(None), bool, int, float, str)  # of choices that a storage keeps as they are
+MODEL_PARAM = "model"  # the parameter that selects one of several models
+SCALAR_TYPES = (type(None), bool, int, float, str)  # choices that a storage can save
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a trial tries: one of the models, and the parameters that are not as it has them."""
+    """The index of a model and the parameters to set on it."""
 
     model: int
     params: Mapping[str, Any]
@@ -28,18 +28,18 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Space:
-    """The models, and for each its ranges (or a function that draws)."""
+    """Models with their ranges, or functions that sample parameters."""
 
     models: tuple[Forecaster, ...]
     ranges: tuple[Ranges | DrawFunction, ...]
 
     @property
     def names(self) -> list[str]:
-        """Of the models."""
+        """Names of the models."""
         return [model.name for model in self.models]
 
     def draw(self, trial: Any) -> Configuration:
-        """What an Optuna trial is to try."""
+        """Sample a configuration from an Optuna trial."""
         model_index, prefixed_trial = 0, self._prefixed_trial(trial, 0)
         if len(self.models) > 1:
             model_index = self.names.index(trial.suggest_categorical(MODEL_PARAM, self.names))
@@ -50,7 +50,7 @@ class Space:
         return Configuration(model_index, sample_from(ranges, self.models[model_index].get_params(), prefixed_trial))
 
     def draw_given(self, trial: Any, configuration: Configuration) -> None:
-        """Let a trial know a configuration that is tried whatever it would draw, as far as it can name its parameters."""
+        """Record a given configuration in a trial, as far as its values lie in their ranges."""
         if len(self.models) > 1:
             trial.suggest_categorical(MODEL_PARAM, self.names)
         prefixed_trial, ranges = self._prefixed_trial(trial, configuration.model), self.ranges[configuration.model]
@@ -59,7 +59,7 @@ class Space:
             sample_from({name: replace(ranges[name], when=None)}, values, prefixed_trial)  # type: ignore[index]
 
     def to_trial_params(self, configuration: Configuration) -> dict[str, Any]:
-        """A configuration as an Optuna trial would hold it: what it can name."""
+        """The parameters of an Optuna trial for a configuration, as far as values lie in their ranges."""
         trial_params: dict[str, Any] = {MODEL_PARAM: self.names[configuration.model]} if len(self.models) > 1 else {}
         values = {**self.models[configuration.model].get_params(), **configuration.params}
         prefix = self._prefix(configuration.model)
@@ -69,7 +69,7 @@ class Space:
         return trial_params
 
     def displayed_params(self, configuration: Configuration) -> dict[str, Any]:
-        """A configuration as a frame has it, beside those that are drawn: no words among numbers."""
+        """Parameters of a given configuration for the table of trials, without texts in numeric columns."""
         ranges, prefix = self.ranges[configuration.model], self._prefix(configuration.model)
         displayed: dict[str, Any] = {}
         if callable(ranges):
@@ -84,19 +84,19 @@ class Space:
         return displayed
 
     def build_model(self, configuration: Configuration) -> Forecaster:
-        """The model of a configuration."""
+        """Create the model of a configuration."""
         model = self.models[configuration.model].clone()
         return model.set_params(**configuration.params) if configuration.params else model
 
     def searched_params(self, configuration: Configuration) -> dict[str, Any]:
-        """The values of all parameters that are searched, also where they are as the model has them."""
+        """Values of all searched parameters, including those equal to the ones of the model."""
         ranges = self.ranges[configuration.model]
         values = {**self.models[configuration.model].get_params(), **configuration.params}
         names = [] if callable(ranges) else [name for name, param in ranges.items() if param.when is None or param.when(values)]
         return {name: values[name] for name in dict.fromkeys([*names, *configuration.params]) if name in values}
 
     def configuration_key(self, configuration: Configuration) -> str:
-        """The same for configurations that are the same model."""
+        """A key that is equal for configurations of equal models."""
         model, ranges = self.models[configuration.model], self.ranges[configuration.model]
         names = sorted({*configuration.params, *(() if callable(ranges) else ranges)})
         values = {**model.get_params(), **configuration.params}
@@ -104,7 +104,7 @@ class Space:
         return f"{configuration.model}-{sha256(representation.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
     def describe(self) -> dict[str, Any]:
-        """What tells this space from others, as text."""
+        """Identify the space, as text."""
         description: dict[str, Any] = {}
         for model, ranges in zip(self.models, self.ranges, strict=True):
             if callable(ranges):
@@ -114,9 +114,9 @@ class Space:
         return description
 
     def grid(self) -> dict[str, list[Any]]:
-        """Every value of every parameter, for a sampler that tries them all; refused where they are not finitely many."""
+        """All values of each parameter for a grid search; `ParameterError` if there are infinitely many."""
         if len(self.models) > 1 or callable(self.ranges[0]):
-            raise ParameterError("sampler='grid' takes one model with a dict of ranges. Say another sampler.")
+            raise ParameterError("sampler='grid' must have a single model with a dict of ranges. Use another sampler.")
         values_by_name: dict[str, list[Any]] = {}
         for name, param in self.ranges[0].items():
             if param.search is not None:
@@ -126,13 +126,13 @@ class Space:
                 values_by_name[name] = [param.low + index * (param.step or 1) for index in range(count)]
             else:
                 raise ParameterError(
-                    f"sampler='grid' needs so many values of each parameter; {name} is drawn from {format_range(param)}. Say "
+                    f"sampler='grid' cannot be used with a continuous range, and {name} is {format_range(param)}. Pass "
                     f"space={{'{name}': [...]}} with the values to try."
                 )
         return values_by_name
 
     def _params_in_range(self, configuration: Configuration) -> list[str]:
-        """Those searched parameters whose value in a configuration lies in their range."""
+        """The searched parameters whose value in a configuration lies in their range."""
         ranges = self.ranges[configuration.model]
         if callable(ranges):
             return []
@@ -150,30 +150,33 @@ class Space:
 
 @dataclass(frozen=True)
 class PrefixedTrial:
-    """A trial that takes choices of any kind, and has names of its own for each model."""
+    """A trial that accepts choices of any type and prefixes names with the model."""
 
     trial: Any
     prefix: str = ""
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
-        """One of the choices."""
+        """Sample one of the choices."""
         labels = [choice_label(choice, choices) for choice in choices]
         return choices[labels.index(self.trial.suggest_categorical(self.prefix + name, labels))]
 
     def suggest_int(self, name: str, low: int, high: int, *, log: bool = False, step: int = 1) -> int:
-        """A whole number in the range."""
+        """Sample an integer."""
         return int(self.trial.suggest_int(self.prefix + name, low, high, log=log, step=step))
 
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False, step: float | None = None) -> float:
-        """A number in the range."""
+        """Sample a number."""
         return float(self.trial.suggest_float(self.prefix + name, low, high, log=log, step=step))
 
 
 def make_space(
     models: Sequence[Forecaster], space: Any, seasons: tuple[int, ...] = (), rows: int = 0, empty: bool = False
 ) -> Space:
-    """The space of a search; `space` as in `TuningOptions.space`, `seasons` and `rows` (to learn from, 0: unknown) of the data.
-    `empty`: whether one model may have nothing that is searched."""
+    """Create the search space.
+
+    `space` is that of `TuningOptions`; `seasons` and `rows` (of the training data, 0: unknown) describe the data;
+    `empty`: whether a single model may have no searched parameter.
+    """
     has_many_models = len(models) > 1
     if has_many_models:
         refuse_unknown_models([model.name for model in models], space)
@@ -181,33 +184,33 @@ def make_space(
     ranges = tuple(resolve_ranges(model, model_space, seasons, rows) for model, model_space in zip(models, spaces, strict=True))
     if not has_many_models and not empty and not callable(ranges[0]) and not ranges[0]:
         raise ParameterError(
-            f"{models[0].name} declares no parameter that a search varies, or all are fixed by what you said of it. Name "
-            "some: options=TuningOptions(space={'parameter': (low, high)})."
+            f"{models[0].name} must have a parameter to search, but it declares none or all were set explicitly. Pass "
+            "options=TuningOptions(space={'parameter': (low, high)})."
         )
     return Space(tuple(models), ranges)
 
 
 def refuse_unknown_models(names: Sequence[str], space: Any) -> None:
-    """Of several models a space is said by their names."""
+    """Refuse a space for several models that is not a dict with their names."""
     if space is not None and not isinstance(space, Mapping):
-        raise ParameterTypeError("With several models space is a dict: model -> ranges or a function of a trial.")
+        raise ParameterTypeError("With several models `space` must be a dict from model names to ranges or functions of a trial.")
     unknown = [name for name in space or () if name not in names]
     if unknown:
-        raise ParameterError(f"With several models space is a dict with their names, {format_list(names)}; got {format_list(unknown)}.")
+        raise ParameterError(f"With several models the keys of `space` must be among {format_list(names)}, got {format_list(unknown)}.")
 
 
 def choice_label(value: Any, choices: Sequence[Any]) -> Any:
-    """A choice as a storage keeps it: itself, or its text."""
+    """A choice as stored: itself, or its repr if some choices cannot be stored."""
     return value if all(isinstance(choice, SCALAR_TYPES) for choice in choices) else repr(value)
 
 
 def format_params(parameters: Mapping[str, Any]) -> str:
-    """Parameters as text that `parse_params` takes back, where all are plain values."""
+    """Parameters as text for `parse_params`."""
     return repr(dict(parameters))
 
 
 def parse_params(text: str) -> dict[str, Any]:
-    """Parameters of a text by `format_params`; nothing in it is run."""
+    """Parse a text of `format_params` without executing it."""
     parsed: dict[str, Any] = ast.literal_eval(text)
     return parsed
 
@@ -215,6 +218,6 @@ def parse_params(text: str) -> dict[str, Any]:
 def _call_draw_function(function: DrawFunction, prefixed_trial: PrefixedTrial) -> dict[str, Any]:
     drawn = function(prefixed_trial)
     if not isinstance(drawn, Mapping) or not all(isinstance(name, str) for name in drawn):
-        raise ParameterTypeError(f"space(trial) gives a dict of parameters; got {format_value(drawn)} ({type(drawn).__name__}).")
-    refuse_fixed(drawn, "space(trial) gives")
+        raise ParameterTypeError(f"space(trial) must return a dict of parameters, got {format_value(drawn)} ({type(drawn).__name__}).")
+    refuse_fixed(drawn, "space(trial)")
     return dict(drawn)

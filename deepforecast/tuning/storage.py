@@ -1,4 +1,4 @@
-"""Where a study is kept: in memory, in a journal file, in SQLite, or on a database server by its URL."""
+"""Storage of a study: memory, a journal file, SQLite, or a database server."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ from deepforecast.tuning.database import Database
 from deepforecast.tuning.journal import LostStorageError, open_journal
 
 SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
-HEARTBEAT_SECONDS, GRACE_SECONDS = 30, 120  # seconds between two signs of life of a trial on a server, and after which it counts as dead
+# interval of the heartbeats of a trial in a database, and seconds without one after which it counts as dead
+HEARTBEAT_SECONDS, GRACE_SECONDS = 30, 120
 DRIVER_PACKAGES = {"psycopg": "psycopg[binary]", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient", "cx_Oracle": "oracledb"}
 ALTERNATIVE_DRIVERS = {"postgresql": "postgresql+psycopg2", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
-LOGGER_NAMES = ("study", "trial", "samplers", "pruners", "_gp")  # of Optuna, that log
+LOGGER_NAMES = ("study", "trial", "samplers", "pruners", "_gp")  # loggers of Optuna
 SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb", "mssql", "oracle")
 
 
 def open_storage(storage: Any, on_dead_trial: Any = None) -> BaseStorage:
-    """The storage of a path, a URL, None (memory) or of Optuna. `on_dead_trial(study, trial)` is told of trials that died."""
+    """Open the storage of a path, a URL or None (memory). `on_dead_trial(study, trial)` is called for dead trials."""
     if storage is None:
         return InMemoryStorage()
     if isinstance(storage, BaseStorage):
         return storage
     if not isinstance(storage, str | os.PathLike):
-        raise ParameterTypeError(f"storage is a path, a URL or a storage of Optuna; got {format_value(storage)}.")
+        raise ParameterTypeError(f"`storage` must be a path, a URL or an Optuna storage, got {format_value(storage)}.")
     text = os.fspath(storage)
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ParameterError(f"storage is a path, a URL or a storage of Optuna; got {format_value(storage)}.")
+        raise ParameterError(f"`storage` must be a path, a URL or an Optuna storage, got {format_value(storage)}.")
     if "://" in text:
         return _open_database(text, on_dead_trial)
     if text.lower().endswith(SQLITE_SUFFIXES):
@@ -52,12 +53,12 @@ def open_storage(storage: Any, on_dead_trial: Any = None) -> BaseStorage:
 
 
 def shareable_location(storage: Any) -> Any:
-    """A storage as another process can open it."""
+    """A storage in a form that other processes can open."""
     return os.path.abspath(storage) if isinstance(storage, str | os.PathLike) and "://" not in str(storage) else storage
 
 
 def describe_storage(storage: Any) -> str:
-    """Which storage it is, for messages: without a password."""
+    """The storage for messages, without passwords."""
     text = str(storage) if isinstance(storage, str | os.PathLike) else type(storage).__name__
     head, separator, host = text.rpartition("@")
     user, colon, _ = head.partition("://")[2].partition(":")
@@ -65,34 +66,35 @@ def describe_storage(storage: Any) -> str:
 
 
 def _open_database(url: str, on_dead_trial: Any) -> Database:
-    """A database; on a server trials give signs of life, by which those that died elsewhere are found."""
+    """Open a database; on servers heartbeats reveal trials that died on other machines."""
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme not in SCHEMES:
         raise ParameterError(
-            f"storage is a path or the URL of a database ({', '.join(SCHEMES)}); got {describe_storage(url)}. A path is a journal file."
+            f"`storage` must be a path or the URL of a database ({', '.join(SCHEMES)}), got {describe_storage(url)}. Use a path "
+            "for a journal file."
         )
     is_sqlite = scheme == "sqlite"
     heartbeat_options = {} if is_sqlite else {
         "heartbeat_interval": HEARTBEAT_SECONDS, "grace_period": GRACE_SECONDS, "heartbeat_stale_trial_callback": on_dead_trial
     }  # fmt: skip
     if is_sqlite and (folder := os.path.dirname(url.partition(":///")[2])) and not os.path.isdir(folder):
-        raise ParameterError(f"storage lies in a folder that exists; that of {describe_storage(url)} does not. Make it first.")
+        raise ParameterError(f"The folder of `storage` must exist, got {describe_storage(url)}. Create it first.")
     options: dict[str, Any] = {"connect_args": {"timeout": 60}} if is_sqlite else {"pool_pre_ping": True}
     try:
         if is_sqlite and url.partition(":///")[2] not in ("", ":memory:"):
             from sqlalchemy.pool import NullPool
 
-            options["poolclass"] = NullPool  # a file is closed after each transaction, at 0.1 ms
+            options["poolclass"] = NullPool  # closes the file after each transaction (0.1 ms)
         with silence_optuna():
             return _open_with_retries(url, options, heartbeat_options)
     except ImportError as error:
-        raise DependencyError(f"storage={describe_storage(url)} needs {_driver_hint(error, scheme)}") from error
-    except Exception as error:  # of SQLAlchemy, of the driver, of Optuna: all say that it cannot be opened
+        raise DependencyError(f"storage={describe_storage(url)} cannot be opened without {_driver_hint(error, scheme)}") from error
+    except Exception as error:  # of SQLAlchemy, the driver or Optuna
         raise ParameterError(f"storage={describe_storage(url)} cannot be opened: {_first_line(error)}") from error
 
 
 def _driver_hint(error: BaseException, scheme: str) -> str:
-    """Which package is missing, and how it comes: Optuna's own words do not say."""
+    """The missing driver and how to install it, which the message of Optuna does not say."""
     import_error: BaseException | None = error
     while import_error is not None and (not isinstance(import_error, ImportError) or not import_error.name):
         import_error = import_error.__cause__ or import_error.__context__
@@ -100,12 +102,12 @@ def _driver_hint(error: BaseException, scheme: str) -> str:
         return f"a driver of {scheme}: {_first_line(error)}"
     package = DRIVER_PACKAGES.get(import_error.name or "", import_error.name)
     alternative = ALTERNATIVE_DRIVERS.get(scheme)
-    hint = f" Or name the driver you have, as in {alternative}://." if alternative else ""
+    hint = f" Or use an installed driver, as in {alternative}://." if alternative else ""
     return f"the driver {import_error.name}, which is not installed: pip install '{package}'.{hint}"
 
 
 def _open_with_retries(url: str, options: dict[str, Any], heartbeat_options: dict[str, Any]) -> Database:
-    """Several processes may set up the tables of a fresh database at once: who comes second tries again."""
+    """Retry, because several processes may create the tables of a new database at the same time."""
     for wait in (0.1, 0.3, 1.0, 3.0):
         try:
             return Database(url, engine_kwargs=options, **heartbeat_options)
@@ -123,24 +125,23 @@ def _first_line(error: BaseException) -> str:
 
 
 def storage_error(storage: Any, error: BaseException, best: str) -> DeepForecastError:
-    """What to raise where a search cannot go on: its storage can no longer be read or written, or its sampler fails."""
+    """The error to raise if the storage or the sampler fails during a search."""
     root_cause = _root_cause(error)
     is_storage_error = isinstance(root_cause, OSError | optuna.exceptions.StorageInternalError) or type(root_cause).__module__.startswith("sqlalchemy")
     location, message = describe_storage(storage), describe_error(root_cause)
     if is_storage_error:
-        return SaveError(f"A study is kept in its storage; {location} can no longer be read or written ({message}). {best}")
-    return TrainingError(f"A search asks its sampler and its storage ({location}) for each trial; one failed: {message}. {best}")
+        return SaveError(f"The storage {location} can no longer be read or written ({message}). {best}")
+    return TrainingError(f"The search cannot continue: its sampler or its storage ({location}) failed with {message}. {best}")
 
 
 def describe_error(error: BaseException) -> str:
-    """What went wrong with a storage, without Optuna's words about it, which tell less."""
+    """The root cause of a storage error, without the generic messages of Optuna."""
     root_cause = _root_cause(error)
     prefix = "" if isinstance(root_cause, optuna.exceptions.StorageInternalError) else f"{type(root_cause).__name__}: "
     return prefix + _first_line(root_cause)
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """What it came from."""
     vague = AssertionError | UnboundLocalError | optuna.exceptions.StorageInternalError
     while isinstance(error, vague) and not isinstance(error, LostStorageError) and error.__context__ is not None:
         error = error.__context__
@@ -149,14 +150,14 @@ def _root_cause(error: BaseException) -> BaseException:
 
 @contextmanager
 def silence_optuna() -> Iterator[None]:
-    """Optuna says nothing of its own but errors, and why a lock was taken over; its log level is as before afterwards.
+    """Silence the log of Optuna, except for warnings about locks, and its ExperimentalWarning.
 
-    What is used of it that it calls experimental has not changed for years: TPE by groups of conditional parameters (since
-    2.8), signs of life in databases (2.9), Sobol (3.0), names of metrics (3.2), the Wilcoxon pruner (3.6).
+    The experimental features used here are stable: grouped TPE (since 2.8), heartbeats (2.9), Sobol (3.0), metric names (3.2)
+    and the Wilcoxon pruner (3.6).
     """
     levels_by_name = {"optuna": logging.WARNING} | dict.fromkeys(map("optuna.{}".format, LOGGER_NAMES), logging.ERROR + 1)
     loggers = {logging.getLogger(name): level for name, level in levels_by_name.items()}
-    # Inside another block all is set: to set a level makes every logger of the process forget what it knows, milliseconds each.
+    # setLevel clears the caches of all loggers (milliseconds), so it is skipped in nested blocks
     previous_levels = {logger: logger.level for logger, level in loggers.items() if logger.level != level}
     for logger in previous_levels:
         logger.setLevel(loggers[logger])

@@ -1,4 +1,4 @@
-"""The rarer options of a search."""
+"""Options of a hyperparameter search."""
 
 from __future__ import annotations
 
@@ -16,30 +16,72 @@ PRUNERS = ("median", "hyperband", "wilcoxon")
 
 @dataclass(frozen=True)
 class TuningOptions:
-    """The rarer options of `tune`.
+    """Additional options of `tune`.
 
-    space: what is searched in place of the declared ranges: a dict of parameter -> range, which is a tuple of two numbers, a
-    list of choices, or `{"low": 8, "high": 64, "log": True}`; or a function of a trial (`suggest_int`, `suggest_float`,
-    `suggest_categorical`) that gives the parameters as a dict. Of several models a dict of model -> such a thing.
-    start: configurations to begin with, after the model's own: dicts of parameters, or a `TuningResult`, whose three best.
+    Parameters
+    ----------
+    space : dict or callable, optional
+        Search space in place of the declared ranges. A dict maps parameters to ranges: a tuple
+        of two numbers, a list of choices, or `{"low": 8, "high": 64, "log": True}`. A callable
+        takes a trial (`suggest_int`, `suggest_float`, `suggest_categorical`) and returns a dict
+        of parameters. For several models: a dict from model names to such spaces.
+    initial_params : dict, TuningResult or list of these, optional
+        Configurations to try first, after the model as passed. Of a `TuningResult` the three
+        best are used.
+    n_windows : int, default 3
+        Number of cutoffs, as in `cross_validate`.
+    step_size : int, optional
+        Time steps between cutoffs. None: the horizon.
+    refit : bool, int or "auto", default "auto"
+        When to refit, as in `cross_validate`.
+    backtest : BacktestOptions, optional
+        Further options of the cross-validation.
+    holdout : int, default 0
+        Number of windows at the end of the data that the search does not use. The best
+        configuration and the model as passed are scored there afterwards.
+    n_seeds : int, default 1
+        Number of random seeds per configuration; its score is the mean.
+    sampler : str or optuna sampler, default "tpe"
+        "tpe", "gp" (Gaussian process), "cma" (requires the package cmaes and no storage),
+        "random", "grid" or "sobol" (quasi-random).
+    pruner : str, optuna pruner or None, default "median"
+        "median", "hyperband", "wilcoxon" (at least five windows) or None. Not used with several
+        objectives.
+    seed : int, default 0
+        Random seed of the sampler, not of the models.
+    n_jobs : int, default 1
+        Number of processes, with one thread each.
+    trial_timeout : float, "auto" or None, default "auto"
+        Seconds after which a trial is pruned, checked between windows and between training
+        steps of neural networks. "auto": 20 times the first trial, at least a minute.
+    retries : int, default 1
+        Number of times a trial is repeated after its process died.
+    heartbeat_timeout : float, default 3600
+        Seconds beyond its time limit after which a trial on another machine counts as dead.
+    separate_studies : bool, default False
+        Whether to run one study per model with equal numbers of trials, instead of one study
+        with the model as a parameter.
+    progress : bool, optional
+        Whether to show a progress bar. None: in terminals and notebooks.
 
-    n_windows, step_size, refit: as in `cross_validate`; backtest: its rarer options. holdout: windows at the end of the data
-    that the search does not see; the best and the model's own configuration are scored there afterwards. n_seeds: how often
-    each configuration is tried, with other seeds, where a model has one; its score is the mean.
+    Notes
+    -----
+    Scores are reported to the pruner after each window and, for models that can forecast during
+    training (neural networks), after 1/8, 1/4 and 1/2 of a fit on up to 32 series. Steps are
+    hundredths of a window. "median" prunes a trial that is worse than half of the completed trials at
+    the same step (after 1/8 of a fit worse than two thirds, after 1/2 worse than one third).
+    Trials are pruned only while a fit remains to be done: models fitted once for all windows run to
+    their end.
 
-    sampler: "tpe", "gp" (Gaussian process), "cma" (needs the package cmaes, takes no storage), "random", "grid", "sobol"
-    (quasi-random), or one of Optuna's. pruner: what ends a trial early: "median" (worse than half of the finished ones at the
-    same step; than two thirds of them an eighth of a window through, than one third halfway), "hyperband", "wilcoxon" (by
-    windows, of which it needs five), None, or one of Optuna's; with several objectives there is none. Steps are hundredths of a
-    window: a trial is looked at after each window, and where a model shows what it has learned so far (networks) an eighth, a
-    quarter and half through, by 32 of the series (few of them over several windows), and ended only while something is left to
-    be fitted: models that are fitted once for all windows come to their end. seed: of the sampler; never one of a model.
-
-    n_jobs: processes at a time on this machine, each of one thread. trial_timeout: seconds a trial may take, looked at between
-    windows and between the steps of networks; a trial beyond counts as pruned. "auto": twenty times the first one, at least a
-    minute. retries: how often a trial is tried again whose process died. grace: seconds after its time limit from which a trial
-    of another machine counts as dead. apart: one study for each model, with an equal share of the trials, in place of one
-    where the model is a parameter. progress: a bar (default: in terminals and notebooks).
+    Examples
+    --------
+    >>> from deepforecast import WindowMean, datasets, tune
+    >>> from deepforecast import TuningOptions
+    >>> options = TuningOptions(space={"window": [3, 6, 12]}, sampler="grid", n_windows=2)
+    >>> frame = datasets.load("air_passengers")
+    >>> result = tune(WindowMean(horizon=6), frame, n_trials=4, options=options)
+    >>> result.best_params["window"] in (3, 6, 12)
+    True
     """
 
     space: Mapping[str, Any] | Callable[[Any], Mapping[str, Any]] | None = None
@@ -70,21 +112,21 @@ class TuningOptions:
         if self.pruner is not None:
             _validate_choice(self.pruner, "pruner", PRUNERS, ["prune"])
         if self.space is not None and not isinstance(self.space, Mapping) and not callable(self.space):
-            raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {format_value(self.space)}.")
+            raise ParameterTypeError(f"`space` must be a dict of ranges or a function of a trial, got {format_value(self.space)}.")
         if self.pruner == "wilcoxon" and self.n_windows * self.n_seeds < 5:
             raise ParameterError(
-                f"pruner='wilcoxon' compares trials by their windows, at least 5; n_windows={self.n_windows}. Say more, or "
-                "pruner='median'."
+                f"pruner='wilcoxon' must have at least 5 windows to compare trials, got n_windows={self.n_windows}. Set a larger "
+                "`n_windows`, or pruner='median'."
             )
         if self.progress not in (None, True, False):
-            raise ParameterTypeError(f"progress is True, False or None; got {format_value(self.progress)}.")
+            raise ParameterTypeError(f"`progress` must be True, False or None, got {format_value(self.progress)}.")
 
 
 def validate_tuning_options(options: Any) -> TuningOptions:
-    """The options as they are given, if they are a `TuningOptions`."""
+    """Refuse anything but a `TuningOptions`."""
     if not isinstance(options, TuningOptions):
         description = f"{format_value(options)} ({type(options).__name__})"
-        raise ParameterTypeError(f"options is a TuningOptions object, e.g. TuningOptions(n_windows=2); got {description}.")
+        raise ParameterTypeError(f"`options` must be a TuningOptions, got {description}. Pass for example TuningOptions(n_windows=2).")
     return options
 
 
@@ -93,19 +135,19 @@ def _validate_seconds(value: Any, name: str, allowed: Sequence[Any]) -> None:
         return
     words = "".join(f" or {option!r}" for option in allowed)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ParameterTypeError(f"{name} is a number of seconds{words}; got {format_value(value)}.")
+        raise ParameterTypeError(f"`{name}` must be a number of seconds{words}, got {format_value(value)}.")
     if not value > 0:
-        raise ParameterError(f"{name} is a number of seconds above 0{words}; got {value}.")
+        raise ParameterError(f"`{name}` must be above 0 seconds{words}, got {value}.")
 
 
 def _validate_choice(value: Any, name: str, names: Sequence[str], methods: Sequence[str]) -> None:
     if isinstance(value, str):
         if value not in names:
-            raise ParameterError(f"{name} is one of {', '.join(map(repr, names))} or one of Optuna's; got {format_value(value)!r}.")
+            raise ParameterError(f"`{name}` must be one of {', '.join(map(repr, names))} or an Optuna {name}, got {format_value(value)!r}.")
     elif not all(callable(getattr(value, method, None)) for method in methods) or isinstance(value, type):
         choices = ", ".join(map(repr, names))
-        raise ParameterTypeError(f"{name} is one of {choices} or an object of Optuna's; got {format_value(value)}.")
+        raise ParameterTypeError(f"`{name}` must be one of {choices} or an Optuna {name}, got {format_value(value)}.")
 
 
 DEFAULT_TUNING_OPTIONS = TuningOptions()
-"""The usual options."""
+"""The default options."""

@@ -1,4 +1,4 @@
-"""What a study is about, kept in its storage: a call that joins or resumes it has to be about the same."""
+"""The identity of a study in its storage: calls that join or resume it must match."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from deepforecast.tuning.space import Configuration, format_params
 from deepforecast.tuning.storage import describe_storage
 from deepforecast.tuning.trial_recovery import GIVEN_CONFIGURATION
 
-IDENTITY_KEY = "deepforecast"  # the attribute of a study that says it, and that it is ready
-MAX_WAIT = 10.0  # seconds that another process may take between making a study and saying what it is about
+IDENTITY_KEY = "deepforecast"  # study attribute with the identity, set when the study is complete
+MAX_WAIT = 10.0  # seconds to wait for the identity of a study that another process has just created
 LABELS = {
-    "windows": "windows", "data": "data", "models": "models", "space": "ranges", "metric": "metrics", "tries": "seeds a trial",
+    "windows": "windows", "data": "data", "models": "models", "space": "ranges", "metric": "metrics", "tries": "seeds per trial",
 }  # fmt: skip
 
 
 def make_identity(panel: Panel, objective: Objective, holdout: int) -> dict[str, Any]:
-    """What tells this search from others."""
+    """The settings that identify a search."""
     plan = objective.plan
     windows = {"horizon": plan.horizon, "n_windows": plan.n_windows, "step_size": plan.step, "gap": plan.gap,
                "size": plan.train_size, "align": plan.align, "refit": str(objective.refit), "holdout": holdout}  # fmt: skip
@@ -35,7 +35,7 @@ def make_identity(panel: Panel, objective: Objective, holdout: int) -> dict[str,
 
 
 def describe_data(panel: Panel) -> dict[str, Any]:
-    """Data in words, and a sum over all of them."""
+    """A description of the data with a fingerprint of all values."""
     series = panel.series
     return {
         "series": len(panel), "rows": len(panel.y), "frequency": str(series.calendar.frequency),
@@ -46,7 +46,7 @@ def describe_data(panel: Panel) -> dict[str, Any]:
 def create_or_load_study(
     storage: Any, name: str, identity: dict[str, Any], starts: Sequence[Configuration], objective: Objective, location: Any
 ) -> optuna.Study:
-    """The study of this name: made, with the configurations to start from, or joined, if it is about the same."""
+    """Create the study with its initial configurations, or load it if its identity matches."""
     directions = [optuna.study.StudyDirection.MINIMIZE] * len(objective.objectives)
     try:
         study = optuna.create_study(storage=storage, study_name=name, directions=directions)
@@ -60,10 +60,10 @@ def create_or_load_study(
     if IDENTITY_KEY not in study.user_attrs:
         if study.get_trials(deepcopy=False):
             raise ParameterError(
-                f"A study is resumed by what made it; {format_value(name)} in {describe_storage(location)} was not made by tune(). Say another "
-                "study_name=."
+                f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed because tune() did not create "
+                "it. Pass another `study_name`."
             )
-        _initialize_study(study, identity, starts, objective)  # whoever made it did not live to say what it is about
+        _initialize_study(study, identity, starts, objective)  # the process that created it died before this step
     _refuse_mismatch(study.user_attrs[IDENTITY_KEY], identity, name, location)
     return study
 
@@ -78,19 +78,20 @@ def _initialize_study(study: optuna.Study, identity: dict[str, Any], starts: Seq
 
 
 def _refuse_mismatch(stored: dict[str, Any], current: dict[str, Any], name: str, location: Any) -> None:
-    """Name the first thing in which two searches differ, and both its values."""
+    """Raise an error with the first setting in which two searches differ."""
     for key, words in LABELS.items():
         stored_value, current_value = stored.get(key), current[key]
         if stored_value != current_value:
             first, second = _difference(stored_value, current_value)
             raise ParameterError(
-                f"A study goes on with what it was begun with; {format_value(name)} in {describe_storage(location)} was begun with other "
-                f"{words}: {format_value(first, 300)}, not {format_value(second, 300)}. Say the same, or another study_name=."
+                f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed with other {words}: it was "
+                f"created with {format_value(first, 300)}, not {format_value(second, 300)}. Pass the same, or another "
+                "`study_name`."
             )
 
 
 def _difference(stored: Any, current: Any) -> tuple[str, str]:
-    """The parts in which two descriptions differ."""
+    """The differing parts of two descriptions."""
     if isinstance(stored, dict) and isinstance(current, dict):
         keys = [key for key in {**stored, **current} if stored.get(key) != current.get(key)]
         if len(keys) == 1 and isinstance(stored.get(keys[0]), dict) and isinstance(current.get(keys[0]), dict):

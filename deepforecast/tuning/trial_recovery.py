@@ -1,7 +1,7 @@
-"""What a study knows of its trials beyond Optuna: which count, whose process works on them, which died and are tried again.
+"""Recovery of trials whose process died.
 
-A trial that ends here leaves a note (`OUTCOME`) before its state is set. One that failed without it died: killed, out of memory,
-cut off. It does not count and is put in the queue again, `retries` times.
+A trial records its `OUTCOME` before its state is set. A failed trial without it died (killed, out of memory, disconnected). It
+does not count and is enqueued again up to `retries` times.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 WORKER, OUTCOME, GIVEN_CONFIGURATION, ATTEMPT, INTERRUPTED, WITHDRAWN = "worker", "told", "given", "attempt", "interrupted", "withdrawn"
-ACTIVE_MARKS = set[str]()  # marks of the trials that this process works on: any other of its own is dead
-FIRST_SEEN = dict[Any, float]()  # when this process saw trials of others first, of `time.monotonic`
-UNCLAIMED_SECONDS = 300.0  # seconds after which a trial that nobody said to work on counts as dead
+ACTIVE_MARKS = set[str]()  # marks of the running trials of this process; its other ones are dead
+FIRST_SEEN = dict[Any, float]()  # `time.monotonic` when this process first saw trials of others
+UNCLAIMED_SECONDS = 300.0  # seconds after which a trial without a worker counts as dead
 
 
 def filter_budget_trials(trials: Sequence[FrozenTrial], retries: int) -> list[FrozenTrial]:
-    """Those that use up the budget: begun, and neither given back nor tried again under another number."""
+    """Trials that count: started, and neither withdrawn nor repeated under another number."""
     return [trial for trial in trials if trial.state != TrialState.WAITING and not is_replaced(trial, retries)]
 
 
 def budget_trials(study: optuna.Study, retries: int) -> list[FrozenTrial]:
-    """Those of a study, as its storage has them now."""
+    """Trials of a study that count, read from its storage."""
     return filter_budget_trials(study.get_trials(deepcopy=False), retries)
 
 
 def is_replaced(trial: FrozenTrial, retries: int) -> bool:
-    """Whether another trial stands for it."""
+    """Whether another trial replaces this one."""
     if trial.state != TrialState.FAIL or OUTCOME in trial.user_attrs:
         return False
     gone = WITHDRAWN in trial.user_attrs or INTERRUPTED in trial.user_attrs
@@ -43,7 +43,7 @@ def is_replaced(trial: FrozenTrial, retries: int) -> bool:
 
 
 def requeue(study: optuna.Study, trial: FrozenTrial, retries: int) -> None:
-    """Put a trial that died in the queue again, if it may be."""
+    """Enqueue a dead trial again, unless its retries are used up."""
     if WITHDRAWN in trial.user_attrs or not is_replaced(trial, retries):
         return
     previous_attempt = int(trial.user_attrs.get(ATTEMPT, 1))
@@ -54,8 +54,10 @@ def requeue(study: optuna.Study, trial: FrozenTrial, retries: int) -> None:
 
 
 def requeue_lost(study: optuna.Study, retries: int, mark: str | None = None) -> None:
-    """Queue what ended without a note and was not queued: who should have was torn from it too, or could not write.
-    `mark`: only what was worked on under it."""
+    """Enqueue dead trials that were not requeued, because that process died too or could not write.
+
+    `mark`: only the trial with this mark.
+    """
     trials = study.get_trials(deepcopy=False)
     requeued = {trial.user_attrs.get("again") for trial in trials}
     for trial in trials:
@@ -65,7 +67,7 @@ def requeue_lost(study: optuna.Study, retries: int, mark: str | None = None) -> 
 
 
 def fail_dead_trials(study: optuna.Study, retries: int, heartbeat_timeout: float) -> int:
-    """Mark trials whose process has died as failed, and queue them again; how many there were."""
+    """Set trials of dead processes to failed, requeue them, and return their number."""
     n_dead = 0
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         if not _is_dead(trial, heartbeat_timeout):
@@ -80,18 +82,18 @@ def fail_dead_trials(study: optuna.Study, retries: int, heartbeat_timeout: float
 
 
 def describe_worker(timeout: float | None, worker_name: str = "") -> dict[str, Any]:
-    """Who works on a trial: this process, under a mark that no other trial has; `worker_name`: as which worker of a call."""
+    """Describe the process of a trial, with a unique mark."""
     return {"host": _host_key(), "pid": os.getpid(), "began": _process_start(os.getpid()), "at": time.time(), "limit": timeout,
             "mark": uuid.uuid4().hex, "hired": worker_name}  # fmt: skip
 
 
 def process_key() -> str:
-    """This process, as `is_process_alive` knows it again."""
+    """The fields of `is_process_alive` for this process, joined by |."""
     return f"{_host_key()}|{os.getpid()}|{_process_start(os.getpid())}"
 
 
 def is_process_alive(host: object, pid: object, began: object) -> bool | None:
-    """Whether a process is still there; None where it is one of another machine."""
+    """Whether a process is alive; None if it is on another machine."""
     if host != _host_key() or not str(pid).isdecimal():
         return None
     return _process_start(int(str(pid))) == began
@@ -111,12 +113,12 @@ def _is_dead(trial: FrozenTrial, heartbeat_timeout: float) -> bool:
 
 
 def _seconds_since(mark: Any, since: float) -> float:
-    """Seconds since then, or since this process saw it first, if a clock was set back."""
+    """Seconds since then, or since this process first saw it, in case a clock was set back."""
     return max(time.time() - since, time.monotonic() - FIRST_SEEN.setdefault(mark, time.monotonic()))
 
 
 def _host_key() -> str:
-    """This machine, or this container on it: where a process number means one process."""
+    """This machine or container, within which process ids are unique."""
     machine = _read_text("/etc/machine-id")[:12]
     try:
         space = os.readlink("/proc/self/ns/pid")
@@ -126,7 +128,7 @@ def _host_key() -> str:
 
 
 def _process_start(pid: int) -> str | None:
-    """When a process began, as far as the system tells; None where there is none, or it is over."""
+    """Start time of a process, empty if unknown; None if it does not exist."""
     text = _read_text(f"/proc/{pid}/stat")
     if text:
         fields = text.rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""Trials one after the other, by one process, until the study's budget is used up: here, in a worker, or on another machine."""
+"""Run the trials of a study sequentially in one process."""
 
 from __future__ import annotations
 
@@ -25,18 +25,21 @@ from deepforecast.tuning.space import Configuration, parse_params
 from deepforecast.tuning.storage import silence_optuna
 from deepforecast.tuning.study import TuningOptions
 
-TIMEOUT_FACTOR, MIN_TIMEOUT = 20.0, 60.0  # of the first trial, and seconds at least: how long a trial may take if nobody says
-MIN_SECONDS_LEFT = 0.05  # seconds before the end of the search from which no trial is begun
+TIMEOUT_FACTOR, MIN_TIMEOUT = 20.0, 60.0  # trial_timeout="auto": multiple of the first trial, minimum in seconds
+MIN_SECONDS_LEFT = 0.05  # seconds before the deadline from which no trial is started
 
 
 class _FailedTrialError(Exception):
-    """A trial did not end well, and why is noted; whatever else comes out of one is the storage's."""
+    """A trial failed and the reason is recorded; any other exception is one of the storage."""
 
 
 @dataclass(eq=False)
 class TrialRunner:
-    """What one process does for a study. `deadline`: when the search ends, of `time.monotonic`; `parent_pid`: whose end is its own,
-    that hired it under a name."""
+    """Runs trials until the budget is used up.
+
+    `deadline`: end of the search in `time.monotonic`. `parent_pid`: process with whose end this one stops.
+    `worker_name`: the name given to this worker by the parent.
+    """
 
     study: optuna.Study
     objective: Objective
@@ -51,7 +54,7 @@ class TrialRunner:
     _mark: str = ""
 
     def run(self) -> None:
-        """Until the budget is used up or time is over; a Ctrl-C comes through, its trial given back."""
+        """Run trials until the budget or the time is used up; Ctrl-C returns the current trial and is re-raised."""
         with silence_optuna(), hide_progress(), suppress_warnings():
             while not self._is_over():
                 try:
@@ -60,7 +63,7 @@ class TrialRunner:
                     trial_recovery.requeue_lost(self.study, self.options.retries, self._mark)
                     raise
                 except ValueError as error:
-                    if "Cannot tell" not in str(error):  # the trial was taken for dead, and is another's now
+                    if "Cannot tell" not in str(error):  # the trial was taken for dead and requeued
                         raise
                 finally:
                     trial_recovery.ACTIVE_MARKS.discard(self._mark)
@@ -78,7 +81,7 @@ class TrialRunner:
         return self.options.sampler == "grid" and bool(self.study.sampler.is_exhausted(self.study))
 
     def _run_trial(self, trial: optuna.Trial) -> list[float] | float:
-        """One trial: claimed, drawn, run; whatever comes of it is noted before its state is set."""
+        """Run one trial; the outcome is recorded before its state is set."""
         timeout = self._trial_timeout()
         worker = trial_recovery.describe_worker(timeout, self.worker_name)
         self._mark = worker["mark"]
@@ -110,7 +113,7 @@ class TrialRunner:
         return score.values if len(score.values) > 1 else score.values[0]
 
     def _claim(self, trial: optuna.Trial) -> None:
-        """Trials are numbered by their storage: those beyond the budget are given back."""
+        """Withdraw a trial whose number is beyond the budget."""
         trials = trial_recovery.budget_trials(self.study, self.options.retries)
         if sum(counted_trial.number < trial.number for counted_trial in trials) >= self.n_trials:
             trial.set_user_attr(trial_recovery.WITHDRAWN, True)
@@ -128,7 +131,7 @@ class TrialRunner:
                 self.study.sampler = make_sampler(self.options, space, trial.number, multi_objective)
             configuration = space.draw(trial)
         database = database_of(self.study)
-        if database is not None:  # a trial whose process dies is tried again with the same parameters
+        if database is not None:  # a trial whose process dies is repeated with the same parameters
             database.flush()
         note |= {"model": configuration.model, "key": space.configuration_key(configuration)}
         if (duplicate := self._find_duplicate(note["key"])) is not None:
@@ -139,20 +142,20 @@ class TrialRunner:
         score = self.objective.run(configuration, listener, None if deadline == math.inf else deadline)
         if not all(map(math.isfinite, score.values)):
             raise TrainingError(
-                f"A trial has a score; {', '.join(self.objective.objectives)} came out as {score.values}: actual values are "
-                "missing in all windows, or there is nothing to scale by. Choose other windows or another metric."
+                f"The score of a trial must be finite, got {score.values} for {', '.join(self.objective.objectives)}: actual values "
+                "are missing in all windows, or the scale is zero. Use other windows or another metric."
             )
         return score
 
     def _find_duplicate(self, key: str) -> FrozenTrial | None:
-        """A trial of the same configuration that has ended by itself."""
+        """A completed or pruned trial of the same configuration."""
         for trial in self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED)):
             if trial.user_attrs.get(trial_recovery.OUTCOME, {}).get("key") == key:
                 return trial
         return None
 
     def _trial_timeout(self) -> float | None:
-        """Seconds that a trial may take."""
+        """Time limit of a trial in seconds."""
         timeout = self.options.trial_timeout
         if not isinstance(timeout, str):
             return timeout
@@ -164,13 +167,13 @@ class TrialRunner:
 
 @dataclass(eq=False)
 class TrialReporter:
-    """Passes on to the study what a trial reports, and says whether it is to end: never where its configuration was given."""
+    """Reports scores to the study and returns whether to prune, which never applies to given configurations."""
 
     trial: optuna.Trial
     may_prune: bool
 
     def __call__(self, value: float, step: int) -> bool:
-        """Report; whether the pruner has enough of it."""
+        """Report a score and return whether to prune the trial."""
         if not math.isfinite(value):
             return False
         self.trial.report(value, step)
@@ -178,7 +181,7 @@ class TrialReporter:
 
 
 def _copy_score(duplicate: FrozenTrial, note: dict[str, Any]) -> TrialScore:
-    """What came of a configuration before comes of it again."""
+    """Copy the outcome of an earlier trial of the same configuration."""
     note["copy_of"] = duplicate.number
     if duplicate.state == TrialState.PRUNED:
         raise PrunedError(f"as trial {duplicate.number}: {duplicate.user_attrs[trial_recovery.OUTCOME].get('reason', '')}")
@@ -186,10 +189,10 @@ def _copy_score(duplicate: FrozenTrial, note: dict[str, Any]) -> TrialScore:
 
 
 def _free_memory(error: BaseException) -> None:
-    """Give back what a trial held that ran out of memory."""
+    """Free the memory of a trial that ran out of memory."""
     if not isinstance(error, MemoryError) and "out of memory" not in format_error(error).lower():
         return
-    error.__traceback__ = None  # which holds all that the trial saw
+    error.__traceback__ = None  # it references all locals of the trial
     gc.collect()
     torch: Any = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
@@ -197,7 +200,7 @@ def _free_memory(error: BaseException) -> None:
 
 
 def count_steps(trial: FrozenTrial, n_steps: int, by_window: bool) -> int:
-    """How far a trial came, in hundredths of a window: through all of them where it ended well."""
+    """Progress of a trial in hundredths of a window."""
     if trial.state == TrialState.COMPLETE:
         return n_steps
     if trial.last_step is None:

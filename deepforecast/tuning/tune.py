@@ -1,4 +1,4 @@
-"""`tune`: search for the hyperparameters of one model or several, on rolling cross-validation of the data given."""
+"""Hyperparameter search for one or several models by rolling cross-validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deepforecast.tuning.result import TuningResult
     from deepforecast.tuning.space import Configuration, Space
 
-MAX_NAME_LENGTH = 500  # letters of a name that all databases take
+MAX_NAME_LENGTH = 500  # characters that all databases accept
 
 
 def tune(
@@ -44,26 +44,71 @@ def tune(
     static: Frame | None = None,
     options: TuningOptions = DEFAULT_TUNING_OPTIONS,
 ) -> TuningResult:
-    """Search for the configuration whose forecasts at rolling cutoffs are best: `result.best_model.fit(frame)` uses it.
+    """Search for the hyperparameters with the best forecasts in rolling cross-validation.
 
-    What is searched are the ranges that the model declares, but for parameters that you set on it;
-    `options=TuningOptions(space=...)` says others. The first trial is the model as it is, and is never ended early, so the
-    best is at least as good. Several models are searched in one study: which one is a parameter.
+    The search covers the ranges declared by the model, except for parameters that were set
+    explicitly; `TuningOptions(space=...)` sets other ranges. The first trial is the model as
+    passed. It is never pruned, so the best trial is at least as good. Ctrl-C and `timeout` end the
+    search with the best result so far. A failed trial is a row with its reason.
 
-    `n_trials` counts all trials of the study, those of earlier and of other processes included: with `storage` (a path: a
-    journal file, the fastest on one machine and safe on a network's file system; `.db`: SQLite; a URL: a database) a call
-    that was cut short goes on where it was by the same call, and the same call elsewhere joins in. `study_name` tells
-    several studies of one storage apart. Other data, models, ranges, metrics or windows than the study was begun
-    with are refused. A trial that fails is a row with its reason. Ctrl-C or `timeout` (seconds) give what was found
-    so far; the trials they cut short are done first next time.
+    Parameters
+    ----------
+    model : Forecaster or sequence of Forecaster
+        The model to tune. Several models are searched in one study, with the model as a
+        parameter.
+    frame : DataFrame
+        Long frame with the series to forecast.
+    n_trials : int
+        Total number of trials of the study, including those of earlier calls and of other
+        processes.
+    horizon : int, optional
+        Number of steps to forecast. None: the `horizon` of the models.
+    timeout : float, optional
+        Seconds after which the search ends. Interrupted trials are repeated when it is resumed.
+    metric : str, callable, Metric or list of these, optional
+        Objective as in `compare`. None: MASE, or MAE if the season is unknown. Several
+        objectives, which may include "seconds", give a Pareto front (`result.pareto`).
+    storage : str, path-like or optuna storage, optional
+        Where the study is stored, so that the same call resumes it, or joins it from another
+        process: a path to a journal file (fast, safe on network file systems), a path ending in
+        `.db` (SQLite) or the URL of a database. None: memory.
+    study_name : str, optional
+        Name of the study in the storage. None: from the models and the horizon.
+    freq : str or int, optional
+        Frequency of the time column. None: inferred.
+    columns : Columns or dict, optional
+        Names of the columns and roles of the covariates.
+    static : DataFrame, optional
+        Static covariates, one row per series.
+    options : TuningOptions, optional
+        Search space, windows, sampler, pruner and processes.
 
-    `metric`: a name, function or `Metric`, as in `compare` (default: MASE, or MAE where no season is known), or several of
-    them, "seconds" too: then `result.pareto` has the trials that none beats in all. Nothing is learned from rows that are
-    judged; still the best of many trials looks better than it is, and `TuningOptions(holdout=1)` tells by how much.
+    Returns
+    -------
+    TuningResult
+        `best_model`, `best_params`, `trials` and more.
 
+    Raises
+    ------
+    ParameterError
+        If the stored study was created for other data, models, ranges, metrics or windows.
+    TrainingError
+        If no trial succeeds.
+
+    See Also
+    --------
+    compare : Compare models with fixed hyperparameters.
+
+    Notes
+    -----
+    Evaluated rows are never used for training, but the best of many trials is overly optimistic.
+    `TuningOptions(holdout=1)` measures the score on windows that the search does not use.
+
+    Examples
+    --------
     >>> from deepforecast import WindowMean, datasets, tune
-    >>> found = tune(WindowMean(horizon=12), datasets.load("air_passengers"), n_trials=8)
-    >>> found.trials["state"].tolist()[0], found.best_model.window > 1
+    >>> result = tune(WindowMean(horizon=12), datasets.load("air_passengers"), n_trials=8)
+    >>> result.trials["state"].tolist()[0], result.best_model.window > 1
     ('complete', True)
     """
     options, models = validate_tuning_options(options), validate_models(model, horizon)
@@ -93,7 +138,6 @@ def _tune_study(
     name: Any,
     options: TuningOptions,
 ) -> TuningResult:
-    """One study."""
     from deepforecast.tuning.holdout import score_holdout
     from deepforecast.tuning.search import run_search
     from deepforecast.tuning.space import make_space
@@ -113,7 +157,7 @@ def _tune_study(
 
 
 def make_objective(space: Space, panel: Panel, plan: BacktestPlan, metric: Any, options: TuningOptions) -> Objective:
-    """What a configuration is worth on these windows of a panel."""
+    """The objective that scores configurations on these windows of a panel."""
     from deepforecast.tuning.objective import SECONDS, Objective
     from deepforecast.tuning.scorer import Scorer, resolve_metrics
 
@@ -121,10 +165,13 @@ def make_objective(space: Space, panel: Panel, plan: BacktestPlan, metric: Any, 
     requested = resolve_metrics(metric, bool(seasons(panel.calendar.frequency)))
     metrics = [entry for entry in requested if entry != SECONDS]
     if not metrics:
-        raise ParameterError("metric names at least one metric beside 'seconds'; leave it out for MASE.")
+        raise ParameterError("`metric` must have at least one metric besides 'seconds'. Pass one, or leave it out for MASE.")
     panels = [panel] if len(space.models) == 1 else [drop_unusable(panel, model.capabilities)[0] for model in space.models]
     extended_models = [model.clone(horizon=plan.gap + plan.horizon) for model in space.models]
-    plan = replace(plan, min_observations=max(entry._min_observations_to_fit(usable_panel) for entry, usable_panel in zip(extended_models, panels, strict=True)))
+    min_observations = [
+        model._min_observations_to_fit(usable_panel) for model, usable_panel in zip(extended_models, panels, strict=True)
+    ]
+    plan = replace(plan, min_observations=max(min_observations))
     scorer = Scorer.from_plan(panel, plan, metrics, None)
     names = iter(scorer.columns)
     objectives = tuple(SECONDS if entry == SECONDS else next(names) for entry in requested)
@@ -132,7 +179,7 @@ def make_objective(space: Space, panel: Panel, plan: BacktestPlan, metric: Any, 
 
 
 def initial_configurations(space: Space, initial_params: Any) -> list[Configuration]:
-    """The configurations to begin with: each model as it is, then those of the caller."""
+    """The first configurations: each model as passed, then `initial_params`."""
     from deepforecast.tuning.ranges import refuse_fixed
     from deepforecast.tuning.result import TuningResult
     from deepforecast.tuning.space import MODEL_PARAM, Configuration
@@ -141,13 +188,13 @@ def initial_configurations(space: Space, initial_params: Any) -> list[Configurat
     for candidate in initial_params if isinstance(initial_params, list | tuple) else [initial_params]:
         for start_params in candidate.best_configurations(3) if isinstance(candidate, TuningResult) else [candidate]:
             if not isinstance(start_params, Mapping):
-                raise ParameterTypeError(f"start holds dicts of parameters or TuningResults; got {format_value(start_params)}.")
+                raise ParameterTypeError(f"`initial_params` must be dicts of parameters or TuningResults, got {format_value(start_params)}.")
             name = start_params.get(MODEL_PARAM) if len(space.models) > 1 else space.names[0]
             if name not in space.names:
                 names = format_list(space.names)
-                raise ParameterError(f"start says which model: {{'{MODEL_PARAM}': ...}}, one of {names}; got {format_value(name)}.")
+                raise ParameterError(f"'{MODEL_PARAM}' in `initial_params` must be one of {names}, got {format_value(name)}.")
             searched_params = {key: value for key, value in start_params.items() if key != MODEL_PARAM or len(space.models) == 1}
-            refuse_fixed(searched_params, "start holds")
+            refuse_fixed(searched_params, "initial_params")
             configuration = Configuration(space.names.index(name), searched_params)
             space.build_model(configuration)
             if configuration not in configurations:
@@ -156,13 +203,13 @@ def initial_configurations(space: Space, initial_params: Any) -> list[Configurat
 
 
 def _before_holdout(panel: Panel, plan: BacktestPlan, n_holdout: int) -> Panel:
-    """The rows before the first window held out."""
+    """The rows before the first holdout window."""
     if not n_holdout:
         return panel
     first = backtest_windows(panel, replace(plan, n_windows=n_holdout, step=plan.horizon))[0]
     search_panel = first.history(panel)
     if len(search_panel) < len(panel):
-        warn(f"{len(panel) - len(search_panel)} series begin after the search ends (holdout={n_holdout}) and are not searched on.")
+        warn(f"{len(panel) - len(search_panel)} series start in the holdout windows (holdout={n_holdout}) and are not used in the search.")
     return search_panel
 
 
@@ -170,12 +217,12 @@ def _validate_timeout(timeout: Any) -> float:
     if timeout is None:
         return math.inf
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise ParameterTypeError(f"timeout is a number of seconds or None; got {format_value(timeout)}.")
+        raise ParameterTypeError(f"`timeout` must be a number of seconds or None, got {format_value(timeout)}.")
     if not timeout > 0:
-        raise ParameterError(f"timeout is a number of seconds above 0; got {timeout}.")
+        raise ParameterError(f"`timeout` must be above 0 seconds, got {timeout}.")
     return float(timeout)
 
 
 def _validate_study_name(name: Any) -> None:
     if name is not None and (not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable()):
-        raise ParameterTypeError(f"study_name is a text of 1 to {MAX_NAME_LENGTH} printable characters; got {format_value(name)}.")
+        raise ParameterTypeError(f"`study_name` must be a str of 1 to {MAX_NAME_LENGTH} printable characters, got {format_value(name)}.")

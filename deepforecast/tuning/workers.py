@@ -1,4 +1,4 @@
-"""Trials in several processes of this machine: each works on the study by itself, one that dies is replaced."""
+"""Worker processes that run the trials of a study; one that dies is replaced."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from deepforecast.tuning.objective import Objective
 from deepforecast.tuning.storage import describe_error, open_storage, silence_optuna
 from deepforecast.tuning.study import TuningOptions
 
-POLL_SECONDS = 0.3  # seconds between two looks at how far the workers are
-SHUTDOWN_SECONDS = 2.0  # seconds that workers have to end by themselves
-MAX_START_SECONDS = 300.0  # seconds after which a worker without a trial counts as one that will never have one
-MAX_DEATHS = 5  # of workers in a row without a trial between them: then it is not the trials
+POLL_SECONDS = 0.3  # seconds between two checks of the workers
+SHUTDOWN_SECONDS = 2.0  # seconds for workers to end by themselves
+MAX_START_SECONDS = 300.0  # seconds after which a worker without a trial counts as stuck
+MAX_DEATHS = 5  # consecutive deaths of workers without a new trial, which trials do not explain
 
 
 @dataclass(frozen=True)
 class WorkerJob:
-    """What a worker needs. `deadline` counts from the start of this process, as clocks of processes differ."""
+    """Inputs of a worker. `deadline` is in the monotonic clock of this process, which others do not share."""
 
     storage: Any
     name: str
@@ -41,7 +41,7 @@ class WorkerJob:
 
 
 def run_worker(job: WorkerJob, parent_pid: int, seconds_left: float, worker_name: str) -> BaseException | None:
-    """What one worker does: trials until there are enough; the last cause of a failure."""
+    """Run trials in a worker until there are enough; return the last cause of a failure."""
     from deepforecast.tuning.samplers import make_pruner
     from deepforecast.tuning.trial_runner import TrialRunner
 
@@ -52,21 +52,21 @@ def run_worker(job: WorkerJob, parent_pid: int, seconds_left: float, worker_name
             opened_storage = open_storage(job.storage, lambda study, trial: trial_recovery.requeue(study, trial, job.options.retries))
             study = optuna.load_study(storage=opened_storage, study_name=job.name)
             if not isinstance(job.options.sampler, str):
-                job.options.sampler.reseed_rng()  # or all workers would draw the same
+                job.options.sampler.reseed_rng()  # otherwise all workers would draw the same values
             study.pruner = make_pruner(job.options, objective.n_steps, len(objective.objectives) > 1)
             runner = TrialRunner(study, objective, job.options, job.n_trials, time.monotonic() + seconds_left, parent_pid, worker_name=worker_name)
             runner.run()
         except KeyboardInterrupt:
             return None
-        except optuna.exceptions.StorageInternalError as error:  # what it came from does not travel with it
+        except optuna.exceptions.StorageInternalError as error:  # its cause is lost by pickling
             raise optuna.exceptions.StorageInternalError(describe_error(error)) from None
         if os.getppid() != parent_pid:
-            os._exit(1)  # nobody is left to be answered, and the pool would wait for its next task for ever
+            os._exit(1)  # the parent is dead, and the pool would wait for the next task forever
         return None if runner.cause is None else RuntimeError(f"{type(runner.cause).__name__}: {runner.cause}")
 
 
 def run_workers(job: WorkerJob, study: optuna.Study, n_jobs: int, tick: Callable[[], object]) -> BaseException | None:
-    """So many workers until the study has its trials; the cause of a failed trial, if there was one."""
+    """Run workers until the study has its trials; return the cause of a failed trial, if any."""
     worker_pool = WorkerPool(job, study)
     try:
         for _ in range(min(n_jobs, worker_pool.n_remaining)):
@@ -80,7 +80,7 @@ def run_workers(job: WorkerJob, study: optuna.Study, n_jobs: int, tick: Callable
                 worker_pool.on_worker_exit(task)
         return worker_pool.cause
     except BaseException:
-        wait(worker_pool.workers, timeout=SHUTDOWN_SECONDS)  # a Ctrl-C in a terminal reaches them too, and they give their trials back
+        wait(worker_pool.workers, timeout=SHUTDOWN_SECONDS)  # Ctrl-C in a terminal reaches them too, and they return their trials
         for worker in worker_pool.workers.values():
             worker.pool.shutdown(wait=False, kill_workers=True)
         with silence_optuna():
@@ -91,7 +91,7 @@ def run_workers(job: WorkerJob, study: optuna.Study, n_jobs: int, tick: Callable
 
 @dataclass
 class Worker:
-    """A process that works on a study: its name there, when it was hired, and whether a trial of its own is known."""
+    """A worker process: its name in the study, its start time, and whether it has started a trial."""
 
     pool: Any
     name: str
@@ -101,7 +101,7 @@ class Worker:
 
 @dataclass(eq=False)
 class WorkerPool:
-    """The workers of a call."""
+    """The workers of a search."""
 
     job: WorkerJob
     study: optuna.Study
@@ -112,12 +112,12 @@ class WorkerPool:
 
     @property
     def n_remaining(self) -> int:
-        """Trials that have not ended."""
+        """Number of trials that have not finished."""
         return self.job.n_trials - sum(trial.state.is_finished() for trial in self._budget_trials())
 
     def add_worker(self) -> None:
-        """One more."""
-        with threads.keep_unset("KMP_INIT_AT_FORK"):  # joblib's import sets it
+        """Start a worker."""
+        with threads.keep_unset("KMP_INIT_AT_FORK"):  # set by the import of joblib
             from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
         pool, name = ProcessPoolExecutor(max_workers=1), uuid.uuid4().hex
@@ -125,7 +125,7 @@ class WorkerPool:
         self.workers[task] = Worker(pool, name, time.monotonic())
 
     def on_worker_exit(self, task: Future[Any]) -> None:
-        """One has ended: well, or it is replaced."""
+        """Handle the end of a worker; replace it if it died."""
         from joblib.externals.loky.process_executor import BrokenProcessPool, ShutdownExecutorError
 
         pool = self.workers.pop(task).pool
@@ -136,10 +136,10 @@ class WorkerPool:
             return
         if type(error).__name__ == "PicklingError":
             raise ParameterError(
-                f"n_jobs={self.job.options.n_jobs} sends models, data and metrics to other processes; they cannot be sent: "
-                f"{format_value(_last_line(error.__cause__ or error), 300)}. Hold nothing in them that cannot be, or say n_jobs=1."
+                f"Models, data and metrics must be picklable with n_jobs={self.job.options.n_jobs}: "
+                f"{format_value(_last_line(error.__cause__ or error), 300)}. Use picklable objects, or set n_jobs=1."
             ) from error
-        if not isinstance(error, BrokenProcessPool | ShutdownExecutorError):  # the second of those that are dismissed
+        if not isinstance(error, BrokenProcessPool | ShutdownExecutorError):  # the latter for workers that were stopped
             raise error
         with silence_optuna():
             trial_recovery.fail_dead_trials(self.study, self.job.options.retries, self.job.options.heartbeat_timeout)
@@ -148,14 +148,14 @@ class WorkerPool:
         self.last_count = n_begun
         if self.n_deaths > MAX_DEATHS:
             raise TrainingError(
-                f"n_jobs={self.job.options.n_jobs} runs trials in processes of their own; {self.n_deaths + 1} of them ended one "
-                f"after the other before a trial: {format_value(_last_line(error), 300)} Say n_jobs=1 to see why."
+                f"Worker processes cannot run trials with n_jobs={self.job.options.n_jobs}: {self.n_deaths + 1} in a row died before "
+                f"a trial. {format_value(_last_line(error), 300)} Set n_jobs=1 to see the cause."
             ) from error
         if self.n_remaining > 0 and time.monotonic() < self.job.deadline:
             self.add_worker()
 
     def stop_idle_workers(self) -> None:
-        """Kill those that hang before their first trial; they count as dead."""
+        """Kill workers that are stuck before their first trial; they count as dead."""
         late_workers = [worker for worker in self.workers.values() if not worker.has_trial and time.monotonic() - worker.started > MAX_START_SECONDS]
         active_names = {trial.user_attrs.get(trial_recovery.WORKER, {}).get("hired") for trial in self._budget_trials()} if late_workers else set()
         for worker in late_workers:

@@ -77,7 +77,7 @@ def test_all_baselines_if_none_is_named(run) -> None:
         (["compare", "sales.csv"], "Say --horizon STEPS"),
         ([*THREE, "--models", "Prophet9000"], "No model is called 'Prophet9000'"),
         ([*THREE, "--models", "Naive"], "Naive"),
-        ([*THREE, "--windows", "0"], "--windows is at least 1"),
+        ([*THREE, "--windows", "0"], "--windows must be at least 1"),
         ([*THREE, "--windows", "50"], "007"),
         ([*THREE, "--metrics", "accuracy"], "no metric accuracy"),
         ([*THREE, "--report", "report.pdf"], "ends in .html"),

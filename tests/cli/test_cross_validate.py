@@ -71,9 +71,9 @@ def test_scores_by_series_and_step(run) -> None:
     [
         (["cross-validate", "sales.csv", "--horizon", "7"], "required: --model"),
         (["cross-validate", "sales.csv", "--model", "naive"], "Say --horizon STEPS"),
-        ([*TWO, "--windows", "0"], "--windows is at least 1"),
+        ([*TWO, "--windows", "0"], "--windows must be at least 1"),
         ([*TWO, "--windows", "1000"], "007"),
-        ([*TWO, "--step", "0"], "--step is at least 1"),
+        ([*TWO, "--step", "0"], "--step must be at least 1"),
         ([*TWO, "--refit", "sometimes"], "refit"),
         ([*TWO, "--gap", "-1"], "gap"),
         ([*TWO, "--metrics", "mse2"], "no metric mse2"),

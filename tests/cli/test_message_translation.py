@@ -35,7 +35,7 @@ def wording(*options: str) -> MessageTranslator:
         ("See check(frame).", "See deepforecast check."),
         ("looks like freq='W-WED' from", "looks like --freq W-WED from"),
         ("n_windows=50 with horizon=7 (step 7)", "--windows 50 with --horizon 7 (step 7)"),
-        ("step_size is at least 1; got 0.", "--step is at least 1; got 0."),
+        ("step_size must be at least 1; got 0.", "--step must be at least 1; got 0."),
         ("Say missing='zero' or 'ffill': filled", "Say --missing zero or ffill: filled"),
         ("another alias=, or point='mean' there", f"another --alias ...{FIT}, or --point mean{FIT} there"),
         ("wrap it: Conformal(model).", "wrap it: --model Conformal --set model=NAME (in deepforecast fit)."),
@@ -66,7 +66,7 @@ def test_ways_out_are_options(said: str, worded: str) -> None:
     [
         "Naive(horizon=3, pool=True) was fitted", "Conformal(model=Naive(), pool=True)", "Say season_length=7",
         "needs future= with x", "series horizon=x", "a pool=x b", "BacktestOptions(gap=1)", "columns=", "columns=['a']",
-        "x.pool=True", "-horizon=3", "model.future_frame(horizon) gives", "later n_windows is at least 1",
+        "x.pool=True", "-horizon=3", "model.future_frame(horizon) gives", "later n_windows must be at least 1",
     ],
 )  # fmt: skip
 def test_the_rest_stays_as_it_is(said: str) -> None:
@@ -91,9 +91,9 @@ LINES = {  # what is done wrong -> a way out that a command line has
     "fit sales.csv --model Conformal:model=Naive --save m.dfc": "options: --model Conformal --set model=Naive.",
     "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compare runs models without",
     "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",
-    "cross-validate sales.csv --model Naive --horizon 7 --windows 30": "--windows 30 with --horizon 7 (step 7, gap 0) needs 1",
+    "cross-validate sales.csv --model Naive --horizon 7 --windows 30": "--windows 30 with --horizon 7 (step 7, gap 0) must have 1",
     "cross-validate sales.csv --model Naive Naive --horizon 3": "Give MODEL:alias=... to one of them.",
-    "cross-validate sales.csv --model Naive --horizon 3 --step 0": "--step is at least 1; got 0.",
+    "cross-validate sales.csv --model Naive --horizon 3 --step 0": "--step must be at least 1; got 0.",
     "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage": "forecast with --level, e.g. --level 80 95.",
     "cross-validate sales.csv --model Naive --horizon 3 --metrics owa": "give --reference, the name of a model column",
     "compare sales.csv --horizon 3 --metrics owa": "deepforecast cross-validate with --metrics owa --reference Naive2.",
@@ -124,7 +124,7 @@ def test_findings_name_options_and_an_empty_file_a_way_out(run, folder: Path) ->
     ran = run("check", "empty.csv")
     assert ran.status == 1
     assert "see the message" not in ran.out
-    assert "way out: Give the history of at least one series." in ran.out
+    assert "way out: Pass the history of at least one series." in ran.out
 
 
 def test_relative_metrics_have_their_reference(run) -> None:

@@ -164,7 +164,7 @@ def test_a_window_without_a_single_value_is_refused_by_name() -> None:
     frame = noisy()
     frame.loc[(frame.unique_id == "s002") & (frame.ds > "2024-01-20") & (frame.ds < "2024-02-05"), "y"] = np.nan
     panel = Panel.from_frame(frame)
-    with pytest.raises(ParameterError, match=r"series s002 has 0 values to learn from before cutoff 1"):
+    with pytest.raises(ParameterError, match=r"series s002 has 0 non-missing values before cutoff 1"):
         list(rolling_folds(Naive(), panel, BacktestPlan(5, 1, 5, train_size=10), refit_interval=1))
 
 
@@ -180,7 +180,7 @@ def test_categories_are_those_the_history_has_seen() -> None:
             return PointForecast(np.zeros((1, steps)), self.name)
 
     found: list[Any] = []
-    with pytest.warns(DataWarning, match="kind has categories never seen in fit, taken as unknown: A, sorted first") as said:
+    with pytest.warns(DataWarning, match="kind has categories not seen in fit, treated as unknown: A, sorted first") as said:
         list(rolling_folds(Sizes(), panel, BacktestPlan(4, 2, 4), refit_interval=1))
     assert found == [(("a",), [0.0] * 4), (("a",), [-1.0] * 4)]
     assert len(said) == 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any, Literal
 
 import pytest
@@ -28,8 +29,15 @@ class Toy(Forecaster):
 
 
 def entries(doc: str) -> list[str]:
-    """The parameters that a docstring lists, in order."""
-    return [line.partition(" : ")[0] for line in doc.splitlines() if " : " in line and not line.startswith(" ")]
+    """The parameters that the sections Parameters and Other Parameters of a docstring list, in order."""
+    names, section = list[str](), ""
+    lines = doc.splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if following and set(following) == {"-"}:
+            section = line
+        elif section.endswith("Parameters") and re.match(r"\w+ : ", line):
+            names.append(line.partition(" : ")[0])
+    return names
 
 
 def test_parameters_are_listed_between_text_and_examples() -> None:

@@ -21,10 +21,10 @@ def test_what_is_finite_leaves_as_it_is() -> None:
     ("values", "spread_of", "words"),
     [
         ([1, np.inf, 2], None, "Naive for series s002 are not: the values of column y are too large for float64. Rescale"),
-        ([np.inf, np.nan, 2], None, r"Naive for series s002 are not: the model gives no number \(NaN\) for it"),
-        ([np.inf, np.nan, np.nan], MODEL, "s002, s003 are not: .* too few to know their spread: at least 2 .* there were 1"),
+        ([np.inf, np.nan, 2], None, r"Naive for series s002 are not: the model returned NaN"),
+        ([np.inf, np.nan, np.nan], MODEL, "s002, s003 are not: .* too few to estimate the error variance: at least 2 .* fit had 1"),
         ([np.inf, 0, -np.inf], MODEL, "s001, s003 are not: the values of column y are too large"),
-        ([0, 0, np.nan], Forecaster(), r"s003 are not: .* too few to know their spread\. Fit longer series"),
+        ([0, 0, np.nan], Forecaster(), r"s003 are not: .* too few to estimate the error variance\. Fit longer series"),
     ],
 )
 def test_the_series_of_one_cause_are_named(values: list[float], spread_of: Forecaster | None, words: str) -> None:

@@ -186,7 +186,7 @@ def test_a_change_of_what_is_said_at_predict_does_not() -> None:
 
 def test_future_covariate_equal_to_the_target_warns() -> None:
     frame = noisy().assign(x=lambda one: 2 * one.y)
-    with pytest.warns(DataWarning, match="follow the target nearly exactly: x"):
+    with pytest.warns(DataWarning, match="almost perfectly correlated with the target: x"):
         FutureRegression(horizon=2).fit(frame, columns={"future": ["x"]})
 
 
@@ -218,7 +218,7 @@ def ended_early(n: int = 60, left: int = 20) -> pd.DataFrame:
     return frame[(frame.unique_id != "s001") | (frame.ds < frame.ds[0] + pd.Timedelta(days=left))].reset_index(drop=True)
 
 
-ENDED = r"Naive: the forecasts \(3 steps\) lie before 2024-02-29, .* series \(last time stamp\): s001 \(2024-01-20\)\. "
+ENDED = r"Naive: all forecasts \(3 steps\) are before 2024-02-29, .* series \(last timestamp\): s001 \(2024-01-20\)\. "
 
 
 def test_predict_warns_once_of_series_whose_forecasts_all_lie_in_the_past(tmp_path: Path) -> None:

@@ -112,27 +112,27 @@ def zoned(name: str) -> dict[str, str]:
 CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "model_is_a_path": ("daily", ("model",), "os.system", "No model is called os.system"),
     "model_is_a_module": ("daily", ("model",), "deepforecast.models.baselines.naive", "No model is called"),
-    "library_is_a_module": ("daily", ("series", "library"), "os", "frames are of pandas, polars, pyarrow; it says os"),
+    "library_is_a_module": ("daily", ("series", "library"), "os", "library must be one of pandas, polars, pyarrow, got os"),
     "library_of_other_ids": ("daily", ("series", "library"), "polars", "dtype of ids"),
     "dtype_of_ids_is_a_path": ("daily", ("series", "ids", "dtype"), "os.system", "dtype of ids"),
     "dtype_of_time_is_a_path": ("daily", ("series", "time", "dtype"), "os.system", "unknown type"),
     "array_is_a_path": ("daily", ("series", "last", "array"), "os.system", "no array os.system"),
-    "extra_key_in_the_manifest": ("daily", ("_instantiator",), "os.system", "the manifest has the keys"),
+    "extra_key_in_the_manifest": ("daily", ("_instantiator",), "os.system", "the manifest must have the keys"),
     "extra_key_in_the_parameters": ("daily", ("parameters", "_target_"), "os.system", "Naive has no parameter _target_"),
     "dunder_parameter": ("daily", ("parameters", "__class__"), "os.system", "Naive has no parameter __class__"),
     "state_as_parameter": ("daily", ("parameters", "state_"), {"tree": {}}, "Naive has no parameter state_"),
-    "extra_key_in_the_series": ("daily", ("series", "py/object"), "os.system", "the series has the keys"),
-    "extra_key_in_the_columns": ("daily", ("series", "columns", "__class__"), "os.system", "columns has the keys"),
+    "extra_key_in_the_series": ("daily", ("series", "py/object"), "os.system", "the series must have the keys"),
+    "extra_key_in_the_columns": ("daily", ("series", "columns", "__class__"), "os.system", "columns must have the keys"),
     "extra_key_in_the_ids": ("daily", ("series", "ids", "__reduce__"), ["os.system"], "what kind and dtype"),
-    "extra_key_in_the_time": ("daily", ("series", "time", "_args_"), [], "time has the keys"),
-    "extra_key_in_the_state": ("daily", ("learned", "__class__"), "os.system", "learned has the keys"),
-    "extra_key_in_an_array": ("daily", ("series", "last", "__class__"), "x", "an array has the keys"),
-    "extra_key_in_a_wrapped_model": ("seasonal", ("parameters", "model", "_target_"), "os.system", "a model has the keys"),
-    "extra_key_in_the_calibration": ("seasonal", ("calibration", "_target_"), "os.system", "the calibration has the keys"),
-    "versions_of_anything": ("daily", ("versions", "os.system"), "1", "it names versions of"),
-    "seed_that_is_not_the_models": ("daily", ("seed",), 3, "its seed is said to be 3, and None among its parameters"),
-    "float_for_a_count": ("daily", ("series", "step"), 1.5, "not whole numbers"),
-    "long_integer": ("daily", ("series", "step"), 10**90, "not whole numbers"),
+    "extra_key_in_the_time": ("daily", ("series", "time", "_args_"), [], "time must have the keys"),
+    "extra_key_in_the_state": ("daily", ("learned", "__class__"), "os.system", "learned must have the keys"),
+    "extra_key_in_an_array": ("daily", ("series", "last", "__class__"), "x", "an array must have the keys"),
+    "extra_key_in_a_wrapped_model": ("seasonal", ("parameters", "model", "_target_"), "os.system", "a model must have the keys"),
+    "extra_key_in_the_calibration": ("seasonal", ("calibration", "_target_"), "os.system", "the calibration must have the keys"),
+    "versions_of_anything": ("daily", ("versions", "os.system"), "1", "unknown versions"),
+    "seed_that_is_not_the_models": ("daily", ("seed",), 3, "its seed must equal that of its parameters, None, got 3"),
+    "float_for_a_count": ("daily", ("series", "step"), 1.5, "step must be a positive integer"),
+    "long_integer": ("daily", ("series", "step"), 10**90, "step must be a positive integer"),
     "control_characters_in_the_model": ("daily", ("model",), ANSI, "No model is called"),
     "control_characters_in_the_freq": ("daily", ("series", "freq"), ANSI, "freq"),
     "control_characters_in_a_parameter": ("daily", ("parameters", "missing"), ANSI, "`missing` must be 'auto'"),
@@ -147,25 +147,25 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "zone_of_a_file": ("business", ("series", "time"), zoned("dateutil//etc/passwd"), "unknown type"),
     "zone_of_a_path": ("business", ("series", "time"), zoned("../../etc/passwd"), "unknown type"),
     "zone_of_another_dtype": ("business", ("series", "time", "tz"), "Asia/Tokyo", "unknown type"),
-    "freq_of_ages": ("daily", ("series", "freq"), "999999999999D", "steps of time|stamps of a forecast"),
+    "freq_of_ages": ("daily", ("series", "freq"), "999999999999D", "step does not match freq|stamps of a forecast"),
     "freq_of_nothing": ("daily", ("series", "freq"), "0D", "freq"),
-    "freq_of_weeks": ("daily", ("series", "freq"), "W-SUN", "steps of time|stamps of a forecast"),
+    "freq_of_weeks": ("daily", ("series", "freq"), "W-SUN", "step does not match freq|stamps of a forecast"),
     "freq_of_a_number": ("daily", ("series", "freq"), "1", "belong together"),
     "freq_of_many_digits": ("numbered", ("series", "freq"), "9" * 5000, "freq"),
-    "step_of_zero": ("daily", ("series", "step"), 0, "not whole numbers"),
-    "step_of_another_freq": ("daily", ("series", "step"), 2, "not those of freq"),
+    "step_of_zero": ("daily", ("series", "step"), 0, "step must be a positive integer"),
+    "step_of_another_freq": ("daily", ("series", "step"), 2, "does not match freq"),
     "holidays_that_are_none": ("business", ("series", "custom", "holidays"), ["never"], "ValueError|holidays"),
     "no_working_day": ("business", ("series", "custom", "weekmask"), "0000000", "ValueError|weekmask"),
     "no_column_for_the_time": ("daily", ("series", "columns", "time"), "unique_id", "one role"),
-    "a_column_of_covariates": ("daily", ("series", "columns", "future"), ["x"], "covariates are not those of its columns"),
-    "static_from_nowhere": ("daily", ("static", "x"), {"array": "a3"}, "does not have one number|covariates"),
+    "a_column_of_covariates": ("daily", ("series", "columns", "future"), ["x"], "covariates do not match its columns"),
+    "static_from_nowhere": ("daily", ("static", "x"), {"array": "a3"}, "must have one number|covariates"),
     "a_parameter_of_another_model": ("daily", ("parameters", "season_length"), 7, "Naive has no parameter season_length"),
     "another_model_s_state": ("daily", ("model",), "SeasonalNaive", "SeasonalNaive|season"),
-    "no_calibration": ("seasonal", ("calibration",), None, "nothing refers to its arrays"),
-    "method_of_calibration": ("seasonal", ("calibration", "method"), "os.system", "does not fit the series"),
+    "no_calibration": ("seasonal", ("calibration",), None, "arrays without a reference"),
+    "method_of_calibration": ("seasonal", ("calibration", "method"), "os.system", "does not match the series"),
     "an_array_twice": ("daily", ("series", "last"), {"array": "a0"}, "refers to it twice"),
-    "learned_of_text": ("daily", ("learned", "by_series"), "os.system", "not a tree"),
-    "learned_of_a_list": ("daily", ("learned", "by_series"), {"list": []}, "not a tree"),
+    "learned_of_text": ("daily", ("learned", "by_series"), "os.system", "must be a tree"),
+    "learned_of_a_list": ("daily", ("learned", "by_series"), {"list": []}, "must be a tree"),
     "everything_is_missing": ("daily", ("learned", "by_series"), {"tree": {}}, "arrays|KeyError"),
 }  # fmt: skip
 
@@ -370,7 +370,7 @@ def test_no_array_does_harm(name: str, tmp_path: Path) -> None:
             with pytest.raises(ModelFileError, match=f"it has no array {one}"):
                 deepforecast.load(tmp_path / "file")
         bundle.write(tmp_path / "file", manifest, {**arrays, "more": np.zeros(3)})
-        with pytest.raises(ModelFileError, match="nothing refers to its arrays more"):
+        with pytest.raises(ModelFileError, match="arrays without a reference: more"):
             deepforecast.load(tmp_path / "file")
 
 
@@ -379,7 +379,7 @@ def test_an_id_that_is_there_twice(tmp_path: Path) -> None:
     same = {name: values.copy() for name, values in arrays.items()}
     same["a0"] = np.frombuffer(b"s001s001s003", dtype=np.uint8)
     bundle.write(tmp_path / "file", manifest, same)
-    with pytest.raises(ModelFileError, match="an id is there twice"):
+    with pytest.raises(ModelFileError, match="its ids must be unique"):
         deepforecast.load(tmp_path / "file")
 
 

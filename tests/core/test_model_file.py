@@ -250,13 +250,13 @@ def test_a_parameter_that_has_no_place_in_a_file_is_refused_by_name(value: Any, 
 
 def test_a_class_that_could_not_be_found_again_is_not_saved(tmp_path: Path, registered: Any) -> None:
     for model in (Parametric(horizon=2), Conformal(Parametric(), horizon=2)):
-        with pytest.raises(SaveError, match="Parametric could not be found again; decorate the class with @deepforecast"):
+        with pytest.raises(SaveError, match="Parametric must be registered; decorate the class with @deepforecast"):
             model.fit(noisy()).save(tmp_path / "model")
 
     class Naive(Drift):  # of the same name as one that is found
         pass
 
-    with pytest.raises(SaveError, match="Naive could not be found again"):
+    with pytest.raises(SaveError, match="Naive must be registered"):
         Naive(horizon=2).fit(D("A", 30)).save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
@@ -278,7 +278,7 @@ def test_a_path_without_a_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="it is a folder, not a file"):
         deepforecast.load(tmp_path)
     for wrong in (None, 3, [tmp_path]):
-        with pytest.raises(ParameterTypeError, match="path has to be text"):
+        with pytest.raises(ParameterTypeError, match="`path` must be a string"):
             deepforecast.load(wrong)
 
 
@@ -359,7 +359,7 @@ def test_the_seed_stands_in_the_manifest_beside_versions_and_data(tmp_path: Path
     assert there_and_back(model, tmp_path).seed == seed
     for said in (False if seed == 0 else seed == 7, "os.system", 8):
         bundle.write(tmp_path / "other", {**manifest, "seed": said}, arrays)
-        with pytest.raises(ModelFileError, match="its seed is said to be"):
+        with pytest.raises(ModelFileError, match="its seed must equal"):
             deepforecast.load(tmp_path / "other")
 
 

@@ -225,7 +225,7 @@ class TestConfiguration:
         ("workers", "error"), [(0, ParameterError), (-2, ParameterError), (1.0, ParameterTypeError), (True, ParameterTypeError)]
     )
     def test_refused(self, workers, error):
-        with pytest.raises(error, match="workers is"):
+        with pytest.raises(error, match="`n_jobs` must be"):
             map_chunks(lambda part: 0, 1, n_jobs=workers)
 
 
@@ -336,7 +336,7 @@ class TestErrors:
         found = map_items(work, names, on_lost=lambda item, error: lost.append(error) or -item, n_jobs=2, progress=True)
         assert found == [0, -1, 2, 3, -4, 5]
         assert [str(error) for error in lost] == [
-            f"Model{item}: its worker process ended with exit status 3. Run with workers=1 to see what happens there."
+            f"Model{item}: its worker process ended with exit status 3. Run with n_jobs=1 to see what happens."
             for item in (1, 4)
         ]
         tried = log.read_text().split()
@@ -352,7 +352,7 @@ class TestErrors:
 
         lost = []
         map_items(work, ["boom", "boom too"], on_lost=lambda item, error: lost.append(str(error)), n_jobs=2)
-        ending = "its worker process ended with signal SIGKILL, probably for lack of memory. Use fewer series or fewer workers."
+        ending = "its worker process ended with signal SIGKILL, probably for lack of memory. Use fewer series or a smaller n_jobs."
         assert lost == [f"boom: {ending}", f"boom too: {ending}"]
 
     def test_worker_that_dies_twice_raises_naming_its_series(self, tmp_path):

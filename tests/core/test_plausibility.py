@@ -217,7 +217,7 @@ def test_a_file_with_a_range_that_does_not_fit_is_refused(tmp_path: Any) -> None
     model = Naive(horizon=2).fit(history())
     manifest, arrays = to_manifest(model, model.state_)
     arrays[manifest["value_range"]["array"]] = np.array([[1.0, -1.0]] * 3)
-    with pytest.raises(InvalidManifest, match="smallest and largest values"):
+    with pytest.raises(InvalidManifest, match="value ranges do not match"):
         from_manifest(manifest, arrays)
 
 

@@ -169,7 +169,7 @@ def test_categories_are_those_of_the_fit_and_new_ones_are_said() -> None:
         found = model.predict(future=ahead.assign(kind=pd.Categorical(kinds)))
         np.testing.assert_allclose(found.FutureRegression, want)
     history = frame.assign(kind=pd.Categorical(["a", "c"] * 15))
-    with pytest.warns(DataWarning, match="kind has categories never seen in fit, taken as unknown: a"):
+    with pytest.warns(DataWarning, match="kind has categories not seen in fit, treated as unknown: a"):
         found = model.predict(frame=history, future=ahead.assign(kind=pd.Categorical(["b", "c"])))
     np.testing.assert_allclose(found.FutureRegression, [4, 9])
 
@@ -291,7 +291,7 @@ def test_fine_tune_of_a_closed_form_is_a_fit_of_what_it_is_given(model: Forecast
     same(fitted.predict(level=80), model.clone(horizon=2).fit(frame).predict(level=80))
 
 
-@pytest.mark.filterwarnings("ignore:Columns said to be known ahead follow the target")
+@pytest.mark.filterwarnings("ignore:Future covariates are almost perfectly correlated with the target")
 def test_fine_tune_goes_on_from_the_parameters_found() -> None:
     class Steps(PooledRegression):
         def _fine_tune(self, learned: LearnedState, panel: Panel) -> LearnedState:

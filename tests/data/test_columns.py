@@ -64,9 +64,9 @@ def test_what_is_missing_is_named(given: Any, names: list[str], words: list[str]
 
 
 def test_a_column_for_each_series_is_told_how_to_become_long() -> None:
-    with pytest.raises(DataError, match=r"lacks ds, y and has .*; a column for each series is no long frame: melt\(\) makes"):
+    with pytest.raises(DataError, match=r"lacks ds, y and has .*; a frame with one column per series must be in long format: use melt\(\)"):
         resolve(None, ["day", *(f"shop {number}" for number in range(5))])
-    with pytest.raises(DataError, match=r"makes it a column\.$"):
+    with pytest.raises(DataError, match=r"to make it a column\.$"):
         resolve(None, ["shop", "day", "sales"])
 
 
@@ -77,7 +77,7 @@ def test_a_frame_without_columns_has_none() -> None:
 
 def test_target_is_not_needed_ahead() -> None:
     assert resolve({"future": "promo"}, ["unique_id", "ds", "promo"], target=False).id == "unique_id"
-    with pytest.raises(DataError, match=r"The future frame needs the columns unique_id, ds, promo; it lacks promo"):
+    with pytest.raises(DataError, match=r"The future frame must have the columns unique_id, ds, promo; it lacks promo"):
         resolve({"future": "promo", "id": "unique_id"}, ["unique_id", "ds"], target=False, what="future frame")
 
 
@@ -91,7 +91,7 @@ def test_target_is_not_needed_ahead() -> None:
         ({"target": 3}, ParameterTypeError, "3 (int)"),
         ({"time": None}, ParameterTypeError, "None (NoneType)"),
         ({"future": [0]}, ParameterTypeError, "0 (int)"),
-        ({"future": 5}, ParameterTypeError, "future is a column name or a list"),
+        ({"future": 5}, ParameterTypeError, "future must be a column name or a list"),
         (["y"], ParameterTypeError, "list"),
         ("y", ParameterTypeError, "str"),
     ],

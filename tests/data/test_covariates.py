@@ -40,7 +40,7 @@ def test_categories_of_other_types_by_their_text() -> None:
 
 
 def test_categories_of_the_same_text() -> None:
-    with pytest.raises(DataError, match=r"column kind hold 1 more than once"):
+    with pytest.raises(DataError, match=r"kind has 1 more than once"):
         read_covariate(wrapped(pd.Series([1, "1"]).astype("category")), "kind")
 
 
@@ -48,7 +48,7 @@ def test_categories_of_the_same_text() -> None:
     "native", [pd.Series(["a"]), pd.Series([True]), pd.Series([1j]), pd.Series([object()]), pl.Series(["a"])]
 )
 def test_text_and_others_are_refused(native: Any) -> None:
-    with pytest.raises(DataError, match=r"Column kind holds real numbers.*or to a category"):
+    with pytest.raises(DataError, match=r"Column kind must be numeric.*or to a category"):
         read_covariate(wrapped(native), "kind")
 
 
@@ -87,5 +87,5 @@ def test_ids_that_differ_after_a_nul_are_not_the_same() -> None:
 
 
 def test_matching_a_doubled_id() -> None:
-    with pytest.raises(DataError, match=r"The static frame has one row a series; shop b is there more than once"):
+    with pytest.raises(DataError, match=r"The static frame must have one row per series; shop b occurs more than once"):
         match_ids(wrapped(pd.Series(["a"])), wrapped(pd.Series(["b", "a", "b"])), "static frame", "shop")

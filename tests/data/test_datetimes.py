@@ -105,13 +105,13 @@ def test_iso_text(text: str, stamp: str) -> None:
     "text", ["01/02/2024", "1.2.2024", "2024-1-2", "20240102", "2024-02-30", "2024-01-31\n", "2024-W01", "", "now", "3"]
 )
 def test_other_text(text: str) -> None:
-    with pytest.raises(DataError, match=r"time column day is ISO-8601"):
+    with pytest.raises(DataError, match=r"time column day must be .*ISO 8601"):
         read_timestamps(wrapped(pd.Series(["2024-01-01", text])), "day")
 
 
 def test_text_of_several_zones_says_so() -> None:
     text = ["2024-01-01T00:00+01:00", "2024-01-02T00:00+02:00"]
-    with pytest.raises(DataError, match=r"day has one time zone; it mixes several\. Convert it: .* utc=True\)\.$"):
+    with pytest.raises(DataError, match=r"day must have one time zone; it mixes several\. Convert it: .* utc=True\)\.$"):
         read_timestamps(wrapped(pd.Series(text)), "day")
 
 

@@ -48,7 +48,7 @@ def test_a_suffix_of_a_suffix_is_a_model_of_its_own() -> None:
 
 
 def test_one_level_twice_is_refused() -> None:
-    with pytest.raises(DataError, match=r"A-lo-80 and A-lo-80\.0 are the same"):
+    with pytest.raises(DataError, match=r"A-lo-80 and A-lo-80\.0 have the same"):
         models_in_columns(["A", "A-lo-80", "A-lo-80.0"])
 
 

@@ -47,7 +47,7 @@ def test_a_single_series_needs_no_ids() -> None:
     future = rows_ahead(series, 2)
     assert list(future.columns) == ["ds", "x"]
     assert read_future_covariates(future, series, 2, {"x": None})["x"].values.tolist() == [[0, 1]]
-    with pytest.warns(DataWarning, match="without a role are left out: unique_id"):
+    with pytest.warns(DataWarning, match="without a role are ignored: unique_id"):
         assert read_future_covariates(future.assign(unique_id="A"), series, 2, {"x": None})["x"].values.tolist() == [[0, 1]]
 
 
@@ -59,15 +59,15 @@ def test_integer_time() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda f: f.iloc[:0], "this one is empty.*needs x for the next 3 steps"),
-        (lambda f: f.drop(columns="x"), "The future frame needs the columns unique_id, ds, x; it lacks x"),
+        (lambda f: f.iloc[:0], "cannot be empty.*Pass x for the next 3 steps"),
+        (lambda f: f.drop(columns="x"), "The future frame must have the columns unique_id, ds, x; it lacks x"),
         (lambda f: f.drop(columns="unique_id"), "it lacks unique_id"),
         (
             lambda f: f.drop(index=4),
             r"1 are missing, in series s002, first that of s002 at 2024-01-22 \(columns x\).*future_frame",
         ),
         (lambda f: f[f.unique_id == "s001"], r"3 are missing, in series s002"),
-        (lambda f: f[f.unique_id == "zz"].reset_index(drop=True), "this one is empty"),
+        (lambda f: f[f.unique_id == "zz"].reset_index(drop=True), "cannot be empty"),
         (
             lambda f: f.assign(unique_id="zz" + f.unique_id),
             r"6 are missing, in series s001, s002, first that of s001 at 2024-01-21",
@@ -77,8 +77,8 @@ def test_integer_time() -> None:
             r"x of the future frame is missing or infinite for series s002, first at 2024-01-22",
         ),
         (lambda f: f.assign(x=[0, -np.inf, 2, 3, np.inf, 5]), r"s001, s002, first at 2024-01-22 \(series s001\), 2 value"),
-        (lambda f: f.assign(x="a"), r"future frame, first for series s001: Column x holds real numbers"),
-        (lambda f: f.assign(x=pd.Categorical(["a"] * 6)), r"x is what it was in fit, numbers; it holds categories"),
+        (lambda f: f.assign(x="a"), r"future frame, first for series s001: Column x must be numeric"),
+        (lambda f: f.assign(x=pd.Categorical(["a"] * 6)), r"x must hold numbers, as in fit; it holds categories"),
         (lambda f: joined(f, f.iloc[[2]]), r"unique in the future frame.*s001, first at 2024-01-23"),
         (lambda f: f.assign(ds=f.ds.dt.tz_localize("UTC")), r"ds of the future frame.*time zone"),
         (lambda f: f.assign(ds=f.ds + pd.Timedelta("3h")), r"6 are missing"),
@@ -94,13 +94,13 @@ def test_refused(change: Any, words: str) -> None:
 def test_nothing_given() -> None:
     series = series_of(P(2, 20))
     assert read_future_covariates(None, series, 3, {}) == {}
-    with pytest.raises(DataError, match=r"needs future= with x, z for the next 3 steps"):
+    with pytest.raises(DataError, match=r"must be given the future covariates of the fit \(x, z\) for the next 3 steps"):
         read_future_covariates(None, series, 3, {"x": None, "z": None})
 
 
 def test_given_to_a_model_without() -> None:
     series = series_of(P(2, 20))
-    with pytest.warns(DataWarning, match="future= is left out"):
+    with pytest.warns(DataWarning, match="future= is ignored"):
         assert read_future_covariates(rows_ahead(series, 3), series, 3, {}) == {}
 
 
@@ -116,7 +116,7 @@ def test_what_other_rows_hold_does_not_matter() -> None:
 def test_categories_as_fit_knew_them() -> None:
     series = series_of(P(1, 20))
     future = rows_ahead(series, 3).assign(x=pd.Categorical(["new", "b", "a"], categories=["a", "b", "new", "unused"]))
-    with pytest.warns(DataWarning, match="Column x has categories never seen in fit, taken as unknown: new"):
+    with pytest.warns(DataWarning, match="Column x has categories not seen in fit, treated as unknown: new"):
         found = read_future_covariates(future, series, 3, {"x": ("a", "b", "c")})
     assert found["x"].values.tolist() == [[UNKNOWN, 1, 0]]
     assert found["x"].categories == ("a", "b", "c")
@@ -127,12 +127,12 @@ def test_categories_as_fit_knew_them() -> None:
 def test_text_of_a_categorical_column_is_told_to_be_one() -> None:
     series = series_of(P(2, 20))
     future = rows_ahead(series, 2).assign(x="a")
-    with pytest.raises(DataError, match=r"Column x is categorical, as it was in fit; its dtype is .*to a categorical"):
+    with pytest.raises(DataError, match=r"Column x must be categorical, as in fit; its dtype is .*to a categorical"):
         read_future_covariates(future, series, 2, {"x": ("a", "b")})
 
 
 def test_numbers_stay_numbers() -> None:
     kind = Covariate(np.array([0.0]), ("a",))
     assert recode_covariate(kind, "x", ("a",)) is kind
-    with pytest.raises(DataError, match="x is what it was in fit, categories; it holds numbers"):
+    with pytest.raises(DataError, match="x must hold categories, as in fit; it holds numbers"):
         recode_covariate(Covariate(np.array([0.0])), "x", ("a",))

@@ -147,9 +147,9 @@ def test_covariates_follow_their_rows(library: str) -> None:
 @pytest.mark.parametrize(
     ("frame", "words"),
     [
-        (P(2, 5).assign(y=[1, 2, 3, 4, 5, 1, 2, np.inf, 4, -np.inf]), r"y is finite.*2 row.*series s002, first at 2024-01-03"),
+        (P(2, 5).assign(y=[1, 2, 3, 4, 5, 1, 2, np.inf, 4, -np.inf]), r"y must be finite.*2 row.*series s002, first at 2024-01-03"),
         (P(7, 5).assign(y=np.inf), r"35 row.*s001, s002, s003, s004, s005 … \(7 in all\)"),
-        (P(3, 5).assign(y=[np.nan] * 5 + [1.0] * 5 + [np.nan] * 5), r"column y.*missing throughout in series s001, s003"),
+        (P(3, 5).assign(y=[np.nan] * 5 + [1.0] * 5 + [np.nan] * 5), r"column y.*all are missing in series s001, s003"),
         (joined(D("A", 30, "min"), D("A", 30, "min", start="2031-01-01")), r"series A alone spans.*split"),
         (joined(D("B", 60), D("A", 3, "YS")), r"series A looks like freq='YS-JAN' from 2024-01-01.*1 such series"),
     ],
@@ -161,7 +161,7 @@ def test_refused(frame: pd.DataFrame, words: str) -> None:
 
 def test_infinite_covariates() -> None:
     frame = P(2, 5).assign(promo=[1.0] * 8 + [np.inf] * 2)
-    with pytest.raises(DataError, match=r"Covariate promo is finite.*2 row.*s002, first at 2024-01-04"):
+    with pytest.raises(DataError, match=r"Covariate promo must be finite.*2 row.*s002, first at 2024-01-04"):
         Panel.from_frame(frame, columns={"past": "promo"})
 
 
@@ -174,7 +174,7 @@ def test_of_several_series_the_first_stamp_is_said_with_its_own(column: str) -> 
     with pytest.raises(DataError, match=rf"{column} .* series s002, first at 2024-01-02\. Replace"):
         Panel.from_frame(frame.drop(index=5), columns={"past": "x"})
     twice = joined(P(2, 9), P(2, 9).iloc[[5, 10]])
-    with pytest.raises(DataError, match=r"doubled in series s001, s002, first at 2024-01-06 \(series s001\) \(row 18\)\. Drop"):
+    with pytest.raises(DataError, match=r"duplicated in series s001, s002, first at 2024-01-06 \(series s001\) \(row 18\)\. Drop"):
         Panel.from_frame(twice)
 
 
@@ -194,7 +194,7 @@ def test_static_columns_inside_and_beside_the_frame() -> None:
     assert undeclared.series.columns.static == ("size",)
     more = Panel.from_frame(frame.assign(note=1), columns={"static": "size"}, static=beside.assign(colour=3, note=2))
     assert (tuple(more.static), more.undeclared) == (("size",), ("region", "note", "colour"))
-    with pytest.warns(DataWarning, match=r"static= is left out: the static columns are in the frame itself\."):
+    with pytest.warns(DataWarning, match=r"static= is ignored: the static columns are in the frame itself\."):
         inside = Panel.from_frame(frame, columns={"static": "region"}, static=beside.assign(region="x"))
     assert inside.static.keys() == {"region"}
     assert inside.static["region"].categories == ("n", "s")
@@ -207,11 +207,11 @@ def test_static_columns_inside_and_beside_the_frame() -> None:
         ({"static": "region"}, {"unique_id": ["s001", "s002"], "size": [1, 2]}, "lacks region and has unique_id, size"),
         (None, {"id": ["s001", "s002"], "size": [1, 2]}, "lacks unique_id and has id, size"),
         (None, {"unique_id": ["s001"], "size": [1]}, "series s002 has none"),
-        (None, {"unique_id": [1, 2], "size": [1, 2]}, r"s001, s002 has none.*type Int64.*type String"),
-        (None, {"unique_id": ["s001", "s002", "s001"], "size": [1, 2, 1]}, "unique_id s001 is there more than once"),
+        (None, {"unique_id": [1, 2], "size": [1, 2]}, r"s001, s002 has none.*dtype Int64.*String"),
+        (None, {"unique_id": ["s001", "s002", "s001"], "size": [1, 2, 1]}, "unique_id s001 occurs more than once"),
         (None, {"unique_id": ["s001", "s002"], "size": [1.0, np.nan]}, "size is missing or infinite for series s002"),
         (None, {"unique_id": ["s001", "s002"], "size": [np.inf, 1.0]}, "size is missing or infinite for series s001"),
-        (None, {"unique_id": ["s001", "s002"], "size": ["x", "y"]}, "Column size holds real numbers"),
+        (None, {"unique_id": ["s001", "s002"], "size": ["x", "y"]}, "Column size must be numeric"),
     ],
 )
 def test_static_frames_refused(columns: Any, static: Any, words: str) -> None:
@@ -222,7 +222,7 @@ def test_static_frames_refused(columns: Any, static: Any, words: str) -> None:
 def test_static_frame_of_a_single_series() -> None:
     frame = D().drop(columns="unique_id")
     assert Panel.from_frame(frame, static=pd.DataFrame({"size": [3.0]})).static["size"].values.tolist() == [3.0]
-    with pytest.raises(DataError, match="has one row; it has 2"):
+    with pytest.raises(DataError, match="must have one row; it has 2"):
         Panel.from_frame(frame, static=pd.DataFrame({"size": [3.0, 4.0]}))
 
 

@@ -16,8 +16,8 @@ from deepforecast.errors import ParameterError
 LENGTHS = st.lists(st.integers(1, 20), min_size=1, max_size=4)
 PLANS = st.builds(
     BacktestPlan, horizon=st.integers(1, 4), n_windows=st.integers(1, 4), step=st.integers(1, 4), gap=st.integers(0, 2),
-    size=st.none() | st.integers(1, 9), align=st.sampled_from(["series", "calendar"]), needed=st.integers(1, 5),
-    whole=st.booleans(),
+    train_size=st.none() | st.integers(1, 9), align=st.sampled_from(["series", "calendar"]), min_observations=st.integers(1, 5),
+    full_windows=st.booleans(),
 )  # fmt: skip
 
 
@@ -121,16 +121,16 @@ def test_ready(lengths: list[int], missing: Any, needed: int) -> None:
 
 def test_too_many_windows_for_the_shortest_series() -> None:
     panel = panel_of([30, 9, 30, 8])
-    with pytest.raises(ParameterError, match=r"n_windows=3 .* needs 1 value .*eries 1, 3 have fewer: the first, 1, has 9 rows"):
+    with pytest.raises(ParameterError, match=r"n_windows=3 .* must have 1 value .*eries 1, 3 have fewer: the first, 1, has 9 rows"):
         backtest_windows(panel, BacktestPlan(3, 3, 3))
-    with pytest.raises(ParameterError, match=r"series 3 has 8 rows\. Ask for fewer"):
+    with pytest.raises(ParameterError, match=r"series 3 has 8 rows\. Use fewer"):
         backtest_windows(panel.take(np.array([0, 2, 3])), BacktestPlan(3, 3, 3))
     assert len(backtest_windows(panel.take(np.array([0, 2])), BacktestPlan(3, 9, 3))) == 9
-    with pytest.raises(ParameterError, match="fewer windows"):
+    with pytest.raises(ParameterError, match="Use fewer windows"):
         backtest_windows(panel, BacktestPlan(3, 11, 3, align="calendar"))
-    with pytest.raises(ParameterError, match=r"series 1 has 2 values to learn from before cutoff 1"):
+    with pytest.raises(ParameterError, match=r"series 1 has 2 non-missing values before cutoff 1"):
         backtest_windows(panel_of([9, 9], missing=((1, 2),)), BacktestPlan(3, 2, 3, min_observations=3))
-    with pytest.raises(ParameterError, match="size is the number of rows a window learns from, here at least 5; got 4"):
+    with pytest.raises(ParameterError, match="size must be at least 5, .*; got 4"):
         backtest_windows(panel, BacktestPlan(3, 1, 3, train_size=4, min_observations=5))
 
 

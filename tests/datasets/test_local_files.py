@@ -95,26 +95,26 @@ def test_not_found_says_where_was_looked_and_how_to_get_it(folder: Path, monkeyp
     monkeypatch.setenv("DEEPFORECAST_DATA", str(folder / "absent"))
     with pytest.raises(DataError, match=r"absent \(does not exist\)"):
         datasets.load("m1", download=False)
-    with pytest.raises(DataError, match=r"m1 is not on this machine, and nothing is downloaded while .* DEEPFORECAST_OFFLINE"):
+    with pytest.raises(DataError, match=r"m1 is not on this machine and cannot be downloaded while .* DEEPFORECAST_OFFLINE"):
         datasets.load("m1")
     monkeypatch.setenv("DEEPFORECAST_DATA", "")
-    with pytest.raises(DataError, match=r"Looked in: .*cache.data \(does not exist\)"):
+    with pytest.raises(DataError, match=r"Searched: .*cache.data \(does not exist\)"):
         datasets.load("m1", download=False)
 
 
 def test_damaged_files_are_named(folder: Path) -> None:
     path = folder / "m1" / "train.parquet"
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(DataError, match=r"train.parquet has to be a parquet file with the columns unique_id, ds, y"):
+    with pytest.raises(DataError, match=r"train.parquet must be a parquet file with the columns unique_id, ds, y"):
         datasets.load("m1")
     pd.DataFrame({"y": [1.0]}).to_parquet(path)
-    with pytest.raises(DataError, match=r"train.parquet has to be a parquet file with the column"):
+    with pytest.raises(DataError, match=r"train.parquet must be a parquet file with the column"):
         datasets.load("m1", split="train")
 
 
 @pytest.mark.parametrize("part", ["../m4/train", "", "a/b", 3])
 def test_a_table_is_a_plain_name(folder: Path, part: str) -> None:
-    with pytest.raises(ParameterError, match="named in lower case"):
+    with pytest.raises(ParameterError, match="must be in lower case"):
         datasets.table("m1", part)
 
 

@@ -68,11 +68,11 @@ def test_lists_without_names_and_tables(tmp_path: Path) -> None:
 
 def test_what_is_no_file_of_r_is_named(tmp_path: Path) -> None:
     (tmp_path / "M1.rda").write_bytes(b"<html>")
-    with pytest.raises(DataError, match=r"M1.rda has to be a file of R"):
+    with pytest.raises(DataError, match=r"M1.rda must be an R data file"):
         r_files.read_objects(tmp_path / "M1.rda")
 
 
 def test_without_rdata_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rdata.parser", None)
-    with pytest.raises(DependencyError, match=r"read by the package rdata, .* pip install rdata"):
+    with pytest.raises(DependencyError, match=r"cannot be read without the package rdata.* pip install rdata"):
         r_files.read_objects(tmp_path / "M1.rda")

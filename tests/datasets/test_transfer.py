@@ -139,7 +139,7 @@ def test_a_part_of_another_file_is_thrown_away(server: Server, tmp_path: Path) -
 
 def test_a_wrong_hash_keeps_nothing_and_says_both(server: Server, tmp_path: Path) -> None:
     server.faults = ["other"]
-    with pytest.raises(DataError, match=rf"has to have the SHA-256 {SHA256}; what came has [0-9a-f]{{64}} and was thrown away"):
+    with pytest.raises(DataError, match=rf"must have the SHA-256 {SHA256}; the download has [0-9a-f]{{64}} and was deleted"):
         fetch(_remote(server), tmp_path / "file.csv")
     assert _left(tmp_path) == set()
     assert fetch(_remote(server), tmp_path / "file.csv").read_bytes() == BODY
@@ -150,7 +150,7 @@ def test_a_file_put_there_by_hand_is_taken_if_its_hash_is_right(server: Server, 
     path.write_bytes(BODY)
     assert fetch(_remote(server), path) == path
     path.write_bytes(b"of another version")
-    with pytest.raises(DataError, match=rf"{re.escape(str(path))} \(put there by hand .* SHA-256 {SHA256}"):
+    with pytest.raises(DataError, match=rf"{re.escape(str(path))} \(placed by hand .* SHA-256 {SHA256}"):
         fetch(_remote(server), path)
     assert path.read_bytes() == b"of another version"
     assert server.asked == []
@@ -161,7 +161,7 @@ def test_what_is_not_there_is_asked_for_once(server: Server, tmp_path: Path, cod
     server.faults = [code]
     path = tmp_path / "file.csv"
     with pytest.raises(
-        DataError, match=rf"from {server.address}, .*answered {code} .*\(tries: 1\).*put it at {re.escape(str(path))}"
+        DataError, match=rf"from {server.address}: .*answered {code} .*\(attempts: 1\).*save the file as {re.escape(str(path))}"
     ):
         fetch(_remote(server), path)
     assert len(server.asked) == 1
@@ -171,20 +171,20 @@ def test_a_server_in_trouble_is_asked_again(server: Server, tmp_path: Path) -> N
     server.faults = ["503", "502"]
     assert fetch(_remote(server), tmp_path / "file.csv").read_bytes() == BODY
     server.faults = ["503"] * 9
-    with pytest.raises(DataError, match=r"answered 503 .*\(tries: 4\)"):
+    with pytest.raises(DataError, match=r"answered 503 .*\(attempts: 4\)"):
         fetch(_remote(server), tmp_path / "other.csv")
 
 
-@pytest.mark.parametrize(("fault", "option", "value"), [("stall", "TIMEOUT", 4.0), ("drip", "PATIENCE", 0.1)])
+@pytest.mark.parametrize(("fault", "option", "value"), [("stall", "TIMEOUT", 4.0), ("drip", "SPEED_WINDOW", 0.1)])
 def test_a_slow_server_is_left_and_asked_to_go_on(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, option: str, value: float
 ) -> None:
     server.faults = [fault]
     with monkeypatch.context() as patch:
-        for name, changed in ((option, value), ("BLOCK", 1), ("TRIES", 1)):
+        for name, changed in ((option, value), ("BLOCK_SIZE", 1), ("MAX_TRIES", 1)):
             patch.setattr(module, name, changed)
         patch.setattr(module, "time", SimpleNamespace(monotonic=Clock(step=0.02).now))
-        with pytest.raises(DataError, match=r"nothing came for 4 seconds|fewer than 1024 bytes a second"):
+        with pytest.raises(DataError, match=r"no data for 4 seconds|slower than 1024 bytes per second"):
             fetch(_remote(server), tmp_path / "file.csv")
     server.left.set()
     received = (tmp_path / "file.csv.part").stat().st_size
@@ -197,13 +197,13 @@ def test_offline_is_said_at_once_with_the_way_out(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(module, "RETRY_PAUSE", 60.0)
     path = tmp_path / "file.csv"
     remote = Remote("file.csv", "http://127.0.0.1:9/file.csv", SHA256)
-    with pytest.raises(DataError, match=rf"no connection \(.*\); is this machine offline.*put it at {re.escape(str(path))}"):
+    with pytest.raises(DataError, match=rf"no connection \(.*\); is this machine offline.*save the file as {re.escape(str(path))}"):
         fetch(remote, path)
 
 
 def test_more_than_any_set_has_is_not_taken(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_BYTES", 1000)
-    with pytest.raises(DataError, match="sends more than 1,000 bytes"):
+    with pytest.raises(DataError, match="exceeds 1,000 bytes"):
         fetch(_remote(server), tmp_path / "file.csv")
 
 

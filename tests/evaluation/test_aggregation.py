@@ -92,7 +92,7 @@ def test_refused() -> None:
         Groups(np.array([0, 2]), 2)
     with pytest.raises(ParameterError, match="got -1 to 0"):
         Groups(np.array([0, -1]), 2)
-    with pytest.raises(ParameterError, match="one axis"):
+    with pytest.raises(ParameterError, match="one-dimensional"):
         Groups(np.array([[0]]), 1)
-    with pytest.raises(ParameterError, match="one forecast number"):
+    with pytest.raises(ParameterError, match="one integer per point"):
         Groups(np.array([0, 0]), 1, forecasts=np.array([0]))

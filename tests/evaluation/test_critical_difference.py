@@ -59,12 +59,12 @@ def test_models_that_tie_everywhere_are_alike() -> None:
 
 @pytest.mark.parametrize("values", [np.ones((1, 5)), np.ones((3, 1)), np.full((2, 4), np.nan)])
 def test_too_few_of_either_are_refused(values: np.ndarray) -> None:
-    with pytest.raises(DataError, match="two of each are needed"):
+    with pytest.raises(DataError, match="at least two models and two datasets"):
         friedman(values)
 
 
 def test_levels_and_shapes_are_checked() -> None:
     with pytest.raises(ParameterError, match="level"):
         friedman(AUC, level=100)
-    with pytest.raises(ParameterError, match="shaped"):
+    with pytest.raises(ParameterError, match="must have shape"):
         friedman(AUC[0])

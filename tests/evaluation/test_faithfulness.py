@@ -108,7 +108,7 @@ def test_a_patch_shares_its_weight_among_its_rows() -> None:
 def test_self_attention_of_the_steps_counts_where_there_is_no_other() -> None:
     known, rows = Panel.from_frame(panel(1)), np.arange(-3, 1)
     encoder = AttentionMap("self", 0, 0, np.full((1, 1, 4, 4), 0.25, dtype=np.float32), rows, rows, np.array([-3]))
-    with pytest.raises(CapabilityError, match="no attention to the rows it sees"):
+    with pytest.raises(CapabilityError, match="no attention to past observations"):
         row_importance([encoder], known, "It")
     weights = np.array([0.1, 0.2, 0.3, 0.4], dtype=np.float32).reshape(1, 1, 1, 4)
     steps = replace(encoder, weights=weights, queries=np.array([1]))
@@ -117,7 +117,7 @@ def test_self_attention_of_the_steps_counts_where_there_is_no_other() -> None:
 
 @pytest.mark.parametrize("share", [0, 0.6, True, "much", float("nan")])
 def test_a_share_that_most_and_least_cannot_both_have(share: Any) -> None:
-    with pytest.raises(ParameterError, match=r"share is a number above 0 and at most 0.5"):
+    with pytest.raises(ParameterError, match=r"`share` must be above 0 and at most 0.5"):
         faithfulness(Honest.made(panel()), panel(), share=share)
 
 

@@ -38,9 +38,9 @@ def test_sample_paths_that_are_not_whole_are_refused(given: Any) -> None:
     frame = paths(given)
     doubled = pd.concat([frame.drop(index=[5]), frame.iloc[[7]]])
     for broken in (frame.drop(index=[5]), frame.drop(index=[0, 1, 2, 3]), doubled):
-        with pytest.raises(DataError, match="each of the 4 sample paths once"):
+        with pytest.raises(DataError, match="each of the 4 sample paths exactly once"):
             score(broken, actual=given.frame)
-    with pytest.raises(DataError, match="Column sample numbers"):
+    with pytest.raises(DataError, match="Column sample must have integers"):
         score(frame.assign(sample=frame["sample"] / 2), actual=given.frame)
     with pytest.raises(ParameterError, match="mae needs point forecasts, and these are sample paths"):
         score(frame, actual=given.frame, metrics="mae")
@@ -71,29 +71,29 @@ def test_intervals_upside_down_are_refused_by_name(given: Any) -> None:
 
 def test_doubled_keys_are_refused_by_name(given: Any) -> None:
     twice = pd.concat([given.points, given.points.iloc[[2, 11]]])
-    with pytest.raises(DataError, match=r"\(unique_id, ds, cutoff\) is unique .* a at 2022-01-01, cutoff .* \(2 such rows"):
+    with pytest.raises(DataError, match=r"\(unique_id, ds, cutoff\) must be unique .* a at 2022-01-01, cutoff .* \(2 such rows"):
         score(twice)
     points, later = given.points, given.points["ds"] + pd.DateOffset(months=3)
     overlapping = points.assign(ds=points["ds"].where(points["cutoff"] != "2021-10-01", later))
     assert score(overlapping, metrics="mae")["mae"].notna().all()
-    with pytest.raises(DataError, match=r"\(unique_id, ds\) is unique .* several cutoffs need the column cutoff"):
+    with pytest.raises(DataError, match=r"\(unique_id, ds\) must be unique .* several cutoffs must have the column cutoff"):
         score(overlapping.drop(columns="cutoff"))
 
 
 def test_frames_that_are_no_forecasts_are_refused(given: Any) -> None:
-    with pytest.raises(DataError, match="has rows; this one is empty"):
+    with pytest.raises(DataError, match="`forecasts` must have at least one row"):
         score(given.points.iloc[:0])
-    with pytest.raises(DataError, match="numeric column for each model; the columns found are unique_id, ds, cutoff, y"):
+    with pytest.raises(DataError, match="numeric column for each model, got columns unique_id, ds, cutoff, y"):
         score(given.points[["unique_id", "ds", "cutoff", "y"]])
     with pytest.raises(DataError, match=r"columns .*\bds\b"):
         score(given.points.drop(columns="ds"))
     with pytest.raises(DataError, match="frame of forecasts"):
         score([1, 2])  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="Column cutoff of the forecasts has no missing stamps; there is one in row 4"):
+    with pytest.raises(DataError, match="Column cutoff of the forecasts cannot have missing timestamps, but row 4 has one"):
         score(given.points.assign(cutoff=given.points["cutoff"].where(given.points.index != 4)))
-    with pytest.raises(DataError, match=r"after its cutoff; series a at 2021-11-01, cutoff 2021-11-01 does not \(6 forecasts"):
+    with pytest.raises(DataError, match=r"after their cutoff, but series a at 2021-11-01, cutoff 2021-11-01 is not \(6 such forecasts"):
         score(given.points.assign(cutoff=given.points.groupby(["unique_id", "cutoff"])["ds"].transform("min")))
     with pytest.raises(ParameterTypeError):
         score(given.points, columns=3)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="by='cutoff' needs the column cutoff"):
+    with pytest.raises(ParameterError, match="by='cutoff' cannot be used without a column cutoff"):
         score(given.predicted, actual=given.frame, by="cutoff")

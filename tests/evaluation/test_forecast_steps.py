@@ -33,14 +33,14 @@ def test_a_column_of_steps_is_taken_as_it_is(given: Any) -> None:
     found = score(numbered, metrics="mae", by="step")
     assert found["step"].tolist() == [10, 10, 20, 20, 30, 30]
     assert found["mae"].tolist() == score(given.points, metrics="mae", by="step")["mae"].tolist()
-    with pytest.raises(DataError, match="Column step numbers"):
+    with pytest.raises(DataError, match="Column step must have integers"):
         score(numbered.assign(step=0.5), metrics="mae", by="step")
 
 
 def test_steps_that_cannot_be_counted_are_refused() -> None:
     ds = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-05", "2024-01-13"])
     uneven = pd.DataFrame({"ds": ds, "y": 1.0, "A": 1.0})
-    with pytest.raises(DataError, match="Steps are counted by freq, which could not be inferred from column ds"):
+    with pytest.raises(DataError, match="The frequency cannot be inferred from column ds"):
         score(uneven, by="step")
     assert score(uneven, by="step", freq="D")["step"].tolist() == [1, 2, 5, 13]
     with pytest.raises(DataError, match="whole number of steps of freq '2D'"):

@@ -55,7 +55,7 @@ def test_text_keeps_to_the_width(usual: Leaderboard, wide: Leaderboard, width: i
 def test_columns_without_room_are_named(wide: Leaderboard) -> None:
     told = " ".join(wide.text(80).split())
     head = next(line for line in wide.text(80).splitlines() if line.startswith("model")).split()
-    gone = told.partition("For want of room not shown: ")[2].partition(". They are in")[0].split(", ")
+    gone = told.partition("Columns not shown: ")[2].partition(". Use")[0].split(", ")
     shown = [name for name in wide.printed().columns if name not in gone]
     assert " ".join(head) == " ".join(shown)
     assert {"model", "rank", "mase [95 %]", "fit s"} <= set(shown)
@@ -63,7 +63,7 @@ def test_columns_without_room_are_named(wide: Leaderboard) -> None:
 
 
 def test_text_of_a_wide_terminal_holds_all(usual: Leaderboard) -> None:
-    assert "For want of room" not in usual.text(200)
+    assert "Columns not shown" not in usual.text(200)
     head = next(line for line in usual.text(200).splitlines() if line.startswith("model"))
     assert head.split() == " ".join(usual.printed().columns).split()
 
@@ -147,7 +147,7 @@ def test_plots_put_the_best_on_top(usual: Leaderboard) -> None:
     assert order("coverage-80") == away.sort_values().index.tolist()
     figure = usual.plot("mase", backend="plotly")
     assert figure.layout.yaxis.ticktext[-1].startswith(usual.best_name)
-    with pytest.raises(ParameterError, match=r"got mse\. There are: mase, rmsse"):
+    with pytest.raises(ParameterError, match=r"got mse\. Use one of mase, rmsse"):
         usual.plot("mse")
 
 
@@ -305,8 +305,8 @@ def test_series_too_high_and_too_low_do_not_cancel() -> None:
     assert found.table["rank"].tolist() == [1.0, 2.0]
     assert found.table["bias-distance"].tolist() == pytest.approx(found.table["mae"].tolist())
     said = str(found).replace("\n  ", " ")
-    assert "Naive is best by bias: 2.5 away from 0 in the mean over series (95 % interval 2.5 to 2.5)" in said
-    assert "That is more than chance against Wild (50), the next" in said
+    assert "Naive is best by bias: 2.5 in mean distance from 0 (95 % interval 2.5 to 2.5)" in said
+    assert "The difference to Wild (50), the second, is significant" in said
     line = next(line for line in found.text(200).splitlines() if line.startswith("Naive "))
     assert "2.5 [2.5, 2.5]" in line
     assert " -2.5 " in line
@@ -325,5 +325,5 @@ def test_what_rounding_leaves_of_a_bias_is_none() -> None:
 
 def test_a_metric_is_not_named_as_a_column_of_another() -> None:
     metric = Metric.from_function(lambda actual, forecast: 0.0, name="bias-distance")
-    with pytest.raises(ParameterError, match="The table has a column bias-distance for one metric already"):
+    with pytest.raises(ParameterError, match="cannot have the same column bias-distance"):
         board(Naive(), metrics=["bias", metric])

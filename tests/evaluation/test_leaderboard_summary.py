@@ -32,13 +32,13 @@ def with_pair(**values: Any) -> Leaderboard:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"wins": 0.75, "p_value": 0.012}, "That is more than chance against Naive (3.172), the next: better in 75 %"),
+        ({"wins": 0.75, "p_value": 0.012}, "The difference to Naive (3.172), the second, is significant: better in 75 %"),
         ({"wins": 1.0, "p_value": 1e-9}, "better in 100 % of 12 series, p < 0.001."),
-        ({"wins": 0.6, "p_value": 0.05}, "Naive (3.172) is next, and the difference may be chance: better in 60 %"),
+        ({"wins": 0.6, "p_value": 0.05}, "Naive (3.172) is second; the difference is not significant: better in 60 %"),
         ({"wins": 0.6, "p_value": 0.051}, "of 12 series, p = 0.051."),
-        ({"wins": 0.3, "p_value": 0.01}, "Naive (3.172) is next, yet most series speak for it: the best is better in 30 %"),
-        ({"series": 0}, "Naive (3.172) is next; no series has a score of both, so nothing tells how sure that is."),
-        ({"series": 1}, "Naive (3.172) is next; one series cannot tell how sure that is."),
+        ({"wins": 0.3, "p_value": 0.01}, "Naive (3.172) is second, although it wins in most series: the best is better in 30 %"),
+        ({"series": 0}, "Naive (3.172) is second; no series has scores of both, so the difference cannot be tested."),
+        ({"series": 1}, "Naive (3.172) is second; the difference cannot be tested on one series."),
     ],
     ids=str,
 )
@@ -56,8 +56,8 @@ def test_headline_counts_and_names_the_metric_that_ranks() -> None:
 
 def test_equal_models_are_level() -> None:
     board = compare([Naive(alias="A"), Naive(alias="B")], FRAME, horizon=4, n_windows=2)
-    assert verdict(board).endswith("B (3.172) is level with it.")
-    assert title(board) == "A and B are level"
+    assert verdict(board).endswith("B (3.172) is tied with it.")
+    assert title(board) == "A and B are tied"
 
 
 def test_a_single_model_beats_nobody() -> None:
@@ -65,7 +65,7 @@ def test_a_single_model_beats_nobody() -> None:
     assert verdict(alone).endswith("No other model was compared.")
     assert title(alone) == "Naive"
     left = compare([Naive(), LastValue(how="fit")], FRAME, horizon=4, n_windows=2)
-    assert verdict(left).endswith("No other model came through.")
+    assert verdict(left).endswith("All other models failed.")
     assert title(left) == "Naive leads"
     assert title(BOARD) == "SeasonalNaive leads"
 
@@ -124,7 +124,7 @@ def test_undercoverage_counts_actual_values_and_knows_conformal_intervals() -> N
     advice = {"Mean": "intervals='conformal'", "LastValue": "more calibration windows"}
     for model, hint in advice.items():
         (sentence,) = (one for one in (first, second) if f"{model} (" in one)
-        assert sentence.endswith(f"Do not rely on them; try {hint} or longer histories.")
+        assert sentence.endswith(f"Use {hint} or longer histories.")
     panel = pd.concat([trend.assign(unique_id=name) for name in "ab"])
     for horizon, n_windows, counts in ((12, 2, "2 series in 2 windows"), (24, 1, "2 series in 1 window")):
         (sentence,) = undercoverage_notes(compare([Mean()], panel, horizon=horizon, n_windows=n_windows, level=80))

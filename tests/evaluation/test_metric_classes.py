@@ -61,7 +61,7 @@ def test_a_function_of_each_point() -> None:
     found = metric.by_group(ACTUAL, GROUPS, forecast=FORECAST)
     np.testing.assert_allclose(found.value, [[0, 1 / 3], [0, 0]])
     np.testing.assert_array_equal(found.left_out, [[1, 0], [1, 0]])
-    with pytest.raises(ParameterError, match=r"an error for each point: shape \(2, 6\), got \(\)"):
+    with pytest.raises(ParameterError, match=r"an error per point, shape \(2, 6\), got shape \(\)"):
         Metric.from_function(mean_absolute_error_of_none, pointwise=True).by_group(ACTUAL, GROUPS, forecast=FORECAST)
 
 
@@ -70,12 +70,12 @@ def mean_absolute_error_of_none(actual: np.ndarray, forecast: np.ndarray) -> flo
 
 
 def test_functions_refused() -> None:
-    with pytest.raises(ParameterError, match="needs a name"):
+    with pytest.raises(ParameterError, match="must have a name"):
         Metric.from_function(lambda actual, forecast: 0.0)
-    with pytest.raises(ParameterError, match="can need forecast"):
+    with pytest.raises(ParameterError, match="`needs` must be among forecast"):
         Metric.from_function(r2_score, needs=("forcast",))
     for wrong in (lambda actual, forecast: actual, lambda actual, forecast: "high"):
-        with pytest.raises(ParameterError, match="metric wrong has to return one number"):
+        with pytest.raises(ParameterError, match="metric wrong must return one number"):
             Metric.from_function(wrong, name="wrong")([1.0, 2.0], forecast=[1.0, 2.0])
 
 
@@ -94,7 +94,7 @@ def test_distance_is_what_a_ranking_sorts_by() -> None:
     assert METRICS["bias"].distance([-3.0, 2.0]).tolist() == [3.0, 2.0]
     assert METRICS["coverage"].distance([0.7, 0.85], level=80) == pytest.approx([0.1, 0.05])
     assert Metric.from_function(r2_score, better="high").distance([0.2, 0.9]).tolist() == [-0.2, -0.9]
-    with pytest.raises(ParameterError, match="give level"):
+    with pytest.raises(ParameterError, match="Pass `level`"):
         METRICS["coverage"].distance([0.7])
 
 
@@ -108,15 +108,15 @@ def test_shapes_of_the_answer() -> None:
 
 
 def test_inputs_by_name() -> None:
-    with pytest.raises(ParameterError, match="needs forecast, scale; scale is not given"):
+    with pytest.raises(ParameterError, match="called with forecast, scale, but scale is missing"):
         METRICS["mase"](ACTUAL, forecast=FORECAST)
-    with pytest.raises(ParameterError, match="Groups are given for 6 points, actuals for 5"):
+    with pytest.raises(ParameterError, match="the same number of points, got 6 and 5"):
         METRICS["mae"].by_group(ACTUAL[:5], GROUPS, forecast=FORECAST[:, :5])
     assert METRICS["mae"](ACTUAL, forecast=FORECAST[0], lo="not looked at") == pytest.approx(0.6)  # type: ignore[arg-type]
 
 
 def test_too_large_is_said_not_returned() -> None:
-    with pytest.raises(DataError, match="rmse is infinite: errors too large"):
+    with pytest.raises(DataError, match="rmse must be finite"):
         METRICS["rmse"]([1e200], forecast=[-1e200])
     assert METRICS["mae"]([1e200], forecast=[-1e200]) == 2e200
 

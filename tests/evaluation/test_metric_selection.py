@@ -39,22 +39,22 @@ def test_owa_is_taken_on_totals(given: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"metrics": "maee"}, "no metric maee; did you mean m"),
-        ({"metrics": ["mase"]}, "mase needs .*: give train=frame"),
-        ({"metrics": "owa", "reference": "A"}, "owa needs .*: give train=frame"),
-        ({"reference": "A"}, "owa needs .*: give train=frame"),
-        ({"metrics": "owa", "train": "the frame"}, "owa needs .*: give reference="),
-        ({"metrics": "coverage"}, "coverage needs intervals: .*level="),
-        ({"metrics": "coverage-80"}, "coverage needs intervals: .*level="),
-        ({"metrics": "pinball"}, "pinball needs quantiles: .*quantiles="),
-        ({"metrics": "crps_from_samples"}, r"sample paths: score a frame of simulate\(\)"),
-        ({"metrics": "mae-80"}, "no metric mae-80"),
-        ({"metrics": []}, "at least one metric"),
+        ({"metrics": "maee"}, "got maee\. Did you mean m"),
+        ({"metrics": ["mase"]}, "mase cannot be computed without .*Pass `train`"),
+        ({"metrics": "owa", "reference": "A"}, "owa cannot be computed without .*Pass `train`"),
+        ({"reference": "A"}, "owa cannot be computed without .*Pass `train`"),
+        ({"metrics": "owa", "train": "the frame"}, "owa cannot be computed without .*Pass `reference`"),
+        ({"metrics": "coverage"}, "coverage cannot be computed without intervals.*level="),
+        ({"metrics": "coverage-80"}, "coverage cannot be computed without intervals.*level="),
+        ({"metrics": "pinball"}, "pinball cannot be computed without quantiles.*quantiles="),
+        ({"metrics": "crps_from_samples"}, r"sample paths\. Use forecasts of simulate\(\)"),
+        ({"metrics": "mae-80"}, "got mae-80"),
+        ({"metrics": []}, "`metrics` cannot be empty"),
         ({"metrics": 3}, "a name, a Metric or a function, got 3"),
-        ({"reference": "C"}, "reference names a model column .* no C: there are B, A"),
-        ({"by": "weekday"}, "by: there is no weekday; known are model, series, unique_id, cutoff, step"),
-        ({"by": ["serie"]}, "did you mean series"),
-        ({"by": 3}, "by is a name or a list"),
+        ({"reference": "C"}, "`reference` must be a model column .* got C\. Use one of B, A"),
+        ({"by": "weekday"}, "`by` must name existing keys, got weekday\. Use one of model, series, unique_id, cutoff, step"),
+        ({"by": ["serie"]}, "Did you mean series"),
+        ({"by": 3}, "`by` must be a name or a list"),
         ({"season_length": 0, "train": "the frame"}, "season_length is at least 1"),
         ({"season_length": 1.5, "train": "the frame"}, "season_length is a whole number"),
     ],
@@ -68,13 +68,13 @@ def test_what_cannot_be_scored_says_the_way_out(given: Any, options: dict[str, A
 
 
 def test_other_levels_than_those_there_are_refused(given: Any) -> None:
-    with pytest.raises(ParameterError, match="coverage-90 needs intervals of level 90; the forecasts have 80, 95"):
+    with pytest.raises(ParameterError, match="coverage-90 cannot be computed without intervals of level 90; the forecasts have 80, 95"):
         score(given.rolled, metrics="coverage-90")
 
 
 def test_two_columns_of_one_name_are_refused(given: Any) -> None:
     other = Metric.from_function(lambda actual, forecast: 0.0, name="mae")
-    with pytest.raises(ParameterError, match="two are named mae"):
+    with pytest.raises(ParameterError, match="two named mae"):
         score(given.points, metrics=["mae", other])
     with pytest.raises(ParameterError, match="two columns model"):
         score(given.points.rename(columns={"unique_id": "model"}), by="series", columns={"id": "model"})

@@ -46,16 +46,16 @@ def test_the_catalogue_holds_every_metric() -> None:
 def test_functions_of_the_same_name_state_what_they_reward(name: str) -> None:
     function = getattr(metrics, name)
     assert get(function) is METRICS[name]
-    assert any(word in function.__doc__ for word in ("ewards", "good is", "too high"))
+    assert any(word in function.__doc__ for word in ("inimized by", "favours", "best at", "too high"))
 
 
 def test_get() -> None:
     assert get("sMAPE") is METRICS["smape"]
     assert get(METRICS["mae"]) is METRICS["mae"]
     assert get(mean_absolute_error).name == "mean_absolute_error"
-    with pytest.raises(ParameterError, match="no metric msae; did you mean m"):
+    with pytest.raises(ParameterError, match=r"got msae\. Did you mean m"):
         get("msae")
-    with pytest.raises(ParameterError, match="known are mae, rmse"):
+    with pytest.raises(ParameterError, match="Use one of mae, rmse"):
         get("???")
     with pytest.raises(ParameterTypeError, match="a name, a Metric or a function, got 3"):
         get(3)  # type: ignore[arg-type]
@@ -91,14 +91,14 @@ def test_bad_forecasts_are_refused(name: str, bad: float) -> None:
     for key in set(METRICS[name].needs) & set(PER_POINT):
         array = PER_POINT[key].copy()
         array[..., 3] = bad
-        with pytest.raises(DataError, match=f"{key} is .* at position .*3 .* such values"):
+        with pytest.raises(DataError, match=f"`{key}` is .* at position .*3 .* such values"):
             call(name, actual, **{key: array})
 
 
 @EVERY
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e301])
 def test_infinite_actuals_are_refused(name: str, bad: float) -> None:
-    with pytest.raises(DataError, match=r"Actuals have to be below .* at position 2"):
+    with pytest.raises(DataError, match=r"`actual` must be below .* at position 2"):
         call(name, np.where(np.arange(6) == 2, bad, ACTUAL))
 
 
@@ -124,9 +124,9 @@ def test_inputs_are_not_written_to(name: str) -> None:
 def test_shapes_are_checked(name: str) -> None:
     for key in set(METRICS[name].needs) & set(PER_POINT):
         wrong = PER_POINT[key][..., :5]
-        with pytest.raises(ParameterError, match=f"{key} "):
+        with pytest.raises(ParameterError, match=f"`{key}` "):
             call(name, **{key: wrong})
-        with pytest.raises(ParameterError, match=f"{key} "):
+        with pytest.raises(ParameterError, match=f"`{key}` "):
             call(name, **{key: PER_POINT[key][..., np.newaxis]})
 
 
@@ -137,14 +137,14 @@ def test_only_real_numbers(values: Any) -> None:
 
 
 def test_odd_arrays() -> None:
-    with pytest.raises(ParameterError, match="equal rows"):
+    with pytest.raises(ParameterError, match="rows of equal length"):
         metrics.mae([[1.0], [1.0, 2.0]], [1.0, 2.0])
     for empty in (3.0, []):
         with pytest.raises(ParameterError, match="at least one point"):
             metrics.mae(empty, empty)
     masked = np.ma.MaskedArray([1.0, 1e9], mask=[False, True])
     assert metrics.mae(masked, [2.0, 2.0]) == 1.0
-    with pytest.raises(DataError, match="forecast is nan"):
+    with pytest.raises(DataError, match="`forecast` is nan"):
         metrics.mae([2.0, 2.0], masked)
     for scale in (-1.0, np.inf):
         with pytest.raises(ParameterError, match="not negative"):

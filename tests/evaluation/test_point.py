@@ -143,7 +143,7 @@ def test_owa_is_taken_on_totals() -> None:
 def test_owa_edges() -> None:
     assert np.isnan(owa(1.0, 1.0, smape_reference=0.0, mase_reference=1.0))
     np.testing.assert_allclose(owa([10.0, 20.0], [1.0, 2.0], 20.0, 2.0), [0.5, 1.0])
-    with pytest.raises(ParameterError, match="mase has to be finite"):
+    with pytest.raises(ParameterError, match="`mase` must be finite"):
         owa(1.0, -1.0, 1.0, 1.0)
 
 

@@ -49,7 +49,7 @@ def test_a_level_without_enough_calibration_windows_leaves_its_scores_empty() ->
     assert "LinearModel-lo-80" in found.forecasts
     assert "LinearModel-lo-95" not in found.forecasts
     (message,) = messages
-    assert message.startswith("LinearModel is ranked without 95 % intervals, which cannot be calibrated: ")
+    assert message.startswith("LinearModel is ranked without 95 % prediction intervals, which cannot be calibrated: ")
     assert "at least 19 calibration errors" in message
     assert str(found)
 
@@ -98,13 +98,13 @@ def test_series_too_short_for_any_calibration_are_ranked() -> None:
 def backtests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The models whose backtests were run, once for each."""
     module: Any = sys.modules["deepforecast.evaluation.compare"]
-    run, names = module.run, list[str]()
+    run, names = module.run_model, list[str]()
 
     def counted(model: Any, *given: Any) -> Any:
         names.append(model.name)
         return run(model, *given)
 
-    monkeypatch.setattr(module, "run", counted)
+    monkeypatch.setattr(module, "run_model", counted)
     return names
 
 
@@ -116,5 +116,5 @@ def test_a_failure_of_another_kind_stays_one(backtests: list[str]) -> None:
 
 
 def test_a_metric_of_intervals_alone_cannot_rank_models_without_any() -> None:
-    with pytest.raises(DataError, match="none of coverage-99 is defined"):
+    with pytest.raises(DataError, match="At least one of coverage-99 must be defined"):
         board([LinearModel()], monthly(), level=99, metrics=["coverage"])

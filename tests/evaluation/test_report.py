@@ -98,7 +98,7 @@ def seen(usual: Leaderboard) -> Page:
 def test_the_page_says_all_there_is(usual: Leaderboard, seen: Page) -> None:
     assert list(seen.words) == ["", "leaderboard", "scores", "cost", "pairs", "coverage", "forecasts", "failures", "settings"]
     assert "SeasonalNaive leads" in seen.words[""]
-    assert "That is more than chance against Naive" in seen.words[""]
+    assert "The difference to Naive" in seen.words[""]
     assert usual.settings["made"][:10] in seen.words[""]
     for name in [*usual.table["model"], "rank", *usual.criteria, "fit s", "predict s", "failed"]:
         assert name in seen.words["coverage" if name.startswith(("width", "winkler")) else "leaderboard"]
@@ -212,7 +212,7 @@ def test_coverage_stands_against_its_level(usual: Leaderboard, seen: Page) -> No
     said = seen.figures["coverage-plot"]
     for row in usual.table.iloc[:3].itertuples():
         covered = usual.table.loc[row.Index, ["coverage-50", "coverage-80"]] * 100
-        assert [f"{row.model}: {covered.iloc[i]:.1f} % inside at level {level}" for i, level in enumerate((50, 80))] == [
+        assert [f"{row.model}: {covered.iloc[i]:.1f} % coverage at level {level}" for i, level in enumerate((50, 80))] == [
             text for text in said if text.startswith(f"{row.model}:")
         ]
 
@@ -249,10 +249,10 @@ def test_any_shape_of_data(frame: Any, figures: int) -> None:
 
 def test_a_board_of_one_model_and_of_undefined_scores() -> None:
     assert "pairs" not in reading(board(Naive())).words
-    with pytest.warns(DataWarning, match="smape decides"):
+    with pytest.warns(DataWarning, match="ranked by smape"):
         found = board(Naive(), Mean(), frame=FRAME.assign(y=5.0))
     seen = reading(found)
-    assert "Naive and Mean are level" in seen.words[""]
+    assert "Naive and Mean are tied" in seen.words[""]
     assert "mase has no value for any model." in seen.words["scores"]
     assert "Left out: 96 of 96 points where mase is undefined." in seen.words["failures"]
 
@@ -299,7 +299,7 @@ def test_what_cannot_be_written_names_the_path_and_leaves_what_was_there(
         usual.report(tmp_path / "file")
     assert (tmp_path / "file").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    with pytest.raises(ParameterTypeError, match="path is text"):
+    with pytest.raises(ParameterTypeError, match="`path` must be a str"):
         usual.report(3)
 
 

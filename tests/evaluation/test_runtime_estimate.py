@@ -163,7 +163,7 @@ def test_a_long_run_is_announced_where_progress_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for progress, said in ((True, "compare: 1 models, 2 windows, 12 series: about 3 min\n"), (None, ""), (False, "")):
-        monkeypatch.setattr(sys.modules[compare.__module__], "seconds_to_run", lambda *_, **__: exactly(200.0))
+        monkeypatch.setattr(sys.modules[compare.__module__], "estimate_runtime", lambda *_, **__: exactly(200.0))
         compare([Naive()], FRAME, horizon=4, n_windows=2, options=BacktestOptions(progress=progress))
         found = capsys.readouterr()
         assert found.out == ""

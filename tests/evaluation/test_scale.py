@@ -58,14 +58,14 @@ def test_refused() -> None:
         with pytest.raises(ParameterError, match="season_length"):
             seasonal_scale([1.0, 2.0], season)  # type: ignore[arg-type]
     for indptr in ([0, 3], [-1, 2], [0.0, 2.0], [0], [[0, 2]]):
-        with pytest.raises(ParameterError, match="indptr holds"):
+        with pytest.raises(ParameterError, match="`indptr` must be"):
             seasonal_scale([1.0, 2.0], 1, indptr)
-    with pytest.raises(ParameterError, match="must not fall"):
+    with pytest.raises(ParameterError, match="cannot decrease"):
         seasonal_scale([1.0, 2.0], 1, [0, 2, 1, 2])
     for ends in ([3], [1, 1], [1.0]):
-        with pytest.raises(ParameterError, match="ends holds"):
+        with pytest.raises(ParameterError, match="`ends` must have"):
             seasonal_scale([1.0, 2.0], 1, [0, 2], ends=ends)
-    with pytest.raises(ParameterError, match="one axis"):
+    with pytest.raises(ParameterError, match="one-dimensional"):
         seasonal_scale([[1.0, 2.0]], 1)
     with pytest.raises(DataError, match="inf at position 1"):
         seasonal_scale([1.0, np.inf], 1)

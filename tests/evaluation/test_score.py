@@ -181,7 +181,7 @@ def test_one_series_without_an_id(given: Any) -> None:
     expected = score(given.points[given.points["unique_id"] == "b"], train=given.frame, by=["series", "cutoff"])
     found = score(one, train=train, by=["series", "cutoff"])
     pd.testing.assert_frame_equal(found, expected.drop(columns="unique_id"))
-    with pytest.raises(ParameterError, match="no unique_id"):
+    with pytest.raises(ParameterError, match="got unique_id"):
         score(one, by="unique_id")
 
 

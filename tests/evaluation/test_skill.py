@@ -76,7 +76,7 @@ def test_a_bootstrap_interval_covers_and_is_seeded() -> None:
     [
         ([[1.0, -1.0]], 0, "not negative"),
         ([[1.0, np.inf]], 0, "finite"),
-        ([1.0, 2.0], 0, "shaped"),
+        ([1.0, 2.0], 0, "must have shape"),
         ([[1.0, 2.0]], 1, "reference"),
         ([[1.0, 2.0]], -1, "reference"),
     ],

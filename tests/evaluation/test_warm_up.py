@@ -93,7 +93,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
             yield ResourceUsage()
         counts["timing"] = 0
 
-    monkeypatch.setattr(sys.modules[compare.__module__], "measured", measured)
+    monkeypatch.setattr(sys.modules[compare.__module__], "measure_resources", measured)
     with event.install_listener("numba:compile", Listener()):
         yield counts
 

@@ -164,8 +164,8 @@ def test_sparse_file_of_4_gigabytes_is_refused(tmp_path: Path, child: RunChild, 
     starts = {
         "nothing": (b"", "does not begin"),
         "magic": (b"\x89DFC\r\n\x1a\n\1\0\0\0", "Expecting value"),
-        "long manifest": (sealed(b"", b"", manifest_length=size - 1_000), "declares a part of"),
-        "long header": (sealed(b"{}", struct.pack("<Q", size - 1_000)), "declares a part of"),
+        "long manifest": (sealed(b"", b"", manifest_length=size - 1_000), "declares a block of"),
+        "long header": (sealed(b"{}", struct.pack("<Q", size - 1_000)), "declares a block of"),
         "well-formed": (sealed(b"{}", struct.pack("<Q", len(header)) + header), "checksum"),
     }
     for name, (start, _) in starts.items():
@@ -182,7 +182,7 @@ def test_sparse_file_of_4_gigabytes_is_refused(tmp_path: Path, child: RunChild, 
 @pytest.mark.parametrize("intact", [True, False])
 def test_newer_format_is_refused_as_newer(tmp_path: Path, sealed: Callable[..., bytes], intact: bool) -> None:
     (tmp_path / "m").write_bytes(sealed(b"{}", struct.pack("<Q", 2) + b"{}", version=2) + (b"" if intact else b"more"))
-    with pytest.raises(ModelFileError, match="newer: it needs a deepforecast that reads format 2, this one reads up to 1"):
+    with pytest.raises(ModelFileError, match="its format 2 is newer than 1"):
         read(tmp_path / "m")
 
 

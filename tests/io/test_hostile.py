@@ -127,7 +127,7 @@ class Case(NamedTuple):
 MANY = [entry(shape=[0], offsets=[0, 0], name=str(number)) for number in range(10_001)]
 REFUSED: dict[str, Case] = {
     "dtype_is_a_path": Case("dtype os.system", arrays=declared(entry("os.system"))),
-    "key_in_header": Case("not exactly", arrays=declared(entry(_target_="os.system"))),
+    "key_in_header": Case("must have exactly", arrays=declared(entry(_target_="os.system"))),
     "metadata": Case("__metadata__", arrays=block('{"__metadata__":{"format":"os.system"}}')),
     "metadata_as_array": Case("__metadata__", arrays=declared(entry(name="__metadata__"))),
     "manifest_length_2_63": Case("cut short", manifest_length=2**63),
@@ -145,11 +145,11 @@ REFUSED: dict[str, Case] = {
     "deep_unclosed": Case("900,000 deep", b"[" * 900_000),
     "deep_after_text": Case("100,001 deep", b'["\\"]",' + b"[" * 100_000 + b"]" * 100_001),
     "deep_header": Case("100,000 deep", arrays=block("[" * 100_000 + "]" * 100_000)),
-    "key_twice": Case("stands twice", b'{"a":1,"a":1}'),
-    "escaped_key_twice": Case("stands twice", b'{"a":1,"\\u0061":2}'),
-    "nested_key_twice": Case("stands twice", b'{"x":[{"a":1,"b":2,"a":3}]}'),
-    "array_twice": Case("stands twice", arrays=declared(entry(), entry())),
-    "field_twice": Case("stands twice", arrays=declared(entry()[:-1] + ',"dtype":"U8"}')),
+    "key_twice": Case("occurs twice", b'{"a":1,"a":1}'),
+    "escaped_key_twice": Case("occurs twice", b'{"a":1,"\\u0061":2}'),
+    "nested_key_twice": Case("occurs twice", b'{"x":[{"a":1,"b":2,"a":3}]}'),
+    "array_twice": Case("occurs twice", arrays=declared(entry(), entry())),
+    "field_twice": Case("occurs twice", arrays=declared(entry()[:-1] + ',"dtype":"U8"}')),
     "nan": Case("NaN", b'{"a":NaN}'),
     "infinity": Case("Infinity", b'{"a":Infinity}'),
     "minus_infinity": Case("-Infinity", b'{"a":-Infinity}'),
@@ -186,14 +186,14 @@ REFUSED: dict[str, Case] = {
     "bool_of_2": Case("declared bool", arrays=declared(entry("BOOL"), data=b"\x02")),
     "control_characters_in_array_name": Case("dtype O", arrays=declared(entry("O", name=ANSI))),
     "control_characters_in_dtype": Case("dtype", arrays=declared(entry(ANSI))),
-    "control_characters_in_key_twice": Case("stands twice", f"{{{json.dumps(ANSI)}:1,{json.dumps(ANSI)}:2}}".encode()),
+    "control_characters_in_key_twice": Case("occurs twice", f"{{{json.dumps(ANSI)}:1,{json.dumps(ANSI)}:2}}".encode()),
     "utf16": Case("utf-8", '{"a":1}'.encode("utf-16")),
     "invalid_utf8": Case("utf-8", b'{"a":"\xff"}'),
     "byte_order_mark": Case("BOM", b"\xef\xbb\xbf{}"),
     "manifest_is_a_list": Case("not a JSON object", b"[]"),
     "manifest_is_nothing": Case("Expecting value", b""),
     "header_is_a_list": Case("not a JSON object", arrays=block("[]")),
-    "header_entry_is_a_list": Case("not exactly", arrays=block('{"a":["U8",[0],[0,0]]}')),
+    "header_entry_is_a_list": Case("must have exactly", arrays=block('{"a":["U8",[0],[0,0]]}')),
 }
 
 # Data that somebody else's loader would act on. Here it is data, and comes back as such.
@@ -305,7 +305,7 @@ def refused(outcome: Outcome, name: str) -> str:
 @pytest.mark.parametrize("name", FOREIGN)
 def test_foreign_content_is_refused(outcome: Outcome, name: str, place: str) -> None:
     says = refused(outcome, f"{name}_{place}")
-    assert ("does not begin as a model file" in says) == (place == "as_file")
+    assert ("it is not a model file of deepforecast" in says) == (place == "as_file")
 
 
 @pytest.mark.parametrize("name", REFUSED)

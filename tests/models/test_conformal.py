@@ -141,7 +141,7 @@ def test_bands_stand_around_the_point_the_model_is_asked_for() -> None:
             assert abs(np.mean(errors) + away) < 1
 
 
-@pytest.mark.filterwarnings("ignore:Columns said to be known ahead follow the target")
+@pytest.mark.filterwarnings("ignore:Future covariates are almost perfectly correlated with the target")
 def test_a_model_without_a_distribution_gets_one() -> None:
     frame = noisy().assign(x=lambda one: one.y)
     columns, ahead = {"future": ["x"]}, noisy(3, 62).assign(x=lambda one: one.y)
@@ -193,7 +193,7 @@ def test_a_series_not_seen_is_calibrated_on_its_own_history_by_a_local_model() -
     frame = noisy()
     for model in (Conformal(Naive(), horizon=3), Naive(horizon=3, intervals="conformal", alias="Conformal")):
         model.fit(frame[frame.unique_id != "s002"])
-        with pytest.warns(DataWarning, match="series s002 was not there"):
+        with pytest.warns(DataWarning, match="series s002 was not in fit"):
             found = model.predict(frame=frame, level=80)
         same(found, model.fit(frame).predict(level=80))
 

@@ -71,7 +71,7 @@ def test_one_bin_may_hold_everything() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"n": 1}, "n is at least 2"),
+        ({"n": 1}, "n must be at least 2"),
         ({"low": 1.0, "high": 1.0}, "low below high"),
         ({"low": float("-inf")}, "low and high are numbers"),
         ({"spacing": "log"}, "spacing is"),

@@ -114,7 +114,7 @@ def test_a_step_ahead_has_its_own_covariates() -> None:
 def test_parts_are_the_whole() -> None:
     inputs = some_inputs(FULL)
     body = shuffled(seeded(lambda: DLinearBody(FULL)))
-    parts = body.parts(inputs)
+    parts = body.components(inputs)
     assert list(parts) == ["trend", "remainder", "covariates"]
     assert torch.allclose(sum(parts.values()), body.features(inputs), atol=1e-5)
     assert list(DLinearBody(PLAIN).components(some_inputs(PLAIN))) == ["trend", "remainder"]

@@ -103,7 +103,7 @@ def test_blocks_are_the_papers_recursion(stacks: tuple[str, ...], blocks: int) -
 @pytest.mark.parametrize("stacks", STACKS)
 def test_parts_are_the_whole(stacks: tuple[str, ...]) -> None:
     body, inputs = shuffled(nbeats(stacks)), some_inputs(FULL)
-    parts = body.parts(inputs)
+    parts = body.components(inputs)
     assert list(parts) == number_duplicates(stacks)
     assert torch.allclose(sum(parts.values()), body.features(inputs), atol=1e-4)
 
@@ -111,7 +111,7 @@ def test_parts_are_the_whole(stacks: tuple[str, ...]) -> None:
 def test_trend_is_a_polynomial_and_season_repeats() -> None:
     sizes = InputSizes(input_size=12, horizon=8, out_features=2)
     body = shuffled(nbeats(("trend", "season"), sizes, period=4, degree=2))
-    parts = {name: part.detach().double() for name, part in body.parts(some_inputs(sizes)).items()}
+    parts = {name: part.detach().double() for name, part in body.components(some_inputs(sizes)).items()}
     assert parts["trend"].diff(n=3, dim=1).abs().max() < 1e-4 < parts["trend"].diff(n=2, dim=1).abs().max()
     assert torch.allclose(parts["season"][:, 4:], parts["season"][:, :4], atol=1e-4)
     assert parts["season"][:, :4].sum(1).abs().max() < 1e-4 < parts["season"].abs().max()
@@ -124,9 +124,9 @@ def test_blocks_of_a_stack_with_a_basis_share_their_weights() -> None:
 
 def test_bases_are_not_saved_and_move_with_the_body() -> None:
     body = nbeats(("trend",))
-    assert not [name for name in body.state_dict() if "ahead" in name or "behind" in name]
-    assert body.to("meta").blocks[0].ahead.device.type == "meta"
-    assert body.blocks[0].ahead.dtype == torch.float32
+    assert not [name for name in body.state_dict() if "basis" in name]
+    assert body.to("meta").blocks[0].forecast_basis.device.type == "meta"
+    assert body.blocks[0].forecast_basis.dtype == torch.float32
 
 
 def test_what_is_hidden_does_not_matter() -> None:

@@ -87,7 +87,7 @@ def test_the_target_never_reaches_the_body() -> None:
     assert body.given is not None
     before = body.given
     net.loss(replace(whole, target=whole.target * 3 if whole.target is not None else None))
-    for name in ("y", "seen", "past", "future", "static"):
+    for name in ("y", "observed", "past", "future", "static"):
         assert torch.equal(getattr(before, name), getattr(body.given, name))
 
 
@@ -98,7 +98,7 @@ def test_a_missing_target_has_no_part_in_the_loss() -> None:
     holes[:, 1] = torch.nan
     kept = replace(whole, target=holes)
     raw, scale = net(whole)
-    z = scale.away(whole.target).float()
+    z = scale.standardize(whole.target).float()
     wanted = (raw.squeeze(-1) - z).abs()[:, [0, 2]].mean()
     torch.testing.assert_close(net.loss(kept), wanted)
     none = net.loss(replace(whole, target=torch.full_like(holes, torch.nan)))
@@ -125,7 +125,7 @@ def test_what_the_body_says_of_a_place_comes_back_to_it(scaler: str) -> None:
         with torch.no_grad():
             net.affine.copy_(torch.tensor([2.0, 0.5]))
     raw, scale = net(whole)
-    found = scale.back(raw.squeeze(-1))
+    found = scale.unstandardize(raw.squeeze(-1))
     if scaler == "difference":  # the last change again at each step
         wanted = whole.y[:, -1:] + (whole.y[:, -1:] - whole.y[:, -2:-1]) * torch.arange(1, H + 1)
     else:

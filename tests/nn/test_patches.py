@@ -32,5 +32,5 @@ def test_every_row_is_in_one() -> None:
 
 
 def test_gaps_between_them_are_refused() -> None:
-    with pytest.raises(ParameterError, match=r"got stride=3 and patch_length=2\. Say stride=2"):
+    with pytest.raises(ParameterError, match=r"got stride=3 and patch_length=2\. Use stride=2"):
         Patching(12, 2, 3)

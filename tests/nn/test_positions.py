@@ -43,7 +43,7 @@ def test_waves_are_added_by_the_rows_number_on_one_axis() -> None:
 
 def test_learned_places_are_learned() -> None:
     positions, tokens = told("learned"), some(2, 3, WIDTH)
-    assert {name: tuple(one.shape) for name, one in positions.named_parameters()} == {"behind": (3, WIDTH), "ahead": (4, WIDTH)}
+    assert {name: tuple(one.shape) for name, one in positions.named_parameters()} == {"past": (3, WIDTH), "future": (4, WIDTH)}
     torch.testing.assert_close(positions.add_to(tokens, tokens, True, 1) - tokens, positions.future[1:].expand(2, -1, -1))
 
 
@@ -105,9 +105,9 @@ def test_the_calendar_is_wound_around_its_circles() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"positions is one of 'sinusoidal', .*; got round"):
+    with pytest.raises(ParameterError, match=r"`positional_encoding` must be one of 'sinusoidal', .*; got round"):
         told("round")
     with pytest.raises(ParameterError, match=r"calendar=\['hour', 'day_of_week'\]"):
         told("calendar")
-    with pytest.raises(ParameterError, match=r"d_model=6 with n_heads=2 leaves each head 3\. Say d_model=4"):
+    with pytest.raises(ParameterError, match=r"d_model=6 and n_heads=2\. Use d_model=4"):
         PositionalEncoding("rotary", MISSING_ROWS, 6, 2)

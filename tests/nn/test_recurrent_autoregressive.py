@@ -46,7 +46,7 @@ def test_taught_at_once_is_step_by_step(cell: str, fused_from: int, monkeypatch:
 def test_so_are_its_gradients(cell: str) -> None:
     inputs = some_inputs(FULL)
     body = made(RecurrentOptions(cell, 6, 2, True, 0.0, True, "layer")).double()
-    exact = Inputs(*(getattr(inputs, name).double() for name in ("y", "seen", "past", "future", "static")))
+    exact = Inputs(*(getattr(inputs, name).double() for name in ("y", "observed", "past", "future", "static")))
     weights = list(body.parameters())
     for taught, looped in zip(
         torch.autograd.grad(body.forward_teacher_forced(exact, before(inputs).double()).square().sum(), weights),

@@ -53,7 +53,7 @@ def test_a_perceptron_beside_sees_the_window_and_moves_the_places_alone() -> Non
         for weight in body.skip.parameters():
             weight.zero_()
         assert (before != body.features(inputs)).flatten(0, 1).any(0).tolist() == [False, True, False]
-        body.skip.get_parameter("perceptron.layers.0.weight")[1, 2] = 2.0  # of the window's third row for the second step
+        body.skip.get_parameter("mlp.layers.0.weight")[1, 2] = 2.0  # of the window's third row for the second step
         told = body.skip(inputs, torch.zeros(5, 6))
     assert torch.equal(told[:, 1, 1], 2 * inputs.y[:, 2])
     assert told.count_nonzero() == inputs.y[:, 2].count_nonzero()
@@ -82,7 +82,7 @@ def test_a_covariate_of_a_step_ahead_moves_that_step_alone(season: int | None) -
         assert moved.tolist() == [other == step for other in range(4)]
 
 
-@pytest.mark.parametrize("silent", ["own", "last"])
+@pytest.mark.parametrize("silent", ["step_projection", "state_projection"])
 def test_dropout_acts_on_all_states_that_are_read(silent: str) -> None:
     body, inputs = seeded(lambda: RecurrentDirect(FULL, replace(SMALL, dropout=0.5), decoder_layers=0)), some_inputs(FULL)
     with torch.no_grad():

@@ -173,11 +173,11 @@ def test_heads_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("gauss", {}, ["head is one of point, quantiles", "zero_inflated", "gauss"]),
-        ("normal", {"loss": "mse"}, ['loss goes with head="point"', "mse beside normal"]),
-        ("point", {"quantiles": [0.1]}, ['quantiles goes with head="quantiles"', "beside point"]),
-        ("quantiles", {"loss": "mse"}, ['loss goes with head="point"']),
-        ("point", {"loss": "rmse"}, ["loss is one of mae, mse", "rmse"]),
+        ("gauss", {}, ["`head` must be one of point, quantiles", "zero_inflated", "gauss"]),
+        ("normal", {"loss": "mse"}, ['`loss` cannot be used with head="normal", got loss=mse', 'head="point"']),
+        ("point", {"quantiles": [0.1]}, ['`quantiles` cannot be used with head="point"', 'head="quantiles"']),
+        ("quantiles", {"loss": "mse"}, ['`loss` cannot be used with', 'head="point"']),
+        ("point", {"loss": "rmse"}, ["`loss` must be one of mae, mse", "rmse"]),
         ("quantiles", {"quantiles": [0.0]}, ["quantiles lies between 0 and 1"]),
     ],
 )
@@ -188,9 +188,9 @@ def test_what_is_refused(name: str, options: dict[str, object], words: list[str]
 
 
 def test_what_is_no_head_is_refused_by_its_type() -> None:
-    with pytest.raises(ParameterTypeError, match=r"head is one of .* got 3 \(int\)"):
+    with pytest.raises(ParameterTypeError, match=r"`head` must be one of .* got 3 \(int\)"):
         make_head(3)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="goes with head"):
+    with pytest.raises(ParameterError, match="cannot be used with head"):
         make_head(HEADS["normal"](), loss="mse")
 
 

@@ -31,8 +31,8 @@ def z_of(y: Any, scaler: str, season: int = 1) -> tuple[Tensor, Tensor, Any]:
 def test_what_is_scaled_comes_back(scaler: str) -> None:
     z, seen, scale = z_of(Y, scaler)
     there = seen > 0
-    torch.testing.assert_close(scale.back(z)[there], torch.tensor(Y, dtype=torch.float64)[there], rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(scale.back(scale.away(torch.tensor(Y).double()))[there], torch.tensor(Y).double()[there])
+    torch.testing.assert_close(scale.unstandardize(z)[there], torch.tensor(Y, dtype=torch.float64)[there], rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(scale.unstandardize(scale.standardize(torch.tensor(Y).double()))[there], torch.tensor(Y).double()[there])
 
 
 @pytest.mark.parametrize("scaler", [one for one in SCALERS if one != "none"])
@@ -41,7 +41,7 @@ def test_a_series_of_any_magnitude_looks_the_same(scaler: str, size: float) -> N
     z, _, _ = z_of(Y, scaler)
     other, _, scale = z_of((torch.tensor(Y).double() * size).tolist(), scaler)
     torch.testing.assert_close(other, z, rtol=1e-5, atol=1e-6)
-    assert torch.isfinite(scale.back(other)).all()
+    assert torch.isfinite(scale.unstandardize(other)).all()
 
 
 @pytest.mark.parametrize("scaler", ["standard", "robust", "min_max", "last", "revin", "difference"])
@@ -50,7 +50,7 @@ def test_a_small_season_on_a_high_level_keeps_its_digits(scaler: str) -> None:
     z, _, _ = z_of([season.tolist()], scaler)
     lifted, _, scale = z_of([(season + 3e9).tolist()], scaler)
     torch.testing.assert_close(lifted, z, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(scale.back(lifted)[0], season + 3e9, rtol=0, atol=1e-5)
+    torch.testing.assert_close(scale.unstandardize(lifted)[0], season + 3e9, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
@@ -62,8 +62,8 @@ def test_a_hidden_value_has_no_part_in_it(scaler: str) -> None:
     assert z[0, 2] == 0
     assert seen[0].tolist() == [1, 1, 0, 1, 1, 1]
     if scaler != "difference":  # a change over a hole is none
-        torch.testing.assert_close(scale.place[0], other.place[0])
-        torch.testing.assert_close(scale.spread[0], other.spread[0])
+        torch.testing.assert_close(scale.loc[0], other.loc[0])
+        torch.testing.assert_close(scale.scale[0], other.scale[0])
         torch.testing.assert_close(z[0, [0, 1, 3, 4, 5]], dropped[0])
 
 
@@ -72,16 +72,16 @@ def test_a_hidden_value_has_no_part_in_it(scaler: str) -> None:
 def test_a_constant_window_has_no_spread(scaler: str, value: float) -> None:
     z, _, scale = z_of([[value] * 6, [float("nan")] * 5 + [value]], scaler)
     assert z.abs().max() == 0
-    assert scale.spread.abs().max() == 0
-    torch.testing.assert_close(scale.back(torch.randn(2, 3)), torch.full((2, 3), value, dtype=torch.float64))
+    assert scale.scale.abs().max() == 0
+    torch.testing.assert_close(scale.unstandardize(torch.randn(2, 3)), torch.full((2, 3), value, dtype=torch.float64))
 
 
 def test_an_empty_window_is_zeros() -> None:
     for scaler in SCALERS:
         z, seen, scale = z_of([[float("nan")] * 4], scaler)
         assert (z.abs().max(), seen.max()) == (0, 0)
-        assert torch.isfinite(scale.place).all()
-        assert torch.isfinite(scale.spread).all()
+        assert torch.isfinite(scale.loc).all()
+        assert torch.isfinite(scale.scale).all()
 
 
 def test_places_and_spreads_are_what_they_are_called() -> None:
@@ -89,8 +89,8 @@ def test_places_and_spreads_are_what_they_are_called() -> None:
     wanted = {"standard": (5, 2), "min_max": (2, 7), "mean_abs": (0, 5), "last": (9, 4), "difference": (9, 1), "none": (0, 1)}
     for name, (place, spread) in wanted.items():
         scale = z_of(y, name)[2]
-        assert (float(scale.place), float(scale.spread)) == pytest.approx((place, spread)), name
-    assert float(z_of(y, "robust")[2].place) == pytest.approx(4.5)
+        assert (float(scale.loc), float(scale.scale)) == pytest.approx((place, spread)), name
+    assert float(z_of(y, "robust")[2].loc) == pytest.approx(4.5)
 
 
 def test_the_naive_error_is_that_of_the_season_where_it_fits() -> None:

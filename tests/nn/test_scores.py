@@ -129,8 +129,8 @@ def test_names_are_unique_and_of_scores() -> None:
         class Other(Score):
             pass
 
-    with pytest.raises(ParameterTypeError, match="derived from Score"):
+    with pytest.raises(ParameterTypeError, match="must decorate a subclass of Score"):
         scores.score("plain")(dict)  # type: ignore[type-var]
     assert "plain" not in SCORES
-    with pytest.raises(NotImplementedError, match="how it compares"):
+    with pytest.raises(NotImplementedError, match="must implement forward"):
         Score(2, 2, 2)(torch.zeros(1), torch.zeros(1))

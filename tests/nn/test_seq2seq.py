@@ -26,7 +26,7 @@ ORDERS = ("bahdanau", "luong", "feeding")
 
 def body(order: str = "luong", sizes: InputSizes = SHORT, layers: RecurrentOptions | None = None, **rest: Any) -> Seq2SeqBody:
     """In float64, with weights of a seed."""
-    told = {"order": "luong" if order == "feeding" else order, "feeding": order == "feeding", **rest}
+    told = {"decoder": "luong" if order == "feeding" else order, "input_feeding": order == "feeding", **rest}
     attention = told.pop("attention", AttentionOptions())
     options = Seq2SeqOptions(layers or RecurrentOptions("gru", 6), attention, **told)
     return seeded(lambda: Seq2SeqBody(sizes, options)).double().eval()
@@ -40,7 +40,7 @@ def given(sizes: InputSizes = SHORT) -> tuple[Inputs, Tensor]:
 
 
 EVERY = [
-    dict(zip(("cell", "n_layers", "bidirectional", "kernel_size", "positions", "start"), one, strict=True))
+    dict(zip(("cell", "n_layers", "bidirectional", "kernel_size", "positional_encoding", "start_value"), one, strict=True))
     for one in [
         ("lstm", 1, False, None, False, "last"), ("gru", 2, True, None, True, "learned"), ("rnn", 2, False, 3, True, "last"),
         ("lstm", 2, True, None, False, "learned"), ("lstm", 1, False, 2, False, "learned"),
@@ -52,7 +52,7 @@ EVERY = [
 @pytest.mark.parametrize("order", [*ORDERS, None])
 def test_taught_is_step_by_step_and_everything_learns(order: str | None, options: dict[str, Any]) -> None:
     layers = RecurrentOptions(options["cell"], 6, options["n_layers"], options["bidirectional"] and not options["kernel_size"])
-    more = {name: options[name] for name in ("kernel_size", "positions", "start")}
+    more = {name: options[name] for name in ("kernel_size", "positional_encoding", "start_value")}
     one = body(order or "luong", layers=layers, **more, **({} if order else {"attention": None}))
     inputs, previous = given()
     found = one.forward_teacher_forced(inputs, previous)
@@ -174,19 +174,19 @@ def test_each_input_enters_where_it_belongs() -> None:
         moved = (one.forward_teacher_forced(replace(inputs, future=future), previous) - plain).abs().amax((0, 2)) > 1e-6
         assert moved.tolist() == [number >= step for number in range(4)]
     keys = one.initial_state(inputs)[0]
-    for name in ("y", "past", "static", "seen"):
+    for name in ("y", "past", "static", "observed"):
         other = replace(inputs, **{name: getattr(inputs, name) + 1.0})
         assert (one.initial_state(other)[0] - keys).abs().amax((1, 2)).min() > 1e-4
 
 
 def test_a_learned_start_replaces_the_first_value_alone() -> None:
-    one, (inputs, previous) = body(start="learned"), given()
+    one, (inputs, previous) = body(start_value="learned"), given()
     assert one.start_token is not None
     with torch.no_grad():
         one.start_token.fill_(0.7)
     torch.testing.assert_close(one.forward_teacher_forced(inputs, previous), one.forward_teacher_forced(inputs, previous + torch.tensor([[9.0, 0, 0]])))
     plain = body()
-    plain.load_state_dict({name: value for name, value in one.state_dict().items() if name != "token"})
+    plain.load_state_dict({name: value for name, value in one.state_dict().items() if name != "start_token"})
     said = torch.cat([torch.full((5, 1), 0.7, dtype=torch.float64), previous[:, 1:]], dim=1)
     torch.testing.assert_close(one.forward_teacher_forced(inputs, previous), plain.forward_teacher_forced(inputs, said))
 
@@ -221,8 +221,8 @@ def test_a_convolution_is_its_plain_loop_and_reaches_further_with_every_layer() 
 def test_on_another_device_nothing_is_left_behind(name: str) -> None:
     for order, kernel_size in product(ORDERS, (None, 3)):
         attention = AttentionOptions(name, True, True, 2, True)
-        one = body(order, FULL, attention=attention, kernel_size=kernel_size, positions=True, start="learned").to("meta")
-        inputs = Inputs(*(getattr(given(FULL)[0], field).to("meta") for field in ("y", "seen", "past", "future", "static")))
+        one = body(order, FULL, attention=attention, kernel_size=kernel_size, positional_encoding=True, start_value="learned").to("meta")
+        inputs = Inputs(*(getattr(given(FULL)[0], field).to("meta") for field in ("y", "observed", "past", "future", "static")))
         previous = given(FULL)[1].to("meta")
         with NothingOnTheCPU():
             one.forward_teacher_forced(inputs, previous).sum().backward()

@@ -50,17 +50,17 @@ def renamed(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
         kind = name.rpartition(".")[2].removeprefix("in_proj_")
         if "multihead_attn.in_proj" in name:
             query, keys, values = value.chunk(3)
-            found[name.replace("multihead_attn.in_proj_", "cross.into.")] = query
+            found[name.replace("multihead_attn.in_proj_", "cross.in_proj.")] = query
             across[kind] += [keys, values]
             continue
         for before, after in (
-            ("self_attn.in_proj_", "attention.into."), ("self_attn.out_proj", "attention.out"),
-            ("multihead_attn.out_proj", "cross.out"), ("linear1", "feedforward.into"), ("linear2", "feedforward.out"),
+            ("self_attn.in_proj_", "attention.in_proj."), ("self_attn.out_proj", "attention.out_proj"),
+            ("multihead_attn.out_proj", "cross.out_proj"), ("linear1", "feedforward.linear1"), ("linear2", "feedforward.linear2"),
             ("norm1", "norms.0"), ("norm2", "norms.1"), ("norm3", "norms.2"),
         ):  # fmt: skip
             name = name.replace(before, after)
         found[name] = value
-    return {**found, **{f"memory.into.{kind}": torch.cat(parts) for kind, parts in across.items()}}
+    return {**found, **{f"memory.in_proj.{kind}": torch.cat(parts) for kind, parts in across.items()}}
 
 
 def sequences() -> tuple[Tensor, Tensor, Tensor]:
@@ -159,9 +159,9 @@ def test_the_small_network_bends_as_its_name_says() -> None:
 
 
 def test_what_there_is_none_of_is_refused() -> None:
-    with pytest.raises(ParameterError, match="activation is one of 'relu', 'gelu', 'swiglu'; got tanh"):
+    with pytest.raises(ParameterError, match="`activation` must be one of 'relu', 'gelu', 'swiglu'; got tanh"):
         FeedForward(WIDTH, 24, "tanh")
-    with pytest.raises(ParameterError, match="norm_order is one of 'pre', 'post'; got both"):
+    with pytest.raises(ParameterError, match="`norm_order` must be one of 'pre', 'post'; got both"):
         Encoder(LayerOptions(norm_order="both"), 1)
-    with pytest.raises(ParameterError, match=r"16 numbers do not go into 5 heads\. Say n_heads=4 or d_model=15"):
+    with pytest.raises(ParameterError, match=r"d_model=16 and n_heads=5\. Use n_heads=4 or d_model=15"):
         Encoder(LayerOptions(WIDTH, 5), 1)

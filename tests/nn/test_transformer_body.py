@@ -21,7 +21,7 @@ ROUND = replace(FULL, cyclic_columns=((0, 0),))
 
 
 def options(positions: str | None = "sinusoidal", patch: int = 1, **layer: Any) -> TransformerOptions:
-    told = LayerOptions(**{"width": 16, "n_heads": 4, "feedforward": 24, **layer})
+    told = LayerOptions(**{"d_model": 16, "n_heads": 4, "dim_feedforward": 24, **layer})
     return TransformerOptions(told, 2, 2, positions, patch, max(patch // 2, 1))
 
 
@@ -169,7 +169,7 @@ def test_the_encoder_runs_once_and_a_step_computes_one_row() -> None:
     body, inputs, seen = stepwise().eval(), some_inputs(FULL), list[int]()
     runs: list[int] = []
     body.window_encoder.encoder.register_forward_hook(lambda *_: runs.append(1))
-    body.decoder.layers[0].attention.into.register_forward_hook(lambda _, given, __: seen.append(given[0].numel() // 16))
+    body.decoder.layers[0].attention.in_proj.register_forward_hook(lambda _, given, __: seen.append(given[0].numel() // 16))
     with torch.inference_mode():
         AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs))
     assert (len(runs), seen) == (1, [5, 5, 5, 5])
@@ -197,7 +197,7 @@ def test_in_turn_on_another_device_nothing_is_left_behind() -> None:
     for positions in ("learned", "rotary", "alibi"):
         body = stepwise(ROUND, positions=positions, patch=4).to("meta")
         given = some_inputs(ROUND)
-        inputs = Inputs(*(getattr(given, name).to("meta") for name in ("y", "seen", "past", "future", "static")))
+        inputs = Inputs(*(getattr(given, name).to("meta") for name in ("y", "observed", "past", "future", "static")))
         told = before(given).to("meta")
         with NothingOnTheCPU():
             assert body.forward_teacher_forced(inputs, told).device.type == "meta"

@@ -122,11 +122,11 @@ def test_mixed_precision_learns_as_well(kind: Any) -> None:
 
 
 def test_a_precision_the_device_lacks_is_said_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.warns(TrainingWarning, match="cpu has no 16-mixed: trained in bf16-mixed"):
+    with pytest.warns(TrainingWarning, match="cpu cannot train with precision='16-mixed'; 'bf16-mixed' is used"):
         half = lstm(max_steps=3, precision="16-mixed").fit(FRAME)
     assert same(half, lstm(max_steps=3, precision="bf16-mixed").fit(FRAME))
     monkeypatch.setattr(hardware, "_has_bf16", lambda device: False)
-    with pytest.warns(TrainingWarning, match="no bf16-mixed: trained in 32-true"):
+    with pytest.warns(TrainingWarning, match="precision='bf16-mixed'; '32-true' is used"):
         assert same(lstm(max_steps=3, precision="bf16-mixed").fit(FRAME), lstm(max_steps=3).fit(FRAME))
 
 
@@ -164,7 +164,7 @@ def test_a_panel_lives_on_the_device_where_there_is_room_and_else_its_batches_go
     assert hardware.place_on_device(train.windows, device) is train.windows
     batch = next(iter(train))
     there = optimization.to_device(batch, device)
-    assert {getattr(there, name).device for name in ("y", "past", "future", "static", "place", "target")} == {device}
+    assert {getattr(there, name).device for name in ("y", "past", "future", "static", "loc", "target")} == {device}
     assert optimization.to_device(batch, torch.device("cpu")) is batch
 
 

@@ -205,7 +205,7 @@ def pressing(*steps: int) -> Monitor:
 
 def test_ctrl_c_keeps_what_was_learned_and_says_so_once() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with pytest.warns(TrainingWarning, match="interrupted at step 13 of 30; what it had learned is kept") as said:
+    with pytest.warns(TrainingWarning, match="interrupted at step 13 of 30; the network keeps the weights learned so far") as said:
         model = watched(lstm(lr_schedule="constant", warmup=0.0), pressing(12))
     assert len(said) == 1
     assert signal.getsignal(signal.SIGINT) is before
@@ -347,11 +347,11 @@ def test_those_of_the_package_lightning_are_refused(monkeypatch: pytest.MonkeyPa
     base = type("EarlyStopping", (), {"__module__": home.__name__})
     own = type("Mine", (base,), {"__module__": "__main__"})
     for one in (base(), own()):
-        with pytest.raises(ParameterError, match=f"{type(one).__name__} is of the package lightning.*from pytorch_lightning"):
+        with pytest.raises(ParameterError, match=f"{type(one).__name__} is an object of the package lightning.*classes of pytorch_lightning"):
             lstm(trainer={"callbacks": [one]}).fit(FRAME)
-    with pytest.raises(ParameterError, match=r"'logger'.*CSVLogger is of the package lightning"):
+    with pytest.raises(ParameterError, match=r"'logger'.*CSVLogger is an object of the package lightning"):
         lstm(trainer={"logger": type("CSVLogger", (), {"__module__": "lightning.pytorch.loggers"})()}).fit(FRAME)
-    with pytest.raises(ParameterError, match="int is of no such class"):
+    with pytest.raises(ParameterError, match="int is not one"):
         lstm(trainer={"callbacks": [3]}).fit(FRAME)
 
 
@@ -360,7 +360,7 @@ def test_callbacks_that_a_fit_has_parameters_for_are_refused(name: str, ours: st
     import pytorch_lightning as pl
 
     given = {"monitor": "validation"} if name == "EarlyStopping" else {}
-    with pytest.raises(ParameterError, match=f"{name} would have no effect.*{ours}.*Trainer of your own"):
+    with pytest.raises(ParameterError, match=f"{name} cannot be used in a fit.*{ours}.*Trainer of your own"):
         lstm(trainer={"callbacks": [getattr(pl.callbacks, name)(**given)]}).fit(FRAME)
 
 
@@ -370,14 +370,14 @@ def test_callbacks_that_a_fit_has_parameters_for_are_refused(name: str, ours: st
      ("accumulate_grad_batches", "accumulate_grad_batches"), ("enable_progress_bar", "progress"), ("val_check_interval", "validate_every")],
 )  # fmt: skip
 def test_what_has_a_parameter_of_its_own_is_refused_by_its_name(name: str, ours: str) -> None:
-    with pytest.raises(ParameterError, match=f"{name} has one: say {ours}="):
+    with pytest.raises(ParameterError, match=f"cannot set {name!r}.*Use {ours}="):
         lstm(trainer={name: 1}).fit(FRAME)
 
 
 def test_what_lightning_does_not_take_is_a_clear_error() -> None:
     with pytest.raises(ParameterError, match="no_such_thing"):
         lstm(trainer={"no_such_thing": 1}).fit(FRAME)
-    with pytest.raises(ParameterError, match="Trainer has to take what it is given"):
+    with pytest.raises(ParameterError, match="arguments of Lightning's Trainer must be valid"):
         lstm(strategy="no such strategy").fit(FRAME)
     with pytest.raises(ParameterError, match="torch_xla"):
         lstm(accelerator="tpu").fit(FRAME)
@@ -389,6 +389,6 @@ def test_a_device_without_float64_is_refused_and_not_taken_by_itself(monkeypatch
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     for accelerator in ("mps", "gpu"):
-        with pytest.raises(ParameterError, match=f"^Windows.*float64, which mps does not have; got.*'{accelerator}'.*'cpu'"):
+        with pytest.raises(ParameterError, match=f"must have float64.*; mps has none, got.*'{accelerator}'.*'cpu'"):
             lstm(max_steps=1, accelerator=accelerator).fit(FRAME)
     assert len(lstm(max_steps=1).fit(FRAME).predict()) == 12

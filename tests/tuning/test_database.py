@@ -144,7 +144,7 @@ def test_a_report_that_another_process_writes_at_the_same_time_is_an_error(tmp_p
             other.set_trial_intermediate_value(trial._trial_id, 2, 0.75)
 
     trial.report(0.25, 2)
-    with pytest.raises(StorageInternalError, match="Two processes wrote the same report"):
+    with pytest.raises(StorageInternalError, match="Two processes cannot write the same report"):
         trial.study.tell(trial, 0.25)
     assert elsewhere(tmp_path).intermediate_values[2] == 0.75
     assert elsewhere(tmp_path).state == TrialState.RUNNING

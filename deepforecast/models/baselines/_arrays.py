@@ -31,7 +31,10 @@ def segment_reduce(values: Any, begin: Ints, end: Ints, ufunc: Any = np.add) -> 
 
 
 def segment_rms(values: Floats, begin: Ints, end: Ints, ddof: int = 0) -> Floats:
-    """sqrt(sum of squares / (count - ddof)) of each segment, without overflow; NaN if count <= ddof."""
+    """sqrt(sum of squares / (count - ddof)) of each segment, without overflow.
+
+    NaN if count <= ddof.
+    """
     count = end - begin - ddof
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         rms: Floats = np.sqrt(segment_reduce(np.square(values), begin, end) / np.maximum(count, 1))
@@ -70,7 +73,7 @@ def blocks(values: Floats, indptr: Ints) -> Iterator[tuple[slice, Floats, Ints]]
 
 
 def segment_means(values: Floats, begin: Ints, end: Ints) -> Floats:
-    """The mean of each segment, NaN if it is empty. The segments must be contiguous and cover all values.
+    """The mean of each segment, NaN if empty; segments must be contiguous and cover all values.
 
     Computed relative to the first value of the segment, so that constants are exact.
     """
@@ -106,7 +109,7 @@ class ObservedValues:
         self.count = self.end - self.begin
 
     def last(self) -> tuple[Floats, Floats]:
-        """The last value of each series and the rows since then (NaN and all rows if there is none)."""
+        """Last value of each series, and rows since then (NaN and all rows if there is none)."""
         last_values, age = np.full(len(self.count), np.nan), np.diff(self.indptr).astype(np.float64)
         has_value = np.flatnonzero(self.count > 0)
         last_position = self.end[has_value] - 1
@@ -115,7 +118,7 @@ class ObservedValues:
         return last_values, age
 
     def steps(self) -> tuple[Floats, Floats | None]:
-        """Differences of consecutive values in the flat array and the rows between them (None: one)."""
+        """Differences of consecutive values, and the rows between them (None: one)."""
         with np.errstate(over="ignore"):
             changes = np.diff(self.values)
         return changes, None if self.row_numbers is None else np.diff(self.row_numbers).astype(np.float64)
@@ -133,7 +136,10 @@ class ObservedValues:
 
 
 def split_phases(values: Floats, indptr: Ints, season: int) -> tuple[Floats, Ints]:
-    """Split each series by phase into groups `i * season + phase`; phase 0 is the first step ahead."""
+    """Split each series by phase into groups `i * season + phase`.
+
+    Phase 0 is the first step ahead.
+    """
     lengths = np.diff(indptr)
     first = np.arange(season) + lengths[:, None]  # the rows of a phase are first % season + k * season
     counts = -(-(lengths[:, None] - first % season) // season)

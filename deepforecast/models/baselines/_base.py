@@ -76,7 +76,8 @@ class Seasonal(Baseline):
     """Base class of seasonal baselines; the forecast is explained by level and season."""
 
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1, help="number of time steps per season; 'auto': by the frequency of the data"
+        default="auto", at_least=1,
+        help="number of time steps per season; 'auto': by the frequency of the data",
     )
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
@@ -109,7 +110,10 @@ class Seasonal(Baseline):
 
 
 def resolve_season(season: Any, panel: Panel, model: Forecaster, name: str) -> int:
-    """Number of time steps per season; "auto": by the frequency. `name` is that of the parameter."""
+    """Number of time steps per season; "auto": by the frequency.
+
+    `name` is that of the parameter.
+    """
     if season != "auto":
         return int(season)
     frequency = panel.series.calendar.frequency

@@ -69,7 +69,7 @@ class Naive(Baseline):
 
 
 def update_last(learned: LearnedState, panel: Panel) -> LearnedState:
-    """`last` and `age` (time steps since the last value) after new rows, which may all be missing."""
+    """Update `last` and `age` (rows since the last value) by new rows, which may all be missing."""
     last, age = ObservedValues(panel.y, panel.indptr).last()
     is_missing = np.isnan(last)
     last = np.where(is_missing, learned["last"], last)

@@ -102,7 +102,7 @@ def _future_index(learned: LearnedState, steps: int) -> Floats:
 
 
 def _seasonally_adjust(y: Floats, indptr: Ints, length: int) -> tuple[Floats, Floats]:
-    """Seasonally adjusted values and the indices (series, phases), all 1 for non-seasonal series."""
+    """Adjusted values, and indices (series, phases), all 1 for non-seasonal series."""
     lengths = np.diff(indptr)
     index = np.ones((len(lengths), length))
     seasonal = (lengths >= MIN_CYCLES * length) & (length > 1)

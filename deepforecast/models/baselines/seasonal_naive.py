@@ -101,7 +101,7 @@ class SeasonalNaive(Seasonal):
 
 
 def _fit_with_missing(panel: Panel, length: int) -> tuple[Floats, Floats, Floats]:
-    """Season, age and deviation of series with missing values: each phase is treated as a series."""
+    """Season, age and deviation of series with missing values, phase by phase."""
     observed = ObservedValues(*split_phases(panel.y, panel.indptr, length))
     season, age = observed.last()
     changes, rows = observed.steps()

@@ -1,1 +1,1 @@
-"""Classical models of each series alone: exponential smoothing, Theta, ARIMA, decomposition, intermittent demand."""
+"""Statistical models: ETS, Theta, ARIMA, decomposition and intermittent demand."""

@@ -153,7 +153,10 @@ class ArimaFamily(Statistical):
         return self._filter(learned, panel, self._columns(panel, learned), True)[1]
 
     def _columns(self, panel: Panel, learned: LearnedState | None = None) -> Floats:
-        """Future covariates and Fourier terms, (rows, columns); phases count from the start of the fit."""
+        """Future covariates and Fourier terms, (rows, columns).
+
+        Phases count from the start of the fit.
+        """
         x = design_matrix(panel.covariates)
         x = x if x.size or len(x) else np.empty((len(panel.y), 0))
         fourier_terms = self._fourier_terms(panel)
@@ -191,7 +194,10 @@ class ArimaFamily(Statistical):
         return dict(zip(names, (*states, excess, n_rows, direction_states), strict=True)), fitted
 
     def _filter_series(self, learned: LearnedState, index: int, values: Floats, mean: Floats | None) -> tuple[Any, Floats]:
-        """Filter one series from a state mean (None: initial state); return final state and forecasts."""
+        """Filter one series from a state mean (None: initial state).
+
+        Return final state and forecasts.
+        """
         from deepforecast.kernels.arima.state import FilterState, continue_filter, filter_history
 
         if mean is not None:
@@ -236,7 +242,10 @@ class ArimaFamily(Statistical):
         return StudentForecast(mean, deviations * learned["sigma"][:, None], degrees_of_freedom)
 
     def _regression_deviation(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Floats:
-        """Standard deviations due to the estimated regression, in units of sigma, (series, steps)."""
+        """Standard deviations due to the estimated regression, in units of sigma.
+
+        (series, steps).
+        """
         from deepforecast.kernels.arima.state import forecast_moments
 
         def forecast_mean(states: Floats) -> Floats:

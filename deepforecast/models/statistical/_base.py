@@ -1,4 +1,4 @@
-"""Base class of statistical models, which are local: each series is estimated by itself, in threads.
+"""Base class of statistical models, which estimate each series by itself.
 
 `LearnedState.by_series` holds parameters, the state before the first row and the state after the
 last row. Array shapes follow from the parameters of the model and the season, never from the data,
@@ -31,7 +31,10 @@ from deepforecast.models.statistical._regressors import constant_values, warn_co
 
 
 class Statistical(Forecaster):
-    """Base class of statistical models. `seconds_per_value`: approximate cost of fitting one value."""
+    """Base class of statistical models.
+
+    `seconds_per_value`: approximate cost of fitting one value.
+    """
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
     seconds_per_value = 1e-6
@@ -125,7 +128,10 @@ class Statistical(Forecaster):
         return columns
 
     def _diagnostic_season(self, panel: Panel) -> int:
-        """The longest season of the model, which sets the default number of lags; 1 if it has none."""
+        """The longest season of the model, which sets the default number of lags.
+
+        1 if it has none.
+        """
         season = getattr(self, "season_length", 1)
         if season == "auto":
             default_seasons = seasons(panel.calendar.frequency)
@@ -166,7 +172,7 @@ class Statistical(Forecaster):
     # -- hooks of subclasses ----------------------------------------------------------------------
 
     def _idle(self) -> Iterable[tuple[str, str]]:
-        """Names of parameters without effect given the other parameters, each with reason and remedy."""
+        """Names of parameters that have no effect, each with the reason and a remedy."""
         return ()
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:

@@ -1,4 +1,9 @@
-"""The Box-Cox transformation (1964), and the power that evens out the spread of a series (Guerrero 1993)."""
+"""The Box-Cox transformation and the choice of its power.
+
+Box, G. E. P. and Cox, D. R. (1964). An analysis of transformations. *Journal of the Royal Statistical
+Society B* 26. Guerrero, V. M. (1993). Time-series analysis supported by power transformations.
+*Journal of Forecasting* 12.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +17,16 @@ from deepforecast.errors import DataError
 
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 MAX_ITERATIONS = 40
-N_NODES = 64  # of a quadrature
-INTEGRATION_RANGE = 9.0  # deviations about the peak of what is integrated
+N_NODES = 64  # of the Gauss-Legendre quadrature
+INTEGRATION_RANGE = 9.0  # standard deviations around the peak of the integrand
 MIDDLE_QUANTILE, MIDDLE_PROBABILITY = 2.5758293035489004, 0.99
-"""Of a normal distribution: the middle, in deviations, and what lies within."""
+"""Half-width of the central part of a normal distribution, and its probability."""
 
 
 def transform(y: Floats, power: Any, *, inverse: bool = False) -> Floats:
-    """(y^power - 1) / power, the logarithm at 0, y itself where the power is NaN; or from that back to y.
+    """(y^power - 1) / power, log(y) if the power is 0, y if it is NaN; or the inverse of this.
 
-    Back from where no y leads: 0 below the range, infinity above it.
+    The inverse is 0 below the range of the transformation, and infinite above it.
     """
     power = np.broadcast_to(power, y.shape)
     if np.isnan(power).all():
@@ -37,10 +42,10 @@ def transform(y: Floats, power: Any, *, inverse: bool = False) -> Floats:
 
 
 def bias_adjusted_mean(mean: Floats, deviation: Floats, power: Floats) -> Floats:
-    """The mean of what is normal when transformed: of exp(normal) by its formula, else by quadrature.
+    """Mean of back-transformed normal values: by formula for logarithms, else by quadrature.
 
-    Values below the range count as 0. With a power below 0 there is no mean, as values so high are likely that none leads to:
-    then it is that of the middle 99 %.
+    Values below the range count as 0. With a negative power the mean does not exist; then it is the
+    mean of the central 99 %.
     """
     shape = np.broadcast_shapes(mean.shape, deviation.shape, power.shape)
     mean, deviation, power = (np.broadcast_to(array, shape) for array in (mean, deviation, power))
@@ -55,7 +60,7 @@ def bias_adjusted_mean(mean: Floats, deviation: Floats, power: Floats) -> Floats
 
 
 def _integrate_mean(mean: Floats, deviation: Floats, power: Floats) -> Floats:
-    """The integral of (power (mean + deviation z) + 1)^(1 / power) over the normal density of z, about its peak."""
+    """Integrate (power (mean + deviation z) + 1)^(1 / power) over the normal density of z."""
     nodes, weight = np.polynomial.legendre.leggauss(N_NODES)
     edge, slope = power * mean + 1.0, power * deviation
     with np.errstate(all="ignore"):
@@ -73,21 +78,22 @@ def _integrate_mean(mean: Floats, deviation: Floats, power: Floats) -> Floats:
 
 
 def refuse_infinite(values: Floats, learned: LearnedState) -> Floats:
-    """The values, transformed back, if they are finite; else a `DataError` that names the series and the way out."""
+    """Return back-transformed forecasts if they are finite; else raise a `DataError`."""
     infinite_series = np.flatnonzero(~np.isnan(learned["power"]) & np.isinf(values).any(axis=tuple(range(1, values.ndim))))
     if len(infinite_series) and learned.series is not None:
         raise DataError(
-            f"Forecasts must be finite; those of series {learned.series.labels(infinite_series)} are not once their Box-Cox "
-            f"transformation, of power {learned['power'][infinite_series[0]]:.3g}, is taken back. Say box_cox=0 or above (or 'auto'), "
-            "leave them out, or forecast less far ahead."
+            f"Forecasts must be finite; those of series {learned.series.labels(infinite_series)} are not after inverting "
+            f"the Box-Cox transformation with power {learned['power'][infinite_series[0]]:.3g}. Use box_cox=0 or above (or "
+            "'auto'), leave these series out, or use a shorter horizon."
         )
     return values
 
 
 def guerrero(y: Floats, indptr: Ints, season: int) -> Floats:
-    """For each series the power between 0 and 1 under which deviation / mean^(1 - power) varies least from stretch to stretch.
+    """Guerrero's choice of the power in [0, 1], by golden-section search.
 
-    Stretches are a season long, at least 2 rows, the last ones of the series; 1 where there are fewer than two.
+    Minimizes the coefficient of variation of deviation / mean^(1 - power) over blocks of one season
+    (at least 2 rows), aligned with the end of the series. 1 if there are fewer than two blocks.
     """
     length = max(season, 2)
     means, deviations, owner = _block_moments(y, indptr, length)
@@ -104,7 +110,7 @@ def guerrero(y: Floats, indptr: Ints, season: int) -> Floats:
 
 
 def _block_moments(y: Floats, indptr: Ints, length: int) -> tuple[Floats, Floats, Ints]:
-    """Mean and deviation of each whole stretch without a hole, over the series' mean, and the series it is of."""
+    """Mean and deviation of each complete block, relative to the mean of the series; its series."""
     rows = np.diff(indptr) // length
     first = indptr[1:] - rows * length
     begin = np.repeat(first, rows) + length * (np.arange(rows.sum()) - np.repeat(np.cumsum(rows) - rows, rows))

@@ -1,8 +1,8 @@
-"""What is not known of the regression of an ARIMA: generalised least squares tells the covariance of its coefficients.
+"""Covariance of the regression coefficients of ARIMA models, by generalized least squares.
 
-Mean, drift and effects, with the errors' ARIMA given, are a linear regression: filtered as the series is, their columns have
-unrelated errors, and the covariance is sigma^2 (X'X)^-1. It is held as directions, the rows of a root of (X'X)^-1: each is a
-regression of its own, which errors of size sigma move the forecast along.
+Given the ARIMA of the errors, mean, drift and effects are a linear regression. With X the columns
+after filtering like the series, the covariance is sigma^2 (X'X)^-1. It is stored as directions, the
+rows of a root of (X'X)^-1; each is a set of coefficients.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.models.statistical._scaled_series import Order
 
-MIN_EIGENVALUE = 1e-8  # of a column's square that has to be its own, for its effect to be told from those of others
+MIN_EIGENVALUE = 1e-8  # of the correlation matrix; smaller ones count as collinear
 
 
 def covariance_directions(order: Order, factors: Floats, beta: Floats, y: Floats, x: Floats) -> Floats:
-    """Rows (1 + columns of x) of coefficients of level, drift and the columns; those without effect are known, so 0."""
+    """Directions (1 + columns) of coefficients of level, drift and the columns.
+
+    0 for fixed ones.
+    """
     y, time = np.where(np.isnan(x).any(axis=1), np.nan, y), np.arange(float(len(y)))
     rows = np.zeros((1 + x.shape[1], 2 + x.shape[1]))
     constant = [1 if order.n_lost else 0] if order.constant else []
@@ -31,7 +34,7 @@ def covariance_directions(order: Order, factors: Floats, beta: Floats, y: Floats
     size[size == 0.0] = 1.0
     filtered = np.column_stack([_filter_column(order, factors, np.where(np.isnan(y), np.nan, column)) for column in (table / size).T])
     length = np.sqrt((filtered**2).sum(axis=0))
-    length[length == 0.0] = np.inf  # a column of which nothing is left tells nothing: its effect is 0
+    length[length == 0.0] = np.inf  # columns that filter to 0 have no effect
     values, vectors = np.linalg.eigh((filtered / length).T @ (filtered / length))
     root = np.where(values > MIN_EIGENVALUE, 1.0 / np.sqrt(np.maximum(values, MIN_EIGENVALUE)), 0.0)[:, None] * vectors.T
     rows[: len(used_columns), used_columns] = root / (length * size)
@@ -39,14 +42,15 @@ def covariance_directions(order: Order, factors: Floats, beta: Floats, y: Floats
 
 
 def regression_values(direction: Floats, time: Floats, x: Floats) -> Floats:
-    """The regression of a direction at some rows."""
+    """The regression function of a direction."""
     return np.asarray(direction[0] + direction[1] * time + np.nan_to_num(x) @ direction[2:])
 
 
 def regression_deviations(learned: LearnedState, time: Floats, x: Floats, forecast_mean: Any) -> Floats:
-    """Deviations of the steps ahead for what is not known of the regression, in units of sigma, (series, steps).
+    """Standard deviations due to the estimated regression, in units of sigma, (series, steps).
 
-    time: (series, steps); x: (series, steps, columns); foreseen: means ahead of states (series, size).
+    Shapes: time (series, steps), x (series, steps, columns). `forecast_mean` maps states (series,
+    size) to forecasts (series, steps).
     """
     variance = np.zeros(time.shape)
     for number in range(learned["doubt"].shape[1]):
@@ -58,7 +62,7 @@ def regression_deviations(learned: LearnedState, time: Floats, x: Floats, foreca
 
 
 def _filter_column(order: Order, factors: Floats, column: Floats) -> Floats:
-    """What the filter does not foresee of a column, over its deviation; 0 where nothing is seen or foreseen."""
+    """Standardized one-step errors of the filter on a column; 0 for missing ones."""
     from deepforecast.kernels.arima.state import filter_history
 
     first = int(np.argmax(~np.isnan(column)))

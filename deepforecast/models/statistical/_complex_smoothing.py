@@ -67,7 +67,7 @@ class ComplexSmoothing(Statistical):
         raise NotImplementedError
 
     def _score(self, fit: Floats, n_parameters: Floats, count: Floats) -> Floats:
-        """Criterion to be minimized, from n log(MSE), the number of parameters with sigma, and n."""
+        """Criterion to be minimized, from n log(MSE), number of parameters with sigma, and n."""
         raise NotImplementedError
 
     def _min_observations(self, panel: Panel) -> int:

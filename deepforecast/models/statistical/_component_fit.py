@@ -1,4 +1,4 @@
-"""statsmodels' unobserved components of one series at a time: fitted, filtered again, summed up."""
+"""Unobserved components models of statsmodels, one series at a time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from deepforecast.models.statistical._orthogonalization import orthogonal_basis
 
 FAILED = "failed"
 OUT_OF_ITERATIONS = "out_of_iterations"
-"""Whether the optimiser stopped there: known in a fit alone."""
+"""Key: whether the optimizer reached the maximum number of iterations."""
 GRADIENT_TOLERANCE = 1e-3
-"""Slope of the mean log-likelihood of a row, in the optimiser's own terms, that counts as none."""
+"""Largest gradient of the mean log-likelihood at a maximum, in the optimizer's coordinates."""
 ORDINARY_SCALE = (1e-3, 1e6)
-"""Standard deviations of a series as statsmodels' optimiser knows them; others are brought near 1 by a power of two."""
+"""Standard deviations suitable for the optimizer; other series are scaled by a power of two."""
 MAX_RELATIVE_MEAN = 1e8
-"""Standard deviations from zero beyond which a series is centred: the exact diffuse filter starts from
-the level itself, and its rounding errors grow with it."""
+"""Distance from zero, in standard deviations, beyond which a series is centred: rounding errors of the
+exact diffuse filter grow with the level."""
 START_PERIODS = 5
 GRID_PERIODS = 24
 GRID_DAMPING = 0.9
@@ -31,9 +31,9 @@ GRID_DAMPING = 0.9
 
 @dataclass(frozen=True)
 class FitTask:
-    """Series, their regressors, and what statsmodels is told; travels to the processes that fit.
+    """Series, regressors and model specification; sent to worker processes.
 
-    cycle_periods: the shortest and longest period of the cycle in time steps, shape (series, 2); None without a cycle.
+    `cycle_periods`: shortest and longest period of the cycle in time steps, (series, 2), or None.
     """
 
     y: Floats
@@ -44,17 +44,20 @@ class FitTask:
     cycle_periods: Floats | None
 
     def fit_slice(self, chunk: slice) -> list[dict[str, Floats]]:
-        """What each of some series has learned."""
+        """Fit a slice of the series."""
         return [self.fit_series(number) for number in range(chunk.start, chunk.stop)]
 
     def fit_series(self, number: int, learned: Mapping[str, Floats] | None = None) -> dict[str, Floats]:
-        """Fit a series, or only filter it with the parameters of an earlier fit; what went wrong under the key `FAILED`."""
+        """Fit a series, or filter it with learned parameters.
+
+        An error message under the key `FAILED`.
+        """
         y, x, base = self._series_arrays(number, learned)
         scale = series_scale(y) if learned is None else float(learned["scale"])
         if scale == 0.0:
             return {**self._random_walk(number, y, x), **base}
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # what statsmodels warns of follows from the model asked for, or is in `converged`
+            warnings.simplefilter("ignore")  # convergence is in `converged`
             try:
                 if learned is None or bool(learned["exact"]):
                     centre = self._centre(y) if learned is None else float(learned["centre"])
@@ -67,7 +70,7 @@ class FitTask:
                 return {FAILED: np.array(f"{type(error).__name__}: {error}")}
 
     def fitted_values(self, number: int, learned: Mapping[str, Floats]) -> Floats:
-        """One-step-ahead forecasts; NaN while the first states are not known."""
+        """One-step-ahead forecasts; NaN while the initial states are diffuse."""
         y, x, _ = self._series_arrays(number, learned)
         scale, centre = float(learned["scale"]), float(learned["centre"])
         if scale == 0.0:
@@ -79,7 +82,7 @@ class FitTask:
         return fitted
 
     def names(self) -> list[str]:
-        """Of the parameters without effects of regressors, as statsmodels has them."""
+        """statsmodels' names of the parameters without effects of regressors."""
         return list(self._model(0, np.arange(float(self.indptr[1])), np.empty((0, 0)), exact=True).param_names)
 
     def smoothed_results(self, number: int, learned: Mapping[str, Floats]) -> Any:
@@ -90,8 +93,11 @@ class FitTask:
     def _fit_around_mean(
         self, number: int, y: Floats, x: Floats, learned: Mapping[str, Floats] | None
     ) -> dict[str, Floats]:
-        """With an approximately diffuse start of variance 1e6, around the mean and near 1: where the exact one, lost in
-        rounding, leaves states unknown to the end (two components that are nearly the same)."""
+        """Fit with an approximately diffuse initialization of variance 1e6, standardized.
+
+        Needed if the exact one, by rounding, leaves states diffuse to the end, as with two nearly
+        equal components.
+        """
         centre = float(np.nanmean(y))
         scale = power_of_two(float(np.nanstd(y))) if learned is None else float(learned["scale"])
         model = self._model(number, (y - centre) / scale, x, exact=False)
@@ -109,20 +115,23 @@ class FitTask:
         starts = cycle_starts(model) if model.cycle else [model.start_params]
         fits = [self._fit_from(model, start) for start in starts]
         best = max(fits, key=lambda candidate: candidate.llf if np.isfinite(candidate.llf) else -np.inf)
-        model.update(best.params)  # its matrices are those of the last fit
+        model.update(best.params)  # otherwise its matrices are those of the last fit
         return best
 
     def _fit_from(self, model: Any, start: Floats) -> Any:
         return model.fit(start, disp=False, maxiter=self.max_iter, warn_convergence=False, cov_type="none")
 
     def _centre(self, y: Floats) -> float:
-        """What is subtracted from a series far from zero; 0 where the model has no level to add it to."""
+        """The centre of a series far from zero; 0 if the model has no level to absorb it."""
         mean, deviation = float(np.nanmean(y)), float(np.nanstd(y))
         has_level = self.specification["level"] != "irregular"
         return mean if has_level and abs(mean) > MAX_RELATIVE_MEAN * deviation else 0.0
 
     def _series_arrays(self, number: int, learned: Mapping[str, Floats] | None) -> tuple[Floats, Floats, dict[str, Floats]]:
-        """Values; regressors as they are worked with, and by what; a row without a regressor counts as one without a value."""
+        """Values, transformed regressors, and their transformation.
+
+        Incomplete rows count as missing.
+        """
         rows = slice(self.indptr[number], self.indptr[number + 1])
         y, x = np.array(self.y[rows]), np.array(self.regressors[rows])
         is_incomplete = np.isnan(x).any(axis=1)
@@ -132,7 +141,7 @@ class FitTask:
         return y, x, {"centres": centres, "basis": matrix}
 
     def _random_walk(self, number: int, y: Floats, x: Floats) -> dict[str, Floats]:
-        """A series that does not vary, or did not in the fit: a random walk, of as much as it has moved. No effects."""
+        """Random walk for a series that was constant in the fit; no effects."""
         model_shape = self._model(number, np.arange(float(len(y))), x, exact=True)
         states = int(model_shape.k_states)
         values, first_state = y[~np.isnan(y)], np.zeros(states)
@@ -179,7 +188,7 @@ def cycle_starts(model: Any) -> list[Floats]:
 
 
 def series_scale(y: Floats) -> float:
-    """What a series is divided by: 1 if its spread is ordinary, else a power of two near it; 0 if it does not vary."""
+    """Scale of a series: 1 or a power of two near its deviation; 0 for constants."""
     present = y[~np.isnan(y)]
     if present.min() == present.max():
         return 0.0
@@ -196,9 +205,9 @@ def power_of_two(size: float) -> float:
 
 
 def _state_arrays(model: Any, fit: Any, scale: float, centre: float) -> dict[str, Floats]:
-    """Everything a forecast needs, in units of the scale and around the centre."""
+    """The learned arrays, in units of the scale and relative to the centre."""
     space, filter_results = model.ssm, fit.filter_results
-    optimiser = getattr(fit, "mle_retvals", None)  # None: filtered with known parameters
+    optimiser = getattr(fit, "mle_retvals", None)  # None: filtered with given parameters
     selection = np.asarray(space["selection"], np.float64)
     shocks = selection @ np.asarray(space["state_cov"], np.float64) @ selection.T
     effects = fit.params[len(fit.params) - model.k_exog :] if model.k_exog else np.zeros(0)
@@ -215,20 +224,23 @@ def _state_arrays(model: Any, fit: Any, scale: float, centre: float) -> dict[str
         "irregular": np.array(float(np.asarray(space["obs_cov"]).reshape(-1)[0])),
         "state": np.array(filter_results.predicted_state[:, -1]),
         "covariance": np.array(filter_results.predicted_state_cov[:, :, -1]),
-        "effects": np.asarray(effects, np.float64),  # of the regressors as they were worked with
+        "effects": np.asarray(effects, np.float64),  # of the transformed regressors
     }
 
 
 def _converged(optimizer_report: Mapping[str, Any] | None) -> bool:
-    """Whether the optimiser stands at a maximum. Its line search may break off there, among the last digits of numerical
-    slopes (flag 2, on one processor and not on another): a maximum all the same if nothing rises. None: nothing was sought."""
+    """Whether the optimizer reached a maximum; None: no optimization.
+
+    Its line search may fail there due to rounding of numerical gradients (flag 2, which depends on
+    the processor); this counts as converged if the gradient is small.
+    """
     if optimizer_report is None or optimizer_report["converged"]:
         return True
     return bool(optimizer_report["warnflag"] == 2 and np.max(np.abs(optimizer_report["gopt"])) <= GRADIENT_TOLERANCE)
 
 
 def residual_scale(y: Floats, scale: float, fit: Any, learned: Mapping[str, Floats] | None) -> dict[str, Floats]:
-    """`noise_floor`, `since` and `swell`, as `_still` has them."""
+    """`ripple`, `since` and `swell`, see `_noise_floor`."""
     filtered = fit.filter_results
     errors, spreads = np.asarray(filtered.forecasts_error[0]), np.asarray(filtered.forecasts_error_cov[0, 0])
     n_diffuse = max(int(fit.nobs_diffuse), int(fit.model.loglikelihood_burn))

@@ -62,7 +62,10 @@ class Intermittent(Statistical):
 
 @dataclass(frozen=True)
 class DemandForecast(Forecast):
-    """Discrete distribution on 0 and `sizes` (series, sizes; padded with NaN), equal at each step."""
+    """Discrete distribution on 0 and `sizes` (series, sizes.
+
+    Padded with NaN), equal at each step.
+    """
 
     coverage_process: ClassVar[str] = "intermittent_demand"
 
@@ -78,7 +81,7 @@ class DemandForecast(Forecast):
 
     @cached_property
     def distribution_function(self) -> tuple[Floats, Floats]:
-        """Atoms in increasing order and their cumulative probabilities, both (series, 1 + sizes)."""
+        """Increasing atoms and their cumulative probabilities, both (series, 1 + sizes)."""
         from deepforecast.kernels.intermittent import tilt_probabilities
 
         values = np.column_stack([np.zeros(len(self.sizes)), self.sizes])
@@ -134,7 +137,10 @@ def mask_before_demand(rate: Floats, panel: Panel) -> Floats:
 
 
 def zero_if_unknown(rate: Floats) -> Floats:
-    """Replace NaN, of series without demand, by 0; infinite values stay, and `predict` refuses them."""
+    """Replace NaN, of series without demand, by 0.
+
+    Infinite values stay, and `predict` refuses them.
+    """
     return np.where(np.isnan(rate), 0.0, rate)
 
 

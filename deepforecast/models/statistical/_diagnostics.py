@@ -1,12 +1,15 @@
-"""Is what a model left over only noise? Three tests of the residuals of each series, all series at once.
+"""Residual tests of many series at once.
 
-ljung_box            no autocorrelation up to some lag (Ljung & Box 1978): chi-square with as many degrees of freedom as lags
-heteroscedasticity   the sum of squares of the last third over that of the first (Harvey 1989, 5.4): F, two-sided
-jarque_bera          skewness and kurtosis of a normal distribution (Jarque & Bera 1980): chi-square with 2 degrees of freedom
+- ljung_box: no autocorrelation up to a lag, chi-square with as many degrees of freedom as lags
+  (Ljung and Box 1978)
+- heteroscedasticity: sum of squares of the last third over that of the first, two-sided F test
+  (Harvey 1989, section 5.4)
+- jarque_bera: skewness and kurtosis of a normal distribution, chi-square with 2 degrees of freedom
+  (Jarque and Bera 1980)
 
-They are statsmodels' `acorr_ljungbox`, `breakvar_heteroskedasticity_test` and `jarque_bera`. Residuals that are missing are
-left out: the break test and the moments are of those that are there, in their order; the autocorrelation at lag k is of the
-pairs that are k rows apart, and counts by their number (Stoffer & Toloi 1992), so that a gap moves nothing together.
+These are `acorr_ljungbox`, `breakvar_heteroskedasticity_test` and `jarque_bera` of statsmodels.
+Missing residuals are left out. The autocorrelation at lag k uses the pairs k rows apart and is
+weighted by their number (Stoffer and Toloi 1992).
 """
 
 from __future__ import annotations
@@ -18,15 +21,15 @@ import numpy as np
 from deepforecast.data.frames import Floats, Ints
 
 TESTS = ("ljung_box", "heteroscedasticity", "jarque_bera")
-MAX_LAGS = 10  # where no season says more
-MIN_RESIDUALS = {"ljung_box": 2, "heteroscedasticity": 5, "jarque_bera": 2}  # residuals without which a test is not defined
+MAX_LAGS = 10  # without a season
+MIN_RESIDUALS = {"ljung_box": 2, "heteroscedasticity": 5, "jarque_bera": 2}  # a test is not defined for fewer
 
 
 def residual_tests(residuals: Floats, indptr: Ints, lags: int | None, season: int = 1) -> dict[str, tuple[Floats, Floats, Ints]]:
-    """For each test statistic, p-value and lags of each series; NaN where there are fewer residuals than it is defined for.
+    """Statistic, p-value and lags of each test; NaN for series with too few residuals.
 
-    `lags`: at most as many as there are residuals but one; None: 10, or two seasons, and at most a fifth of the residuals.
-    Where residuals do not vary there is nothing to find: p-value 1.
+    `lags` is reduced to the number of residuals minus 1; None: 10 or two seasons, at most a fifth of
+    the residuals. The p-value of constant residuals is 1.
     """
     is_present = ~np.isnan(residuals)
     count = _sums(is_present.astype(np.float64), indptr).astype(np.int64)
@@ -47,7 +50,7 @@ def residual_tests(residuals: Floats, indptr: Ints, lags: int | None, season: in
 
 
 def _ljung_box(values: Floats, is_present: Any, indptr: Ints, count: Ints, lags: Ints) -> tuple[Floats, Floats]:
-    """n (n + 2) times the sum of r_k^2 over the pairs k rows apart."""
+    """n (n + 2) sum_k r_k^2 / n_k, with n_k the number of pairs k rows apart."""
     from scipy.special import chdtrc
 
     lengths, filled = np.diff(indptr), np.where(is_present, values, 0.0)
@@ -93,7 +96,7 @@ def _jarque_bera(values: Floats, bounds: Ints, count: Ints) -> tuple[Floats, Flo
 
 
 def _rescale(residuals: Floats, indptr: Ints) -> Floats:
-    """Each series over a power of two near its largest residual, so that its fourth powers neither overflow nor vanish."""
+    """Scale each series by a power of two: fourth powers neither overflow nor underflow."""
     size = np.where(np.isnan(residuals), 0.0, np.abs(residuals))
     largest = np.zeros(len(indptr) - 1)
     filled = np.flatnonzero(np.diff(indptr) > 0)
@@ -104,7 +107,7 @@ def _rescale(residuals: Floats, indptr: Ints) -> Floats:
 
 
 def _lagged_products(values: Floats, indptr: Ints, lag: int) -> Floats:
-    """The sum of products of values `lag` rows apart within each series."""
+    """Sum of products of values `lag` rows apart within each series."""
     return _sums_between(values[lag:] * values[:-lag], indptr[:-1], np.maximum(indptr[1:] - lag, indptr[:-1]))
 
 
@@ -113,7 +116,7 @@ def _sums(values: Floats, indptr: Ints) -> Floats:
 
 
 def _sums_between(values: Floats, begin: Ints, end: Ints) -> Floats:
-    """The sum over `values[begin[i]:end[i]]` for each i, in the order of the rows; 0 where that is empty."""
+    """`sum(values[begin[i]:end[i]])` for each i, in row order; 0 if empty."""
     sums = np.zeros(len(begin))
     filled = np.flatnonzero(end > begin)
     if len(filled):

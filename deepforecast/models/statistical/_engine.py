@@ -1,4 +1,4 @@
-"""Exponential smoothing estimated by statsmodels, one series at a time."""
+"""Estimation of exponential smoothing by statsmodels."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 
 
 def statsmodels_capabilities(declared: Capabilities) -> Capabilities:
-    """What is left where statsmodels estimates: its `ETSModel` knows no regressors and no missing values."""
+    """Capabilities with statsmodels' `ETSModel`: no covariates and no missing values."""
     return replace(declared, future=False, categorical=False, missing=False, precision=1e-2)
 
 
 def fit_by_statsmodels(model: Smoothing, panel: Panel, y: Floats, season: int, forms: Sequence[Form]) -> Any:
-    """The same as the kernels' `fit`."""
+    """Fit each series by statsmodels; the result is that of the kernels' `fit`."""
     from deepforecast.kernels.ets.estimation import Fits
     from deepforecast.models.statistical._statsmodels_ets import estimate_ets
 
     if any(model._fixed_parameters()) or model.parameter_bounds == "admissible":
-        raise ParameterError(f"{model.name}: engine='statsmodels' estimates all rates and states, in the usual bounds.")
+        raise ParameterError(
+            f"{model.name}: engine='statsmodels' cannot fix parameters or initial states, or use parameter_bounds="
+            "'admissible'. Leave these out, or use engine='kernels'."
+        )
     size, width = (len(panel), 1), 2 + season
     fits = Fits(np.ones((*size, 4)), np.zeros((*size, width)), np.zeros((*size, 0)), np.full(size, -np.inf), np.zeros(size))
     constant_values = ets.constant_levels(y, panel.indptr)

@@ -1,4 +1,4 @@
-"""Sample paths of an ARIMA's errors, and its forecast taken apart."""
+"""Sample paths of ARIMA errors, and the decomposition of ARIMA forecasts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from deepforecast.data.frames import Floats, Ints
 
 
 def sample_errors(learned: LearnedState, draws: Floats, steps: int) -> Floats:
-    """Errors of sample paths in units of sigma, (series, samples, steps).
+    """Forecast errors of sample paths in units of sigma, (series, samples, steps).
 
-    draws: (series, size + steps, samples), those of the state first, so that a longer path goes on where a shorter one ended.
+    `draws`: standard normal, (series, size + steps, samples); those of the state come first, so that
+    longer paths extend shorter ones.
     """
     from deepforecast.kernels.arima.state import impulse_responses
 
@@ -26,7 +27,7 @@ def sample_errors(learned: LearnedState, draws: Floats, steps: int) -> Floats:
         if excess.any():
             covariance = np.zeros((size, size))
             covariance[np.tril_indices(size)] = excess
-            values, vectors = np.linalg.eigh(covariance)  # of the lower half
+            values, vectors = np.linalg.eigh(covariance)  # uses the lower triangle
             start = (vectors * np.sqrt(np.maximum(values, 0.0))) @ draws[series, :size]
             paths += np.where(lags >= 0, state_response[series][np.maximum(lags, 0)], 0.0)[:, :size] @ start
         sampled_errors[series] = paths.T
@@ -34,11 +35,12 @@ def sample_errors(learned: LearnedState, draws: Floats, steps: int) -> Floats:
 
 
 def decompose_forecast(forecasts: Floats, order: Ints, season: int, steps: int) -> tuple[Floats, Floats, Floats]:
-    """Level, slope and season, (series, steps), of forecasts that go two seasons further.
+    """Level, trend and season, (series, steps), of `forecasts`, which are two seasons longer.
 
-    Without differences an ARIMA's forecast dies out, and all of it is remainder. With them the path of the next season, less
-    the line through it and the one after, is the season; the line is level and slope. Without a seasonal difference the level
-    is the first forecast and the slope, where there are two differences, the first change.
+    Without differences the forecast of an ARIMA decays to 0, and all of it is remainder. With a
+    seasonal difference, level and trend are the line through the means of the next two seasons, and
+    the season is the deviation of the first one from it. With ordinary differences only, the level is
+    the first forecast and the slope, with two differences, the first change.
     """
     level, slope, seasonal_part = np.zeros((3, len(forecasts), steps))
     steps_ahead = np.arange(steps)

@@ -298,8 +298,8 @@ class Exponential(Statistical):
         """Future covariates standardized within each series, with their centres and scales."""
         covariates = {name: panel.covariates[name] for name in panel.series.columns.future}
         if not covariates:
-            nothing = np.empty((len(panel), 0))
-            return np.empty((len(panel.y), 0)), nothing, nothing
+            empty = np.empty((len(panel), 0))
+            return np.empty((len(panel.y), 0)), empty, empty
         return standardize(design_matrix(covariates), panel.indptr)
 
     def _regression_effects(self, arrays: Mapping[str, Any], covariates: Mapping[str, Covariate], rows: Any) -> Floats:

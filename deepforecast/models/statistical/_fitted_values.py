@@ -1,5 +1,8 @@
-"""One-step-ahead forecasts of a model whose seasons a smoother takes out, which looks to both sides: the seasons of a row are
-those of the rows before its cycle, carried on. So no forecast knows the row that it is compared with, or a later one."""
+"""One-step-ahead forecasts of decomposition models.
+
+Loess smoothers are two-sided. So that no forecast uses its own row or a later one, the seasons of a
+cycle are estimated from the rows before it and extended.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from deepforecast.data.panel import Panel
 from deepforecast.models.statistical._inner_model import continue_seasons, last_cycles
 
 MAX_CYCLES = 50
-"""Times the seasons of a series are taken anew: each cycle of the shortest one, in a longer series every few cycles."""
-MAX_ROWS = 2_000_000  # rows worked on at a time
+"""Largest number of decompositions per series: one per shortest season, or every few seasons."""
+MAX_ROWS = 2_000_000  # decomposed at a time
 
 
 def one_step_forecasts(
@@ -24,8 +27,11 @@ def one_step_forecasts(
     decompose_seasons: Callable[[Panel], Floats],
     forecast_rest: Callable[[Panel, Ints], Floats],
 ) -> Floats:
-    """Forecasts of the rows from `first` on, NaN before. `decompose_seasons`: the seasons of the rows of a panel; `forecast_rest`: the
-    one-step-ahead forecasts of what is left without them, of series with these numbers."""
+    """One-step-ahead forecasts of the rows from `first` on, NaN before.
+
+    `decompose_seasons` estimates the seasons of a panel, (seasons, rows); `forecast_rest` forecasts
+    seasonally adjusted rows, given the panel and the index of the series of each of its histories.
+    """
     forecasts = np.full(len(panel.y), np.nan)
     for ranges in _cycle_ranges(panel, lengths, first):
         series, begin, end = ranges.T
@@ -43,7 +49,7 @@ def one_step_forecasts(
 
 
 def _cycle_ranges(panel: Panel, lengths: Sequence[int], first: int) -> list[Ints]:
-    """Number of the series, first row and end of every cycle, (cycles, 3), in parts of not too many rows."""
+    """Series index, first row and end of every cycle, (cycles, 3), in blocks of limited size."""
     shortest, ranges = min(lengths), []
     for number, count in enumerate(panel.lengths):
         width = shortest * max(-(-count // (shortest * MAX_CYCLES)), 1)
@@ -55,5 +61,4 @@ def _cycle_ranges(panel: Panel, lengths: Sequence[int], first: int) -> list[Ints
 
 
 def _row_positions(panel: Panel) -> Ints:
-    """The place of each row within its series."""
     return np.arange(len(panel.y)) - np.repeat(panel.indptr[:-1], panel.lengths)

@@ -1,4 +1,4 @@
-"""Forms of exponential smoothing and what is learned of a series in one: arrays, and the compiled arithmetic at first use."""
+"""Candidate forms of exponential smoothing, their selection, and kernel calls."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from deepforecast.kernels.ets.forms import Form
 if TYPE_CHECKING:
     from deepforecast.kernels.ets.filter import Model
 
-LONGEST_SAMPLED_GAP = 10_000  # missing values at the end, for forms whose quantiles are those of sample paths
-LONGEST_SQUARED_GAP = 50_000  # for multiplicative errors, where the work grows with the square of the gap
+LONGEST_SAMPLED_GAP = 10_000  # missing values at the end, for forms with sampled quantiles
+LONGEST_SQUARED_GAP = 50_000  # for multiplicative errors, whose cost is quadratic in the gap
 COMPONENT_CODES = {None: 0, "additive": 1, "multiplicative": 2}
 
 
 def possible_forms(forms: Sequence[Form], season: int) -> list[Form]:
-    """The forms a season of this length allows, without doubles."""
+    """The distinct forms for this season."""
     return list(dict.fromkeys(form._replace(season=0) if season == 1 else form for form in forms))
 
 
 def additive_forms(forms: Sequence[Form]) -> list[Form]:
-    """Those of the forms in which nothing multiplies; if there are none, what the forms are with additive parts."""
+    """The additive forms among these; if there are none, their additive counterparts."""
     additive = [form for form in forms if not form.is_multiplicative]
     return additive or list(dict.fromkeys(Form(0, min(form.trend, 1), form.damped, min(form.season, 1)) for form in forms))
 
 
 def count_parameters(form: Form, season: int, is_fixed: Sequence[bool] = (False,) * 5) -> int:
-    """How many numbers are estimated, initial states among them, as R counts them without sigma."""
+    """Number of estimated parameters with initial states, without sigma, as in R."""
     rates = (True, form.trend > 0, form.season > 0, form.damped == 1)
     n_rates = sum(has_rate and not fixed_rate for has_rate, fixed_rate in zip(rates, is_fixed, strict=False))
     return n_rates + (0 if is_fixed[4] else 1 + (form.trend > 0) + (season - 1 if form.season else 0))
 
 
 def count_observed(y: Floats, matrix: Floats, indptr: Ints) -> Floats:
-    """Values of each series that count: there, and none of their regressors missing."""
+    """Number of values of each series that are observed together with all regressors."""
     is_observed = ~np.isnan(y)
     if matrix.shape[1]:
         is_observed &= ~np.isnan(matrix).any(axis=1)
@@ -49,14 +49,14 @@ def count_observed(y: Floats, matrix: Floats, indptr: Ints) -> Floats:
 
 
 def constant_levels(y: Floats, indptr: Ints) -> Floats:
-    """The value of each series that never varies, NaN for the others."""
-    least = np.minimum.reduceat(np.where(np.isnan(y), np.inf, y), indptr[:-1])
-    most = np.maximum.reduceat(np.where(np.isnan(y), -np.inf, y), indptr[:-1])
-    return np.where(least == most, least, np.nan)
+    """The value of each constant series, NaN for the others."""
+    lowest = np.minimum.reduceat(np.where(np.isnan(y), np.inf, y), indptr[:-1])
+    highest = np.maximum.reduceat(np.where(np.isnan(y), -np.inf, y), indptr[:-1])
+    return np.where(lowest == highest, lowest, np.nan)
 
 
 def select_best(fits: Any, forms: Sequence[Form], scores: Floats, season: int) -> dict[str, Any]:
-    """The arrays of the best form of each series; of the first one where none has a score."""
+    """The arrays of the best form of each series, or of the first form if no score is finite."""
     scores = np.where(np.isnan(scores), np.inf, scores)
     best = np.argmin(scores, axis=1)
     rows = np.arange(len(best))
@@ -71,7 +71,7 @@ def select_best(fits: Any, forms: Sequence[Form], scores: Floats, season: int) -
 
 
 def set_constant(arrays: dict[str, Any], constant_values: Floats, form: Form) -> None:
-    """A series that never varies is its level, whatever the form: everything else is neutral."""
+    """Set constant series to their level, with neutral other parameters."""
     rows = np.flatnonzero(~np.isnan(constant_values))
     arrays["best"][rows] = 0
     arrays["form"][rows] = form
@@ -83,7 +83,7 @@ def set_constant(arrays: dict[str, Any], constant_values: Floats, form: Form) ->
 
 
 def check_forms(learned: LearnedState) -> None:
-    """`Unfit` where a file holds other forms than there are, or a gap that the forecast of the form cannot step over."""
+    """Refuse model files with invalid forms, or with gaps too long for the forecast of the form."""
     form = check_integers(learned, "form", [0, 0, 0, 0], [1, 2, 1, 2])
     check_floats(learned, ["start", "state"], (max(learned["state"].shape[-1], 3),))  # level, slope, seasonal factors
     check_gaps(learned)
@@ -93,23 +93,23 @@ def check_forms(learned: LearnedState) -> None:
 
 
 def kernel_model(arrays: Mapping[str, Any], states: str, age: Ints | None = None) -> Model:
-    """The series as the kernels take them: at `start`, or at `state` with its age."""
-    from deepforecast.kernels.ets.filter import model_arrays as made
+    """Arguments of the kernels: at `start`, or at `state` with its age."""
+    from deepforecast.kernels.ets.filter import model_arrays
 
     if age is None:
         age = arrays["age"] if states == "state" else np.zeros_like(arrays["age"])
-    return made(arrays["form"], arrays["rates"], arrays[states], age)
+    return model_arrays(arrays["form"], arrays["rates"], arrays[states], age)
 
 
 def filter_series(begin: Model, y: Floats, offsets: Floats, indptr: Ints) -> tuple[Floats, Model]:
-    """One-step-ahead forecasts of the rows, and the series after them."""
+    """One-step-ahead forecasts of the rows, and the model after them."""
     from deepforecast.kernels.ets.filter import filter_series as kernel
 
     return kernel(begin, y, offsets, indptr)
 
 
 def restart_states(arrays: Mapping[str, Any], y: Floats, indptr: Ints, selected: Ints) -> Floats:
-    """States before the first row of some histories, by maximum likelihood with the rates as they are."""
+    """States before the first row of other histories, by maximum likelihood for given rates."""
     from deepforecast.kernels.ets.estimation import Settings, fit
 
     start_states = arrays["start"][selected]
@@ -132,20 +132,23 @@ def restart_states(arrays: Mapping[str, Any], y: Floats, indptr: Ints, selected:
 
 
 def _first_values(y: Floats, indptr: Ints) -> Floats:
-    """The first value of each series that is there."""
+    """The first observed value of each series."""
     observed_rows = np.flatnonzero(~np.isnan(y))
     return np.asarray(y[observed_rows[np.searchsorted(observed_rows, indptr[:-1])]])
 
 
 def scale_to_errors(panel: Panel, y: Floats, forms: Ints) -> Panel:
-    """The rows with values as the errors are: of the largest value where errors multiply."""
+    """The rows in units of the errors: relative to the largest value for multiplicative errors."""
     size = np.maximum.reduceat(np.where(np.isnan(y), 0.0, np.abs(y)), panel.indptr[:-1])
     size = np.where((forms[:, 0] == 1) & (size > 0.0), size, 1.0)
     return replace(panel, y=y / np.repeat(size, panel.lengths))
 
 
 def root_mean_square(errors: Floats, indptr: Ints, residual_df: Floats) -> Floats:
-    """Root of the sum of squares over `residual_df` of each series, of values of any size; NaN where that is not positive."""
+    """sqrt(sum of squares / residual_df) of each series, without overflow.
+
+    NaN if residual_df <= 0.
+    """
     present = np.where(np.isnan(errors), 0.0, errors)
     largest = np.maximum.reduceat(np.abs(present), indptr[:-1])
     _, power = np.frexp(largest)
@@ -155,7 +158,7 @@ def root_mean_square(errors: Floats, indptr: Ints, residual_df: Floats) -> Float
 
 
 def information_criteria(log_likelihood: Floats, parameters: Floats, counts: Floats) -> dict[str, Floats]:
-    """Information criteria; sigma counts as a parameter, as in R. Infinite where values are too few."""
+    """AIC, AICc and BIC with sigma as a parameter, as in R; infinite for too few values."""
     n_parameters = parameters + 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         correction = 2.0 * n_parameters * (n_parameters + 1.0) / (counts - n_parameters - 1.0)
@@ -169,7 +172,7 @@ def information_criteria(log_likelihood: Floats, parameters: Floats, counts: Flo
 
 
 def parameter_table(learned: LearnedState) -> dict[str, Any]:
-    """Forms, parameters and criteria as columns."""
+    """Columns of `parameters()`: forms, parameters and criteria."""
     columns: dict[str, Any] = {}
     columns["form"] = np.array([str(Form(*form)) for form in learned["form"].tolist()], dtype=object)
     for position, name in enumerate(("alpha", "beta", "gamma", "phi")):

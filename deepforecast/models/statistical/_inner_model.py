@@ -1,4 +1,4 @@
-"""Seasons beside what the model of the rest has learned: packed together, carried on over new rows, laid out ahead."""
+"""Learned state of MSTL: the seasons together with the state of the trend model."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from deepforecast.models.statistical._checksums import HistoryChecksum
 from deepforecast.models.statistical._seasons import MIN_CYCLES
 
 INNER_PREFIX = "rest."
-"""Before the names of what the model of the rest has learned."""
+"""Prefix of the arrays of the trend model."""
 
 
 def with_seasons(inner: LearnedState, seasons: Mapping[str, Floats], checksums: HistoryChecksum, history: Panel | None) -> LearnedState:
-    """What a model with seasons has learned."""
+    """Merge the state of the trend model with the seasons and checksums."""
     arrays = {INNER_PREFIX + name: values for name, values in inner.by_series.items()}
     shared = {INNER_PREFIX + name: value for name, value in inner.shared.items()}
     return LearnedState({**arrays, **seasons, **checksums.arrays()}, shared, history)
 
 
 def continue_seasons(learned: LearnedState, panel: Panel) -> tuple[Floats, dict[str, Floats]]:
-    """The rows that follow without their seasons, and the seasons after them."""
+    """Seasonally adjust the rows that follow; return them and the seasons after them."""
     y, next_seasons = panel.y, {}
     row_in_series = np.arange(len(y)) - np.repeat(panel.indptr[:-1], panel.lengths)
     for name, season in _seasons(learned).items():
@@ -35,7 +35,10 @@ def continue_seasons(learned: LearnedState, panel: Panel) -> tuple[Floats, dict[
 
 
 def last_cycles(panel: Panel, lengths: tuple[int, ...], seasons: Floats) -> dict[str, Floats]:
-    """The last cycle of each season, place 0 that of the first step ahead; 0 where a series has no such season."""
+    """The last cycle of each season, phase 0 the first step ahead.
+
+    0 for series without the season.
+    """
     cycles = {}
     for length, season in zip(lengths, seasons, strict=True):
         rows = panel.indptr[1:, None] - length + np.arange(length)
@@ -45,18 +48,16 @@ def last_cycles(panel: Panel, lengths: tuple[int, ...], seasons: Floats) -> dict
 
 
 def forecast_seasons(learned: LearnedState, steps: int) -> dict[str, Floats]:
-    """Each season at the steps ahead."""
     steps_ahead = np.arange(steps)
     return {name: season[:, steps_ahead % season.shape[1]] for name, season in _seasons(learned).items()}
 
 
 def forecast_season_sum(learned: LearnedState, steps: int) -> Floats:
-    """All of them together."""
     return sum(forecast_seasons(learned, steps).values(), np.zeros((len(learned["known"]), steps)))
 
 
 def inner_learned(learned: LearnedState) -> LearnedState:
-    """What the model of the rest has learned."""
+    """The state of the trend model."""
     by_series, shared = (
         {name.removeprefix(INNER_PREFIX): value for name, value in prefixed.items() if name.startswith(INNER_PREFIX)}
         for prefixed in (learned.by_series, learned.shared)

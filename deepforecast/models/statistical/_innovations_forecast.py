@@ -1,4 +1,4 @@
-"""The forecast of exponential smoothing: Student's t where there is a formula, sample paths elsewhere, transformed back."""
+"""Forecast distribution of exponential smoothing: Student's t by formula, or sample paths."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from deepforecast.models.statistical._box_cox import bias_adjusted_mean, refuse_
 from deepforecast.models.statistical._intervals import StudentForecast, degrees_and_factor, student_mixing
 
 N_PATHS = 5000
-MAX_NUMBERS = 2_000_000  # numbers of sample paths held at a time
+MAX_NUMBERS = 2_000_000  # sampled at a time, to bound memory
 
 
 @dataclass(frozen=True)
 class ExponentialForecast(Forecast):
-    """`mu` and `base` (mu and q) are of the transformed series, without regressors; `offsets` is what these add."""
+    """`mu` (mean) and `base` (mean without season) exclude the `offsets` of covariates."""
 
     learned: LearnedState
     mu: Floats
@@ -32,14 +32,14 @@ class ExponentialForecast(Forecast):
 
     @classmethod
     def from_state(cls, learned: LearnedState, offsets: Floats) -> ExponentialForecast:
-        """From the state, `offsets` (series, steps) ahead."""
+        """The forecast from the last state, for `offsets` (series, steps)."""
         from deepforecast.kernels.ets.forecasts import forecast_means
 
         return cls(learned, *forecast_means(ets.kernel_model(learned.by_series, "state"), offsets.shape[1]), offsets)
 
     @property
     def mean(self) -> Floats:  # type: ignore[override]
-        """The point; corrected for the bend of a Box-Cox transformation."""
+        """The mean, with bias adjustment for a Box-Cox transformation."""
         transformed_mean = self._transformed_mean()[:, self.n_skipped :]
         power = self.learned["power"][:, None]
         if np.isnan(power).all():
@@ -48,9 +48,11 @@ class ExponentialForecast(Forecast):
         return refuse_infinite(bias_adjusted_mean(transformed_mean, np.where(np.isnan(deviation), 0.0, deviation), power), self.learned)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Any probability."""
+        """Quantiles at any probabilities, (series, steps, probabilities)."""
         degrees_of_freedom, estimation_factor = _degrees_and_factor(self.learned.by_series)
-        transformed_quantiles = StudentForecast(self._transformed_mean(), self._deviations() * estimation_factor[:, None], degrees_of_freedom).quantiles(probabilities)
+        deviations = self._deviations() * estimation_factor[:, None]
+        student = StudentForecast(self._transformed_mean(), deviations, degrees_of_freedom)
+        transformed_quantiles = student.quantiles(probabilities)
         groups = self._groups_to_sample()
         draws = self._normal_draws(groups[-1]) if groups else np.empty(0)
         for group in groups:
@@ -59,11 +61,11 @@ class ExponentialForecast(Forecast):
         return refuse_infinite(original[:, self.n_skipped :], self.learned)
 
     def skip_steps(self, steps: int) -> ExponentialForecast:
-        """The same without its first steps."""
+        """The forecast without its first steps."""
         return replace(self, n_skipped=self.n_skipped + steps)
 
     def components(self) -> dict[str, Floats]:
-        """Level, trend, season and regressors, one on top of the other, in the units of the data."""
+        """Cumulative contributions of level, trend, season and regressors, in units of the data."""
         power, level = self.learned["power"][:, None], self.learned["state"][:, :1]
         with np.errstate(over="ignore", invalid="ignore"):
             heights = [np.broadcast_to(level, self.base.shape), self.base, self.mu, self.mu + self.offsets]
@@ -72,11 +74,11 @@ class ExponentialForecast(Forecast):
         return {"level": np.array(heights[0]), **differences}
 
     def _transformed_mean(self) -> Floats:
-        """The mean of the transformed series. Where errors or a season multiply values are positive: it goes down to 0."""
+        """Mean of the transformed series, at least 0 with multiplicative errors or season."""
         form = self.learned["form"]
-        least = np.where((form[:, 0] == 1) | (form[:, 3] == 2), 0.0, -np.inf)
+        lower_bound = np.where((form[:, 0] == 1) | (form[:, 3] == 2), 0.0, -np.inf)
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.maximum(self.mu + self.offsets, least[:, None])
+            return np.maximum(self.mu + self.offsets, lower_bound[:, None])
 
     def _has_formula(self) -> Any:
         from deepforecast.kernels.ets.forecasts import has_formula
@@ -84,7 +86,7 @@ class ExponentialForecast(Forecast):
         return has_formula(self.learned["form"], bool(self.learned["effects"].shape[1]))
 
     def _deviations(self) -> Floats:
-        """Standard deviations of the transformed series: by formula, 0 for what is certain, else of sample paths' quantiles."""
+        """Standard deviations of the transformed series by formula; 0 for series without one."""
         from deepforecast.kernels.ets.forecasts import forecast_deviations
 
         formula = np.flatnonzero(self._has_formula())
@@ -95,7 +97,7 @@ class ExponentialForecast(Forecast):
         return standard_deviations
 
     def _groups_to_sample(self) -> list[Ints]:
-        """The series whose quantiles need sample paths, as many at a time as memory allows, those of the least age first."""
+        """Series whose quantiles need sample paths, by age, in groups of limited memory."""
         sampled = np.flatnonzero(~self._has_formula() & ~(self.learned["sigma"] == 0.0))
         sampled = sampled[np.argsort(self.learned["age"][sampled], kind="stable")]
         steps = self.learned["age"][sampled] + self.offsets.shape[1]  # increasing
@@ -107,12 +109,15 @@ class ExponentialForecast(Forecast):
         return groups
 
     def _normal_draws(self, group: Ints) -> Floats:
-        """Normal draws for the longest sample paths of some series."""
+        """Normal draws for the longest sample paths of a group."""
         rows = int(self.learned["age"][group].max()) + self.offsets.shape[1]
         return standard_normal(0, np.zeros((1, 1)), (1 + rows, N_PATHS))
 
     def _sample_paths(self, group: Ints, draws: Floats) -> Floats:
-        """Sample paths of some series, from the same draws for all: whatever the units, and whatever stands beside them."""
+        """Sample paths of a group.
+
+        The same draws for all series, so that results do not depend on others.
+        """
         from deepforecast.kernels.ets.forecasts import simulate_paths
 
         arrays = {name: self.learned[name][group] for name in ("form", "rates", "state", "age", "sigma", "criteria", "ripple")}
@@ -121,7 +126,10 @@ class ExponentialForecast(Forecast):
 
 
 def student_errors(arrays: Mapping[str, Any], draws: Floats) -> Floats:
-    """Errors of sample paths (series, rows, samples): of Student's t, those of a path by the first row of normal draws."""
+    """Student's t errors (series, rows, samples).
+
+    The first row of draws sets the scale of a path.
+    """
     degrees_of_freedom, estimation_factor = _degrees_and_factor(arrays)
     mixing = student_mixing(np.broadcast_to(draws[:, 0], (len(degrees_of_freedom), draws.shape[2])), degrees_of_freedom)
     return np.asarray(draws[:, 1:] * (mixing * (arrays["sigma"] * estimation_factor)[:, None])[:, None, :])

@@ -1,4 +1,4 @@
-"""Missing values from the seasons and the line of those seen, so that a season goes on through a gap."""
+"""Interpolation of missing values by seasons and a linear trend."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.imputation import fill_missing
 from deepforecast.models.baselines._arrays import segment_reduce
 
-MAX_ROUNDS = 30  # over seasons of which none holds the others, most often a few are enough
+MAX_ROUNDS = 30  # of backfitting several seasons
 RELATIVE_TOLERANCE = 1e-12  # of the largest value
 
 
 class SeriesRows(NamedTuple):
-    """The rows of some series: values (NaN: missing), series, and row within it."""
+    """Rows of several series: values (NaN: missing), series index, and position in the series."""
 
     y: Floats
     series: Ints
@@ -25,10 +25,10 @@ class SeriesRows(NamedTuple):
 
 
 def fill_with_seasons(y: Floats, indptr: Ints, lengths: Sequence[int], cycles: int) -> Floats:
-    """Values without gaps: the seasons and the line that fit those seen best, and straight lines for what these leave over.
+    """Fill missing values by a least squares fit of seasons and line plus interpolated residuals.
 
-    A season is that of a series of at least so many `cycles`, with values enough to tell it from a line; without any season
-    it is straight lines alone, level at the ends. Exact for seasons on a line.
+    Seasons are fitted to series of at least `cycles` cycles with enough values to identify them;
+    without a season the interpolation is linear, and constant at the ends.
     """
     linear = fill_missing(y, indptr, "interpolate")
     missing, counts = np.isnan(y), np.diff(indptr)
@@ -40,7 +40,7 @@ def fill_with_seasons(y: Floats, indptr: Ints, lengths: Sequence[int], cycles: i
         return linear
     bounds = np.concatenate([[0], np.cumsum(counts[selected])])
     series = np.repeat(np.arange(len(bounds) - 1), counts[selected])
-    base = segment_reduce(np.nan_to_num(linear), indptr[:-1], indptr[:-1] + 1)[selected][series]  # so that a constant stays one
+    base = segment_reduce(np.nan_to_num(linear), indptr[:-1], indptr[:-1] + 1)[selected][series]  # exact for constants
     with np.errstate(over="ignore", invalid="ignore"):
         rows = SeriesRows(y[inside] - base, series, np.arange(len(series)) - bounds[:-1][series], bounds)
         smooth = _fit_seasons_and_line(rows, longest, cycles)
@@ -50,7 +50,7 @@ def fill_with_seasons(y: Floats, indptr: Ints, lengths: Sequence[int], cycles: i
 
 
 def _fit_seasons_and_line(rows: SeriesRows, longest: Sequence[int], cycles: int) -> Floats:
-    """Least squares, one season with the line after the other, each series until nothing changes: whatever others do."""
+    """Backfitting: one season and the line at a time, until each series has converged by itself."""
     seasons, line, largest = np.zeros((len(longest), len(rows.y))), np.zeros(len(rows.y)), np.nan_to_num(np.abs(rows.y))
     limit = RELATIVE_TOLERANCE * segment_reduce(largest, rows.indptr[:-1], rows.indptr[1:], np.maximum)
     is_moving = np.ones(len(limit), dtype=bool)
@@ -69,11 +69,15 @@ def _fit_seasons_and_line(rows: SeriesRows, longest: Sequence[int], cycles: int)
 
 
 def _fit_season_and_line(rows: SeriesRows, other_seasons: Floats, line: Floats, length: int, cycles: int) -> tuple[Floats, Floats]:
-    """A season, 0 in the mean, and the line that fit best what the other seasons leave over; where there is no telling, the
-    season is 0 and the line stays."""
+    """Least squares fit of a season with mean 0 and a line to the values without the other seasons.
+
+    If they are not identified, the season is 0 and the line unchanged.
+    """
     is_observed, size = ~np.isnan(rows.y), len(rows.indptr) - 1
     key = rows.series * length + rows.position % length
-    observed_key, observed_series, residuals, observed_position = key[is_observed], rows.series[is_observed], (rows.y - other_seasons)[is_observed], rows.position[is_observed].astype(np.float64)
+    observed_key, observed_series = key[is_observed], rows.series[is_observed]
+    residuals = (rows.y - other_seasons)[is_observed]
+    observed_position = rows.position[is_observed].astype(np.float64)
     count = np.bincount(observed_key, minlength=size * length)
     mean, row = (np.bincount(observed_key, column, size * length) / np.maximum(count, 1) for column in (residuals, observed_position))
     row_deviation = observed_position - row[observed_key]
@@ -84,7 +88,7 @@ def _fit_season_and_line(rows: SeriesRows, other_seasons: Floats, line: Floats, 
     index -= np.where(has_value, index, 0.0).sum(axis=1, keepdims=True) / np.maximum(has_value.sum(axis=1, keepdims=True), 1)
     is_identified = (count.reshape(size, length).sum(axis=1) >= has_value.sum(axis=1) + 2) & (np.diff(rows.indptr) >= cycles * length)
     phases = np.arange(length)
-    for number in np.flatnonzero(is_identified & ~has_value.all(axis=1)):  # places never seen lie between their neighbours
+    for number in np.flatnonzero(is_identified & ~has_value.all(axis=1)):  # phases without values are interpolated
         index[number] = np.interp(phases, phases[has_value[number]], index[number, has_value[number]], period=length)
     is_row_identified = is_identified[rows.series]
     return np.where(is_row_identified, index.reshape(-1)[key], 0.0), np.where(is_row_identified, slope[rows.series] * rows.position, line)

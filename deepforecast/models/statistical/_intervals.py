@@ -1,12 +1,13 @@
-"""Bands of forecasts whose parameters were estimated from few values.
+"""Prediction intervals that account for estimated parameters.
 
-With k numbers estimated from n values the mean square that n - k degrees of freedom give is that of the errors, and the
-error of a forecast has 1 + k / n times as much: what the estimates miss comes on top (Akaike 1969, *Annals of the Institute of
-Statistical Mathematics* 21: final prediction error). Its distance in units of the estimated deviation follows Student's t with
-n - k degrees of freedom. Both are exact, on average over the rows, where the model is a regression.
+With k parameters estimated from n values the error variance is estimated with n - k degrees of
+freedom, and the variance of a forecast error is 1 + k / n times as large (final prediction error,
+Akaike 1969, *Annals of the Institute of Statistical Mathematics* 21). In units of the estimated
+deviation it follows Student's t with n - k degrees of freedom. For linear regression both are exact
+on average over the rows.
 
-Where a model says nothing of it, what it left over tells whether errors grow with what is forecast (`proportional_spread`) and
-whether they follow each other (`residual_correlation`).
+Residuals also show whether errors grow with the forecast (`proportional_spread`) and whether they
+are autocorrelated (`residual_correlation`).
 """
 
 from __future__ import annotations
@@ -22,52 +23,52 @@ from deepforecast.data.frames import Floats, Ints
 
 @dataclass(frozen=True)
 class StudentForecast(Forecast):
-    """Student's t at every step, with `freedom` degrees of each series; infinitely many: normal."""
+    """Student's t with `freedom` degrees of freedom per series; infinite: normal."""
 
     mean: Floats
     deviation: Floats
     freedom: Floats
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Any probability."""
+        """Quantiles at any probabilities, (series, steps, probabilities)."""
         units = student_quantiles(probabilities, self.freedom)[:, None, :]
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
-            distances = np.where(units == 0, 0.0, self.deviation[..., None] * units)  # the median needs no deviation to be known
+        with np.errstate(over="ignore", invalid="ignore"):  # `predict` refuses values that are not finite
+            distances = np.where(units == 0, 0.0, self.deviation[..., None] * units)  # the median is defined without a deviation
             return np.asarray(self.mean[..., None] + distances)
 
     def skip_steps(self, steps: int) -> StudentForecast:
-        """The same without its first steps."""
+        """The forecast without its first steps."""
         return StudentForecast(self.mean[:, steps:], self.deviation[:, steps:], self.freedom)
 
 
 @dataclass(frozen=True)
 class WidenedForecast(Forecast):
-    """`inner` with the distances of its quantiles from its median multiplied by `factor`, a number of each series."""
+    """`inner` with the distances of quantiles from the median times `factor`, (series,)."""
 
     inner: Forecast
     factor: Floats
 
     @property
     def mean(self) -> Floats:  # type: ignore[override]
-        """That of the inner forecast."""
+        """Mean of the inner forecast."""
         return self.inner.mean
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Those of the inner forecast, moved away from its median."""
+        """Quantiles of the inner forecast, scaled around its median."""
         inner_quantiles = self.inner.quantiles([*probabilities, 0.5])
         median, inner_quantiles = inner_quantiles[..., -1:], inner_quantiles[..., :-1]
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(median + (inner_quantiles - median) * self.factor[:, None, None])
 
     def skip_steps(self, steps: int) -> WidenedForecast:
-        """The same without its first steps."""
+        """The forecast without its first steps."""
         return WidenedForecast(self.inner.skip_steps(steps), self.factor)
 
 
 def degrees_and_factor(count: Floats, parameters: Floats, noise_floor: Floats) -> tuple[Floats, Floats]:
-    """Degrees of freedom, and what deviations are multiplied by, of a fit to `count` values.
+    """Degrees of freedom and the factor of deviations, sqrt(1 + k / n), of a fit to `count` values.
 
-    Of series that the fit left nothing over of (`noise_floor` is not NaN) deviations are known: infinitely many, and 1.
+    Infinite and 1 for series with a perfect fit (`noise_floor` is not NaN).
     """
     estimated = np.isnan(noise_floor)
     degrees_of_freedom = np.where(estimated, np.maximum(count - parameters, 1.0), np.inf)
@@ -75,7 +76,7 @@ def degrees_and_factor(count: Floats, parameters: Floats, noise_floor: Floats) -
 
 
 def student_quantiles(probabilities: Sequence[float], degrees_of_freedom: Floats) -> Floats:
-    """Quantiles of Student's t, (series, probabilities); exactly 0 in the middle and alike on both sides.
+    """Quantiles of Student's t, (series, probabilities); exactly symmetric.
 
     >>> student_quantiles([0.025, 0.5, 0.975], np.array([5.0, np.inf])).round(3)
     array([[-2.571,  0.   ,  2.571],
@@ -92,7 +93,7 @@ def student_quantiles(probabilities: Sequence[float], degrees_of_freedom: Floats
 
 
 def student_mixing(draws: Floats, degrees_of_freedom: Floats) -> Floats:
-    """What turns normal paths into paths of Student's t, one number a path: from a normal draw of each (series, paths)."""
+    """Factors (series, paths) that turn normal paths into Student's t, one normal draw per path."""
     if np.isinf(degrees_of_freedom).all():
         return np.ones(draws.shape)
     from scipy.special import chdtri, ndtr
@@ -102,11 +103,11 @@ def student_mixing(draws: Floats, degrees_of_freedom: Floats) -> Floats:
 
 
 def proportional_spread(errors: Floats, sizes: Floats, indptr: Ints, last: int) -> Floats:
-    """What the deviation of the errors of each series is multiplied by where it follows `sizes`: errors spread in proportion
-    to what is forecast, and wider where that has grown. By likelihood; 1 where a constant spread is likelier.
+    """Factor of the error deviation at the end of each series for errors proportional to `sizes`.
 
-    `last`: over how many rows at the end sizes are averaged. With sizes over their geometric mean, errors in proportion to them
-    are likelier than of one spread if their mean square in these units is less.
+    1 if a constant variance has the higher likelihood. With sizes relative to their geometric mean,
+    proportional errors have the higher one if the mean square of errors / sizes is smaller than that
+    of the errors. `last`: number of rows at the end over which sizes are averaged.
     """
     is_observed = ~(np.isnan(errors) | np.isnan(sizes))
     count = np.maximum(_sums(is_observed.astype(np.float64), indptr), 1.0)
@@ -126,9 +127,9 @@ def proportional_spread(errors: Floats, sizes: Floats, indptr: Ints, last: int) 
 
 
 def residual_correlation(errors: Floats, indptr: Ints) -> Floats:
-    """Correlation of each one-step error with the one before it where it is above what noise shows (1.96 / sqrt(n)), else 0.
+    """First autocorrelation of the one-step errors if it exceeds 1.96 / sqrt(n), else 0.
 
-    A model that lags behind its series misses on the same side again and again, and its errors ahead add up.
+    Errors of a model that lags behind its series are positively correlated and accumulate ahead.
     """
     largest = np.maximum.reduceat(np.where(np.isnan(errors), 0.0, np.abs(errors)), indptr[:-1])
     scaled = errors / np.repeat(np.where(largest > 0.0, largest, 1.0), np.diff(indptr))
@@ -143,9 +144,9 @@ def residual_correlation(errors: Floats, indptr: Ints) -> Floats:
 
 
 def correlated_variances(responses: Floats, correlation: Floats) -> Floats:
-    """Of the steps ahead, in units of the errors', whose correlation k rows apart is `correlation`^k.
+    """Forecast variances of the steps ahead for errors of variance 1 and correlation^k at lag k.
 
-    responses: what an error adds to its row and to those that follow, (series, steps).
+    `responses`: impulse responses (series, steps).
     """
     step_variances, total, with_older = np.empty(responses.shape), np.zeros(len(responses)), np.zeros(len(responses))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -157,7 +158,7 @@ def correlated_variances(responses: Floats, correlation: Floats) -> Floats:
 
 
 def correlate_draws(draws: Floats, correlation: Floats) -> Floats:
-    """Normal draws (series, paths, rows) made to follow each other with that correlation, in place."""
+    """Turn normal draws (series, paths, rows) into AR(1) processes of variance 1, in place."""
     innovation_scale = np.sqrt(1.0 - correlation**2)[:, None]
     for row in range(1, draws.shape[2] if correlation.any() else 0):
         draws[:, :, row] = correlation[:, None] * draws[:, :, row - 1] + innovation_scale * draws[:, :, row]

@@ -47,7 +47,7 @@ MIN_SKIP_ROWS = 10  # shorter series count all errors in the objective
 
 
 class ThetaForm(NamedTuple):
-    """A Theta recursion: bounds of w = 1 - 1/theta and alpha, and the number of skipped first errors."""
+    """A Theta recursion: bounds of w = 1 - 1/theta and alpha, and number of skipped errors."""
 
     dynamic: bool
     weight: tuple[float, float] = (0.0, 1.0)
@@ -138,7 +138,10 @@ class ThetaFamily(Statistical):
         return {"deviation": deviation, "persistence": residual_correlation(errors, panel.indptr)}
 
     def _select_form(self, x: Floats, indptr: Ints, season_df: Ints) -> dict[str, Any]:
-        """Parameters and initial state of the best recursion; `season_df`: degrees of freedom of the season."""
+        """Parameters and initial state of the best recursion.
+
+        `season_df`: degrees of freedom of the season.
+        """
         candidates, scores = [], []
         for form in self._forms():
             skips, count = _count_errors(x, indptr, form.skip)
@@ -235,15 +238,15 @@ class ThetaFamily(Statistical):
         return {"level": level, "trend": trend, "season": season + (total - (level + trend + season))}
 
     def _seasonal_indices(self, panel: Panel, length: int) -> tuple[Floats, Any]:
-        """Indices (series, phases), phase 0 that of the first step ahead, and which are additive."""
+        """Indices (series, phases), phase 0 the first step ahead, and which are additive."""
         if self.decomposition == "none":
             return np.ones((len(panel), length)), np.zeros(len(panel), dtype=bool)
         index, additive = seasonality.seasonal_indices(panel.y, panel.indptr, length, self.decomposition, self.min_cycles)
         if self.decomposition == "multiplicative" and additive.any():
             raise DataError(
-                f"decomposition='multiplicative' needs values above 0; column {panel.series.columns.target} must not have "
-                f"others, as in series {panel.series.labels(np.flatnonzero(additive))}. Use decomposition='auto' or "
-                "'additive', or leave these series out."
+                f"Column {panel.series.columns.target} must be above 0 for decomposition='multiplicative'; it is not in "
+                f"series {panel.series.labels(np.flatnonzero(additive))}. Use decomposition='auto' or 'additive', or leave "
+                "these series out."
             )
         return index, additive
 

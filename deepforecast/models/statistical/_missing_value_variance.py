@@ -1,9 +1,13 @@
-"""Errors of one step after missing values: larger than others, as the states have moved unseen.
+"""Variance of one-step errors after missing values.
 
-A model steps over a missing value as if its error were 0. The true states did move by it, and what they are off by dies out
-only as later values are seen: with states x' = F x + g e and y = w'x + e, the covariance P of what they are off by goes on as
-F P F' + g g' over a missing row (e of variance 1) and as (F - g w') P (F - g w')' over a seen one, and an error has the
-variance 1 + w'P w. Exact where everything adds up; of errors that multiply, in shares, as long as the level moves little.
+A missing value is treated as an error of 0, although the true states have moved. With states
+x' = F x + g e and y = w'x + e, where e has variance 1, the covariance P of the state error is
+
+    F P F' + g g'                  after a missing row,
+    (F - g w') P (F - g w')'       after an observed row,
+
+and a one-step error has variance 1 + w'P w. This is exact for additive models, and approximate for
+relative errors as long as the level changes little.
 """
 
 from __future__ import annotations
@@ -14,13 +18,13 @@ import numpy as np
 
 from deepforecast.data.frames import Floats, Ints
 
-MAX_NUMBERS = 4_000_000  # numbers of covariances held at a time
+MAX_NUMBERS = 4_000_000  # covariances computed at a time, to bound memory
 
 
 class ErrorStates(NamedTuple):
-    """Of each series: two states that every row moves and, of a ring of `season` places that stands still, those of its own.
+    """State equations: two states that each row updates, and k - 2 states per phase of the season.
 
-    move (series, k, k): F of the two and those of one place; gain (series, k): g; sees (series, k): w.
+    transition (series, k, k): F; gain (series, k): g; observation (series, k): w.
     """
 
     transition: Floats
@@ -30,7 +34,7 @@ class ErrorStates(NamedTuple):
 
 
 def smoothing_states(rates: Floats, season: int) -> ErrorStates:
-    """Level, slope and a ring of factors; `rates`: alpha, beta, gamma, phi."""
+    """State equations of exponential smoothing; `rates`: alpha, beta, gamma, phi."""
     alpha, beta, gamma, phi = rates.T
     ones, zeros = np.ones(len(rates)), np.zeros(len(rates))
     transition = np.array([[ones, phi, zeros], [zeros, phi, zeros], [zeros, zeros, ones]])
@@ -38,9 +42,9 @@ def smoothing_states(rates: Floats, season: int) -> ErrorStates:
 
 
 def deviation_after_missing(is_observed: Any, indptr: Ints, states: ErrorStates) -> Floats:
-    """Standard deviation of the error of each row, in those of a row without a hole before it.
+    """Standard deviation of the error of each row, relative to rows after observed ones.
 
-    Rows before the first value do not count: what a series begins with is estimated from those that come.
+    Rows before the first value are ignored, as the initial state is estimated from later values.
     """
     deviations, lengths = np.ones(len(is_observed)), np.diff(indptr)
     first, last = _observed_range(is_observed, indptr)
@@ -52,14 +56,14 @@ def deviation_after_missing(is_observed: Any, indptr: Ints, states: ErrorStates)
         rows = np.minimum(indptr[block, None] + position, len(is_observed) - 1)
         is_inside = position < lengths[block, None]
         block_states = ErrorStates(states.transition[block], states.gain[block], states.observation[block], states.season)
-        with np.errstate(over="ignore", invalid="ignore"):  # of states that explode
+        with np.errstate(over="ignore", invalid="ignore"):  # unstable states
             variance = _error_variances(is_observed[rows] | ~is_inside, first[block], block_states)
         deviations[rows[is_inside]] = np.sqrt(np.where(np.isfinite(variance), variance, 1.0)[is_inside])
     return deviations
 
 
 def variance_ratio(errors: Floats, adjusted_errors: Floats, indptr: Ints) -> Floats:
-    """The root of the mean square of errors that were evened out so, over that of the errors as they are, of each series."""
+    """Root mean square of the adjusted errors over that of the errors, of each series."""
     is_observed = ~np.isnan(errors)
     largest = np.maximum.reduceat(np.where(is_observed, np.abs(errors), 0.0), indptr[:-1])
     size = np.repeat(np.where(largest > 0.0, largest, 1.0), np.diff(indptr))
@@ -68,7 +72,7 @@ def variance_ratio(errors: Floats, adjusted_errors: Floats, indptr: Ints) -> Flo
 
 
 def _observed_range(is_observed: Any, indptr: Ints) -> tuple[Ints, Ints]:
-    """The first and the last row of each series with a value, counted within it."""
+    """First and last observed position of each series."""
     observed_rows = np.flatnonzero(is_observed)
     first = observed_rows[np.minimum(np.searchsorted(observed_rows, indptr[:-1]), len(observed_rows) - 1)]
     last = observed_rows[np.maximum(np.searchsorted(observed_rows, indptr[1:]) - 1, 0)]
@@ -76,7 +80,7 @@ def _observed_range(is_observed: Any, indptr: Ints) -> tuple[Ints, Ints]:
 
 
 def _error_variances(is_observed: Any, first: Ints, states: ErrorStates) -> Floats:
-    """Of the errors of rows, (series, rows)."""
+    """Variances of the one-step errors, (series, rows)."""
     transition, gain, observation, season = states
     error_variances, n_own_states = np.ones(is_observed.shape), gain.shape[1] - 2
     covariance = np.zeros((len(is_observed), 2 + season * n_own_states, 2 + season * n_own_states))

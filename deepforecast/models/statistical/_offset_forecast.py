@@ -1,4 +1,4 @@
-"""A forecast with known numbers added."""
+"""A forecast shifted by known values."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from deepforecast.data.frames import Floats
 
 @dataclass(frozen=True)
 class ShiftedForecast(Forecast):
-    """`inner` with `offset`, an array (series, steps), added."""
+    """`inner` plus `offset` (series, steps)."""
 
     inner: Forecast
     offset: Floats
 
     @property
     def mean(self) -> Floats:  # type: ignore[override]
-        """Its mean, shifted."""
+        """Shifted mean of the inner forecast."""
         return np.asarray(self.inner.mean + self.offset)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Its quantiles, shifted."""
+        """Shifted quantiles of the inner forecast."""
         return np.asarray(self.inner.quantiles(probabilities) + self.offset[..., None])
 
     def skip_steps(self, steps: int) -> ShiftedForecast:
-        """The same without its first steps."""
+        """The forecast without its first steps."""
         return ShiftedForecast(self.inner.skip_steps(steps), self.offset[:, steps:])

@@ -1,4 +1,4 @@
-"""Which order: differences by tests, the rest by an information criterion, stepwise (Hyndman & Khandakar 2008) or in full."""
+"""Order selection of ARIMA models (Hyndman and Khandakar 2008, doi:10.18637/jss.v027.i03)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from deepforecast.data.frames import Floats
 from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSeries, differenced
 
 MIN_ROOT = 1.01
-"""Orders with a root nearer to the unit circle than this are passed over. As in forecast::auto.arima, but that here the roots
-of seasonal polynomials are those in B^s: in B a seasonal coefficient of 0.89 would have one, and strong seasons no model."""
+"""Orders with a root of smaller modulus are rejected, as in forecast::auto.arima. Here the roots of
+seasonal polynomials are those in B^m: in B a seasonal coefficient of 0.89 would be rejected."""
 
 MAX_MODELS = 94
 
@@ -21,15 +21,18 @@ NEIGHBOURS = (
     (0, 0, -1, 0), (0, 0, 0, -1), (0, 0, 1, 0), (0, 0, 0, 1), (0, 0, -1, -1), (0, 0, -1, 1), (0, 0, 1, -1), (0, 0, 1, 1),
     (-1, 0, 0, 0), (0, -1, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0), (-1, -1, 0, 0), (-1, 1, 0, 0), (1, -1, 0, 0), (1, 1, 0, 0),
 )  # fmt: skip
-"""Steps of p, q, P, Q from the best order so far, in the order in which they are tried."""
+"""Changes of p, q, P, Q that a stepwise search tries, in this order."""
 
 Key = tuple[int, int, int, int, bool]  # p, q, P, Q, constant
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What orders are looked through, and how. `max_orders`: of p, q, P, Q; `max_sum`: their sum, in a full search; `difference_constant`:
-    a series that is constant may be differenced, which foresees the same and follows it where it moves later."""
+    """Options of the search.
+
+    `max_orders`: largest p, q, P, Q; `max_sum`: largest sum of these in a full search;
+    `difference_constant`: whether constant series are differenced, so that `update` follows changes.
+    """
 
     max_orders: tuple[int, int, int, int] = (5, 5, 2, 2)
     max_sum: int = 5
@@ -41,7 +44,7 @@ class SearchOptions:
 
 
 class Search:
-    """Orders of a series with its differences given, each fitted once."""
+    """Search of the order of one series with given differences."""
 
     def __init__(self, series: ScaledSeries, options: SearchOptions, n_differences: int, seasonal_d: int, season: int) -> None:
         rows = len(series.y) // 3
@@ -57,7 +60,7 @@ class Search:
         self.score = np.inf
 
     def best_fit(self) -> Fit:
-        """The order with the least criterion, fitted from several starts."""
+        """The order with the smallest criterion, fitted from several starts."""
         if self._is_perfect_fit():
             constant = self.base_order.n_lost == 0 and self.options.difference_constant
             return self.series.fit(replace(self.base_order, d=1) if constant else replace(self.base_order, constant=self.constants[0]))
@@ -65,7 +68,7 @@ class Search:
             self._search_stepwise()
         else:
             self._fit_orders(self._all_keys())
-        if self.best is None:  # every order was passed over
+        if self.best is None:  # every order was rejected
             return self.series.fit(replace(self.base_order, constant=self.constants[0]))
         fits = self.series.fit_many_starts(self.best.order, neighbour=self.best, groups=1)
         return next((fit for fit in fits if not has_near_unit_root(fit)), self.best)
@@ -78,15 +81,21 @@ class Search:
     def _search_stepwise(self) -> None:
         p, q, seasonal_p, seasonal_q = self.max_orders
         start_orders = [(2, 2, 1, 1), (0, 0, 0, 0), (1, 0, 1, 0), (0, 1, 0, 1)]
-        begin: list[Key] = [(min(first_order, p), min(second_order, q), min(third_order, seasonal_p), min(fourth, seasonal_q), self.constants[0]) for first_order, second_order, third_order, fourth in start_orders]
+        begin: list[Key] = [
+            (min(start_p, p), min(start_q, q), min(start_sp, seasonal_p), min(start_sq, seasonal_q), self.constants[0])
+            for start_p, start_q, start_sp, start_sq in start_orders
+        ]
         self._fit_orders([*begin, (0, 0, 0, 0, False)])
         while len(self.fits_by_key) < MAX_MODELS and self._move_to_neighbour():
             pass
 
     def _move_to_neighbour(self) -> bool:
-        """Go to the first neighbour that is better."""
+        """Move to the first better neighbour."""
         p, q, seasonal_p, seasonal_q, constant = self.best_key
-        steps: Iterator[Key] = ((p + step_p, q + step_q, seasonal_p + step_seasonal_p, seasonal_q + step_seasonal_q, constant) for step_p, step_q, step_seasonal_p, step_seasonal_q in NEIGHBOURS)
+        steps: Iterator[Key] = (
+            (p + step_p, q + step_q, seasonal_p + step_sp, seasonal_q + step_sq, constant)
+            for step_p, step_q, step_sp, step_sq in NEIGHBOURS
+        )
         if len(self.constants) > 1:
             steps = itertools.chain(steps, [(p, q, seasonal_p, seasonal_q, not constant)])
         return any(self._fit_orders([neighbour]) for neighbour in steps)
@@ -97,7 +106,7 @@ class Search:
         return (key for key in keys if sum(key[:4]) <= self.options.max_sum)
 
     def _fit_orders(self, keys: Iterable[Key]) -> bool:
-        """Fit orders; whether one of them is better than all so far."""
+        """Fit orders; return whether the best one changed."""
         improved = False
         for key in keys:
             if key in self.fits_by_key or any(not 0 <= order <= max_order for order, max_order in zip(key, self.max_orders, strict=False)):
@@ -110,7 +119,7 @@ class Search:
         return improved
 
     def fit_order(self, key: Key) -> Fit | None:
-        """An order fitted; None where it is passed over."""
+        """Fit an order; None if it is rejected."""
         p, q, seasonal_p, seasonal_q, constant = key
         lags = tuple(range(1, p + 1)), tuple(range(1, q + 1))
         seasonal = (seasonal_p, self.base_order.seasonal[1], seasonal_q)
@@ -123,7 +132,7 @@ class Search:
 
 
 def has_near_unit_root(fit: Fit) -> bool:
-    """Whether a root of one of the four polynomials, seasonal ones in B^s, lies within `MIN_ROOT` of the unit circle."""
+    """Whether a root of one of the four polynomials (seasonal ones in B^m) is below `MIN_ROOT`."""
     order, begin = fit.order, 0
     for count, sign in ((len(order.ar), 1.0), (len(order.ma), -1.0), (order.seasonal[0], 1.0), (order.seasonal[2], -1.0)):
         coefficients = fit.factors[begin : begin + count].tolist()
@@ -134,7 +143,7 @@ def has_near_unit_root(fit: Fit) -> bool:
 
 
 def is_stable(coefficients: list[float]) -> bool:
-    """Whether all roots of 1 - sum(coefficients B^lag) are outside the unit circle, by stepping down.
+    """Whether all roots of 1 - sum(coefficients B^lag) are outside the unit circle.
 
     >>> is_stable([0.9]), is_stable([1.1]), is_stable([0.5, 0.6])
     (True, False, False)
@@ -150,7 +159,7 @@ def is_stable(coefficients: list[float]) -> bool:
 
 
 def choose_differences(series: ScaledSeries, seasonal_d: int, season: int, test: str, max_differences: int) -> int:
-    """How often to difference a series, less its regression, beside its seasonal difference."""
+    """Number of differences of a series without its regression, given the seasonal difference."""
     from deepforecast.kernels.unit_roots import count_differences
 
     values = series.interpolated
@@ -161,9 +170,10 @@ def choose_differences(series: ScaledSeries, seasonal_d: int, season: int, test:
 
 
 def choose_fourier_terms(y: Floats, regressors: Floats, columns_by_season: list[Floats], order: Order, criterion: str) -> list[int]:
-    """How many waves of each season, by the criterion, the errors an ARIMA of this order; a season at a time, twice around.
+    """Number of harmonics of each season by the criterion, with ARIMA errors of this order.
 
-    waves: for each season its columns, two a wave, the slowest first.
+    Coordinate descent over the seasons in two rounds. `columns_by_season`: two columns per harmonic,
+    lowest frequency first.
     """
     counts = [min(2, season_columns.shape[1] // 2) for season_columns in columns_by_season]
     scores: dict[tuple[int, ...], float] = {}

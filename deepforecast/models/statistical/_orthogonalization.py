@@ -1,4 +1,4 @@
-"""Regressors as an optimiser can work with them: ordinary ones as they are, others centred, scaled and at right angles."""
+"""Centring, scaling and orthogonalization of badly conditioned regressors."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import numpy as np
 from deepforecast.data.frames import Floats
 
 ORDINARY_SCALE = (1e-3, 1e3)  # standard deviations
-MAX_RELATIVE_MEAN = 1e3  # from 0, in standard deviations
-CONSTANT_TOLERANCE = 1e-12  # of its mean: a standard deviation that is rounding
-NEAR_COLLINEAR = 1e-4  # of the largest singular value: columns that nearly follow from others
-COLLINEAR = 1e-9  # columns that do
+MAX_RELATIVE_MEAN = 1e3  # in standard deviations
+CONSTANT_TOLERANCE = 1e-12  # relative to the mean: smaller deviations are rounding
+NEAR_COLLINEAR = 1e-4  # relative to the largest singular value
+COLLINEAR = 1e-9  # the same
 
 
 def orthogonal_basis(x: Floats) -> tuple[Floats, Floats]:
-    """Centres (columns,) and a matrix: (x - centres) @ matrix is worked with, and matrix @ effects are the effects of x itself.
+    """Centres (columns,) and basis: if z = (x - centres) @ basis has effects b, x has basis @ b.
 
-    Nothing is changed where every column is ordinary and none nearly follows from others. A column that does not vary, or that
-    follows from others, has no effect of its own.
+    0 and the identity if all columns have ordinary scales and are not nearly collinear. Constant
+    columns and collinear directions get no effect.
     """
     size = x.shape[1]
     unchanged = np.zeros(size), np.eye(size)

@@ -1,5 +1,9 @@
-"""What happened since: the spread of series whose fit left nothing over, 0 as long as they go on so, and from the errors since
-they do not; and the rows since the last value seen."""
+"""Intervals of series with a perfect fit, and rows since the last observation.
+
+The error deviation of a perfect fit is 0 until an error exceeds the noise floor; from then on it is
+estimated from the errors since. Arrays: `deviation`; `ripple`, the noise floor, NaN without a perfect
+fit; `since`, the number of errors since then.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,12 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models.baselines._arrays import segment_reduce
 
-PERFECT_FIT = 1e-9  # of a series' range: errors below are those of a fit that leaves nothing over
-ROUNDING = 1e-12  # of its values: errors below are no movement
+PERFECT_FIT = 1e-9  # relative to the range of a series: smaller errors are a perfect fit
+ROUNDING = 1e-12  # relative to the largest value: smaller errors are rounding
 
 
 def residual_spread(panel: Panel, deviation: Floats) -> dict[str, Any]:
-    """Of each series: `deviation` of the errors of the fit, 0 where nothing is left over; `noise_floor`, NaN where something is,
-    else the size of error from which on the series moves; and `since`, how many errors there are since then."""
+    """The arrays after a fit with these residual deviations."""
     largest = _reduce_series(panel.y, panel.indptr, np.maximum)
     span = largest - _reduce_series(panel.y, panel.indptr, np.minimum)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -29,7 +32,7 @@ def residual_spread(panel: Panel, deviation: Floats) -> dict[str, Any]:
 
 
 def update_residual_spread(arrays: Mapping[str, Any], panel: Panel, errors: Floats, fresh: bool) -> dict[str, Any]:
-    """`deviation` and `n_errors` after these rows and their errors; fresh: of these alone."""
+    """`deviation` and `since` after new rows with these errors; `fresh`: reset them first."""
     is_perfect = ~np.isnan(arrays["ripple"])
     if not is_perfect.any():
         return {}
@@ -46,12 +49,15 @@ def update_residual_spread(arrays: Mapping[str, Any], panel: Panel, errors: Floa
             series_errors = series_errors[np.argmax(np.abs(series_errors) > limit[number]) :]
         previous = deviation[number] * np.sqrt(n_errors[number])
         n_errors[number] += len(series_errors)
-        deviation[number] = np.hypot.reduce(np.append(previous, series_errors)) / np.sqrt(n_errors[number])  # whose squares never overflow
+        deviation[number] = np.hypot.reduce(np.append(previous, series_errors)) / np.sqrt(n_errors[number])  # without overflow
     return {"deviation": deviation, "since": n_errors}
 
 
 def rows_since_observed(panel: Panel, age: Ints | None) -> Ints:
-    """How many rows at the end of each series are missing: `age` is that before these rows, None where there are none."""
+    """Number of missing rows at the end of each series.
+
+    `age`: that before these rows, None for 0.
+    """
     observed_rows = np.flatnonzero(~np.isnan(panel.y))
     last = np.concatenate([[-1], observed_rows])[np.searchsorted(observed_rows, panel.indptr[1:])]
     previous_age = np.zeros(len(panel), np.int64) if age is None else age
@@ -79,7 +85,7 @@ def compute_by_age(learned: LearnedState, compute: Callable[[LearnedState], Floa
 
 
 def _reduce_series(values: Floats, indptr: Ints, ufunc: Any) -> Floats:
-    """The largest or smallest value of each series that is not missing; 0 where there is none."""
+    """Largest or smallest observed value of each series; 0 if there is none."""
     missing = np.isnan(values)
     if missing.any():
         values = np.where(missing, -np.inf if ufunc is np.maximum else np.inf, values)

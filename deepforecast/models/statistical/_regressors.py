@@ -1,4 +1,4 @@
-"""Columns known ahead as numbers for a linear term: categories coded against their mean, so that an unknown one is average."""
+"""Design matrix of future covariates, with sum-to-zero coding of categories."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from deepforecast.errors import format_list, warn
 
 
 def design_matrix(covariates: Mapping[str, Covariate]) -> Floats:
-    """One row for each value of the columns, flattened; one column a number, one less than it has categories for others.
+    """Design matrix (values, columns): one column per number, n - 1 columns per n categories.
 
-    NaN where a number is missing; a category that is missing or was never seen in fit counts as the average one.
+    Missing numbers are NaN; missing and unknown categories have the average effect.
     """
     columns = [column for covariate in covariates.values() for column in _encode(covariate)]
     return np.stack(columns, axis=-1) if columns else np.empty((0, 0))
 
 
 def standardize(matrix: Floats, indptr: Ints) -> tuple[Floats, Floats, Floats]:
-    """The matrix with every column centred and scaled within each series, and centres and scales (series, columns).
+    """Standardize each column within each series; return centres and scales (series, columns) too.
 
-    A column that never varies in a series tells nothing there: its scale is infinite, so that it counts as 0.
+    The scale of constant columns is infinite, so that they become 0.
     """
     counts = np.diff(indptr)[:, None]
     is_present = np.where(np.isnan(matrix), 0.0, 1.0)
@@ -40,8 +40,10 @@ def standardize(matrix: Floats, indptr: Ints) -> tuple[Floats, Floats, Floats]:
 
 
 def effect_columns(state: State, coefficients: Floats) -> dict[str, Floats]:
-    """What one unit of each column known ahead adds, or each of its categories beside their mean, as `effect_<column>`: from
-    the coefficients of `design_matrix`, (series, columns)."""
+    """Effects of future covariates, `effect_<column>`, from the coefficients of `design_matrix`.
+
+    Per unit of a number, or of each category relative to their mean.
+    """
     effects, position = {}, 0
     for name in state.series.columns.future:
         categories = state.categories.get(name)
@@ -57,9 +59,9 @@ def effect_columns(state: State, coefficients: Floats) -> dict[str, Floats]:
 
 
 def constant_values(panel: Panel) -> Floats:
-    """The value of each column known ahead that a series never sees another of beside a value of its own, (series, columns).
+    """Values of future covariates that are constant over the observed rows of a series.
 
-    NaN where there are others, or none. Categories count by their code.
+    (series, columns); NaN for the others. Categories are given by code.
     """
     constants = np.full((len(panel), len(panel.series.columns.future)), np.nan)
     for position, name in enumerate(panel.series.columns.future):
@@ -72,7 +74,7 @@ def constant_values(panel: Panel) -> Floats:
 
 
 def warn_constant_in_fit(name: str, constants: Floats, future: Mapping[str, Covariate], series: Series) -> None:
-    """Warn of columns that were `constant_values` in fit and differ ahead."""
+    """Warn of covariates that were constant in the fit and differ in the future."""
     messages = []
     for position, (column, covariate) in enumerate(future.items()):
         future_values = covariate.values.reshape(len(constants), -1)
@@ -82,8 +84,9 @@ def warn_constant_in_fit(name: str, constants: Floats, future: Mapping[str, Cova
         messages += [f"{column} of series {series.labels(series_index)}"] if len(series_index) else []
     if messages:
         warn(
-            f"{name} learns what a column does from its changes, and in fit these never changed: {format_list(messages)}. Their changes "
-            "ahead count as nothing. Fit on histories in which they change, or leave them out."
+            f"{name} cannot estimate the effect of covariates that are constant in the training data: "
+            f"{format_list(messages)}. Their changes in the future have no effect. Pass histories in which they vary, or "
+            "leave them out."
         )
 
 

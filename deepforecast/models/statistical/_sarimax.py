@@ -1,4 +1,4 @@
-"""statsmodels' SARIMAX of one series: its estimates for our filter, and its summary. Imported where it is called."""
+"""SARIMAX of statsmodels. Import this module lazily: it imports statsmodels."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSer
 
 
 def fit_sarimax(series: ScaledSeries, order: Order) -> Fit:
-    """Estimated by statsmodels, on the values differenced where nothing is missing."""
+    """Estimate by statsmodels; complete series are differenced first."""
     table = series.table(order)
     model = sarimax(table[0], table[1:].T, order, differenced=series.is_complete)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # on its starting values; whether it converged shows in the likelihood
+        warnings.simplefilter("ignore")  # about starting values and convergence
         try:
             fit = model.fit(disp=False, maxiter=500)
         except (np.linalg.LinAlgError, ValueError) as error:
-            raise TrainingError(f"statsmodels found no ARIMA of a series: {type(error).__name__}: {error}.") from error
+            raise TrainingError(f"statsmodels cannot estimate the ARIMA: {type(error).__name__}: {error}. Use engine='kernels'.") from error
     beta, factors_and_variance = np.split(np.asarray(fit.params, np.float64), [len(table) - 1])
     factors, variance = factors_and_variance[:-1], float(factors_and_variance[-1])
     n_observed = int((~np.isnan(series.y)).sum()) - order.n_lost
@@ -33,7 +33,6 @@ def fit_sarimax(series: ScaledSeries, order: Order) -> Fit:
 
 
 def sarimax(y: Floats, regressors: Floats, order: Order, *, differenced: bool = False, names: Any = None) -> Any:
-    """statsmodels' model of a series."""
     p, q = (_lag_argument(lags, is_lag_list) for lags, is_lag_list in zip((order.ar, order.ma), order.lag_lists, strict=True))
     seasonal_p, seasonal_d, seasonal_q = order.seasonal
     seasonal = (seasonal_p, seasonal_d, seasonal_q, order.season if any(order.seasonal) else 0)

@@ -1,4 +1,4 @@
-"""One series and one order: the numbers that the kernels estimate from, and what comes of them in the units of the series."""
+"""ARIMA estimation of one series: scaling, starting values and search."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from deepforecast.data.frames import Floats
 Lags = tuple[int, ...]
 
 PERFECT_FIT = 1e-10
-"""Errors below this share of the variation of the differenced series are those of rounding: the fit is perfect."""
+"""Errors below this fraction of the deviation of the differenced series count as a perfect fit."""
 
 STARTS = ((0.1, 0.1), (0.5, -0.5), (1.2, 1.4), (-0.5, 0.5), (0.01, 0.01), (1.2, -1.2), (0.9, -0.3), (0.5, 0.5))
-"""Coordinates to begin a search from beside estimated ones: of ar and ma. A quick one compares the first two only."""
+"""Starting coordinates (ar, ma) in addition to estimated ones; `fit` uses the first two only."""
 
 FINE_TOLERANCE, ROUGH_TOLERANCE = 1e-6, 1e-5
-"""Gains of likelihood that end a search: of a fit, and of one that is compared with other orders (1e-4 ends in saddles)."""
+"""Tolerances of the log-likelihood, of a fit and to compare orders (1e-4 stops at saddles)."""
 
 N_GROUPS, STARTS_PER_GROUP, START_RANGE = 6, 4, 1.5
-"""A thorough search begins from the best of each of so many groups of starts a coefficient (of four at most), beside estimated
-ones; how many there are in a group, and how far they go."""
+"""A thorough search starts from the best of each group: groups per coefficient (of at most four),
+starts per group, and their range."""
 
 N_ANGLES, RADII = 16, ((0.99, 0.9), (0.9, 0.999))
-"""Where p and q are 2 or more: phi and theta with roots at the same of so many angles, one of them nearer to the unit circle.
-Such a narrow peak or notch of the spectrum is a maximum of its own, and no other start leads to it."""
+"""Starts for p, q >= 2: phi and theta have roots at the same angle, one nearer to the unit circle.
+Such a narrow peak or notch of the spectrum is a local maximum that other starts do not reach."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """An ARIMA: the lags of ar and ma, the seasonal orders, differences, and whether a constant is in the regression."""
+    """Order of an ARIMA: lags of ar and ma, differences, seasonal orders, and the constant."""
 
     ar: Lags
     d: int
@@ -44,12 +44,12 @@ class Order:
 
     @property
     def n_coefficients(self) -> int:
-        """Of the four polynomials together."""
+        """Number of coefficients of the four polynomials."""
         return len(self.ar) + len(self.ma) + self.seasonal[0] + self.seasonal[2]
 
     @property
     def n_lost(self) -> int:
-        """Rows that the differences take."""
+        """Number of rows lost by differencing."""
         return self.d + self.season * self.seasonal[1]
 
     @property
@@ -60,31 +60,34 @@ class Order:
 
     @property
     def longest_lag(self) -> int:
-        """The longest lag without the differences."""
+        """The longest lag, without differences."""
         return max(self.longest_lags)
 
     @property
     def n_states(self) -> int:
-        """States of the filter: the longest lag."""
+        """Number of states of the filter."""
         ar, ma = self.longest_lags
         return max(ar + self.n_lost, ma + 1)
 
     @property
     def lag_structure(self) -> Any:
-        """For the kernels."""
+        """The lags as the kernels take them."""
         from deepforecast.kernels.arima.layout import lag_structure
 
         return lag_structure(self.ar, self.ma, (self.seasonal[0], self.seasonal[2]), self.season, self.lag_lists)
 
     @property
     def delta(self) -> Floats:
-        """The differences, 1 - delta_1 B - ..., by lag."""
+        """Coefficients of the difference polynomial 1 - delta_1 B - ... ."""
         return _difference_polynomial(self.d, self.seasonal[1], self.season)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """An order fitted. `beta`: of the constant (if there is one) and the regressors, scaled; `sigma` too."""
+    """Fit of an order.
+
+    `beta` (of the constant, if any, and the regressors) and `sigma` are scaled.
+    """
 
     order: Order
     factors: Floats
@@ -96,7 +99,7 @@ class Fit:
     n_observed: int
 
     def criterion(self, name: str) -> float:
-        """AIC, AICc or BIC; infinite where there are not enough values for it."""
+        """AIC, AICc or BIC; AICc is infinite for too few values."""
         count = self.n_parameters + 1
         if name == "bic":
             return float(count * np.log(self.n_observed) - 2 * self.log_likelihood)
@@ -109,10 +112,10 @@ class Fit:
 
 @dataclass(frozen=True)
 class ScaledSeries:
-    """A series ready to be fitted: from its first to its last known value, centred and scaled by a power of two.
+    """A series from its first to its last value, centred and scaled by a power of two.
 
-    `y` in units of `scale` from `centre`; NaN where missing. `columns`: regressors (rows, columns), complete, in `column_scales` from
-    their `column_means`.
+    `y` = (values - centre) / scale, NaN for missing values. `columns`: regressors (rows, columns),
+    complete, (x - column_means) / column_scales.
     """
 
     y: Floats
@@ -121,13 +124,13 @@ class ScaledSeries:
     scale: float
     column_means: Floats
     column_scales: Floats
-    rounding: float  # of the values, scaled
-    n_leading_missing: int  # rows before the first known one
+    rounding: float  # rounding error of the scaled values
+    n_leading_missing: int  # rows before the first value
     cache: dict[Any, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def from_values(cls, y: Floats, columns: Floats) -> ScaledSeries:
-        """From values and regressors; a row that lacks a regressor counts as missing."""
+        """Scale values and regressors; a row with a missing regressor counts as missing."""
         y = np.where(np.isnan(columns).any(axis=1), np.nan, y)
         observed_rows = np.flatnonzero(~np.isnan(y))
         first, last = int(observed_rows[0]), int(observed_rows[-1]) + 1
@@ -151,13 +154,13 @@ class ScaledSeries:
 
     @cached_property
     def interpolated(self) -> Floats:
-        """With what is missing on a line between its neighbours: for tests and starting values."""
+        """Linearly interpolated values, for tests and starting values."""
         rows, is_observed = np.arange(len(self.y)), ~np.isnan(self.y)
         return np.interp(rows, rows[is_observed], self.y[is_observed])
 
     def table(self, order: Order) -> Floats:
-        """The target, the constant (a level, or time where the series is differenced) and the regressors, by rows."""
-        has_offset = order.constant or order.n_lost  # a level takes up where a series and its regressors are counted from
+        """Rows: target, constant (1, or time if the series is differenced), regressors."""
+        has_offset = order.constant or order.n_lost  # a level absorbs the centres
         rows = [self.y if has_offset else self.y + self.centre / self.scale]
         if order.constant:
             count = len(self.y)
@@ -165,7 +168,7 @@ class ScaledSeries:
         return np.vstack([*rows, (self.columns if has_offset else self.columns + self.column_means / self.column_scales).T])
 
     def problem(self, order: Order) -> Any:
-        """What the kernels estimate from; kept for the orders that share it."""
+        """Data of the kernels, cached for the orders that share it."""
         key = (order.d, order.seasonal[1], order.constant)
         if key not in self.cache:
             self.cache[key] = self._problem(order)
@@ -185,8 +188,10 @@ class ScaledSeries:
         return Problem(variables, order.delta, len(missing_early), False, floor)
 
     def shocks(self, order: Order) -> tuple[Floats, int, float]:
-        """The differenced series less its regression with the residuals of a long autoregression, the order of that, and the
-        variance: for starting values."""
+        """Hannan-Rissanen residuals of a long autoregression, its order, and the variance.
+
+        Of the differenced series without its regression; for starting values.
+        """
         from deepforecast.kernels.arima.hannan_rissanen import estimate_shocks
 
         key = ("shocks", order.d, order.seasonal[1], order.constant)
@@ -201,25 +206,28 @@ class ScaledSeries:
         return self.cache[key]  # type: ignore[no-any-return]
 
     def fit(self, order: Order, *, neighbour: Fit | None = None, conditional: bool = False, for_comparison: bool = False) -> Fit:
-        """Maximum likelihood. `neighbour`: a fit of a neighbouring order to begin from; rough: to be compared with others only."""
+        """Maximum likelihood from few starts, such as the fit of a `neighbour` order."""
         from deepforecast.kernels.arima.estimation import estimate
         from deepforecast.kernels.arima.hannan_rissanen import start_coordinates
 
         problem, structure = self.problem(order), order.lag_structure
         shocks, ar_order, variance = self.shocks(order)
-        if variance <= problem.floor or order.n_coefficients == 0:  # nothing is left to explain
+        if variance <= problem.floor or order.n_coefficients == 0:  # perfect fit, or no coefficients
             return self._build_fit(order, estimate(problem, structure, np.zeros((1, structure.size)), max_evaluations=0), problem.unknown)
         starts, tolerance = [start_coordinates(structure, shocks, ar_order)], ROUGH_TOLERANCE if for_comparison else FINE_TOLERANCE
         starts += [_constant_start(order, *pair) for pair in STARTS[:2]]
         optimum = estimate(problem, structure, np.array(starts), conditional=conditional, tolerance=tolerance)
-        if neighbour is not None:  # not worse than a neighbour that is a case of this order
+        if neighbour is not None:  # not worse than a nested order
             coordinates = adapt_coordinates(neighbour, order)[None]
             if estimate(problem, structure, coordinates, conditional=conditional, max_evaluations=0).value < optimum.value:
                 optimum = estimate(problem, structure, coordinates, conditional=conditional, tolerance=tolerance)
         return self._build_fit(order, optimum, problem.unknown)
 
     def fit_many_starts(self, order: Order, *, neighbour: Fit | None = None, conditional: bool = False, groups: int = N_GROUPS) -> list[Fit]:
-        """What a search from each of many starts ends at, the best first. `groups`: of starts, for each coefficient."""
+        """Local maxima from many starts, the best first.
+
+        `groups`: groups of starts per coefficient.
+        """
         from deepforecast.kernels.arima.estimation import estimate
         from deepforecast.kernels.arima.hannan_rissanen import start_coordinates
 
@@ -245,13 +253,13 @@ class ScaledSeries:
         return Fit(order, estimate.factors, estimate.point, beta, sigma, -estimate.value - constant, parameters, n_observed)
 
     def without_regression(self, fit: Fit) -> Floats:
-        """The scaled series without its regression: what the ARIMA itself is of."""
+        """The scaled series without its regression."""
         table = self.table(fit.order)
         return np.asarray(table[0] - fit.beta @ table[1:])
 
 
 def adapt_coordinates(neighbour: Fit, order: Order) -> Floats:
-    """The coordinates of a fit as a start for another order: what it lacks is 0, what is beyond is dropped."""
+    """The coordinates of a fit as a start for another order, padded with 0 or truncated."""
     factors, begin = [], 0
     for old, new in zip(_coefficient_counts(neighbour.order), _coefficient_counts(order), strict=True):
         factor = np.zeros(new)
@@ -262,7 +270,7 @@ def adapt_coordinates(neighbour: Fit, order: Order) -> Floats:
 
 
 def differenced(values: Floats, order: Order) -> Floats:
-    """Along the last axis."""
+    """Apply the differences of an order along the last axis."""
     for _ in range(order.seasonal[1]):
         values = values[..., order.season :] - values[..., : -order.season]
     for _ in range(order.d):
@@ -271,7 +279,6 @@ def differenced(values: Floats, order: Order) -> Floats:
 
 
 def change_order(order: Order, **changes: Any) -> Order:
-    """The order with some of it changed."""
     return replace(order, **changes)
 
 
@@ -280,7 +287,7 @@ def _coefficient_counts(order: Order) -> tuple[int, int, int, int]:
 
 
 def _nested_orders(order: Order) -> list[Order]:
-    """The orders with one coefficient less, where lags have no gaps."""
+    """The orders with one coefficient less, for factors without lists of lags."""
     seasonal_p, seasonal_d, seasonal_q = order.seasonal
     orders = [replace(order, ar=order.ar[:-1])] if order.ar and not order.lag_lists[0] else []
     orders += [replace(order, ma=order.ma[:-1])] if order.ma and not order.lag_lists[1] else []
@@ -296,7 +303,7 @@ def _constant_start(order: Order, ar: float, ma: float) -> Floats:
 
 @lru_cache(maxsize=256)
 def _spread_starts(order: Order, groups_per_coefficient: int) -> list[Floats]:
-    """Groups of starts all over the coordinates: the plain ones, and points of a sequence that leaves no large gaps."""
+    """Groups of starts: `STARTS` and a low-discrepancy sequence (R_d)."""
     size = order.n_coefficients
     groups = groups_per_coefficient * min(size, 4)
     count = STARTS_PER_GROUP * groups - len(STARTS)
@@ -326,7 +333,7 @@ def _resonance_starts(order: Order) -> list[Floats]:
 
 
 def power_of_two(value: float) -> float:
-    """The power of two next above a number, to divide by without rounding; 1 for 0."""
+    """The next power of two above a number, 1 for 0: division by it is exact."""
     return float(np.ldexp(1.0, int(np.frexp(value)[1]))) if value > 0 else 1.0
 
 

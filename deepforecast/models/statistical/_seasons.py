@@ -1,4 +1,4 @@
-"""Seasons of a panel: which there are, the smoothers that take them out, and the parts of each series."""
+"""Season lengths of a panel, and its decomposition by STL and MSTL."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 from deepforecast.models.statistical._interpolation import fill_with_seasons
 
-MIN_CYCLES = 2  # of a season a series must have for it to be told from the trend
+MIN_CYCLES = 2  # smallest number of cycles that identifies a season
 
 
 @dataclass(frozen=True)
 class Smoothers:
-    """How the seasons are taken out: see `decompose` and `Loess` for what each means."""
+    """Options of the decomposition, see `decompose` and `Loess`."""
 
     seasonal_window: int | Sequence[int] | None = None
     trend_window: int | Sequence[int] | None = None
@@ -35,7 +35,7 @@ class Smoothers:
     n_rounds: int = 2
 
     def windows(self, lengths: Sequence[int]) -> Ints:
-        """For each season its length, and widths, degrees and jumps of the smoothers of season, trend and low-pass."""
+        """Rows (seasons, 10): length; windows, degrees and jumps of season, trend and low-pass."""
         usual = [7 + 4 * number for number in range(1, len(lengths) + 1)]
         seasonal = _resolve_widths(self.seasonal_window, usual, [2] * len(lengths), "seasonal_window")
         default_trend = [math.ceil(1.5 * length / (1 - 1.5 / width)) | 1 for length, width in zip(lengths, seasonal, strict=True)]
@@ -46,38 +46,42 @@ class Smoothers:
 
     @property
     def loops(self) -> tuple[int, int, int]:
-        """Inner and outer loops of STL, and rounds over the seasons: with weights against outliers fewer and more."""
+        """Inner and outer iterations of STL, and rounds over the seasons."""
         inner, outer = (2, 15) if self.robust else (5, 0)
         return inner if self.inner is None else self.inner, outer if self.outer is None else self.outer, self.n_rounds
 
 
 def resolve_season_lengths(season_length: Any, panel: Panel, caller: str) -> tuple[int, ...]:
-    """The seasons asked for, the shortest first; "auto": those usual at the frequency. A season of 1 is none."""
+    """Season lengths above 1, shortest first; "auto": those of the frequency."""
     if isinstance(season_length, str):
         if season_length != "auto":
-            raise ParameterError(f"season_length is 'auto', a number of steps, or several; got {format_value(season_length)!r}.")
+            raise ParameterError(
+                f"`season_length` must be 'auto', an integer or a list of integers, got {format_value(season_length)!r}."
+            )
         frequency = panel.calendar.frequency
         if not frequency.base:
             raise ParameterError(
-                f"{caller}: season_length='auto' follows from dates; integer time has no season to infer. Give season_length."
+                f"{caller}: season_length='auto' cannot be inferred from integer time. Pass season_length."
             )
         season_length = usual_seasons(frequency)
     values = list(season_length) if isinstance(season_length, (list, tuple, np.ndarray)) else [season_length]
     for value in values:
         if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise ParameterTypeError(f"season_length is a whole number of steps, or several; got {format_value(value)}.")
+            raise ParameterTypeError(f"`season_length` must be an integer or a list of integers, got {format_value(value)}.")
         if value < 1:
-            raise ParameterError(f"season_length is at least 1; got {format_value(value)}.")
+            raise ParameterError(f"`season_length` must be at least 1, got {format_value(value)}.")
     lengths = sorted(int(value) for value in values)
     if len(set(lengths)) < len(lengths) or (len(lengths) > 1 and lengths[0] == 1):
-        raise ParameterError(f"Several seasons have different lengths above 1; got {format_value(season_length)}. Name each once.")
+        raise ParameterError(
+            f"Several seasons must have different lengths above 1, got {format_value(season_length)}. Pass each length once."
+        )
     return tuple(length for length in lengths if length > 1)
 
 
 def decompose_panel(panel: Panel, lengths: Sequence[int], smoothers: Smoothers) -> tuple[Floats, Floats]:
-    """Trend (rows,) and seasons (seasons, rows) of every series; what is missing is filled for it, by seasons and line.
+    """Trend (rows,) and seasons (seasons, rows) of every series, with missing values interpolated.
 
-    A series of less than two cycles of a season does without that one: its part is 0.
+    A season of which a series has less than two cycles is 0.
     """
     from deepforecast.kernels.stl import decompose
 
@@ -93,16 +97,16 @@ def decompose_panel(panel: Panel, lengths: Sequence[int], smoothers: Smoothers) 
     try:
         chunks = map_chunks(decompose_chunk, len(panel), cost=cost)
     except BaseException:
-        stop[0] = 1  # for what still runs in other threads
+        stop[0] = 1  # stops the other threads
         raise
     return np.concatenate([trend for trend, _ in chunks]), np.concatenate([seasonal for _, seasonal in chunks], axis=1)
 
 
 def interval_widening(lengths: Sequence[int], observed: Ints, rows: Ints, smoothers: Smoothers) -> Floats:
-    """What bands of the rest are multiplied by for the seasons taken out of each series: sqrt((1 + k / n) / (1 - k / n)).
+    """Interval factor for the estimated seasons of each series, sqrt((1 + k / n) / (1 - k / n)).
 
-    A season of m steps takes k = (m - 1) / m times the trace of its smoother, the sum of what each value counts for in its own
-    season; with that many numbers estimated the rest has too little left over, and the season carried on errors of its own.
+    The degrees of freedom of a season of m steps are k = (m - 1) times the trace of the smoother of
+    one phase. They reduce the residual variance, and the extended season has an error of its own.
     """
     windows, n_degrees = smoothers.windows(lengths), np.zeros(len(rows))
     for length, window in zip(lengths, windows[:, 1], strict=True):
@@ -115,7 +119,7 @@ def interval_widening(lengths: Sequence[int], observed: Ints, rows: Ints, smooth
 
 @lru_cache(maxsize=4096)
 def smoother_trace(count: int, width: int, degree: int) -> float:
-    """The sum of what each of `count` evenly spaced values counts for in its own loess smooth."""
+    """Trace of the loess smoother matrix of `count` evenly spaced values."""
     positions = np.arange(count)
     n_neighbours, total = min(count, width), 0.0
     for position in range(count):
@@ -132,15 +136,15 @@ def smoother_trace(count: int, width: int, degree: int) -> float:
 
 
 def _resolve_widths(window: Any, default: Sequence[int], lower_bounds: Sequence[int], name: str) -> Sequence[int]:
-    """One width a season: as given, for all or for each, or the usual ones; odd and above a bound."""
+    """One odd window per season, above its lower bound; `window` None: the defaults."""
     if window is None:
         return default
     widths = list(window) if isinstance(window, (list, tuple)) else [window] * len(default)
     if len(widths) != len(default):
-        raise ParameterError(f"{name} is one number, or one for each of the {len(default)} seasons; got {len(widths)}.")
+        raise ParameterError(f"`{name}` must be one integer, or one for each of the {len(default)} seasons, got {len(widths)}.")
     for width, lower_bound in zip(widths, lower_bounds, strict=True):
         if isinstance(width, bool) or not hasattr(width, "__index__"):
-            raise ParameterTypeError(f"{name} is a whole number; got {format_value(width)} ({type(width).__name__}).")
+            raise ParameterTypeError(f"`{name}` must be an integer, got {format_value(width)} ({type(width).__name__}).")
         if width % 2 == 0 or width <= lower_bound:
-            raise ParameterError(f"{name} is an odd number above {lower_bound}; got {width}.")
+            raise ParameterError(f"`{name}` must be odd and above {lower_bound}, got {width}.")
     return [int(width) for width in widths]

@@ -66,7 +66,7 @@ class Smoothing(Exponential):
 
 
 def simple_initial_states(y: Floats, indptr: Ints, season: int, multiplicative_trend: bool) -> Floats:
-    """Initial level, slope and seasonal indices, additive and multiplicative: (series, 2, 2 + season).
+    """Initial level, slope and seasonal indices, additive and multiplicative, (series, 2, 2 + m).
 
     Without a season these are the first value and the first difference; with one the mean of the
     first season, the change of the mean to the next one per step, and the deviations from the first

@@ -1,8 +1,8 @@
-"""Linear Gaussian state space of many series side by side: forecast, go on over new rows, draw paths. No statsmodels here.
+"""Linear Gaussian state space models of many series: Kalman filter, forecasts and sample paths.
 
-    y = design . state + irregular          state' = transition . state + shock
+    y_t = design' state_t + irregular_t,     state_{t+1} = transition state_t + shock_t
 
-Each product is that of one series by itself, so a result does not depend on what stands beside it.
+Products are computed per series, so that results do not depend on the other series.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from deepforecast.data.frames import Floats, Ints
 
 @dataclass(frozen=True)
 class StateSpace:
-    """Matrices (series, states, ...), the state ahead of the next row and its covariance; shocks are independent."""
+    """Matrices (series, states, ...), predicted state and covariance of the next row.
+
+    Independent shocks.
+    """
 
     design: Floats
     transition: Floats
@@ -42,8 +45,7 @@ class StateSpace:
         return np.sqrt(np.maximum(variances, 0.0))
 
     def filter_rows(self, y: Floats, indptr: Ints) -> tuple[Floats, Floats, Floats, Floats]:
-        """State and covariance ahead of the row after those of `y`; a missing value moves time alone. And the rows' errors and
-        their variances."""
+        """Predicted state and covariance after the rows; one-step errors and their variances."""
         state, covariance = self.state.copy(), self.covariance.copy()
         errors, variances = np.empty((2, len(y)))
         lengths = np.diff(indptr)
@@ -58,8 +60,11 @@ class StateSpace:
         return state, covariance, errors, variances
 
     def sample_paths(self, start_draws: Floats, shocks: Floats, noise: Floats) -> Floats:
-        """Sample paths (series, samples, steps) from standard normal draws: of the state at the start (series, samples,
-        states), of shocks (series, samples, steps, states) and of the irregular part (series, samples, steps)."""
+        """Sample paths (series, samples, steps) from standard normal draws.
+
+        Shapes: start_draws (series, samples, states), shocks (series, samples, steps, states), noise
+        (series, samples, steps).
+        """
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
         state = self.state[:, None, :] + np.einsum("nij,nsj->nsi", root, start_draws)
@@ -79,7 +84,7 @@ class StateSpace:
 
 
 def _update_state(space: StateSpace, state: Floats, covariance: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """State and covariance once a row was seen."""
+    """Filtered state and covariance given y, (series,)."""
     state_covariance = _matrix_vector(covariance, space.design)
     variance = np.sum(space.design * state_covariance, axis=1) + space.irregular
     is_observed = ~np.isnan(y) & (variance > 0)

@@ -1,4 +1,4 @@
-"""statsmodels' `ETSModel` of one series: estimated, or rebuilt at known parameters. Imported where it is called."""
+"""`ETSModel` of statsmodels. Import this module lazily: it imports statsmodels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ COMPONENT_NAMES = (None, "add", "mul")
 
 
 def build_model(y: Floats, form: Form, season: int) -> Any:
-    """statsmodels' model of a series in a form."""
     return ETSModel(
         y,
         error=COMPONENT_NAMES[form.error + 1],
@@ -32,11 +31,11 @@ def build_model(y: Floats, form: Form, season: int) -> Any:
 
 
 def estimate_ets(y: Floats, form: Form, season: int) -> tuple[Floats, Floats, float]:
-    """Rates, first states and log-likelihood as statsmodels finds them, on a scale of its liking."""
+    """Rates, initial states and log-likelihood; values are scaled by a power of two."""
     _, power = np.frexp(float(np.std(y / np.max(np.abs(y)))) * np.max(np.abs(y)))
     small = np.ldexp(y, -power)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # that it did not converge is seen in the likelihood, which is its own
+        warnings.simplefilter("ignore")  # about convergence
         fit = build_model(small, form, season).fit(disp=False, maxiter=2000)
     rates, states = np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(2 + season)
     states[1], states[2:] = float(form.trend == 2), float(form.season == 2)
@@ -53,7 +52,7 @@ def estimate_ets(y: Floats, form: Form, season: int) -> tuple[Floats, Floats, fl
 
 
 def statsmodels_parameters(learned: LearnedState, number: int) -> list[float]:
-    """A series' parameters in statsmodels' order."""
+    """Parameters of a series in the order of statsmodels."""
     form, rates, start = Form(*learned["form"][number].tolist()), learned["rates"][number], learned["start"][number]
     has_rate = (True, form.trend > 0, form.season > 0, bool(form.damped))
     parameters = [float(rate) for rate, is_present in zip(rates, has_rate, strict=True) if is_present] + [float(start[0])]
@@ -62,15 +61,17 @@ def statsmodels_parameters(learned: LearnedState, number: int) -> list[float]:
 
 
 def summary(panel: Panel, learned: LearnedState, unique_id: Any, estimates: Mapping[str, Any]) -> str:
-    """statsmodels' summary of a series at the parameters learned, with the criteria of `estimates`, the columns of
-    `parameters()`; only these where statsmodels has no such model."""
+    """statsmodels' summary of a series at the learned parameters, with the criteria of `estimates`.
+
+    Lists `estimates`, the columns of `parameters()`, if statsmodels has no such model.
+    """
     ids = [None] if panel.series.ids is None else list(panel.series.ids)
     if not (unique_id is None and len(ids) == 1) and unique_id not in ids:
-        raise ParameterError(f"unique_id names a series of the fit, as {panel.series.label(0)}; got {format_value(unique_id)}.")
+        raise ParameterError(f"`unique_id` must be a series of the fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.")
     number = 0 if unique_id is None else ids.index(unique_id)
     y = panel.y[panel.indptr[number] : panel.indptr[number + 1]]
     if np.isnan(learned["criteria"][number, 0]):
-        raise DataError(f"Series {panel.series.label(number)} never varies: there is nothing to sum up.")
+        raise DataError(f"A summary cannot be made of series {panel.series.label(number)}, which never varies.")
     observed = int(np.count_nonzero(~np.isnan(y)))
     series_estimates = {name: values[number] for name, values in estimates.items()}
     if learned["effects"].shape[1] or observed < len(y) or not np.isnan(learned["power"][number]):
@@ -78,15 +79,15 @@ def summary(panel: Panel, learned: LearnedState, unique_id: Any, estimates: Mapp
     form = Form(*learned["form"][number].tolist())
     season = learned["start"].shape[1] - 2
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of derivatives at the bounds
+        warnings.simplefilter("ignore")  # about derivatives at the bounds
         statsmodels_summary = build_model(y, form, season).smooth(statsmodels_parameters(learned, number)).summary()
-    # statsmodels counts all seasonal states; one of them follows from the others and the level, as in R
+    # statsmodels counts all seasonal states, R all but one
     hqic = -2 * series_estimates["log_likelihood"] + 2 * (series_estimates["parameters"] + 1) * np.log(np.log(observed))
     return replace_values(statsmodels_summary, {"AIC": series_estimates["aic"], "BIC": series_estimates["bic"], "HQIC": hqic})
 
 
 def replace_values(summary: Any, values: Mapping[str, int | float]) -> str:
-    """The text of a summary of statsmodels with other values beside these labels of its first table."""
+    """Text of a statsmodels summary with the values of these labels of its first table replaced."""
     for row in summary.tables[0]:
         for label, cell in pairwise(row):
             name = str(label.data).strip().rstrip(":")
@@ -96,7 +97,6 @@ def replace_values(summary: Any, values: Mapping[str, int | float]) -> str:
 
 
 def _format_list(estimates: Mapping[str, Any]) -> str:
-    """Names and values, a line each."""
     width = max(map(len, estimates))
     lines = ["ETS Results", "=" * (width + 14)]
     for name, value in estimates.items():

@@ -1,4 +1,4 @@
-"""What an ARIMA has learned, as a frame and as statsmodels' summary."""
+"""Parameter table and summary of ARIMA models."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from deepforecast.models.statistical._scaled_series import Order
 if TYPE_CHECKING:
     from deepforecast.models.statistical._arma_errors import ArimaFamily
 
-WAVES = ("cos", "sin")
+FOURIER_FUNCTIONS = ("cos", "sin")
 FACTOR_NAMES = ("ar", "ma", "seasonal_ar", "seasonal_ma")
 
 
 def parameters(model: ArimaFamily, learned: LearnedState, state: State) -> dict[str, Any]:
-    """Columns: order, likelihood, coefficients (NaN where the order has none), constant and sigma."""
+    """Columns of `parameters()`: order, likelihood, coefficients, constant and sigma."""
     orders = [model._order(row, learned["season"]) for row in learned["order"]]
     columns: dict[str, Any] = {}
     columns["order"] = np.array([format_order(order) for order in orders], dtype=object)
@@ -38,13 +38,14 @@ def parameters(model: ArimaFamily, learned: LearnedState, state: State) -> dict[
     columns["sigma"] = learned["sigma"]
     beta = learned["beta"][:, 1:]
     fourier_terms = learned.shared.get("waves", ())
-    names = [f"{function}{harmonic + 1}_{length}" for length, max_harmonic in fourier_terms for harmonic in range(max_harmonic) for function in WAVES]
+    harmonics = [(length, harmonic + 1) for length, count in fourier_terms for harmonic in range(count)]
+    names = [f"{function}{harmonic}_{length}" for length, harmonic in harmonics for function in FOURIER_FUNCTIONS]
     columns |= effect_columns(state, beta[:, : beta.shape[1] - len(names)])
     return columns | {name: beta[:, position - len(names)] for position, name in enumerate(names)}
 
 
 def format_order(order: Order) -> str:
-    """An order as it is usually written.
+    """Format an order as (p,d,q)(P,D,Q)[m].
 
     >>> format_order(Order((1, 2), 1, (1,), (0, 1, 1), 12, False)), format_order(Order((), 1, (1, 4), (0, 0, 0), 1, True, (False, True)))
     ('(2,1,1)(0,1,1)[12]', '(0,1,[1,4]) with drift')
@@ -59,24 +60,26 @@ def format_order(order: Order) -> str:
 
 
 def summary(model: ArimaFamily, panel: Panel, state: State, unique_id: Any) -> str:
-    """statsmodels' summary of a series at the parameters learned. A constant is the regressor `constant` or `drift`.
+    """statsmodels' summary of a series at the learned parameters.
 
-    Likelihood and criteria are those of `parameters()`: with missing values statsmodels has a state for the differences, whose
-    first values count in its likelihood and its number of parameters.
+    A constant is the regressor `constant` or `drift`. Likelihood and criteria are those of
+    `parameters()`: with missing values statsmodels has states for the differences, whose initial
+    values count in its likelihood and number of parameters.
     """
     from deepforecast.models.statistical._sarimax import sarimax
     from deepforecast.models.statistical._statsmodels_ets import replace_values
 
     number, learned = _series_index(panel, unique_id), state.learned
     if learned["sigma"][number] == 0.0:
-        raise DataError(f"Series {panel.series.label(number)} leaves no errors: there is nothing to sum up.")
+        raise DataError(f"A summary cannot be made of series {panel.series.label(number)}, whose fit has no residuals.")
     order = model._order(learned["order"][number], learned["season"])
     rows = slice(panel.indptr[number], panel.indptr[number + 1])
     x, beta, y = model._columns(panel, learned)[rows], learned["beta"][number], np.array(panel.y[rows])
     lacking = np.isnan(x).any(axis=1)
     y[lacking] = np.nan
     used_columns = np.flatnonzero(beta[1:])
-    names, columns, values = [f"x{column + 1}" for column in used_columns], [np.nan_to_num(x[:, column]) for column in used_columns], list(beta[1 + used_columns])
+    names = [f"x{column + 1}" for column in used_columns]
+    columns, values = [np.nan_to_num(x[:, column]) for column in used_columns], list(beta[1 + used_columns])
     if order.constant:
         names.insert(0, "drift" if order.n_lost else "constant")
         columns.insert(0, np.arange(float(len(y))) if order.n_lost else np.ones(len(y)))
@@ -85,11 +88,11 @@ def summary(model: ArimaFamily, panel: Panel, state: State, unique_id: Any) -> s
     likelihood, parameters, n_observed = (float(value) for value in learned["likelihood"][number])
     variance = learned["sigma"][number] ** 2 * max(n_observed - parameters, 1) / n_observed
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of derivatives at the bounds
+        warnings.simplefilter("ignore")  # about derivatives at the bounds
         space = sarimax(y, table, order, differenced=not np.isnan(y).any(), names=names)
         factors = learned["factors"][number, : order.n_coefficients]
         statsmodels_summary = space.smooth(np.concatenate([values, factors, [variance]])).summary()
-    deviance, count = -2 * likelihood, parameters + 1  # with the variance
+    deviance, count = -2 * likelihood, parameters + 1  # including the variance
     return replace_values(statsmodels_summary, {
         "No. Observations": int(n_observed), "Log Likelihood": likelihood, "AIC": deviance + 2 * count,
         "BIC": deviance + count * np.log(n_observed), "HQIC": deviance + 2 * count * np.log(np.log(n_observed)),
@@ -97,7 +100,7 @@ def summary(model: ArimaFamily, panel: Panel, state: State, unique_id: Any) -> s
 
 
 def _coefficient_columns(orders: list[Order], factors: Any) -> dict[str, Any]:
-    """Columns ar1, ar2 ..., as many as the longest order has."""
+    """Columns ar1, ar2, ... for all lags of all orders."""
     columns_by_lag: dict[tuple[int, int], Any] = {}
     begin = np.zeros(len(orders), np.int64)
     for factor, factor_name in enumerate(FACTOR_NAMES):
@@ -118,5 +121,5 @@ def _series_index(panel: Panel, unique_id: Any) -> int:
     if unique_id is None and len(ids) == 1:
         return 0
     if unique_id not in ids:
-        raise ParameterError(f"unique_id names a series of the fit, as {panel.series.label(0)}; got {format_value(unique_id)}.")
+        raise ParameterError(f"`unique_id` must be a series of the fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.")
     return ids.index(unique_id)

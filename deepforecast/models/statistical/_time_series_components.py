@@ -111,7 +111,7 @@ class Structural(Statistical):
         return np.concatenate([task.fitted_values(number, _series_arrays(learned, number)) for number in range(len(panel))])
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
-        """Parameters by statsmodels' names, in units of the data, and effects of future covariates."""
+        """Parameters by statsmodels' names, in units of the data, and covariate effects."""
         unit, columns = _data_scale(learned), {}
         for position, name in enumerate(learned["names"]):
             values = learned["params"][:, position]
@@ -172,7 +172,10 @@ class Structural(Statistical):
         raise NotImplementedError
 
     def _cycle_periods(self, panel: Panel) -> Floats | None:
-        """Shortest and longest period of the cycle in time steps, shape (series, 2); None without a cycle."""
+        """Shortest and longest period of the cycle in time steps, shape (series, 2).
+
+        None without a cycle.
+        """
         raise NotImplementedError
 
     def _simplifications(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Passing over forms of exponential smoothing whose forecast variance explodes within the horizon.
+"""Exclusion of exponential smoothing forms whose forecast variance explodes within the horizon.
 
 With multiplicative errors an error e of the level is a factor 1 + alpha e on all values to come, and these factors compound. To
 first order the variance of log y_{t+h} is
@@ -22,22 +22,23 @@ from deepforecast.kernels.ets.forms import Form
 from deepforecast.models.statistical import _form_selection as ets
 
 LARGEST_VARIANCE = 1.5
-"""The largest x_h of a form that may be chosen; infinite: the criterion alone decides."""
+"""Largest x_h of a form that may be selected."""
 LENGTH_DIVISOR = 4
-"""x_h is taken at the horizon of the model, or after 1 / SHARE of the values of the series where that is longer."""
+"""h is the horizon of the model, or the length of the series / LENGTH_DIVISOR if that is longer."""
 
 
 def judged_steps(lengths: Ints, horizon: int | None) -> Ints:
-    """The step at which the variance of each series is judged."""
+    """The step h at which the variance of each series is examined."""
     return np.maximum(lengths // LENGTH_DIVISOR, 1 if horizon is None else horizon)
 
 
 def exclude_explosive(
     scores: Floats, fits: Any, forms: Sequence[Form], panel: Panel, design: Floats, residual_df: Floats, steps: Ints
 ) -> Floats:
-    """The scores (series, forms), infinite for explosive forms that would be chosen; unchanged where no other form is left.
+    """Set the scores (series, forms) of explosive forms to infinity, unless no other form is left.
 
-    `residual_df`: degrees of freedom of each fit. Only the best form is examined, then the next best of the series it is refused for.
+    Only the best form of each series is examined; if it is explosive, the next best one.
+    `residual_df`: residual degrees of freedom of each fit.
     """
     scores = np.where(np.isnan(scores), np.inf, scores)
     refused, table = scores.copy(), np.array(forms, np.int64).reshape(-1, 4)
@@ -62,9 +63,10 @@ def exclude_explosive(
 
 
 def log_variance(forms: Ints, rates: Floats, sigma: Floats, season: int, steps: Ints) -> Floats:
-    """x_h of each series in closed form, h = `steps`; of a multiplicative season gamma^2 alone, as its factors are others.
+    """x_h of each series in closed form, with h = `steps`.
 
-    c_j is `constant` + `slope` u_j without the season, where u_j is j, or phi^j if the trend is damped.
+    Without the season c_j = constant + slope u_j, where u_j is j, or phi^j with a damped trend. A
+    multiplicative season adds gamma^2 only, as its other terms belong to other indices.
     """
     alpha, beta, gamma, phi = rates.T
     count = steps - 1.0
@@ -95,7 +97,7 @@ def log_variance(forms: Ints, rates: Floats, sigma: Floats, season: int, steps: 
 def _relative_errors(
     fit: dict[str, Any], effects: Floats, panel: Panel, design: Floats, series: Ints
 ) -> tuple[Floats, Ints]:
-    """The one-step errors of these series over their forecasts, and where each series begins."""
+    """Relative one-step errors of these series, and their row pointers."""
     selected = panel if len(series) == len(panel) else panel.take(series)
     offsets = np.zeros(len(selected.y))
     if design.shape[1]:

@@ -138,7 +138,7 @@ class ARIMA(ArimaFamily):
     def _requested_order(self, season: int) -> Order:
         p, n_differences, q = self.order
         lag_lists = isinstance(p, (list, tuple)), isinstance(q, (list, tuple))
-        lags = [lags if is_lag_list else range(1, lags + 1) for lags, is_lag_list in zip((p, q), lag_lists, strict=True)]
+        lags = [order if isinstance(order, (list, tuple)) else range(1, order + 1) for order in (p, q)]
         ar, ma = (tuple(sorted(map(int, lags_of_factor))) for lags_of_factor in lags)
         seasonal_p, seasonal_d, seasonal_q = (int(order) for order in self.seasonal_order)
         constant = n_differences + seasonal_d == 0 if self.constant == "auto" else bool(self.constant)

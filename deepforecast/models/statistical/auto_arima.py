@@ -21,7 +21,7 @@ from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSer
 from deepforecast.models.statistical._seasons import MIN_CYCLES, Smoothers, decompose_panel, resolve_season_lengths
 
 APPROXIMATION_LENGTH = 10_000
-"""Series longer than this are searched by conditional likelihood; the best order is fitted exactly."""
+"""Longer series are searched by conditional likelihood; the best order is fitted exactly."""
 
 
 @register

@@ -14,13 +14,13 @@ from deepforecast.models.statistical._line_smoothing import Fiorucci, ThetaForm
 
 @register
 class AutoTheta(Fiorucci):
-    """Chooses the standard, optimized, dynamic standard or dynamic optimized Theta model for each
-    series.
+    """Theta model chosen for each series.
 
-    The models are compared by their in-sample error. A standard model is a special case of the
-    optimized one and cannot have a smaller sum of squares, so `criterion="mse"` fits only the two
-    optimized ones, and "variance" divides by the degrees of freedom: alpha, the initial level and
-    an estimated theta count one each. "aicc" has a larger penalty. A season is tested in series of
+    The candidates are the standard, optimized, dynamic standard and dynamic optimized model. They
+    are compared by their in-sample error. A standard model is a special case of the optimized one
+    and cannot have a smaller sum of squares, so `criterion="mse"` fits only the two optimized ones,
+    and "variance" divides by the degrees of freedom: alpha, the initial level and an estimated
+    theta count one each. "aicc" has a larger penalty. A season is tested in series of
     at least two seasons; shorter ones are listed in a `DataWarning`. A missing value is treated as
     an error of 0.
 

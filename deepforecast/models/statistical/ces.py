@@ -17,8 +17,9 @@ from deepforecast.models.statistical._complex_smoothing import FORMS, MIN_VALUES
 
 @register
 class CES(ComplexSmoothing):
-    """Complex exponential smoothing: level and error form one complex number, without a separate
-    trend.
+    """Complex exponential smoothing of a given form.
+
+    Level and error form one complex number, so that no separate trend is needed.
 
     Forms of the season: "none"; "simple", where the recursion runs on lagged values of the season;
     "partial", with an additive season; "full", with a complex season, which may act as additive or

@@ -22,8 +22,7 @@ Component = Literal["additive", "multiplicative"]
 
 @register
 class ETS(Smoothing):
-    """Exponential smoothing in innovations state space form, ETS(error, trend, season), of a given
-    form.
+    """Exponential smoothing of a given form, ETS(error, trend, season), as a state space model.
 
     The smoothing parameters and all initial states are estimated by maximum likelihood. Every form
     of the taxonomy is available; numerically unstable ones (additive errors with a multiplicative

@@ -17,7 +17,7 @@ from deepforecast.models.statistical._single_form import Smoothing
 
 @register
 class HoltWinters(Smoothing):
-    """Holt-Winters seasonal method by least squares: ETS(A,A,A) or ETS(A,A,M), with optional damping.
+    """Holt-Winters seasonal method by least squares: ETS(A,A,A) or ETS(A,A,M), optionally damped.
 
     With q = level + phi slope and mu = q + s, or q s with a multiplicative season,
 

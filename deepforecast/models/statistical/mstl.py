@@ -232,7 +232,10 @@ class MSTL(Statistical):
         return inner._parameter_columns(inner_learned(learned), state)
 
     def _required_season(self, lengths: tuple[int, ...]) -> int:
-        """The season of which each series must have two cycles; longer ones by frequency are optional."""
+        """The season of which each series must have two cycles.
+
+        Longer ones by frequency are optional.
+        """
         return lengths[0] if self.season_length == "auto" else lengths[-1]
 
 

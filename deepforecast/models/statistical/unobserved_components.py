@@ -26,14 +26,14 @@ Level = Literal[
 ]  # fmt: skip
 LEVELS: tuple[Level, ...] = get_args(Level)
 
-SHORTEST_PERIOD = 2  # time steps: any shorter one is observed as a longer one (aliasing)
+SHORTEST_PERIOD = 2  # time steps; shorter ones appear as longer ones (aliasing)
 BUSINESS_CYCLE = (1.5, 12)  # years, as in statsmodels
-BOUND_TOLERANCE = 0.01  # of the period: as near to a bound, the maximum of the likelihood lies beyond it
+BOUND_TOLERANCE = 0.01  # relative distance to a bound at which the maximum lies beyond it
 
 
 @register
 class UnobservedComponents(Structural):
-    """Structural time series model: level, trend, seasons, cycle and regressors as stochastic states.
+    """Structural time series model: level, trend, seasons, cycle and regressors as states.
 
     Estimated by maximum likelihood in statsmodels (`UnobservedComponents`, exact diffuse
     initialization), each series in a separate process. The learned state are plain matrices, so
@@ -118,8 +118,8 @@ class UnobservedComponents(Structural):
 
     def _min_observations_to_fit(self, panel: Panel) -> int:
         periods = self._cycle_periods(panel)
-        most = 0 if periods is None or self.cycle_period != "auto" else int(periods[0, 0]) + 1
-        return max(super()._min_observations_to_fit(panel), most)
+        n_cycle_rows = 0 if periods is None or self.cycle_period != "auto" else int(periods[0, 0]) + 1
+        return max(super()._min_observations_to_fit(panel), n_cycle_rows)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         periods = self._cycle_periods(panel)
@@ -135,7 +135,7 @@ class UnobservedComponents(Structural):
             if len(at_bound):
                 first = at_bound[0]
                 warn(
-                    f"{self.name}: the estimated period of the cycle is at a bound of cycle_period in series "
+                    f"{self.name}: the estimated period of the cycle lies at a bound of cycle_period in series "
                     f"{panel.series.labels(at_bound)} (the first: {period[first]:.4g} time steps, bounds {shortest[first]:.4g} "
                     f"and {longest[first]:.4g}). Set cycle_period=(shortest, longest) around the period of your data.",
                     TrainingWarning,
@@ -167,8 +167,8 @@ class UnobservedComponents(Structural):
         if not self.cycle:
             return None
         shortest, longest = self._cycle_period(panel)
-        most = panel.lengths if self.cycle_period == "auto" else np.inf  # by default a cycle must fit into the history
-        return np.column_stack([np.full(len(panel), shortest), np.minimum(longest, most) * np.ones(len(panel))])
+        limit = panel.lengths if self.cycle_period == "auto" else np.inf  # by default a cycle must fit into the history
+        return np.column_stack([np.full(len(panel), shortest), np.minimum(longest, limit) * np.ones(len(panel))])
 
     def _cycle_period(self, panel: Panel) -> tuple[float, float]:
         """Bounds of the period of the cycle in time steps, by default those of a business cycle."""

@@ -135,9 +135,9 @@ def test_short_series_and_the_minimum_length(model: Forecaster, daily: Any, plai
         return
     model.update(daily(after=rows, short=[1.0]))  # sigma stays that of the fit
     for banded in (lambda: model.predict(H, level=80), lambda: model.simulate(2, H)):
-        with pytest.raises(DataError, match="series short are not: the values of column y are too few to know") as few:
+        with pytest.raises(DataError, match="series short are not: the values of column y are too few to estimate") as few:
             banded()
-        assert f"spread: at least {for_level} are needed, and in fit there were {rows}. Fit longer" in str(few.value)
+        assert f"variance: at least {for_level} are needed, and fit had {rows}. Fit longer" in str(few.value)
 
 
 @pytest.mark.parametrize("rows", [9, 11])

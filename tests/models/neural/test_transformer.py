@@ -137,17 +137,17 @@ def test_the_calendar_is_a_place_too() -> None:
     model = made(positional_encoding="calendar", calendar=["day_of_week"], head="point").fit(frame)
     moved = frame.assign(ds=frame["ds"] + pd.Timedelta(days=3))
     assert (model.predict(frame=moved)["Transformer"] != model.predict(frame=frame)["Transformer"]).all()
-    with pytest.raises(ParameterError, match="Say calendar="):
+    with pytest.raises(ParameterError, match="Set e.g. calendar="):
         made(positional_encoding="calendar").fit(frame)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"n_heads": 3}, r"16 numbers do not go into 3 heads\. Say n_heads=2 or d_model=15"),
-        ({"d_model": 6, "positional_encoding": "rotary"}, r"d_model=6 with n_heads=2 leaves each head 3\. Say d_model=4"),
+        ({"n_heads": 3}, r"d_model=16 and n_heads=3\. Use n_heads=2 or d_model=15"),
+        ({"d_model": 6, "positional_encoding": "rotary"}, r"d_model=6 and n_heads=2\. Use d_model=4"),
         ({"patch_length": 25}, r"patch_length=25 and input_size=24\. Set patch_length=6"),
-        ({"patch_length": 4, "stride": 5}, r"stride=5 and patch_length=4\. Say stride=4"),
+        ({"patch_length": 4, "stride": 5}, r"stride=5 and patch_length=4\. Use stride=4"),
         ({"patch_length": 1, "stride": 2}, "stride=2 has no effect with patch_length=1. Leave it out"),
         ({"teacher_forcing": "free"}, "teacher_forcing=free has no effect .* Leave it out, or set output='autoregressive'"),
         ({"encoder_layers": 1, "decoder_layers": 1, "n_layers": 3}, "n_layers=3 has no effect with both .* Leave out one"),

@@ -292,7 +292,7 @@ def ten_months(n: int) -> pd.DataFrame:
 
 def test_period_at_a_bound_is_warned_of() -> None:
     given: dict[str, Any] = {"cycle": True, "season_length": 1, "level": "local level"}
-    with pytest.warns(TrainingWarning, match=r"cycle is at a bound .* series b .*Set cycle_period=\(shortest,") as caught:
+    with pytest.warns(TrainingWarning, match=r"cycle lies at a bound .* series b .*Set cycle_period=\(shortest,") as caught:
         UnobservedComponents(horizon=10, **given).fit(ten_months(60))
     assert len(caught) == 1
     model = UnobservedComponents(horizon=10, **given, cycle_period=(5, 30)).fit(ten_months(60))  # without a warning
