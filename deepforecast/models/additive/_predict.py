@@ -121,7 +121,8 @@ def clips_forecast(model: Prophet) -> bool:
 def _evaluate_rows(model: Prophet, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> RowComponents:
     calendar = learned.series.calendar  # type: ignore[union-attr]
     positions = calendar.next_positions(learned.series.last, steps)  # type: ignore[union-attr]
-    return evaluate_rows(model, learned, calendar, _series_index(learned, steps), positions, future)
+    series = _series_index(learned, steps)
+    return evaluate_rows(model, learned, calendar, series, positions, future)
 
 
 def _series_index(learned: LearnedState, steps: int) -> Ints:

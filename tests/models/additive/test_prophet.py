@@ -206,7 +206,7 @@ def test_columns_known_ahead_are_regressors() -> None:
 def test_a_regressor_that_never_changed_is_said() -> None:
     frame = daily(10 + noise(60), promo=0.0)
     model = Prophet(horizon=2).fit(frame, columns={"future": ["promo"]})
-    with pytest.warns(DataWarning, match="never changed: promo"):
+    with pytest.warns(DataWarning, match="constant in the training data: promo"):
         found = model.predict(future=model.future_frame().assign(promo=1.0))
     np.testing.assert_array_equal(found["Prophet"], model.predict(future=model.future_frame().assign(promo=0.0))["Prophet"])
 

@@ -56,7 +56,7 @@ def test_unknown_parts_are_refused_with_those_there_are() -> None:
 
 
 def test_a_model_without_parts_takes_no_freeze() -> None:
-    with pytest.raises(ParameterTypeError, match="has no freeze"):
+    with pytest.raises(ParameterTypeError, match="has no parameter freeze"):
         Naive(horizon=2).fit(panel(2, 60)).fine_tune(panel(2, 60), freeze=["body"])
 
 

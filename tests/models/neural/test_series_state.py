@@ -123,7 +123,7 @@ def test_a_column_that_never_changed_counts_as_nothing_and_this_is_said(cls: Any
     frame, columns = whole[whole.unique_id == "a"], {"future": ["price"], "past": ["visits"]}
     model = cls(horizon=2, input_size=ROWS, max_steps=1, batch_size=8).fit(frame, columns=columns)
     same = model.predict(future=model.future_frame().assign(price=9.99))[cls.__name__]
-    with pytest.warns(DataWarning, match="never changed: price of series a"):
+    with pytest.warns(DataWarning, match="constant in the training data: price of series a"):
         found = model.predict(future=model.future_frame().assign(price=8.0))[cls.__name__]
     np.testing.assert_array_equal(found, same)
     model.save(tmp_path / "model")
