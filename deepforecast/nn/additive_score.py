@@ -39,7 +39,9 @@ def additive(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
     """
     if not torch.is_grad_enabled():
         return _forward(queries, keys, direction)
-    if queries.shape[1] == 1:  # a single query needs little memory, and torch's autograd is twice as fast
+    if (
+        queries.shape[1] == 1
+    ):  # a single query needs little memory, and torch's autograd is twice as fast
         return torch.matmul(torch.tanh(queries + keys), direction).unsqueeze(1)
     return AdditiveScoreFunction.apply(queries, keys, direction)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -66,7 +68,9 @@ class AdditiveScoreFunction(torch.autograd.Function):
         for chunk in _chunks(queries, keys):
             activations = (queries[chunk].unsqueeze(2) + keys[chunk].unsqueeze(1)).tanh_()
             weighted_gradient = gradient[chunk].unsqueeze(-1)
-            direction_gradient += torch.mv(activations.flatten(0, 2).t(), gradient[chunk].reshape(-1))
+            direction_gradient += torch.mv(
+                activations.flatten(0, 2).t(), gradient[chunk].reshape(-1)
+            )
             slope = activations.square_().neg_().add_(1).mul_(weighted_gradient)
             query_gradients.append(slope.sum(2) * direction)
             key_gradients.append(slope.sum(1) * direction)
@@ -85,4 +89,6 @@ def _chunks(queries: Tensor, keys: Tensor) -> list[slice]:
     """Return slices of windows whose tanh has about `CHUNK_SIZE` numbers."""
     windows, n_queries, width = queries.shape
     chunk_length = max(CHUNK_SIZE // max(n_queries * keys.shape[1] * width, 1), 1)
-    return [slice(first, first + chunk_length) for first in range(0, windows, chunk_length)] or [slice(0, 0)]
+    return [slice(first, first + chunk_length) for first in range(0, windows, chunk_length)] or [
+        slice(0, 0)
+    ]

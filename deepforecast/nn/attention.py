@@ -113,7 +113,9 @@ def local_scores(scores: Tensor, centre: Tensor, window: int) -> tuple[Tensor, T
     return scores - 2 * (distance / window) ** 2, distance.abs() <= window
 
 
-def attend(scores: Tensor, values: Tensor, valid: Tensor | None = None, hard: bool = False) -> tuple[Tensor, Tensor]:
+def attend(
+    scores: Tensor, values: Tensor, valid: Tensor | None = None, hard: bool = False
+) -> tuple[Tensor, Tensor]:
     """Return the context and the attention weights for given scores.
 
     Parameters
@@ -178,7 +180,9 @@ class Attention(nn.Module):
         Time steps per window.
     """
 
-    def __init__(self, options: AttentionOptions, query_width: int, width: int, window_length: int) -> None:
+    def __init__(
+        self, options: AttentionOptions, query_width: int, width: int, window_length: int
+    ) -> None:
         super().__init__()
         if options.score not in SCORES:
             raise ParameterError(
@@ -187,15 +191,27 @@ class Attention(nn.Module):
         self.options = options
         score_class = SCORES[options.score]
         # Scores such as the dot product need keys as wide as the queries.
-        key_width = query_width if options.separate_values or (score_class.same_width and width != query_width) else width
+        key_width = (
+            query_width
+            if options.separate_values or (score_class.same_width and width != query_width)
+            else width
+        )
         self.score = score_class(query_width, key_width, window_length)
         projects_keys = score_class.uses_keys and (options.separate_values or key_width != width)
         self.to_keys: nn.Module = nn.Linear(width, key_width) if projects_keys else nn.Identity()
-        self.to_values: nn.Module = nn.Linear(width, width) if options.separate_values else nn.Identity()
-        self.log_scale = nn.Parameter(torch.tensor(math.log(score_class.initial_scale))) if options.learned_scale else None
+        self.to_values: nn.Module = (
+            nn.Linear(width, width) if options.separate_values else nn.Identity()
+        )
+        self.log_scale = (
+            nn.Parameter(torch.tensor(math.log(score_class.initial_scale)))
+            if options.learned_scale
+            else None
+        )
         self.centre = None
         if options.window is not None:
-            self.centre = nn.Sequential(nn.Linear(query_width, query_width), nn.Tanh(), nn.Linear(query_width, 1))
+            self.centre = nn.Sequential(
+                nn.Linear(query_width, query_width), nn.Tanh(), nn.Linear(query_width, 1)
+            )
 
     def keys_and_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
         """Project encoder outputs (batch, keys, width) to keys (batch, keys, key_dim) and values
@@ -203,7 +219,9 @@ class Attention(nn.Module):
         """
         return self.score.prepare_keys(self.to_keys(encoded)), self.to_values(encoded)
 
-    def forward(self, queries: Tensor, keys: Tensor, values: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, queries: Tensor, keys: Tensor, values: Tensor, valid: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Attend from the decoder steps to the window.
 
         Parameters
@@ -228,7 +246,9 @@ class Attention(nn.Module):
         if self.log_scale is not None:
             scores = scores * self.log_scale.exp()
         if self.centre is not None:
-            scores, inside = local_scores(scores, self._centres(queries, valid), cast(int, self.options.window))
+            scores, inside = local_scores(
+                scores, self._centres(queries, valid), cast(int, self.options.window)
+            )
             valid = valid & inside
         return attend(scores, values, valid, self.options.hard_attention)
 

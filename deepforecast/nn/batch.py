@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -49,9 +50,11 @@ class Batch:
         """Return the windows `begin` to `end`."""
         return self._map(lambda tensor: tensor[begin:end])
 
-    def _map(self, function: object) -> Batch:
+    def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: function(value) for name, value in values.items() if value is not None})  # type: ignore[operator]
+        return replace(
+            self, **{name: function(value) for name, value in values.items() if value is not None}
+        )
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,9 @@ class Inputs:
         """All features of the horizon concatenated: (batch, horizon, future + static)."""
         if not self.static.shape[1]:
             return self.future
-        return torch.cat([self.future, self.static.unsqueeze(1).expand(-1, self.future.shape[1], -1)], dim=-1)
+        return torch.cat(
+            [self.future, self.static.unsqueeze(1).expand(-1, self.future.shape[1], -1)], dim=-1
+        )
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,13 @@ class Beams:
     origin: Tensor  # (series, width) int64: index of the window that each path starts from
 
 
-def beam_search(network: ForecastNetwork, inputs: Inputs, width: int, steps: int, initial_log_probability: Tensor | None = None) -> Beams:
+def beam_search(
+    network: ForecastNetwork,
+    inputs: Inputs,
+    width: int,
+    steps: int,
+    initial_log_probability: Tensor | None = None,
+) -> Beams:
     """Find the most probable paths of the next `steps` by beam search.
 
     At each step the `width` most probable continuations of the current paths are kept. The result
@@ -62,19 +68,38 @@ def beam_search(network: ForecastNetwork, inputs: Inputs, width: int, steps: int
     """
     head = network.head
     if not isinstance(head, BinnedHead):
-        raise ParameterError(f'The head must be "bins" for beam search, got {head.name!r}. Set head="bins".')
-    log_probability = first_input(inputs).new_zeros(len(inputs.y), 1, dtype=torch.float64) if initial_log_probability is None else initial_log_probability
+        raise ParameterError(
+            f'The head must be "bins" for beam search, got {head.name!r}. Set head="bins".'
+        )
+    log_probability = (
+        first_input(inputs).new_zeros(len(inputs.y), 1, dtype=torch.float64)
+        if initial_log_probability is None
+        else initial_log_probability
+    )
     series, n_paths = log_probability.shape
     state, advance, shared = _initial_search(network, inputs)
-    shared = shared if n_paths == 1 else 0  # a path that moves to another window takes the window's state along
+    shared = (
+        shared if n_paths == 1 else 0
+    )  # a path that moves to another window takes the window's state along
     origin = torch.arange(series * n_paths, device=log_probability.device).view(series, n_paths)
-    series_index, bin_centers, previous = torch.arange(series, device=log_probability.device).unsqueeze(1), head.values(), first_input(inputs)
-    future, values = inputs.future_features[::n_paths], log_probability.new_zeros(series, n_paths, 0, dtype=previous.dtype)
+    series_index, bin_centers, previous = (
+        torch.arange(series, device=log_probability.device).unsqueeze(1),
+        head.values(),
+        first_input(inputs),
+    )
+    future, values = (
+        inputs.future_features[::n_paths],
+        log_probability.new_zeros(series, n_paths, 0, dtype=previous.dtype),
+    )
     for step in range(steps):
         n_paths = log_probability.shape[1]
         raw, state = advance(state, previous, future[:, step].repeat_interleave(n_paths, 0), step)
-        candidates = log_probability.unsqueeze(-1) + head.log_probabilities(as_float64(raw)).to(log_probability.device).view(series, n_paths, -1)
-        log_probability, flat_index = candidates.flatten(1).topk(min(width, n_paths * head.n), dim=1)
+        candidates = log_probability.unsqueeze(-1) + head.log_probabilities(as_float64(raw)).to(
+            log_probability.device
+        ).view(series, n_paths, -1)
+        log_probability, flat_index = candidates.flatten(1).topk(
+            min(width, n_paths * head.n), dim=1
+        )
         parent, code = flat_index // head.n, flat_index % head.n
         state = select_paths(state, shared, (series_index * n_paths + parent).flatten())
         previous = bin_centers[code.flatten()]
@@ -92,7 +117,9 @@ def _initial_search(network: ForecastNetwork, inputs: Inputs) -> tuple[State, St
     if not isinstance(network.body, DirectBody):
         return network.initial_state(inputs), network.step, network.body.shared_state
 
-    def unrolled(state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
+    def unrolled(
+        state: State, previous: Tensor, future: Tensor, number: int
+    ) -> tuple[Tensor, State]:
         raw = state[0][:, number]
         return raw.repeat_interleave(previous.shape[0] // raw.shape[0], 0), state
 

@@ -41,15 +41,23 @@ class BinnedHead(Head):
     name: ClassVar[str] = "bins"
     edges: Tensor
 
-    def __init__(self, n: int = 256, low: float = -15.0, high: float = 15.0, spacing: str = "dense") -> None:
+    def __init__(
+        self, n: int = 256, low: float = -15.0, high: float = 15.0, spacing: str = "dense"
+    ) -> None:
         super().__init__()
         self.n = self.out_features = validate_integer(n, "n", minimum=2, maximum=2**20)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ParameterError(f"`low` and `high` must be finite with low < high; got {format_value(low)} and {format_value(high)}.")
+            raise ParameterError(
+                f"`low` and `high` must be finite with low < high; got {format_value(low)} and {format_value(high)}."
+            )
         if spacing not in ("dense", "uniform"):
-            raise ParameterError(f'`spacing` must be "dense" or "uniform"; got {format_value(spacing)}.')
+            raise ParameterError(
+                f'`spacing` must be "dense" or "uniform"; got {format_value(spacing)}.'
+            )
         self.low, self.high, self.spacing = float(low), float(high), spacing
-        self.register_buffer("edges", _bin_edges(self.n, self.low, self.high, spacing), persistent=False)
+        self.register_buffer(
+            "edges", _bin_edges(self.n, self.low, self.high, spacing), persistent=False
+        )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -71,7 +79,9 @@ class BinnedHead(Head):
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """Compute the cross-entropy, i.e. the negative log-probability of the target's bin."""
         codes = self.encode(target)
-        return functional.cross_entropy(raw.flatten(0, 1), codes.flatten(), reduction="none").view_as(target)
+        return functional.cross_entropy(
+            raw.flatten(0, 1), codes.flatten(), reduction="none"
+        ).view_as(target)
 
     def median(self, raw: Tensor) -> Tensor:
         """Return the median, interpolated within its bin."""
@@ -102,4 +112,6 @@ def _bin_edges(n: int, low: float, high: float, spacing: str) -> Tensor:
     if spacing == "uniform":
         return torch.linspace(low, high, n + 1, dtype=torch.float64).float()
     ends = [math.asinh(ASINH_SCALE * limit) for limit in (low, high)]
-    return (torch.linspace(ends[0], ends[1], n + 1, dtype=torch.float64).sinh() / ASINH_SCALE).float()
+    return (
+        torch.linspace(ends[0], ends[1], n + 1, dtype=torch.float64).sinh() / ASINH_SCALE
+    ).float()

@@ -20,7 +20,9 @@ class DirectBody(nn.Module, ABC):
     """A body that computes all steps at once (direct multi-step forecasting)."""
 
     uses_history: bool = True  # whether the output depends on the values of the window
-    needs_history: ClassVar[bool] = True  # whether a window without observed values cannot be forecast
+    needs_history: ClassVar[bool] = (
+        True  # whether a window without observed values cannot be forecast
+    )
     uses_series_id: ClassVar[bool] = False  # whether `Inputs` must have `static_codes` and `level`
 
     def penalty(self) -> Tensor | None:
@@ -53,7 +55,9 @@ class AutoregressiveBody(nn.Module, ABC):
         """Return the state at the cutoff."""
 
     @abstractmethod
-    def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
+    def step(
+        self, state: State, previous: Tensor, future: Tensor, number: int
+    ) -> tuple[Tensor, State]:
         """Compute the next step.
 
         Parameters

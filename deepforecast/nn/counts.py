@@ -58,8 +58,7 @@ class CountHead(Head):
 
     @abstractmethod
     def _count_quantiles(self, p: Float64Array, *parameters: Float64Array) -> Float64Array:
-        """Compute quantiles of y from flat arrays: those of `_quantile_parameters`, then the rate.
-        """
+        """Compute quantiles of y from flat arrays: those of `_quantile_parameters`, then the rate."""
 
 
 @final
@@ -104,7 +103,9 @@ class ZeroInflatedNegativeBinomialHead(CountHead):
     out_features = 3
 
     def _negative_log_likelihood(self, raw: Tensor, y: Tensor, rate: Tensor) -> Tensor:
-        count_nll = _negative_binomial_nll(y, rate, softplus_floor(raw[..., 1])) - logsigmoid(-raw[..., 2])
+        count_nll = _negative_binomial_nll(y, rate, softplus_floor(raw[..., 1])) - logsigmoid(
+            -raw[..., 2]
+        )
         return torch.where(y > 0, count_nll, -torch.logaddexp(logsigmoid(raw[..., 2]), -count_nll))
 
     def _mean(self, raw: Tensor) -> Tensor:
@@ -135,16 +136,26 @@ def _negative_binomial_nll(y: Tensor, rate: Tensor, dispersion: Tensor) -> Tenso
     return log_coefficient + size * torch.log1p(odds) + y * torch.log1p(1 / odds)
 
 
-def _negative_binomial_quantiles(p: Float64Array, dispersion: Float64Array, rate: Float64Array) -> Float64Array:
+def _negative_binomial_quantiles(
+    p: Float64Array, dispersion: Float64Array, rate: Float64Array
+) -> Float64Array:
     from scipy.special import betainc
 
     def cdf(count: Float64Array, size: Float64Array, share: Float64Array) -> Float64Array:
         return np.asarray(betainc(size, count + 1, share))
 
-    return count_quantile(cdf, p, _approximate_quantiles(p, rate, dispersion), 1 / dispersion, 1 / (1 + dispersion * rate))
+    return count_quantile(
+        cdf,
+        p,
+        _approximate_quantiles(p, rate, dispersion),
+        1 / dispersion,
+        1 / (1 + dispersion * rate),
+    )
 
 
-def _approximate_quantiles(p: Float64Array, rate: Float64Array, dispersion: Float64Array) -> Float64Array:
+def _approximate_quantiles(
+    p: Float64Array, rate: Float64Array, dispersion: Float64Array
+) -> Float64Array:
     """Approximate quantiles by a second-order Cornish-Fisher expansion, as starting values."""
     from scipy.special import ndtri
 

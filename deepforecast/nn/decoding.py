@@ -29,7 +29,9 @@ def decode_greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) 
 
     Returns what the head reads of every step, (batch, horizon, out_features).
     """
-    state, previous, future, raw_steps = network.initial_state(inputs), first_input(inputs), inputs.future_features, []
+    state, previous = network.initial_state(inputs), first_input(inputs)
+    future = inputs.future_features
+    raw_steps: list[Tensor] = []
     for step in range(network.sizes.horizon):
         raw, state = network.step(state, previous, future[:, step], step)
         previous = (network.head.mean(raw) if mean else median(network, raw)).to(previous.dtype)
@@ -37,7 +39,9 @@ def decode_greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) 
     return stack_steps(raw_steps)
 
 
-def decode_teacher_forced(network: ForecastNetwork, inputs: Inputs, target: Tensor, target_mask: Tensor, ratio: float) -> Tensor:
+def decode_teacher_forced(
+    network: ForecastNetwork, inputs: Inputs, target: Tensor, target_mask: Tensor, ratio: float
+) -> Tensor:
     """Decode with the true value before each step as input, where it is observed.
 
     Parameters
@@ -61,18 +65,31 @@ def decode_teacher_forced(network: ForecastNetwork, inputs: Inputs, target: Tens
         previous_values = _previous_values(first_input(inputs), target, target_mask)
         raw = network.autoregressive_body.forward_teacher_forced(inputs, previous_values)
         return network._restore_location(raw, raw)
-    state, previous, future, raw_steps = network.initial_state(inputs), first_input(inputs), inputs.future_features, []
-    teacher_forced = torch.rand(target.shape, device=target.device) < ratio if ratio > 0 else torch.zeros_like(target_mask, dtype=torch.bool)
+    state, previous = network.initial_state(inputs), first_input(inputs)
+    future = inputs.future_features
+    raw_steps: list[Tensor] = []
+    teacher_forced = (
+        torch.rand(target.shape, device=target.device) < ratio
+        if ratio > 0
+        else torch.zeros_like(target_mask, dtype=torch.bool)
+    )
     for step in range(target.shape[1]):
         raw, state = network.step(state, previous, future[:, step], step)
         raw_steps.append(raw)
         prediction = median(network, raw).detach().to(target.dtype)
-        previous = torch.where(teacher_forced[:, step] & (target_mask[:, step] > 0), target[:, step], prediction)
+        previous = torch.where(
+            teacher_forced[:, step] & (target_mask[:, step] > 0), target[:, step], prediction
+        )
     return stack_steps(raw_steps)
 
 
 def decode_samples(
-    network: ForecastNetwork, inputs: Inputs, scaling: Scale, uniform: Tensor, sampling: Sampling = DEFAULT_SAMPLING, n_values: int = 0
+    network: ForecastNetwork,
+    inputs: Inputs,
+    scaling: Scale,
+    uniform: Tensor,
+    sampling: Sampling = DEFAULT_SAMPLING,
+    n_values: int = 0,
 ) -> Tensor:
     """Draw sample paths step by step (ancestral sampling).
 
@@ -97,18 +114,36 @@ def decode_samples(
     count, probabilities = uniform.shape[1], uniform.unsqueeze(-1)
     low, high = network.head.probability_range
     if n_values:
-        probabilities = torch.cat([probabilities, (probabilities + torch.arange(n_values, device=probabilities.device)) / n_values], dim=-1)
+        probabilities = torch.cat(
+            [
+                probabilities,
+                (probabilities + torch.arange(n_values, device=probabilities.device)) / n_values,
+            ],
+            dim=-1,
+        )
     probabilities = probabilities.clamp(low, high)
-    state = repeat_paths(network.initial_state(inputs), network.autoregressive_body.shared_state, count)
-    previous, future = first_input(inputs).repeat_interleave(count, 0), inputs.future_features.repeat_interleave(count, 0)
+    state = repeat_paths(
+        network.initial_state(inputs), network.autoregressive_body.shared_state, count
+    )
+    previous, future = (
+        first_input(inputs).repeat_interleave(count, 0),
+        inputs.future_features.repeat_interleave(count, 0),
+    )
     scale, samples = scaling.scale.repeat_interleave(count, 0).squeeze(1), []
     for step in range(uniform.shape[2]):
         raw, state = network.step(state, previous, future[:, step], step)
-        sample = network.head.sample(apply_temperature(raw, *sampling), probabilities[:, :, step].flatten(0, 1), scale)
+        sample = network.head.sample(
+            apply_temperature(raw, *sampling), probabilities[:, :, step].flatten(0, 1), scale
+        )
         previous = sample[:, 0].to(previous.dtype)
         samples.append(sample)
     # (batch * samples, steps, 1 + n_values) -> all paths first, then their further draws
-    return stack_steps(samples).view(-1, count, len(samples), 1 + n_values).permute(0, 3, 1, 2).flatten(1, 2)
+    return (
+        stack_steps(samples)
+        .view(-1, count, len(samples), 1 + n_values)
+        .permute(0, 3, 1, 2)
+        .flatten(1, 2)
+    )
 
 
 def apply_temperature(raw: Tensor, temperature: float, top_p: float) -> Tensor:
@@ -128,7 +163,9 @@ def apply_temperature(raw: Tensor, temperature: float, top_p: float) -> Tensor:
         return raw
     values, order = raw.sort(dim=-1, descending=True, stable=True)
     probability = values.softmax(-1)
-    excluded = probability.cumsum(-1) - probability >= top_p  # the values before it reach top_p already; the first is always kept
+    excluded = (
+        probability.cumsum(-1) - probability >= top_p
+    )  # the values before it reach top_p already; the first is always kept
     return raw.masked_fill(torch.zeros_like(excluded).scatter(-1, order, excluded), -torch.inf)
 
 
@@ -138,8 +175,7 @@ def median(network: ForecastNetwork, raw: Tensor) -> Tensor:
 
 
 def _previous_values(first: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
-    """Return the value before each step, (batch, horizon); the last observed one if it is missing.
-    """
+    """Return the value before each step, (batch, horizon); the last observed one if it is missing."""
     values = torch.cat([first.unsqueeze(1), target[:, :-1]], dim=1)
     observed = torch.cat([torch.ones_like(target_mask[:, :1]), target_mask[:, :-1]], dim=1)
     order = torch.arange(values.shape[1], device=values.device).expand_as(values)

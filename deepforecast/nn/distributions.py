@@ -109,9 +109,20 @@ class StudentTHead(SymmetricHead):
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """Compute the negative log-density."""
-        loc, scale, degrees_of_freedom = raw[..., 0], softplus_floor(raw[..., 1]), 2 + softplus_floor(raw[..., 2])
-        log_kernel = (0.5 * (degrees_of_freedom + 1)) * torch.log1p(((target - loc) / scale).square() / degrees_of_freedom)
-        return log_kernel + scale.log() + 0.5 * (degrees_of_freedom * math.pi).log() - log_gamma_half_step(0.5 * degrees_of_freedom)
+        loc, scale, degrees_of_freedom = (
+            raw[..., 0],
+            softplus_floor(raw[..., 1]),
+            2 + softplus_floor(raw[..., 2]),
+        )
+        log_kernel = (0.5 * (degrees_of_freedom + 1)) * torch.log1p(
+            ((target - loc) / scale).square() / degrees_of_freedom
+        )
+        return (
+            log_kernel
+            + scale.log()
+            + 0.5 * (degrees_of_freedom * math.pi).log()
+            - log_gamma_half_step(0.5 * degrees_of_freedom)
+        )
 
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
         standard_quantiles = student_t_quantile(p, 2 + softplus_floor(raw[..., 2:]))
@@ -159,7 +170,9 @@ def log_gamma_half_step(a: Tensor) -> Tensor:
     """
     inverse = 1 / (a + 5)
     square = inverse * inverse
-    series = -0.5 * inverse.log() - inverse * (1 / 8 - square * (1 / 192 - square * (1 / 640 - square * (17 / 14336))))
+    series = -0.5 * inverse.log() - inverse * (
+        1 / 8 - square * (1 / 192 - square * (1 / 640 - square * (17 / 14336)))
+    )
     product = 1 + 0.5 / a
     for number in range(1, 5):
         product = product * (1 + 0.5 / (a + number))

@@ -27,9 +27,14 @@ class CategoryEmbedding(nn.Module):
 
     def __init__(self, counts: Sequence[int], widths: Sequence[int] | None = None) -> None:
         super().__init__()
-        self.widths = tuple(widths) if widths is not None else tuple(embedding_width(count) for count in counts)
+        self.widths = (
+            tuple(widths)
+            if widths is not None
+            else tuple(embedding_width(count) for count in counts)
+        )
         self.tables = nn.ParameterList(
-            torch.randn(count, width) / math.sqrt(width) for count, width in zip(counts, self.widths, strict=True)
+            torch.randn(count, width) / math.sqrt(width)
+            for count, width in zip(counts, self.widths, strict=True)
         )
 
     def width(self, columns: int | None = None) -> int:
@@ -46,7 +51,10 @@ class CategoryEmbedding(nn.Module):
 
     def _embed(self, codes: Tensor, columns: int) -> Tensor:
         tables = list(self.tables)[:columns]
-        vectors = [_embed_column(table, column) for table, column in zip(tables, codes.unbind(-1), strict=True)]
+        vectors = [
+            _embed_column(table, column)
+            for table, column in zip(tables, codes.unbind(-1), strict=True)
+        ]
         return torch.cat(vectors, dim=-1) if vectors else codes.float()  # no columns: (..., 0)
 
 

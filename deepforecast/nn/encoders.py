@@ -29,7 +29,9 @@ class RecurrentEncoder(nn.Module):
         super().__init__()
         self.layers = Recurrent(width_in, layers)
         states = _n_states(layers) if layers.bidirectional else 0
-        self.bridges = nn.ModuleList([nn.Linear(2 * layers.hidden_size, layers.hidden_size) for _ in range(states)])
+        self.bridges = nn.ModuleList(
+            [nn.Linear(2 * layers.hidden_size, layers.hidden_size) for _ in range(states)]
+        )
 
     def forward(self, rows: Tensor) -> tuple[Tensor, State]:
         """Encode (batch, steps, width_in) to outputs (batch, steps, output_size) and the decoder's
@@ -37,18 +39,24 @@ class RecurrentEncoder(nn.Module):
         """
         encoded, state = self.layers(rows)
         if self.bridges:
-            pairs = zip(state[::2], state[1::2], strict=True)  # forwards and backwards, layer by layer
-            state = tuple(bridge(torch.cat(pair, dim=-1)) for bridge, pair in zip(self.bridges, pairs, strict=True))
+            pairs = zip(
+                state[::2], state[1::2], strict=True
+            )  # forwards and backwards, layer by layer
+            state = tuple(
+                bridge(torch.cat(pair, dim=-1))
+                for bridge, pair in zip(self.bridges, pairs, strict=True)
+            )
         return encoded, state
 
 
 class ConvolutionalEncoder(nn.Module):
-    """Convolutional encoder; linear maps of its last output give the initial state of the decoder.
-    """
+    """Convolutional encoder; linear maps of its last output give the initial state of the decoder."""
 
     def __init__(self, width_in: int, layers: RecurrentOptions, kernel_size: int) -> None:
         super().__init__()
-        options = ConvolutionalOptions(layers.hidden_size, layers.n_layers, kernel_size, layers.dropout)
+        options = ConvolutionalOptions(
+            layers.hidden_size, layers.n_layers, kernel_size, layers.dropout
+        )
         self.layers, self.decoder = Convolutional(width_in, options), layers
         self.bridge = nn.Linear(layers.hidden_size, _n_states(layers) * layers.hidden_size)
 

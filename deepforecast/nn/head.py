@@ -97,9 +97,15 @@ class Head(nn.Module, ABC):
         batch_shape = torch.broadcast_shapes(raw.shape[:-1], p.shape[n_extra:-1])  # type: ignore[no-untyped-call]
         p = p.expand(*p.shape[:n_extra], *batch_shape, p.shape[-1])
         last_axes = tuple(range(-1 - n_extra, -1))
-        aligned = p.movedim(tuple(range(n_extra)), last_axes)  # (batch_shape, extra, Q): heads get p (batch_shape, N)
+        aligned = p.movedim(
+            tuple(range(n_extra)), last_axes
+        )  # (batch_shape, extra, Q): heads get p (batch_shape, N)
         scale = p.new_ones(()) if scale is None else as_float64(scale).to(p.device)
-        values = self._quantiles(raw.expand(*batch_shape, -1), aligned.reshape(*batch_shape, -1), scale.expand(batch_shape).unsqueeze(-1))
+        values = self._quantiles(
+            raw.expand(*batch_shape, -1),
+            aligned.reshape(*batch_shape, -1),
+            scale.expand(batch_shape).unsqueeze(-1),
+        )
         return values.reshape(aligned.shape).movedim(last_axes, tuple(range(n_extra)))
 
     def sample(self, raw: Tensor, uniform: Tensor, scale: Tensor | None = None) -> Tensor:

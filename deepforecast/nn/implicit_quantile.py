@@ -65,18 +65,29 @@ class ImplicitQuantileHead(Head):
         return self._sorted_values(raw)[..., N_KNOTS // 2]
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Compute twice the pinball loss, averaged over `N_TRAINING_PROBABILITIES` probabilities.
-        """
-        offset = torch.rand(*target.shape, N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device) if self.training else 0.5
-        p = (torch.arange(N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device) + offset) / N_TRAINING_PROBABILITIES  # (batch, horizon, N) or (N,)
+        """Compute twice the pinball loss, averaged over `N_TRAINING_PROBABILITIES` probabilities."""
+        offset = (
+            torch.rand(*target.shape, N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device)
+            if self.training
+            else 0.5
+        )
+        p = (
+            torch.arange(N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device) + offset
+        ) / N_TRAINING_PROBABILITIES  # (batch, horizon, N) or (N,)
         return pinball(self.values(raw, p), target, 2 * p - 1)
 
     def values(self, raw: Tensor, p: Tensor) -> Tensor:
         """Return the quantiles (..., N) at p (..., N) or (N,) without sorting: they may cross."""
         frequency = torch.arange(self.cosines, dtype=raw.dtype, device=raw.device)
-        embedded = functional.linear(torch.cos(math.pi * p.unsqueeze(-1) * frequency), *_weights_as(self.embed, raw))
-        modulated = raw[..., 1:].unsqueeze(-2) * (1 + functional.relu(embedded))  # (..., N, features)
-        deviations = functional.linear(functional.silu(modulated), *_weights_as(self.out, raw)).squeeze(-1)
+        embedded = functional.linear(
+            torch.cos(math.pi * p.unsqueeze(-1) * frequency), *_weights_as(self.embed, raw)
+        )
+        modulated = raw[..., 1:].unsqueeze(-2) * (
+            1 + functional.relu(embedded)
+        )  # (..., N, features)
+        deviations = functional.linear(
+            functional.silu(modulated), *_weights_as(self.out, raw)
+        ).squeeze(-1)
         return raw[..., :1] + deviations
 
     def _mean(self, raw: Tensor) -> Tensor:

@@ -55,11 +55,19 @@ def student_t_quantile(p: Tensor, degrees_of_freedom: Tensor) -> Tensor:
     from scipy.special import stdtrit
 
     tail = torch.minimum(p, 1 - p)
-    low = torch.as_tensor(stdtrit(_to_array(degrees_of_freedom), _to_array(tail)), dtype=p.dtype, device=p.device)
+    low = torch.as_tensor(
+        stdtrit(_to_array(degrees_of_freedom), _to_array(tail)), dtype=p.dtype, device=p.device
+    )
     return torch.where(p < 0.5, low, -low)
 
 
-def bisect(cdf: Callable[[Tensor], Tensor], p: Tensor, low: Tensor, high: Tensor, halvings: int = MAX_BISECTIONS) -> Tensor:
+def bisect(
+    cdf: Callable[[Tensor], Tensor],
+    p: Tensor,
+    low: Tensor,
+    high: Tensor,
+    halvings: int = MAX_BISECTIONS,
+) -> Tensor:
     """Solve cdf(x) = p for a nondecreasing function between `low` and `high`, all (..., N), by
     bisection.
     """
@@ -76,7 +84,9 @@ CountCDF = Callable[..., Float64Array]
 """Distribution function of counts (n,) and parameters (n,) each."""
 
 
-def count_quantile(cdf: CountCDF, p: Float64Array, guess: Float64Array, *parameters: Float64Array) -> Float64Array:
+def count_quantile(
+    cdf: CountCDF, p: Float64Array, guess: Float64Array, *parameters: Float64Array
+) -> Float64Array:
     """Return the smallest count k >= 0 with cdf(k) >= p, all arrays (n,).
 
     From the guess, steps that double in size find a bracket, which is then bisected. The guess
@@ -84,12 +94,21 @@ def count_quantile(cdf: CountCDF, p: Float64Array, guess: Float64Array, *paramet
     """
     guess = np.clip(np.floor(np.nan_to_num(guess)), 0, MAX_COUNT)
     sufficient = cdf(guess, *parameters) >= p
-    low, high = np.where(sufficient, -1.0, guess), np.where(sufficient, guess, np.inf)  # cdf(low) < p <= cdf(high)
+    low, high = (
+        np.where(sufficient, -1.0, guess),
+        np.where(sufficient, guess, np.inf),
+    )  # cdf(low) < p <= cdf(high)
     step, active = np.ones_like(guess), np.flatnonzero(np.isinf(high) | (high > 0))
     while len(active):
         step_size, is_unbounded = step[active], np.isinf(high[active])
-        candidate = np.where(is_unbounded, np.minimum(low[active] + step_size, MAX_COUNT), np.maximum(high[active] - step_size, 0))
-        reached = (cdf(candidate, *(parameter[active] for parameter in parameters)) >= p[active]) | (candidate >= MAX_COUNT)
+        candidate = np.where(
+            is_unbounded,
+            np.minimum(low[active] + step_size, MAX_COUNT),
+            np.maximum(high[active] - step_size, 0),
+        )
+        reached = (
+            cdf(candidate, *(parameter[active] for parameter in parameters)) >= p[active]
+        ) | (candidate >= MAX_COUNT)
         low[active[~reached]], high[active[reached]] = candidate[~reached], candidate[reached]
         step[active] *= 2
         continuing = np.where(is_unbounded, ~reached, reached & (candidate > 0))
@@ -97,7 +116,13 @@ def count_quantile(cdf: CountCDF, p: Float64Array, guess: Float64Array, *paramet
     return _bisect_counts(cdf, p, low, high, parameters)
 
 
-def _bisect_counts(cdf: CountCDF, p: Float64Array, low: Float64Array, high: Float64Array, parameters: tuple[Float64Array, ...]) -> Float64Array:
+def _bisect_counts(
+    cdf: CountCDF,
+    p: Float64Array,
+    low: Float64Array,
+    high: Float64Array,
+    parameters: tuple[Float64Array, ...],
+) -> Float64Array:
     active = np.flatnonzero(_has_integer_between(low, high))
     while len(active):
         middle = np.floor((low[active] + high[active]) / 2)

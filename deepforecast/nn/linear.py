@@ -78,9 +78,13 @@ class DLinearBody(DirectBody):
         trend, remainder, y = self.trend.weight, self.remainder.weight, inputs.y
         if y.shape[0] == 1:  # for a single window merging the maps costs more
             smooth = y @ self.average.T
-            window = functional.linear(smooth, trend) + functional.linear(y - smooth, remainder, self.remainder.bias)
+            window = functional.linear(smooth, trend) + functional.linear(
+                y - smooth, remainder, self.remainder.bias
+            )
         else:
-            window = functional.linear(y, torch.addmm(remainder, trend - remainder, self.average), self.remainder.bias)
+            window = functional.linear(
+                y, torch.addmm(remainder, trend - remainder, self.average), self.remainder.bias
+            )
         return self.covariates.add_effects(window.view(-1, *self.shape), inputs)
 
     def components(self, inputs: Inputs) -> dict[str, Tensor]:
@@ -108,8 +112,14 @@ class CovariateMap(nn.Module):
         super().__init__()
         n_past_inputs = sizes.input_size * sizes.past + sizes.static
         self.shape = (sizes.horizon, sizes.out_features)
-        self.past_map = nn.Linear(n_past_inputs, sizes.horizon * sizes.out_features, bias=False) if n_past_inputs else None
-        self.future_map = nn.Linear(sizes.future, sizes.out_features, bias=False) if sizes.future else None
+        self.past_map = (
+            nn.Linear(n_past_inputs, sizes.horizon * sizes.out_features, bias=False)
+            if n_past_inputs
+            else None
+        )
+        self.future_map = (
+            nn.Linear(sizes.future, sizes.out_features, bias=False) if sizes.future else None
+        )
         for weight in self.parameters():
             nn.init.zeros_(weight)
 
@@ -121,7 +131,9 @@ class CovariateMap(nn.Module):
     def add_effects(self, raw: Tensor, inputs: Inputs) -> Tensor:
         """Add the effects to `raw` (batch, horizon, out_features)."""
         if self.past_map is not None:
-            past_effect: Tensor = self.past_map(torch.cat([inputs.past.flatten(1), inputs.static], dim=1))
+            past_effect: Tensor = self.past_map(
+                torch.cat([inputs.past.flatten(1), inputs.static], dim=1)
+            )
             raw = raw + past_effect.view(-1, *self.shape)
         return raw if self.future_map is None else raw + self.future_map(inputs.future)
 

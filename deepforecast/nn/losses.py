@@ -14,7 +14,9 @@ Loss = Callable[[Tensor, Tensor, Scale], Tensor]
 """Function of point (batch, horizon), target (batch, horizon) and `Scale`, to (batch, horizon)."""
 
 MIN_NAIVE_ERROR = 1e-4  # smaller naive errors are rounding; such series would dominate the loss
-SMAPE_EPSILON = 1e-4  # added to |y| + |point| in units of z, as the gradient of sMAPE is unbounded at 0
+SMAPE_EPSILON = (
+    1e-4  # added to |y| + |point| in units of z, as the gradient of sMAPE is unbounded at 0
+)
 
 
 def absolute(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:

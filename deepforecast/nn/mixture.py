@@ -76,12 +76,18 @@ class MixtureHead(Head):
         """Compute quantiles by bisection between the extreme quantiles of the components, in the
         lower tail.
         """
-        log_weights, means, deviations = (parameter.unsqueeze(-2) for parameter in self.components(raw))  # (..., 1, n)
+        log_weights, means, deviations = (
+            parameter.unsqueeze(-2) for parameter in self.components(raw)
+        )  # (..., 1, n)
         side, tail = torch.where(p < 0.5, 1.0, -1.0).to(p), torch.minimum(p, 1 - p)
-        mirrored = side.unsqueeze(-1) * means  # for p > 0.5 the distribution is mirrored, where small p have finer resolution
+        mirrored = (
+            side.unsqueeze(-1) * means
+        )  # for p > 0.5 the distribution is mirrored, where small p have finer resolution
         component_quantiles = ndtri(tail).unsqueeze(-1) * deviations + mirrored
         cdf = partial(mixture_cdf, weights=log_weights.exp(), means=mirrored, deviations=deviations)
-        return make_monotone(side * bisect(cdf, tail, component_quantiles.amin(-1), component_quantiles.amax(-1)), p)
+        return make_monotone(
+            side * bisect(cdf, tail, component_quantiles.amin(-1), component_quantiles.amax(-1)), p
+        )
 
 
 def mixture_cdf(value: Tensor, weights: Tensor, means: Tensor, deviations: Tensor) -> Tensor:

@@ -46,7 +46,10 @@ class MLP(nn.Module):
         super().__init__()
         layers: list[nn.Module] = []
         for size in hidden_sizes:
-            layers += [nn.Linear(width_in, size), *_hidden_modules(size, dropout, activation, normalization)]
+            layers += [
+                nn.Linear(width_in, size),
+                *_hidden_modules(size, dropout, activation, normalization),
+            ]
             width_in = size
         self.layers = nn.Sequential(*layers, nn.Linear(width_in, width_out))
 
@@ -78,13 +81,18 @@ class MLPBody(DirectBody):
     ) -> None:
         super().__init__()
         self.shape = (sizes.horizon, sizes.out_features)
-        width_in, width_out = sizes.input_size + covariates_width(sizes), sizes.horizon * sizes.out_features
+        width_in, width_out = (
+            sizes.input_size + covariates_width(sizes),
+            sizes.horizon * sizes.out_features,
+        )
         self.mlp = MLP(width_in, hidden_sizes, width_out, dropout, activation, normalization)
 
     def features(self, inputs: Inputs) -> Tensor:
         """Return (batch, horizon, out_features)."""
         covariates = flatten_covariates(inputs)
-        raw: Tensor = self.mlp(torch.cat([inputs.y, *covariates], dim=1) if covariates else inputs.y)
+        raw: Tensor = self.mlp(
+            torch.cat([inputs.y, *covariates], dim=1) if covariates else inputs.y
+        )
         return raw.view(-1, *self.shape)
 
 
@@ -104,7 +112,9 @@ def covariates_width(sizes: InputSizes) -> int:
     return sizes.input_size * sizes.past + sizes.horizon * sizes.future + sizes.static
 
 
-def _hidden_modules(size: int, dropout: float, activation: str, normalization: str | None) -> list[nn.Module]:
+def _hidden_modules(
+    size: int, dropout: float, activation: str, normalization: str | None
+) -> list[nn.Module]:
     modules: list[nn.Module] = []
     if normalization is not None:
         modules.append(normalization_named(normalization, size))
@@ -116,7 +126,7 @@ def _hidden_modules(size: int, dropout: float, activation: str, normalization: s
 
 def _activation(name: str) -> nn.Module:
     module: nn.Module
-    if name in ("relu", "leaky_relu", "elu"):  # their gradients need the output only, so they can work in place
+    if name in ("relu", "leaky_relu", "elu"):  # in place: their gradients need the output only
         module = {"relu": nn.ReLU, "leaky_relu": nn.LeakyReLU, "elu": nn.ELU}[name](inplace=True)
     else:
         module = {"gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}[name]()

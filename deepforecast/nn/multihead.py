@@ -46,7 +46,13 @@ NO_MASK = AttentionMask()
 """Full attention without positional bias."""
 
 
-def attention(query: Tensor, keys: Tensor, values: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
+def attention(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: AttentionMask = NO_MASK,
+    attention_maps: list[Tensor] | None = None,
+) -> Tensor:
     """Compute scaled dot-product attention, softmax(q k^T / sqrt(dim) + bias) v.
 
     Vaswani et al. (2017), eq. 1. A query whose keys are all masked returns zeros and has zero
@@ -67,7 +73,9 @@ def attention(query: Tensor, keys: Tensor, values: Tensor, mask: AttentionMask =
     Tensor of shape (batch, heads, queries, dim)
     """
     if attention_maps is None:
-        context: Tensor = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask.bias, is_causal=mask.causal)
+        context: Tensor = F.scaled_dot_product_attention(
+            query, keys, values, attn_mask=mask.bias, is_causal=mask.causal
+        )
         return context
     attention_maps.append(attention_weights(query, keys, mask))
     return torch.matmul(attention_maps[-1], values)
@@ -84,7 +92,9 @@ def attention_weights(query: Tensor, keys: Tensor, mask: AttentionMask = NO_MASK
         future_keys = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
         scores = scores.masked_fill(future_keys, -torch.inf)
     visible = scores > -torch.inf
-    weights: Tensor = scores.masked_fill(~visible, torch.finfo(scores.dtype).min).softmax(-1) * visible
+    weights: Tensor = (
+        scores.masked_fill(~visible, torch.finfo(scores.dtype).min).softmax(-1) * visible
+    )
     return weights
 
 
@@ -135,13 +145,30 @@ class SelfAttention(nn.Module):
         self.in_proj, self.out_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
         init_projection(self.in_proj)
 
-    def forward(self, inputs: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
+    def forward(
+        self,
+        inputs: Tensor,
+        mask: AttentionMask = NO_MASK,
+        attention_maps: list[Tensor] | None = None,
+    ) -> Tensor:
         """Attend among tokens, (batch, tokens, width) -> (batch, tokens, width)."""
         query, keys, values = split_heads(self.in_proj(inputs), 3, self.n_heads)
-        query, keys = apply_rotary(query, mask.query_rotation), apply_rotary(keys, mask.key_rotation)
-        return cast(Tensor, self.out_proj(merge_heads(attention(query, keys, values, mask, attention_maps))))
+        query, keys = (
+            apply_rotary(query, mask.query_rotation),
+            apply_rotary(keys, mask.key_rotation),
+        )
+        return cast(
+            Tensor, self.out_proj(merge_heads(attention(query, keys, values, mask, attention_maps)))
+        )
 
-    def step(self, token: Tensor, cache: Tensor, number: int, cache_size: int, mask: AttentionMask = NO_MASK) -> tuple[Tensor, Tensor]:
+    def step(
+        self,
+        token: Tensor,
+        cache: Tensor,
+        number: int,
+        cache_size: int,
+        mask: AttentionMask = NO_MASK,
+    ) -> tuple[Tensor, Tensor]:
         """Attend from one new token to itself and the cached tokens before it.
 
         Parameters
@@ -164,11 +191,15 @@ class SelfAttention(nn.Module):
         projections = self.in_proj(token).view(token.shape[0], 3, self.n_heads, 1, -1)
         query, new_entry = apply_rotary(projections[:, 0], mask.query_rotation), projections[:, 1:]
         if mask.key_rotation is not None:
-            new_entry = torch.stack([apply_rotary(projections[:, 1], mask.key_rotation), projections[:, 2]], 1)
+            new_entry = torch.stack(
+                [apply_rotary(projections[:, 1], mask.key_rotation), projections[:, 2]], 1
+            )
         if cache.shape[3] > number:
             cache[:, :, :, number : number + 1] = new_entry
         else:
-            unused = new_entry.new_empty(*new_entry.shape[:3], cache_size - number - 1, new_entry.shape[4])
+            unused = new_entry.new_empty(
+                *new_entry.shape[:3], cache_size - number - 1, new_entry.shape[4]
+            )
             cache = torch.cat([cache, new_entry, unused], dim=3)
         cached = cache[:, :, :, : number + 1]
         return self.out_proj(attention(query, cached[:, 0], cached[:, 1], mask).flatten(1)), cache
@@ -192,7 +223,12 @@ class CrossAttention(nn.Module):
         init_projection(self.in_proj)
 
     def forward(
-        self, inputs: Tensor, keys: Tensor, values: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None
+        self,
+        inputs: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: AttentionMask = NO_MASK,
+        attention_maps: list[Tensor] | None = None,
     ) -> Tensor:
         """Attend from tokens (batch, queries, width) to another sequence.
 
@@ -201,7 +237,9 @@ class CrossAttention(nn.Module):
         """
         query = self.in_proj(inputs).view(*inputs.shape[:2], self.n_heads, -1).transpose(1, 2)
         query = apply_rotary(query, mask.query_rotation)
-        return cast(Tensor, self.out_proj(merge_heads(attention(query, keys, values, mask, attention_maps))))
+        return cast(
+            Tensor, self.out_proj(merge_heads(attention(query, keys, values, mask, attention_maps)))
+        )
 
 
 class KeyValueProjection(nn.Module):
@@ -230,7 +268,10 @@ class KeyValueProjection(nn.Module):
         Each has shape (batch, heads, keys, dim); the keys are rotated.
         """
         projections = split_heads(self.in_proj(encoded), 2 * self.n_layers, self.n_heads)
-        return [projection if index % 2 else apply_rotary(projection, rotation) for index, projection in enumerate(projections)]
+        return [
+            projection if index % 2 else apply_rotary(projection, rotation)
+            for index, projection in enumerate(projections)
+        ]
 
 
 def check_heads(width: int, n_heads: int) -> int:
@@ -268,4 +309,7 @@ def init_projection(projection: nn.Linear) -> None:
 
 
 def _nearest_divisor(width: int, n_heads: int) -> int:
-    return min((divisor for divisor in range(1, width + 1) if width % divisor == 0), key=lambda divisor: abs(divisor - n_heads))
+    return min(
+        (divisor for divisor in range(1, width + 1) if width % divisor == 0),
+        key=lambda divisor: abs(divisor - n_heads),
+    )

@@ -70,8 +70,12 @@ class NBEATSBody(DirectBody):
             basis = None if stack == "generic" else _basis(stack, sizes, degree, period)
             for number in range(blocks):
                 if basis is None or number == 0:
-                    final = len(self.block_order) + 1 == len(stacks) * blocks  # no block needs its backcast
-                    block_list.append(Block(sizes, hidden_sizes, basis, dropout, has_backcast=not final))
+                    final = (
+                        len(self.block_order) + 1 == len(stacks) * blocks
+                    )  # no block needs its backcast
+                    block_list.append(
+                        Block(sizes, hidden_sizes, basis, dropout, has_backcast=not final)
+                    )
                 self.block_order.append((name, len(block_list) - 1))
         self.blocks = nn.ModuleList(block_list)
 
@@ -95,7 +99,9 @@ class NBEATSBody(DirectBody):
             backcast, forecast = self.blocks[number](residual, covariates)
             yield name, forecast
             if backcast is not None:
-                residual = (residual - backcast) * inputs.observed  # missing values have no residual
+                residual = (
+                    residual - backcast
+                ) * inputs.observed  # missing values have no residual
 
 
 class Block(nn.Module):
@@ -109,19 +115,39 @@ class Block(nn.Module):
     forecast_basis: Tensor
 
     def __init__(
-        self, sizes: InputSizes, hidden_sizes: Sequence[int], basis: Basis | None = None, dropout: float = 0.0, has_backcast: bool = True
+        self,
+        sizes: InputSizes,
+        hidden_sizes: Sequence[int],
+        basis: Basis | None = None,
+        dropout: float = 0.0,
+        has_backcast: bool = True,
     ) -> None:
         super().__init__()
-        self.shape = (sizes.horizon, sizes.out_features) if basis is None else (basis.forecast.shape[1], sizes.out_features)
-        self.length = 0 if not has_backcast else sizes.input_size if basis is None else basis.backcast.shape[1]
+        self.shape = (
+            (sizes.horizon, sizes.out_features)
+            if basis is None
+            else (basis.forecast.shape[1], sizes.out_features)
+        )
+        self.length = (
+            0
+            if not has_backcast
+            else sizes.input_size
+            if basis is None
+            else basis.backcast.shape[1]
+        )
         self.has_basis = basis is not None
         if basis is not None:
             self.register_buffer("backcast_basis", basis.backcast, persistent=False)
             self.register_buffer("forecast_basis", basis.forecast, persistent=False)
-        width_in, width_out = sizes.input_size + covariates_width(sizes), self.length + self.shape[0] * self.shape[1]
+        width_in, width_out = (
+            sizes.input_size + covariates_width(sizes),
+            self.length + self.shape[0] * self.shape[1],
+        )
         self.mlp = MLP(width_in, hidden_sizes, width_out, dropout)
 
-    def forward(self, residual: Tensor, covariates: Sequence[Tensor] = ()) -> tuple[Tensor | None, Tensor]:
+    def forward(
+        self, residual: Tensor, covariates: Sequence[Tensor] = ()
+    ) -> tuple[Tensor | None, Tensor]:
         """Return backcast and forecast.
 
         Parameters
@@ -135,12 +161,17 @@ class Block(nn.Module):
         backcast : Tensor of shape (batch, input_size), or None
         forecast : Tensor of shape (batch, horizon, out_features)
         """
-        coefficients: Tensor = self.mlp(torch.cat([residual, *covariates], dim=1) if covariates else residual)
+        coefficients: Tensor = self.mlp(
+            torch.cat([residual, *covariates], dim=1) if covariates else residual
+        )
         backcast = coefficients[:, : self.length] if self.length else None
         forecast = coefficients[:, self.length :].view(-1, *self.shape)
         if not self.has_basis:
             return backcast, forecast
-        return None if backcast is None else backcast @ self.backcast_basis.T, self.forecast_basis @ forecast
+        return (
+            None if backcast is None else backcast @ self.backcast_basis.T,
+            self.forecast_basis @ forecast,
+        )
 
 
 def number_duplicates(names: Sequence[str]) -> list[str]:
@@ -181,8 +212,14 @@ def _basis(stack: str, sizes: InputSizes, degree: int, period: float | None) -> 
     horizon starts at 0.
     """
     length, horizon = sizes.input_size, sizes.horizon
-    past, future = torch.arange(-length, 0, dtype=torch.float64), torch.arange(horizon, dtype=torch.float64)
+    past, future = (
+        torch.arange(-length, 0, dtype=torch.float64),
+        torch.arange(horizon, dtype=torch.float64),
+    )
     if stack == "trend":
-        return Basis(polynomials(past / length, degree).float(), polynomials(future / horizon, degree).float())
+        return Basis(
+            polynomials(past / length, degree).float(),
+            polynomials(future / horizon, degree).float(),
+        )
     cycle = float(max(period or horizon, 2))
     return Basis(harmonics(past, cycle).float(), harmonics(future, cycle).float())

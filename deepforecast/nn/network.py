@@ -53,7 +53,9 @@ class ForecastNetwork(nn.Module):
         self.temporal_embedding = CategoryEmbedding(tuple(temporal)) if temporal else None
         self.static_embedding = CategoryEmbedding(tuple(static)) if static else None
         self.level_ratio: Tensor | None
-        self.register_buffer("level_ratio", torch.ones(1) if scaler == "level" else None)  # of the panel, see `scale_window`
+        self.register_buffer(
+            "level_ratio", torch.ones(1) if scaler == "level" else None
+        )  # of the panel, see `scale_window`
         self.affine = nn.Parameter(torch.tensor([1.0, 0.0])) if scaler == "revin" else None
 
     @property
@@ -61,19 +63,23 @@ class ForecastNetwork(nn.Module):
         """Approximate multiplications per window. `over_time` of a body says how often its weights
         are used; True: per time step.
         """
-        weights, reuse = sum(parameter.numel() for parameter in self.body.parameters()), getattr(self.body, "over_time", False)
+        weights, reuse = (
+            sum(parameter.numel() for parameter in self.body.parameters()),
+            getattr(self.body, "over_time", False),
+        )
         return weights * (self.sizes.input_size if reuse is True else int(reuse) or 1)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Scale]:
-        """Return what the head reads of every step, (batch, horizon, out_features), and the scale.
-        """
+        """Return what the head reads of every step, (batch, horizon, out_features), and the scale."""
         inputs, scaling = self.inputs(batch)
         return self.features(inputs), scaling
 
     def inputs(self, batch: Batch) -> tuple[Inputs, Scale]:
         """Return the scaled inputs of the body, with missing values masked, and the scale."""
         season = self.sizes.season if self.head.needs_naive_error else 0
-        z, observed, scaling = scale_window(batch, self.scaler, season, self.head.support == "real", self.level_ratio)
+        z, observed, scaling = scale_window(
+            batch, self.scaler, season, self.head.support == "real", self.level_ratio
+        )
         if self.affine is not None:
             z = z * self.affine[0] + self.affine[1] * observed
         if self.scaler == "difference":
@@ -83,7 +89,9 @@ class ForecastNetwork(nn.Module):
         if self.temporal_embedding is not None:
             past = torch.cat([past, self.temporal_embedding(batch.past_codes)], dim=-1)
             if self.n_future_codes:
-                future = torch.cat([future, self.temporal_embedding.embed_first(batch.future_codes)], dim=-1)
+                future = torch.cat(
+                    [future, self.temporal_embedding.embed_first(batch.future_codes)], dim=-1
+                )
         if self.static_embedding is not None:
             static = torch.cat([static, self.static_embedding(batch.static_codes)], dim=-1)
         if not self.body.uses_series_id:
@@ -94,7 +102,9 @@ class ForecastNetwork(nn.Module):
         """Return what the head reads of all steps; autoregressive bodies are decoded greedily."""
         if isinstance(self.body, DirectBody):
             raw = self.body.features(inputs)
-            return self._restore_location(raw, torch.cumsum(raw, 1) if self.scaler == "difference" else raw)
+            return self._restore_location(
+                raw, torch.cumsum(raw, 1) if self.scaler == "difference" else raw
+            )
         from deepforecast.nn.decoding import decode_greedy
 
         return decode_greedy(self, inputs)
@@ -103,7 +113,9 @@ class ForecastNetwork(nn.Module):
         """Return the state of an autoregressive body at the cutoff."""
         return self.autoregressive_body.initial_state(inputs)
 
-    def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
+    def step(
+        self, state: State, previous: Tensor, future: Tensor, number: int
+    ) -> tuple[Tensor, State]:
         """Return what the head reads of step `number`, (batch, out_features), and the next state;
         `previous` (batch,) is in units of z.
         """
@@ -134,7 +146,13 @@ class ForecastNetwork(nn.Module):
         else:
             from deepforecast.nn.decoding import decode_teacher_forced
 
-            raw = decode_teacher_forced(self, inputs, target, weight, float(self.training) if teacher_forcing_ratio is None else teacher_forcing_ratio)
+            raw = decode_teacher_forced(
+                self,
+                inputs,
+                target,
+                weight,
+                float(self.training) if teacher_forcing_ratio is None else teacher_forcing_ratio,
+            )
         losses = self.head.loss(raw, target, scaling)
         mean = (losses * weight).sum() / weight.sum().clamp(min=1.0)
         penalty = self.body.penalty() if self.training else None
@@ -157,6 +175,6 @@ class ForecastNetwork(nn.Module):
         locations = cumulated[..., location_slice]
         if self.affine is not None:
             locations = (locations - self.affine[1]) / self.affine[0]
-        return torch.cat([raw[..., : location_slice.start], locations, raw[..., location_slice.stop :]], dim=-1)
-
-
+        return torch.cat(
+            [raw[..., : location_slice.start], locations, raw[..., location_slice.stop :]], dim=-1
+        )

@@ -145,28 +145,38 @@ class NeuralProphetBody(DirectBody):
         self.weight = nn.Parameter(torch.zeros(len(self.component_columns), sizes.out_features))
         self.raw_bias = nn.Parameter(torch.zeros(sizes.horizon, sizes.out_features))
         trend = (1 + (self.slope is not None) + len(self.changepoints)) * spec.per_series_trend
-        n_series_parameters = trend + sum(block.columns.stop - block.columns.start for block in spec.components if block.per_series)
-        self.series_parameters = nn.Parameter(torch.zeros(spec.n_series, n_series_parameters)) if n_series_parameters and spec.n_series else None
+        n_series_parameters = trend + sum(
+            block.columns.stop - block.columns.start for block in spec.components if block.per_series
+        )
+        self.series_parameters = None
+        if n_series_parameters and spec.n_series:
+            self.series_parameters = nn.Parameter(torch.zeros(spec.n_series, n_series_parameters))
         shape = sizes.horizon * sizes.out_features
         self.lag_layers = _lag_network(sizes.input_size, spec.hidden_sizes, shape) if spec.uses_lags else None
         self.covariate_layers = nn.ModuleList(
-            _lag_network(sizes.input_size * (block.stop - block.start), spec.hidden_sizes, shape) for _, block in spec.lagged_covariates
+            _lag_network(sizes.input_size * (block.stop - block.start), spec.hidden_sizes, shape)
+            for _, block in spec.lagged_covariates
         )
 
     def _register_components(self, terms: Sequence[Component]) -> None:
         """Register buffers with the covariate column, gate and prior of each column of the
         components.
         """
-        components_by_column = [component for component in terms for _ in range(component.columns.start, component.columns.stop)]
+        ranges = [range(component.columns.start, component.columns.stop) for component in terms]
+        components_by_column = [component for component, columns in zip(terms, ranges, strict=True) for _ in columns]
         gates = [component.gate or (0, 0.0, 1.0) for component in components_by_column]
-        self.has_gates, self.has_shifts = any(component.gate is not None for component in terms), any(component.shift for component in terms)
-        self._register_columns("component_columns", [column for component in terms for column in range(component.columns.start, component.columns.stop)])
-        self._register_columns("gate_columns", [component[0] for component in gates])
-        self._register_columns("per_series_columns", [column for column, component in enumerate(components_by_column) if component.per_series])
+        self.has_gates = any(component.gate is not None for component in terms)
+        self.has_shifts = any(component.shift for component in terms)
+        self._register_columns("component_columns", [column for columns in ranges for column in columns])
+        self._register_columns("gate_columns", [gate[0] for gate in gates])
+        per_series = [index for index, component in enumerate(components_by_column) if component.per_series]
+        self._register_columns("per_series_columns", per_series)
         scaled = {
-            "shift": [component.shift for component in components_by_column], "multiplicative": [float(component.multiplicative) for component in components_by_column],
-            "precision": [component.prior_scale**-2.0 for component in components_by_column], "gate_factor": [component[1] for component in gates],
-            "gate_offset": [component[2] for component in gates],
+            "shift": [component.shift for component in components_by_column],
+            "multiplicative": [float(component.multiplicative) for component in components_by_column],
+            "precision": [component.prior_scale**-2.0 for component in components_by_column],
+            "gate_factor": [gate[1] for gate in gates],
+            "gate_offset": [gate[2] for gate in gates],
         }  # fmt: skip
         for name, numbers in scaled.items():
             self.register_buffer(name, torch.tensor(numbers, dtype=torch.float32), persistent=False)
@@ -183,7 +193,8 @@ class NeuralProphetBody(DirectBody):
         """
         covariates = self._time_covariates(inputs)
         trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
-        coefficients = self.weight[:, self.location_index] + (0.0 if series_parameters is None else self._series_coefficients(series_parameters))
+        own_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
+        coefficients = self.weight[:, self.location_index] + own_coefficients
         columns = self._evaluate_columns(covariates)
         base = trend + _batched_dot(columns, coefficients * (1.0 - self.multiplicative))
         if any(component.multiplicative for component in self.spec.components):
@@ -201,7 +212,8 @@ class NeuralProphetBody(DirectBody):
         """
         covariates = self._time_covariates(inputs)
         trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
-        coefficients = self.weight[:, self.location_index] + (0.0 if series_parameters is None else self._series_coefficients(series_parameters))
+        own_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
+        coefficients = self.weight[:, self.location_index] + own_coefficients
         columns, multiplier, components = self._evaluate_columns(covariates), _trend_multiplier(trend, inputs), {"trend": trend}
         first = 0
         for component in self.spec.components:
@@ -226,7 +238,8 @@ class NeuralProphetBody(DirectBody):
             penalty = penalty + free_precision * trend.square().sum() + slope_changes.abs().sum() / spec.changepoint_prior_scale
             penalty = penalty + 0.5 * (coefficients.square() * self.precision[self.per_series_columns]).sum()
         if spec.lag_prior_scale is not None:
-            norms = [next(layers.parameters()).abs().sum() for layers in (self.lag_layers, *self.covariate_layers) if layers is not None]
+            networks = [layers for layers in (self.lag_layers, *self.covariate_layers) if layers is not None]
+            norms = [next(layers.parameters()).abs().sum() for layers in networks]
             penalty = penalty + torch.stack(norms).sum() / (spec.lag_prior_scale * self.horizon)
         return penalty / spec.n_values
 
@@ -248,7 +261,9 @@ class NeuralProphetBody(DirectBody):
             for component in self.spec.components:
                 stop = start + component.columns.stop - component.columns.start
                 if component.name in coefficients:
-                    self.weight[start:stop, self.location_index] = torch.as_tensor(coefficients[component.name], dtype=torch.float32)
+                    self.weight[start:stop, self.location_index] = torch.as_tensor(
+                        coefficients[component.name], dtype=torch.float32
+                    )
                 start = stop
 
     def _time_covariates(self, inputs: Inputs) -> Tensor:
@@ -264,11 +279,14 @@ class NeuralProphetBody(DirectBody):
         columns = self._select_columns(covariates, "component_columns")
         if self.has_shifts:
             columns = columns + self.shift
-        return columns * (self._select_columns(covariates, "gate_columns") * self.gate_factor + self.gate_offset) if self.has_gates else columns
+        if not self.has_gates:
+            return columns
+        return columns * (self._select_columns(covariates, "gate_columns") * self.gate_factor + self.gate_offset)
 
     def _trend(self, covariates: Tensor, inputs: Inputs) -> Tensor:
         """Compute the trend, (batch, steps)."""
-        time, series_parameters = covariates[..., self.spec.time_column], self._select_series_parameters(inputs) if self.spec.per_series_trend else None
+        time = covariates[..., self.spec.time_column]
+        series_parameters = self._select_series_parameters(inputs) if self.spec.per_series_trend else None
         offset: Tensor = self.offset
         slope: Tensor | None = self.slope
         slope_changes: Tensor = self.slope_changes
@@ -292,11 +310,11 @@ class NeuralProphetBody(DirectBody):
         return torch.where(codes > 0, parameters, self.series_parameters.mean(0))
 
     def _split_series_parameters(self, series_parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Split the parameters into those of offset and slope, of changepoints, and of components.
-        """
+        """Split the parameters into those of offset and slope, of changepoints, and of components."""
         n_trend = (1 + (self.slope is not None)) * self.spec.per_series_trend
         n_changepoints = len(self.changepoints) * self.spec.per_series_trend
-        return series_parameters[:, :n_trend], series_parameters[:, n_trend : n_trend + n_changepoints], series_parameters[:, n_trend + n_changepoints :]
+        first = n_trend + n_changepoints
+        return series_parameters[:, :n_trend], series_parameters[:, n_trend:first], series_parameters[:, first:]
 
     def _select_columns(self, covariates: Tensor, name: str) -> Tensor:
         """Select columns of (batch, steps, columns), as a view if they are contiguous."""
@@ -307,7 +325,8 @@ class NeuralProphetBody(DirectBody):
 
     def _series_coefficients(self, series_parameters: Tensor) -> Tensor:
         """Scatter the coefficients of the series to all columns, (batch, columns)."""
-        return series_parameters.new_zeros(len(series_parameters), len(self.component_columns)).index_add(1, self.per_series_columns, self._split_series_parameters(series_parameters)[2])
+        zeros = series_parameters.new_zeros(len(series_parameters), len(self.component_columns))
+        return zeros.index_add(1, self.per_series_columns, self._split_series_parameters(series_parameters)[2])
 
     def _lag_effects(self, inputs: Inputs, base: Tensor) -> dict[str, Tensor]:
         """Return the effects of the lags, each (batch, horizon, out_features)."""

@@ -48,7 +48,9 @@ class BatchNorm(nn.Module):
         rows = hidden.reshape(-1, hidden.shape[-1])
         learns = self.training and rows.shape[0] > 1
         figures = (self.running_mean, self.running_var, self.weight, self.bias)
-        return F.batch_norm(rows, *figures, training=learns, momentum=self.momentum, eps=self.eps).view(hidden.shape)
+        return F.batch_norm(
+            rows, *figures, training=learns, momentum=self.momentum, eps=self.eps
+        ).view(hidden.shape)
 
 
 NORMALIZATIONS: dict[str | None, Callable[[int], nn.Module]] = {

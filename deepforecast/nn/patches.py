@@ -62,7 +62,11 @@ class Patching:
         """Cut (batch, steps, columns) into (batch, patches, columns * length)."""
         if self.length == 1:
             return values
-        return F.pad(values, (0, 0, self.length - 1 - self.first_end, 0)).unfold(1, self.length, self.stride).flatten(2)
+        return (
+            F.pad(values, (0, 0, self.length - 1 - self.first_end, 0))
+            .unfold(1, self.length, self.stride)
+            .flatten(2)
+        )
 
     def select_ends(self, values: Tensor) -> Tensor:
         """Select the last time step of each patch, (batch, steps, ...) -> (batch, patches, ...)."""

@@ -30,7 +30,9 @@ class PointHead(Head):
     def __init__(self, loss: str = "mae") -> None:
         super().__init__()
         if loss not in LOSSES:
-            raise ParameterError(f"`loss` must be one of {format_list(LOSSES, max_shown=20)}; got {format_value(loss)}.")
+            raise ParameterError(
+                f"`loss` must be one of {format_list(LOSSES, max_shown=20)}; got {format_value(loss)}."
+            )
         self.loss_name = loss
         self._loss = LOSSES[loss]
 

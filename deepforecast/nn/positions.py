@@ -66,7 +66,12 @@ class PositionalEncoding(nn.Module):
     cross_bias: Tensor  # (1, heads, future, past)
 
     def __init__(
-        self, encoding: str | None, token_positions: TokenPositions, width: int, n_heads: int, cyclic_columns: Sequence[tuple[int, int]] = ()
+        self,
+        encoding: str | None,
+        token_positions: TokenPositions,
+        width: int,
+        n_heads: int,
+        cyclic_columns: Sequence[tuple[int, int]] = (),
     ) -> None:
         super().__init__()
         if encoding not in ENCODINGS:
@@ -74,15 +79,28 @@ class PositionalEncoding(nn.Module):
                 f"`positional_encoding` must be one of {', '.join(map(repr, ENCODINGS))}; got {format_value(encoding)}."
             )
         self.encoding, self.width, self.cyclic_columns = encoding, width, tuple(cyclic_columns)
-        past, future = (torch.tensor(positions, dtype=torch.float64) for positions in (token_positions.past, token_positions.future))
+        past, future = (
+            torch.tensor(positions, dtype=torch.float64)
+            for positions in (token_positions.past, token_positions.future)
+        )
         if encoding == "sinusoidal":
-            self._register_tables(past=sinusoidal_encoding(past, width), future=sinusoidal_encoding(future, width))
+            self._register_tables(
+                past=sinusoidal_encoding(past, width), future=sinusoidal_encoding(future, width)
+            )
         elif encoding == "learned":
             self.past = nn.Parameter(0.02 * torch.randn(len(past), width))
             self.future = nn.Parameter(0.02 * torch.randn(len(future), width))
         elif encoding == "rotary":
-            past_rotation, future_rotation = (rotary_angles(positions, _rotary_width(width, n_heads)) for positions in (past, future))
-            self._register_tables(cos_past=past_rotation[0], sin_past=past_rotation[1], cos_future=future_rotation[0], sin_future=future_rotation[1])
+            past_rotation, future_rotation = (
+                rotary_angles(positions, _rotary_width(width, n_heads))
+                for positions in (past, future)
+            )
+            self._register_tables(
+                cos_past=past_rotation[0],
+                sin_past=past_rotation[1],
+                cos_future=future_rotation[0],
+                sin_future=future_rotation[1],
+            )
         elif encoding == "alibi":
             head_slopes = alibi_slopes(n_heads)
             self._register_tables(
@@ -112,7 +130,9 @@ class PositionalEncoding(nn.Module):
             table: Tensor = self.future if is_future else self.past
             return tokens + table[first : first + tokens.shape[1]]
         if self.encoding == "calendar":
-            return tokens + calendar_encoding(columns, [pair[is_future] for pair in self.cyclic_columns], self.width)
+            return tokens + calendar_encoding(
+                columns, [pair[is_future] for pair in self.cyclic_columns], self.width
+            )
         return tokens
 
     def past_mask(self, bias: Tensor) -> AttentionMask:
@@ -128,7 +148,9 @@ class PositionalEncoding(nn.Module):
         """Return the mask of the self-attention among the first `count` tokens of the horizon."""
         if self.encoding == "alibi":
             bias = self.future_bias[:, :, :count, :count]
-            return AttentionMask(bias + torch.full_like(bias[0, 0], -torch.inf).triu(1) if causal else bias)
+            return AttentionMask(
+                bias + torch.full_like(bias[0, 0], -torch.inf).triu(1) if causal else bias
+            )
         rotation = self.rotation(True, 0, count)
         return AttentionMask(None, causal, rotation, rotation)
 
@@ -147,9 +169,13 @@ class PositionalEncoding(nn.Module):
         """
         if self.encoding == "alibi":
             self_bias = self.future_bias[:, :, number : number + 1, : number + 1]
-            return AttentionMask(self_bias), AttentionMask(self.cross_bias[:, :, number : number + 1] + bias)
+            return AttentionMask(self_bias), AttentionMask(
+                self.cross_bias[:, :, number : number + 1] + bias
+            )
         rotation = self.rotation(True, number, number + 1)
-        return AttentionMask(None, query_rotation=rotation, key_rotation=rotation), AttentionMask(bias, query_rotation=rotation)
+        return AttentionMask(None, query_rotation=rotation, key_rotation=rotation), AttentionMask(
+            bias, query_rotation=rotation
+        )
 
     def rotation(self, is_future: bool, first: int = 0, stop: int | None = None) -> Rotation | None:
         """Return the rotary angles of positions `first` to `stop`; None for other encodings."""

@@ -39,9 +39,14 @@ class QuantileHead(Head):
     def __init__(self, probabilities: Sequence[float] = DECILES) -> None:
         super().__init__()
         self.probabilities = tuple(validate_quantiles([*probabilities, 0.5]))
-        self.out_features, self.median_index = len(self.probabilities), self.probabilities.index(0.5)
+        self.out_features, self.median_index = (
+            len(self.probabilities),
+            self.probabilities.index(0.5),
+        )
         levels = torch.tensor(self.probabilities, dtype=torch.float64)
-        self.register_buffer("step_matrix", _step_matrix(levels, self.median_index).float(), persistent=False)
+        self.register_buffer(
+            "step_matrix", _step_matrix(levels, self.median_index).float(), persistent=False
+        )
         self.register_buffer("tilt", (2 * levels - 1).float(), persistent=False)
 
     @property
@@ -83,7 +88,9 @@ class QuantileHead(Head):
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
         if bool(((p < self.probability_range[0]) | (p > self.probability_range[1])).any()):
             self._refuse_outside(float(p.min()), float(p.max()))
-        return interpolate_quantiles(self._monotone_values(raw), p.new_tensor(self.probabilities), p)
+        return interpolate_quantiles(
+            self._monotone_values(raw), p.new_tensor(self.probabilities), p
+        )
 
     def _monotone_values(self, raw: Tensor) -> Tensor:
         return self.values(raw).cummax(-1).values  # sums may decrease by rounding
@@ -101,5 +108,7 @@ def _step_matrix(levels: Tensor, median_index: int) -> Tensor:
     index = torch.arange(len(levels))
     above = (index[:, None] > median_index) & (index[None, :] >= index[:, None])
     below = (index[:, None] < median_index) & (index[None, :] <= index[:, None])
-    row_spacing = torch.cat([spacing[:median_index], spacing.new_zeros(1), spacing[median_index:]])[:, None]  # the gap on the side of the median
+    row_spacing = torch.cat([spacing[:median_index], spacing.new_zeros(1), spacing[median_index:]])[
+        :, None
+    ]  # the gap on the side of the median
     return above * row_spacing - below * row_spacing

@@ -88,10 +88,21 @@ class Recurrent(nn.Module):
         super().__init__()
         self.options, self.output_size = options, options.output_size
         # One torch module (one cuDNN call) runs all layers if there is nothing between them.
-        self.stacked = options.normalization is None and not (options.residual and options.n_layers > 1)
-        widths = [width_in] if self.stacked else [width_in, *[self.output_size] * (options.n_layers - 1)]
-        self.cells = nn.ModuleList([_make_cells(width, options, options.n_layers if self.stacked else 1) for width in widths])
-        names = [options.normalization] * (options.n_layers - 1) + [options.normalization if uses_output else None]
+        self.stacked = options.normalization is None and not (
+            options.residual and options.n_layers > 1
+        )
+        widths = (
+            [width_in] if self.stacked else [width_in, *[self.output_size] * (options.n_layers - 1)]
+        )
+        self.cells = nn.ModuleList(
+            [
+                _make_cells(width, options, options.n_layers if self.stacked else 1)
+                for width in widths
+            ]
+        )
+        names = [options.normalization] * (options.n_layers - 1) + [
+            options.normalization if uses_output else None
+        ]
         self.norms = nn.ModuleList([normalization(name, self.output_size) for name in names])
         self.drop = Dropout(options.dropout)
 
@@ -102,23 +113,35 @@ class Recurrent(nn.Module):
             hidden, final_state = _run_cells(self.cells[0], inputs, packed_state)
             return hidden, _unpack_state(final_state)
         n_layers = len(self.norms)
-        layer_states = None if packed_state is None else list(zip(*(tensor.chunk(n_layers) for tensor in packed_state), strict=True))
+        layer_states = (
+            None
+            if packed_state is None
+            else list(zip(*(tensor.chunk(n_layers) for tensor in packed_state), strict=True))
+        )
         final_states: list[State] = []
 
         def run(layer: int, layer_inputs: Tensor) -> Tensor:
-            hidden, final_state = _run_cells(self.cells[layer], layer_inputs, None if layer_states is None else layer_states[layer])
+            hidden, final_state = _run_cells(
+                self.cells[layer],
+                layer_inputs,
+                None if layer_states is None else layer_states[layer],
+            )
             final_states.append(final_state)
             return hidden
 
         hidden = self._apply_layers(inputs, run)
-        return hidden, _unpack_state(tuple(torch.cat(tensors) for tensors in zip(*final_states, strict=True)))
+        return hidden, _unpack_state(
+            tuple(torch.cat(tensors) for tensors in zip(*final_states, strict=True))
+        )
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Process one time step (batch, width_in) from a state; returns (batch, output_size) and
         the next state. Unidirectional only.
         """
         if self.options.bidirectional:
-            raise ParameterError("A layer that reads in both directions cannot go step by step. Set bidirectional=False.")
+            raise ParameterError(
+                "A layer that reads in both directions cannot go step by step. Set bidirectional=False."
+            )
         if self._uses_fused_kernel(inputs):
             hidden, final_state = self(inputs.unsqueeze(1), state)
             return hidden.squeeze(1), final_state
@@ -126,11 +149,15 @@ class Recurrent(nn.Module):
         layer_states: list[State] = []
 
         def run(layer: int, layer_inputs: Tensor) -> Tensor:
-            layer_states.append(_cell_step(self.options, layer_inputs, state[layer::n_layers], self._weights(layer)))
+            layer_states.append(
+                _cell_step(self.options, layer_inputs, state[layer::n_layers], self._weights(layer))
+            )
             return layer_states[-1][0]
 
         hidden = self._apply_layers(inputs, run)
-        return hidden, tuple(tensor for tensors in zip(*layer_states, strict=True) for tensor in tensors)
+        return hidden, tuple(
+            tensor for tensors in zip(*layer_states, strict=True) for tensor in tensors
+        )
 
     def _apply_layers(self, inputs: Tensor, run: Callable[[int, Tensor], Tensor]) -> Tensor:
         """Run layer after layer with normalisation, dropout and residual connections; the latter
@@ -148,7 +175,10 @@ class Recurrent(nn.Module):
         """
         n_kinds = 2 if self.options.cell == "lstm" else 1
         n_layers = len(state) // n_kinds
-        return tuple(torch.stack(state[index * n_layers : (index + 1) * n_layers]) for index in range(n_kinds))
+        return tuple(
+            torch.stack(state[index * n_layers : (index + 1) * n_layers])
+            for index in range(n_kinds)
+        )
 
     def _weights(self, layer: int) -> list[Tensor]:
         """Return the weights of a unidirectional layer: W_ih, W_hh, b_ih, b_hh."""
@@ -157,14 +187,20 @@ class Recurrent(nn.Module):
 
     def _uses_fused_kernel(self, inputs: Tensor) -> bool:
         # Not while tracing: the batch size would be traced as a constant.
-        is_lstm_on_cpu = self.options.cell == "lstm" and inputs.device.type == "cpu" and not torch.compiler.is_compiling()
+        is_lstm_on_cpu = (
+            self.options.cell == "lstm"
+            and inputs.device.type == "cpu"
+            and not torch.compiler.is_compiling()
+        )
         return is_lstm_on_cpu and inputs.shape[0] * self.options.hidden_size >= MIN_FUSED_SIZE
 
 
 def _make_cells(width_in: int, options: RecurrentOptions, n_layers: int) -> nn.RNNBase:
     if options.cell not in CELLS:
-        raise ParameterError(f"`cell` must be one of {', '.join(map(repr, CELLS))}; got {format_value(options.cell)}.")
-    more = {"nonlinearity": options.nonlinearity} if options.cell == "rnn" else {}
+        raise ParameterError(
+            f"`cell` must be one of {', '.join(map(repr, CELLS))}; got {format_value(options.cell)}."
+        )
+    keywords = {"nonlinearity": options.nonlinearity} if options.cell == "rnn" else {}
     return CELLS[options.cell](
         width_in,
         options.hidden_size,
@@ -172,7 +208,7 @@ def _make_cells(width_in: int, options: RecurrentOptions, n_layers: int) -> nn.R
         batch_first=True,
         bidirectional=options.bidirectional,
         dropout=options.dropout if n_layers > 1 else 0.0,  # torch warns if there is one layer only
-        **more,
+        **keywords,
     )
 
 
@@ -187,7 +223,9 @@ def _unpack_state(state: State) -> State:
     return tuple(tensor for tensors in state for tensor in tensors.unbind(0))
 
 
-def _cell_step(options: RecurrentOptions, inputs: Tensor, state: State, weights: list[Tensor]) -> State:
+def _cell_step(
+    options: RecurrentOptions, inputs: Tensor, state: State, weights: list[Tensor]
+) -> State:
     """Compute one step of one layer by the functional cell, at a fifth of the module's time for a
     single window.
     """
@@ -195,5 +233,5 @@ def _cell_step(options: RecurrentOptions, inputs: Tensor, state: State, weights:
         return cast(State, torch.lstm_cell(inputs, state, *weights))
     if options.cell == "gru":
         return (torch.gru_cell(inputs, state[0], *weights),)
-    plain = torch.rnn_tanh_cell if options.nonlinearity == "tanh" else torch.rnn_relu_cell
-    return (plain(inputs, state[0], *weights),)
+    rnn_cell = torch.rnn_tanh_cell if options.nonlinearity == "tanh" else torch.rnn_relu_cell
+    return (rnn_cell(inputs, state[0], *weights),)

@@ -1,5 +1,4 @@
-"""Autoregressive recurrent body: an encoder reads the window, a decoder continues from its state.
-"""
+"""Autoregressive recurrent body: an encoder reads the window, a decoder continues from its state."""
 
 from __future__ import annotations
 
@@ -33,8 +32,12 @@ class RecurrentAutoregressive(AutoregressiveBody):
         forwards = replace(options, bidirectional=False)
         self.encoder = Recurrent(sizes.past_features, options, uses_output=False)
         self.decoder = Recurrent(1 + sizes.future_features, forwards)
-        states = options.n_layers * (2 if options.cell == "lstm" else 1) if options.bidirectional else 0
-        self.bridges = nn.ModuleList([nn.Linear(2 * options.hidden_size, options.hidden_size) for _ in range(states)])
+        states = (
+            options.n_layers * (2 if options.cell == "lstm" else 1) if options.bidirectional else 0
+        )
+        self.bridges = nn.ModuleList(
+            [nn.Linear(2 * options.hidden_size, options.hidden_size) for _ in range(states)]
+        )
         self.drop = Dropout(options.dropout)
         self.out = nn.Linear(self.decoder.output_size, sizes.out_features)
 
@@ -44,12 +47,18 @@ class RecurrentAutoregressive(AutoregressiveBody):
         if not self.bridges:
             return cast(State, state)
         pairs = zip(state[::2], state[1::2], strict=True)  # forwards and backwards, layer by layer
-        return tuple(bridge(torch.cat(pair, dim=-1)) for bridge, pair in zip(self.bridges, pairs, strict=True))
+        return tuple(
+            bridge(torch.cat(pair, dim=-1))
+            for bridge, pair in zip(self.bridges, pairs, strict=True)
+        )
 
-    def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
-        """Return what the head reads of the next step, (batch, out_features), and the next state.
-        """
-        hidden, state = self.decoder.step(torch.cat([previous.unsqueeze(-1), future], dim=-1), state)
+    def step(
+        self, state: State, previous: Tensor, future: Tensor, number: int
+    ) -> tuple[Tensor, State]:
+        """Return what the head reads of the next step, (batch, out_features), and the next state."""
+        hidden, state = self.decoder.step(
+            torch.cat([previous.unsqueeze(-1), future], dim=-1), state
+        )
         return self.out(self.drop(hidden)), state
 
     def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
@@ -59,6 +68,8 @@ class RecurrentAutoregressive(AutoregressiveBody):
         Equal to step by step, except for batch normalisation in training, which uses the statistics
         of each call.
         """
-        decoder_inputs = torch.cat([previous.unsqueeze(-1), inputs.future_features[:, : previous.shape[1]]], dim=-1)
+        decoder_inputs = torch.cat(
+            [previous.unsqueeze(-1), inputs.future_features[:, : previous.shape[1]]], dim=-1
+        )
         hidden, _ = self.decoder(decoder_inputs, self.initial_state(inputs))
         return cast(Tensor, self.out(self.drop(hidden)))

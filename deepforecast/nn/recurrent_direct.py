@@ -57,21 +57,41 @@ class RecurrentDirect(DirectBody):
         self.horizon, self.lag = sizes.horizon, readout_lag(sizes, season)
         self.encoder = Recurrent(sizes.past_features, options)
         widths = [decoder_size] * decoder_layers + [sizes.out_features]
-        self.step_projection = nn.Linear(self.encoder.output_size + sizes.future_features, widths[0])
+        self.step_projection = nn.Linear(
+            self.encoder.output_size + sizes.future_features, widths[0]
+        )
         # Separate from `step_projection`, to be computed once per window instead of once per step.
         self.state_projection = nn.Linear(self.encoder.output_size, widths[0], bias=False)
         self.step_bias = nn.Parameter(torch.zeros(sizes.horizon, widths[0]))
         self.drop = Dropout(options.dropout)
-        layers = [nn.Linear(in_features, out_features) for in_features, out_features in pairwise(widths)]
-        self.decoder = nn.Sequential(*[module for layer in layers for module in (nn.ReLU(), Dropout(options.dropout), layer)])
-        self.skip = None if skip_hidden_sizes is None else SkipMLP(sizes, self.encoder.output_size, skip_hidden_sizes, options.dropout)
+        layers = [
+            nn.Linear(in_features, out_features) for in_features, out_features in pairwise(widths)
+        ]
+        self.decoder = nn.Sequential(
+            *[module for layer in layers for module in (nn.ReLU(), Dropout(options.dropout), layer)]
+        )
+        self.skip = (
+            None
+            if skip_hidden_sizes is None
+            else SkipMLP(sizes, self.encoder.output_size, skip_hidden_sizes, options.dropout)
+        )
 
     def features(self, inputs: Inputs) -> Tensor:
         """Return (batch, horizon, out_features)."""
         states, _ = self.encoder(inputs.past_features)
-        step_inputs = torch.cat([self.drop(lagged_states(states, self.lag, self.horizon)), inputs.future_features], dim=-1)
+        step_inputs = torch.cat(
+            [self.drop(lagged_states(states, self.lag, self.horizon)), inputs.future_features],
+            dim=-1,
+        )
         final_state = self.drop(self._final_state(states))
-        raw = cast(Tensor, self.decoder(self.step_projection(step_inputs) + self.state_projection(final_state).unsqueeze(1) + self.step_bias))
+        raw = cast(
+            Tensor,
+            self.decoder(
+                self.step_projection(step_inputs)
+                + self.state_projection(final_state).unsqueeze(1)
+                + self.step_bias
+            ),
+        )
         return raw if self.skip is None else raw + self.skip(inputs, final_state)
 
     def _final_state(self, states: Tensor) -> Tensor:
@@ -93,7 +113,9 @@ class SkipMLP(nn.Module):
     per column it would overfit to them.
     """
 
-    def __init__(self, sizes: InputSizes, state_size: int, hidden_sizes: Sequence[int], dropout: float) -> None:
+    def __init__(
+        self, sizes: InputSizes, state_size: int, hidden_sizes: Sequence[int], dropout: float
+    ) -> None:
         super().__init__()
         location_slice = sizes.location_slice or slice(0, sizes.out_features)
         self.pad = (location_slice.start, sizes.out_features - location_slice.stop)
@@ -115,10 +137,15 @@ def readout_lag(sizes: InputSizes, season: int | None) -> int:
 
     Examples
     --------
-    >>> readout_lag(InputSizes(input_size=48, horizon=18, out_features=1), season=12), readout_lag(InputSizes(48, 18, 1), season=None)
+    >>> sizes = InputSizes(input_size=48, horizon=18, out_features=1)
+    >>> readout_lag(sizes, season=12), readout_lag(sizes, season=None)
     (12, 18)
     """
-    return season if season and 1 < season <= sizes.input_size else min(sizes.horizon, sizes.input_size)
+    return (
+        season
+        if season and 1 < season <= sizes.input_size
+        else min(sizes.horizon, sizes.input_size)
+    )
 
 
 def lagged_states(states: Tensor, lag: int, horizon: int) -> Tensor:

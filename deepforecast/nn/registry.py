@@ -6,7 +6,11 @@ from collections.abc import Sequence
 
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 from deepforecast.nn.bins import BinnedHead
-from deepforecast.nn.counts import NegativeBinomialHead, PoissonHead, ZeroInflatedNegativeBinomialHead
+from deepforecast.nn.counts import (
+    NegativeBinomialHead,
+    PoissonHead,
+    ZeroInflatedNegativeBinomialHead,
+)
 from deepforecast.nn.distributions import LaplaceHead, LogNormalHead, NormalHead, StudentTHead
 from deepforecast.nn.head import Head
 from deepforecast.nn.implicit_quantile import ImplicitQuantileHead
@@ -28,7 +32,9 @@ HEADS: dict[str, type[Head]] = {
 """Heads by name."""
 
 
-def make_head(name: str | Head, *, loss: str | None = None, quantiles: Sequence[float] | None = None) -> Head:
+def make_head(
+    name: str | Head, *, loss: str | None = None, quantiles: Sequence[float] | None = None
+) -> Head:
     """Return a head by its name, or the given head.
 
     Parameters
@@ -58,7 +64,9 @@ def make_head(name: str | Head, *, loss: str | None = None, quantiles: Sequence[
             f"`head` must be one of {_head_names()}, or a Head; got {format_value(name)} ({type(name).__name__})."
         )
     if name not in HEADS:
-        raise ParameterError(f"`head` must be one of {_head_names()}, or a Head; got {format_value(name)}.")
+        raise ParameterError(
+            f"`head` must be one of {_head_names()}, or a Head; got {format_value(name)}."
+        )
     if name == PointHead.name and loss is not None:
         return _check_options(PointHead(loss), name, None, quantiles)
     if name == QuantileHead.name and quantiles is not None:
@@ -66,9 +74,14 @@ def make_head(name: str | Head, *, loss: str | None = None, quantiles: Sequence[
     return _check_options(HEADS[name](), name, loss, quantiles)
 
 
-def _check_options(head: Head, name: str, loss: str | None, quantiles: Sequence[float] | None) -> Head:
+def _check_options(
+    head: Head, name: str, loss: str | None, quantiles: Sequence[float] | None
+) -> Head:
     """Return the head, or raise if an option is left that it does not have."""
-    for option, value, owner in (("loss", loss, PointHead.name), ("quantiles", quantiles, QuantileHead.name)):
+    for option, value, owner in (
+        ("loss", loss, PointHead.name),
+        ("quantiles", quantiles, QuantileHead.name),
+    ):
         if value is not None:
             raise ParameterError(
                 f'`{option}` cannot be used with head="{name}", got {option}={format_value(value)}. '

@@ -82,14 +82,20 @@ def scale_window(
             scale = scale * level_ratio
     unless_constant = torch.where(scale > 0, scale, torch.full_like(scale, torch.inf))
     z, mask = ((y - loc) / unless_constant * mask64).float(), mask64.float()
-    naive = _naive(z, mask, season) if season and batch.target is not None else z.new_ones((z.shape[0], 1))
+    naive = (
+        _naive(z, mask, season)
+        if season and batch.target is not None
+        else z.new_ones((z.shape[0], 1))
+    )
     return z, mask, Scale(loc, scale, naive)
 
 
 def series_scale(y: Tensor, scaler: str) -> tuple[Tensor, Tensor]:
     """Return loc and scale of whole series (series, steps) with NaN for missing values."""
     mask = (y == y).double()
-    return SCALER_FUNCTIONS[scaler](torch.nan_to_num(y, 0.0), mask, mask.sum(1, keepdim=True).clamp(min=1.0))
+    return SCALER_FUNCTIONS[scaler](
+        torch.nan_to_num(y, 0.0), mask, mask.sum(1, keepdim=True).clamp(min=1.0)
+    )
 
 
 def level_ratio(y: Tensor) -> float:
@@ -126,7 +132,14 @@ def _robust(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     empty = mask.sum(1, keepdim=True) == 0
     sorted_values = torch.where((mask > 0) | empty, y, torch.full_like(y, torch.inf)).sort(1).values
     positions = [share * (count - 1) for share in (0.25, 0.5, 0.75)]
-    low, middle, high = ((sorted_values.gather(1, position.floor().long()) + sorted_values.gather(1, position.ceil().long())) / 2 for position in positions)
+    low, middle, high = (
+        (
+            sorted_values.gather(1, position.floor().long())
+            + sorted_values.gather(1, position.ceil().long())
+        )
+        / 2
+        for position in positions
+    )
     _, fallback = _standard(y, mask, count)
     scale = (high - low) / 1.349
     return middle, torch.where(scale > 0, scale, fallback)
@@ -136,7 +149,9 @@ def _min_max(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     low = torch.where(mask > 0, y, torch.full_like(y, torch.inf)).amin(1, keepdim=True)
     high = torch.where(mask > 0, y, torch.full_like(y, -torch.inf)).amax(1, keepdim=True)
     empty = low > high
-    return torch.where(empty, torch.zeros_like(low), low), torch.where(empty, torch.zeros_like(low), high - low)
+    return torch.where(empty, torch.zeros_like(low), low), torch.where(
+        empty, torch.zeros_like(low), high - low
+    )
 
 
 def _mean_abs(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
@@ -153,7 +168,9 @@ def _last(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
 def _level(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """Last observed value; mean absolute value, so that errors are relative."""
     loc, distance = _last(y, mask, count)
-    return loc, torch.where(distance > 0, y.abs().sum(1, keepdim=True) / count, torch.zeros_like(distance))
+    return loc, torch.where(
+        distance > 0, y.abs().sum(1, keepdim=True) / count, torch.zeros_like(distance)
+    )
 
 
 def _difference(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
@@ -173,7 +190,9 @@ def _unless_constant(loc: Tensor, scale: Tensor, y: Tensor) -> tuple[Tensor, Ten
     """Set a scale below 1e-14 of the largest |y| to 0: a hundred times the rounding error of a
     constant window.
     """
-    return loc, torch.where(scale > 1e-14 * y.abs().amax(1, keepdim=True), scale, torch.zeros_like(scale))
+    return loc, torch.where(
+        scale > 1e-14 * y.abs().amax(1, keepdim=True), scale, torch.zeros_like(scale)
+    )
 
 
 def last_observed(y: Tensor, mask: Tensor) -> Tensor:

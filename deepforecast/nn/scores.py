@@ -18,7 +18,18 @@ from torch.nn import functional
 from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 from deepforecast.nn.additive_score import additive
 
-__all__ = ["SCORES", "Score", "additive", "cosine", "dot", "gaussian", "general", "location", "scaled_dot", "score"]
+__all__ = [
+    "SCORES",
+    "Score",
+    "additive",
+    "cosine",
+    "dot",
+    "gaussian",
+    "general",
+    "location",
+    "scaled_dot",
+    "score",
+]
 
 
 def dot(queries: Tensor, keys: Tensor) -> Tensor:
@@ -101,11 +112,6 @@ class Score(nn.Module):
     >>> Seq2Seq(horizon=7, attention="nearest")
     Seq2Seq(horizon=7, attention='nearest')
     >>> del SCORES["nearest"]
-
-    `same_width`: queries and keys have to be of one width; `uses_keys`: the keys matter at all;
-    `initial_scale`: by what a learned
-    temperature begins to multiply. `prepare_keys` makes keys ready once a window, where something
-    can be.
     """
 
     same_width: ClassVar[bool] = True
@@ -120,8 +126,7 @@ class Score(nn.Module):
         return keys
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Return scores (batch, queries, keys) of queries (batch, queries, dim) and prepared keys.
-        """
+        """Return scores (batch, queries, keys) of queries (batch, queries, dim) and prepared keys."""
         raise NotImplementedError(f"{type(self).__name__} must implement forward(queries, keys)")
 
 
@@ -151,9 +156,13 @@ def score(name: str) -> Callable[[ScoreClass], ScoreClass]:
 
     def register(score_class: ScoreClass) -> ScoreClass:
         if not (isinstance(score_class, type) and issubclass(score_class, Score)):
-            raise ParameterTypeError(f"`score` must decorate a subclass of Score; got {format_value(score_class)}.")
+            raise ParameterTypeError(
+                f"`score` must decorate a subclass of Score; got {format_value(score_class)}."
+            )
         if SCORES.get(name, score_class).__qualname__ != score_class.__qualname__:
-            raise ParameterError(f"The name of a score must be unique; {name!r} is taken. Use another name.")
+            raise ParameterError(
+                f"The name of a score must be unique; {name!r} is taken. Use another name."
+            )
         SCORES[name] = score_class
         return score_class
 
@@ -174,7 +183,10 @@ class Additive(Score):
 
     def __init__(self, query_width: int, key_width: int, window_length: int) -> None:
         super().__init__(query_width, key_width, window_length)
-        self.query, self.key = nn.Linear(query_width, query_width), nn.Linear(key_width, query_width, bias=False)
+        self.query, self.key = (
+            nn.Linear(query_width, query_width),
+            nn.Linear(key_width, query_width, bias=False),
+        )
         self.direction = nn.Parameter(torch.empty(query_width))
         self._initialize()
 
@@ -251,7 +263,9 @@ class Location(Score):
 
     def __init__(self, query_width: int, key_width: int, window_length: int) -> None:
         super().__init__(query_width, key_width, window_length)
-        self.weight = nn.Parameter(torch.empty(window_length, query_width).uniform_(-1, 1) / math.sqrt(query_width))
+        self.weight = nn.Parameter(
+            torch.empty(window_length, query_width).uniform_(-1, 1) / math.sqrt(query_width)
+        )
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
         """Drop the keys, which are not used."""
@@ -301,4 +315,6 @@ def _gaussian_scores(queries: Tensor, keys: Tensor) -> Tensor:
     queries [q, 1].
     """
     extended_queries = functional.pad(queries, (0, 1), value=1.0)
-    return torch.baddbmm(-0.5 * queries.square().sum(-1, keepdim=True), extended_queries, keys.transpose(1, 2))
+    return torch.baddbmm(
+        -0.5 * queries.square().sum(-1, keepdim=True), extended_queries, keys.transpose(1, 2)
+    )

@@ -42,7 +42,11 @@ class SeededInit(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         keywords = kwargs or {}
-        if self.on_cpu and _function_name(func) in RANDOM_FUNCTIONS and keywords.get("generator") is None:
+        if (
+            self.on_cpu
+            and _function_name(func) in RANDOM_FUNCTIONS
+            and keywords.get("generator") is None
+        ):
             keywords = {**keywords, "generator": self.generator}
         return func(*args, **keywords)
 

@@ -14,7 +14,13 @@ from torch import Tensor, nn
 
 from deepforecast.nn.attention import Attention, AttentionOptions, self_attention, valid_steps
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import AttentionBody, AttentionWeights, AutoregressiveBody, State, stack_steps
+from deepforecast.nn.body import (
+    AttentionBody,
+    AttentionWeights,
+    AutoregressiveBody,
+    State,
+    stack_steps,
+)
 from deepforecast.nn.dropout import Dropout
 from deepforecast.nn.encoders import ConvolutionalEncoder, RecurrentEncoder, time_encoding
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
@@ -77,29 +83,48 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         super().__init__()
         layers, window_length, width = options.layers, sizes.input_size, options.layers.hidden_size
         self.options = options
-        past_encoding, future_encoding = time_encoding(window_length, sizes.horizon) if options.positional_encoding else (None, None)
+        past_encoding, future_encoding = (
+            time_encoding(window_length, sizes.horizon)
+            if options.positional_encoding
+            else (None, None)
+        )
         self.register_buffer("past_encoding", past_encoding, persistent=False)
         self.register_buffer("future_encoding", future_encoding, persistent=False)
         encoding_size = 0 if past_encoding is None else past_encoding.shape[-1]
         encoder = RecurrentEncoder if options.kernel_size is None else ConvolutionalEncoder
-        self.encoder = encoder(sizes.past_features + encoding_size, layers, options.kernel_size or 0)
-        decoder_width, self.attention, self.attends_first, self.skip = 1 + sizes.future_features + encoding_size, None, False, None
+        self.encoder = encoder(
+            sizes.past_features + encoding_size, layers, options.kernel_size or 0
+        )
+        decoder_width, self.attention, self.attends_first, self.skip = (
+            1 + sizes.future_features + encoding_size,
+            None,
+            False,
+            None,
+        )
         self.combine: nn.Module | None = None
         if options.attention is not None:
             self.attention = Attention(options.attention, width, layers.output_size, window_length)
             self.attends_first = options.decoder == "bahdanau"
-            self.skip = nn.Linear(sizes.past_features + encoding_size, layers.output_size, bias=False)
+            self.skip = nn.Linear(
+                sizes.past_features + encoding_size, layers.output_size, bias=False
+            )
             self.combine = nn.Linear(width + layers.output_size, width)
-            decoder_width += layers.output_size if self.attends_first else width if options.input_feeding else 0
+            decoder_width += (
+                layers.output_size if self.attends_first else width if options.input_feeding else 0
+            )
         self.decoder = Recurrent(decoder_width, replace(layers, bidirectional=False))
-        self.start_token = nn.Parameter(torch.zeros(())) if options.start_value == "learned" else None
+        self.start_token = (
+            nn.Parameter(torch.zeros(())) if options.start_value == "learned" else None
+        )
         self.drop, self.out = Dropout(layers.dropout), nn.Linear(width, sizes.out_features)
 
     def initial_state(self, inputs: Inputs) -> State:
         """Encode the window and return the decoder's state at the cutoff."""
         return self._encode(inputs)[0]
 
-    def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
+    def step(
+        self, state: State, previous: Tensor, future: Tensor, number: int
+    ) -> tuple[Tensor, State]:
         """Return what the head reads of the next step, (batch * N, out_features), and the next
         state.
         """
@@ -119,11 +144,17 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         """
         state, self_weights = self._encode(inputs)
         past_steps = torch.arange(1 - inputs.y.shape[1], 1, device=previous.device)
-        attention_maps = [] if self_weights is None else [AttentionWeights("self", 0, self_weights.unsqueeze(1), past_steps, past_steps)]
+        attention_maps = (
+            []
+            if self_weights is None
+            else [AttentionWeights("self", 0, self_weights.unsqueeze(1), past_steps, past_steps)]
+        )
         if self.attention is not None:
             _, weights = self._decode_teacher_forced(state, inputs, previous)
             steps = torch.arange(1, previous.shape[1] + 1, device=previous.device)
-            attention_maps.append(AttentionWeights("cross", 0, weights.unsqueeze(1), steps, past_steps))
+            attention_maps.append(
+                AttentionWeights("cross", 0, weights.unsqueeze(1), steps, past_steps)
+            )
         return attention_maps
 
     def _encode(self, inputs: Inputs) -> tuple[State, Tensor | None]:
@@ -132,7 +163,9 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         """
         features, self_weights = inputs.past_features, None
         if self.past_encoding is not None:
-            features = torch.cat([features, self.past_encoding.expand(len(features), -1, -1)], dim=-1)
+            features = torch.cat(
+                [features, self.past_encoding.expand(len(features), -1, -1)], dim=-1
+            )
         encoded, state = self.encoder(features)
         if self.attention is None or self.skip is None:
             empty = features[:, :0]
@@ -142,18 +175,28 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         if self.options.self_attention:
             encoded, self_weights = self_attention(encoded, valid)
         keys, values = self.attention.keys_and_values(self.drop(encoded))
-        fed_context = (encoded.new_zeros(len(features), self.decoder.output_size),) if self._feeds_input else ()
+        fed_context = (
+            (encoded.new_zeros(len(features), self.decoder.output_size),)
+            if self._feeds_input
+            else ()
+        )
         return (keys, values, valid, *fed_context, *state), self_weights
 
     @property
     def _feeds_input(self) -> bool:
         return self.attention is not None and self.options.input_feeding and not self.attends_first
 
-    def _step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, Tensor, State]:
+    def _step(
+        self, state: State, previous: Tensor, future: Tensor, number: int
+    ) -> tuple[Tensor, Tensor, State]:
         """Return output (batch * N, hidden_size), attention weights (batch, N, steps) and the next
         state.
         """
-        memory, decoder_state, context = state[: self.shared_state], state[self.shared_state :], None
+        memory, decoder_state, context = (
+            state[: self.shared_state],
+            state[self.shared_state :],
+            None,
+        )
         if self.start_token is not None and number == 0:
             previous = self.start_token.expand_as(previous)
         decoder_inputs = [previous.unsqueeze(-1), future]
@@ -172,7 +215,11 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         if context is None:
             context, weights = self._attend(hidden, memory)
         readout = self._combine(hidden, context)
-        return readout, weights, (*memory, *((readout,) if self._feeds_input else ()), *decoder_state)
+        return (
+            readout,
+            weights,
+            (*memory, *((readout,) if self._feeds_input else ()), *decoder_state),
+        )
 
     def _attend(self, hidden: Tensor, memory: State) -> tuple[Tensor, Tensor]:
         """Return context (batch * N, dim) and weights (batch, N, steps) for hidden states (batch *
@@ -185,7 +232,9 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
     def _combine(self, hidden: Tensor, context: Tensor) -> Tensor:
         return torch.tanh(cast(nn.Module, self.combine)(torch.cat([hidden, context], dim=-1)))
 
-    def _decode_teacher_forced(self, state: State, inputs: Inputs, previous: Tensor) -> tuple[Tensor, Tensor]:
+    def _decode_teacher_forced(
+        self, state: State, inputs: Inputs, previous: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Return the outputs (batch, horizon, hidden_size) and attention weights (batch, horizon,
         steps) of all steps.
         """
@@ -199,12 +248,18 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
             weight_steps.append(weights)
         return stack_steps(readouts), torch.cat(weight_steps, dim=1)
 
-    def _decode_parallel(self, state: State, future: Tensor, previous: Tensor) -> tuple[Tensor, Tensor]:
+    def _decode_parallel(
+        self, state: State, future: Tensor, previous: Tensor
+    ) -> tuple[Tensor, Tensor]:
         if self.start_token is not None:
-            previous = torch.cat([self.start_token.expand(len(previous), 1), previous[:, 1:]], dim=1)
+            previous = torch.cat(
+                [self.start_token.expand(len(previous), 1), previous[:, 1:]], dim=1
+            )
         decoder_inputs = [previous.unsqueeze(-1), future]
         if self.future_encoding is not None:
-            decoder_inputs.append(self.future_encoding[: previous.shape[1]].expand(len(previous), -1, -1))
+            decoder_inputs.append(
+                self.future_encoding[: previous.shape[1]].expand(len(previous), -1, -1)
+            )
         hidden, _ = self.decoder(torch.cat(decoder_inputs, dim=-1), state[self.shared_state :])
         if self.attention is None:
             return hidden, previous

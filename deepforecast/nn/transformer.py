@@ -71,7 +71,9 @@ class ResidualLayer(nn.Module):
                 f"`norm_order` must be one of {', '.join(map(repr, NORM_ORDERS))}; got {format_value(options.norm_order)}."
             )
         self.norm_first = options.norm_order == "pre"
-        self.norms = nn.ModuleList([normalization(options.normalization, options.d_model) for _ in range(n_sublayers)])
+        self.norms = nn.ModuleList(
+            [normalization(options.normalization, options.d_model) for _ in range(n_sublayers)]
+        )
         self.attention = SelfAttention(options.d_model, options.n_heads)
         self.feedforward = FeedForward(options.d_model, options.dim_feedforward, options.activation)
         self.drop = Dropout(options.dropout)
@@ -90,11 +92,18 @@ class EncoderLayer(ResidualLayer):
     def __init__(self, options: LayerOptions) -> None:
         super().__init__(options, 2)
 
-    def forward(self, inputs: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
+    def forward(
+        self,
+        inputs: Tensor,
+        mask: AttentionMask = NO_MASK,
+        attention_maps: list[Tensor] | None = None,
+    ) -> Tensor:
         """Map (batch, tokens, d_model) to the same shape; `attention_maps` gets the weights (batch,
         heads, tokens, tokens).
         """
-        inputs = self.sublayer(0, inputs, lambda hidden: self.attention(hidden, mask, attention_maps))
+        inputs = self.sublayer(
+            0, inputs, lambda hidden: self.attention(hidden, mask, attention_maps)
+        )
         return self.sublayer(1, inputs, self.feedforward)
 
 
@@ -106,7 +115,12 @@ class DecoderLayer(ResidualLayer):
         self.cross = CrossAttention(options.d_model, options.n_heads)
 
     def forward(
-        self, steps: Tensor, keys: Tensor, values: Tensor, masks: tuple[AttentionMask, AttentionMask], attention_maps: list[Tensor] | None = None
+        self,
+        steps: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        masks: tuple[AttentionMask, AttentionMask],
+        attention_maps: list[Tensor] | None = None,
     ) -> Tensor:
         """Decode all steps in parallel.
 
@@ -124,12 +138,21 @@ class DecoderLayer(ResidualLayer):
         -------
         Tensor of shape (batch, horizon, d_model)
         """
-        steps = self.sublayer(0, steps, lambda hidden: self.attention(hidden, masks[0], attention_maps))
-        steps = self.sublayer(1, steps, lambda hidden: self.cross(hidden, keys, values, masks[1], attention_maps))
+        steps = self.sublayer(
+            0, steps, lambda hidden: self.attention(hidden, masks[0], attention_maps)
+        )
+        steps = self.sublayer(
+            1, steps, lambda hidden: self.cross(hidden, keys, values, masks[1], attention_maps)
+        )
         return self.sublayer(2, steps, self.feedforward)
 
     def step(
-        self, token: Tensor, cache: Tensor, memory: tuple[Tensor, Tensor], position: DecodingPosition, masks: tuple[AttentionMask, AttentionMask]
+        self,
+        token: Tensor,
+        cache: Tensor,
+        memory: tuple[Tensor, Tensor],
+        position: DecodingPosition,
+        masks: tuple[AttentionMask, AttentionMask],
     ) -> tuple[Tensor, Tensor]:
         """Decode one step with a key-value cache.
 
@@ -151,7 +174,9 @@ class DecoderLayer(ResidualLayer):
         new_caches: list[Tensor] = []
 
         def attend_to_self(hidden: Tensor) -> Tensor:
-            attended, new_cache = self.attention.step(hidden, cache, position.step, position.cache_size, masks[0])
+            attended, new_cache = self.attention.step(
+                hidden, cache, position.step, position.cache_size, masks[0]
+            )
             new_caches.append(new_cache)
             return attended
 
@@ -171,7 +196,12 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList([EncoderLayer(options) for _ in range(n_layers)])
         self.norm = normalization(options.normalization, options.d_model)
 
-    def forward(self, inputs: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
+    def forward(
+        self,
+        inputs: Tensor,
+        mask: AttentionMask = NO_MASK,
+        attention_maps: list[Tensor] | None = None,
+    ) -> Tensor:
         """Map (batch, tokens, d_model) to the same shape."""
         for layer in self.layers:
             inputs = layer(inputs, mask, attention_maps)
@@ -189,7 +219,11 @@ class Decoder(nn.Module):
         self.norm = normalization(options.normalization, options.d_model)
 
     def forward(
-        self, steps: Tensor, memory: Sequence[Tensor], masks: tuple[AttentionMask, AttentionMask], attention_maps: list[Tensor] | None = None
+        self,
+        steps: Tensor,
+        memory: Sequence[Tensor],
+        masks: tuple[AttentionMask, AttentionMask],
+        attention_maps: list[Tensor] | None = None,
     ) -> Tensor:
         """Decode (batch, horizon, d_model); `memory` has keys and values (batch, heads, keys, dim)
         of each layer in turn.
@@ -199,7 +233,12 @@ class Decoder(nn.Module):
         return cast(Tensor, self.norm(steps))
 
     def step(
-        self, token: Tensor, caches: Sequence[Tensor], memory: Sequence[Tensor], position: DecodingPosition, masks: tuple[AttentionMask, AttentionMask]
+        self,
+        token: Tensor,
+        caches: Sequence[Tensor],
+        memory: Sequence[Tensor],
+        position: DecodingPosition,
+        masks: tuple[AttentionMask, AttentionMask],
     ) -> tuple[Tensor, list[Tensor]]:
         """Decode one step, (batch * N, d_model), with one cache per layer; returns the output and
         the new caches.
@@ -207,7 +246,9 @@ class Decoder(nn.Module):
         new_caches = []
         for index, layer in enumerate(self.layers):
             pair = memory[2 * index], memory[2 * index + 1]
-            token, cache = cast(DecoderLayer, layer).step(token, caches[index], pair, position, masks)
+            token, cache = cast(DecoderLayer, layer).step(
+                token, caches[index], pair, position, masks
+            )
             new_caches.append(cache)
         return cast(Tensor, self.norm(token)), new_caches
 
@@ -220,9 +261,13 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, dim_feedforward: int, activation: str) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
-            raise ParameterError(f"`activation` must be one of {', '.join(map(repr, ACTIVATIONS))}; got {format_value(activation)}.")
+            raise ParameterError(
+                f"`activation` must be one of {', '.join(map(repr, ACTIVATIONS))}; got {format_value(activation)}."
+            )
         self.activation = activation
-        self.linear1 = nn.Linear(width, 2 * dim_feedforward if activation == "swiglu" else dim_feedforward)
+        self.linear1 = nn.Linear(
+            width, 2 * dim_feedforward if activation == "swiglu" else dim_feedforward
+        )
         self.linear2 = nn.Linear(dim_feedforward, width)
 
     def forward(self, inputs: Tensor) -> Tensor:

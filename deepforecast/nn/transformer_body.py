@@ -15,7 +15,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import AttentionBody, AttentionWeights, AutoregressiveBody, DirectBody, State
+from deepforecast.nn.body import (
+    AttentionBody,
+    AttentionWeights,
+    AutoregressiveBody,
+    DirectBody,
+    State,
+)
 from deepforecast.nn.dropout import Dropout
 from deepforecast.nn.multihead import KeyValueProjection, padding_bias
 from deepforecast.nn.patches import Patching
@@ -63,19 +69,33 @@ class WindowEncoder(nn.Module):
         Positions of the decoder's tokens.
     """
 
-    def __init__(self, sizes: InputSizes, options: TransformerOptions, future_positions: Sequence[int]) -> None:
+    def __init__(
+        self, sizes: InputSizes, options: TransformerOptions, future_positions: Sequence[int]
+    ) -> None:
         super().__init__()
         width, heads = options.layer.d_model, options.layer.n_heads
         self.patches = Patching(sizes.input_size, options.patch_length, options.stride)
-        self.past_positions = tuple(end - sizes.input_size + 1 for end in self.patches.end_positions)
+        self.past_positions = tuple(
+            end - sizes.input_size + 1 for end in self.patches.end_positions
+        )
         self.input_projection = nn.Linear(options.patch_length * (2 + sizes.past), width)
-        self.static_projection = nn.Linear(sizes.static, width, bias=False) if sizes.static else None
-        self.positions = PositionalEncoding(options.positional_encoding, TokenPositions(self.past_positions, tuple(future_positions)), width, heads, sizes.cyclic_columns)
+        self.static_projection = (
+            nn.Linear(sizes.static, width, bias=False) if sizes.static else None
+        )
+        self.positions = PositionalEncoding(
+            options.positional_encoding,
+            TokenPositions(self.past_positions, tuple(future_positions)),
+            width,
+            heads,
+            sizes.cyclic_columns,
+        )
         self.drop = Dropout(options.layer.dropout)
         self.encoder = Encoder(options.layer, options.encoder_layers)
         self.key_value_projection = KeyValueProjection(width, heads, options.decoder_layers)
 
-    def forward(self, inputs: Inputs, attention_maps: list[Tensor] | None = None) -> tuple[list[Tensor], Tensor]:
+    def forward(
+        self, inputs: Inputs, attention_maps: list[Tensor] | None = None
+    ) -> tuple[list[Tensor], Tensor]:
         """Return keys and values of each layer (batch, heads, keys, dim), and the padding bias
         (batch, 1, 1, keys).
         """
@@ -85,11 +105,20 @@ class WindowEncoder(nn.Module):
 
     def tokens(self, inputs: Inputs) -> Tensor:
         """Embed the window as tokens, (batch, keys, d_model)."""
-        features = torch.cat([inputs.y.unsqueeze(-1), inputs.observed.unsqueeze(-1), inputs.past], dim=-1)
+        features = torch.cat(
+            [inputs.y.unsqueeze(-1), inputs.observed.unsqueeze(-1), inputs.past], dim=-1
+        )
         tokens = self.input_projection(self.patches.unfold(features))
         if self.static_projection is not None:
             tokens = tokens + self.static_projection(inputs.static).unsqueeze(1)
-        return cast(Tensor, self.drop(self.positions.add_to(tokens, self.patches.select_ends(inputs.past), is_future=False)))
+        return cast(
+            Tensor,
+            self.drop(
+                self.positions.add_to(
+                    tokens, self.patches.select_ends(inputs.past), is_future=False
+                )
+            ),
+        )
 
 
 class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
@@ -114,7 +143,9 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         self.horizon = sizes.horizon
         self.window_encoder = WindowEncoder(sizes, options, range(1, sizes.horizon + 1))
         self.step_projection = nn.Linear(1 + sizes.future_features, options.layer.d_model)
-        self.first_step_projection = nn.Linear(sizes.past, options.layer.d_model, bias=False) if sizes.past else None
+        self.first_step_projection = (
+            nn.Linear(sizes.past, options.layer.d_model, bias=False) if sizes.past else None
+        )
         self.decoder = Decoder(options.layer, options.decoder_layers)
         self.over_time = self.window_encoder.patches.count
         self.out = nn.Linear(options.layer.d_model, sizes.out_features)
@@ -126,7 +157,9 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         caches = [bias.new_empty(n_windows, 2, heads, 0, width) for _ in self.decoder.layers]
         return (torch.stack(memory, 1), bias, self._first_step_context(inputs), *caches)
 
-    def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
+    def step(
+        self, state: State, previous: Tensor, future: Tensor, number: int
+    ) -> tuple[Tensor, State]:
         """Return what the head reads of the next step, (batch * N, out_features), and the next
         state.
 
@@ -137,9 +170,13 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         cache_size = number + 1 if torch.is_grad_enabled() else self.horizon
         token = self._tokens(previous.unsqueeze(1), future.unsqueeze(1), number).squeeze(1)
         if number == 0:
-            token = (token.view(len(first_step_context), -1, token.shape[-1]) + first_step_context).flatten(0, 1)
+            token = (
+                token.view(len(first_step_context), -1, token.shape[-1]) + first_step_context
+            ).flatten(0, 1)
         masks = self.window_encoder.positions.step_masks(number, bias)
-        hidden, new_caches = self.decoder.step(token, caches, memory.unbind(1), DecodingPosition(number, cache_size), masks)
+        hidden, new_caches = self.decoder.step(
+            token, caches, memory.unbind(1), DecodingPosition(number, cache_size), masks
+        )
         return self.out(hidden), (memory, bias, first_step_context, *new_caches)
 
     def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
@@ -153,9 +190,16 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         attention_maps: list[Tensor] = []
         self._decode(inputs, previous, attention_maps)
         steps = torch.arange(1, previous.shape[1] + 1)
-        return label_attention_maps(attention_maps, len(self.window_encoder.encoder.layers), torch.tensor(self.window_encoder.past_positions), (steps, steps))
+        return label_attention_maps(
+            attention_maps,
+            len(self.window_encoder.encoder.layers),
+            torch.tensor(self.window_encoder.past_positions),
+            (steps, steps),
+        )
 
-    def _decode(self, inputs: Inputs, previous: Tensor, attention_maps: list[Tensor] | None = None) -> Tensor:
+    def _decode(
+        self, inputs: Inputs, previous: Tensor, attention_maps: list[Tensor] | None = None
+    ) -> Tensor:
         memory, bias = self.window_encoder(inputs, attention_maps)
         count, positions = previous.shape[1], self.window_encoder.positions
         masks = positions.future_mask(True, count), positions.cross_mask(bias, count)
@@ -174,7 +218,12 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         d_model).
         """
         tokens = self.step_projection(torch.cat([previous.unsqueeze(-1), future], dim=-1))
-        return cast(Tensor, self.window_encoder.drop(self.window_encoder.positions.add_to(tokens, future, True, first_step)))
+        return cast(
+            Tensor,
+            self.window_encoder.drop(
+                self.window_encoder.positions.add_to(tokens, future, True, first_step)
+            ),
+        )
 
 
 class TransformerDirect(DirectBody, AttentionBody):
@@ -195,9 +244,13 @@ class TransformerDirect(DirectBody, AttentionBody):
         self.horizon, self.lag = sizes.horizon, readout_lag(sizes, sizes.season)
         self.length = min(options.patch_length, sizes.horizon)
         self.count = -(-sizes.horizon // self.length)
-        self.last_steps = [min((index + 1) * self.length, sizes.horizon) for index in range(self.count)]
+        self.last_steps = [
+            min((index + 1) * self.length, sizes.horizon) for index in range(self.count)
+        ]
         self.window_encoder = WindowEncoder(sizes, options, self.last_steps)
-        self.step_projection = nn.Linear(self.length * (2 + sizes.future_features), options.layer.d_model)
+        self.step_projection = nn.Linear(
+            self.length * (2 + sizes.future_features), options.layer.d_model
+        )
         self.decoder = Decoder(options.layer, options.decoder_layers)
         self.over_time = self.window_encoder.patches.count
         self.out = nn.Linear(options.layer.d_model, self.length * sizes.out_features)
@@ -205,7 +258,9 @@ class TransformerDirect(DirectBody, AttentionBody):
     def features(self, inputs: Inputs) -> Tensor:
         """Return (batch, horizon, out_features)."""
         raw = self.out(self._decode(inputs))
-        return cast(Tensor, raw.reshape(raw.shape[0], self.count * self.length, -1)[:, : self.horizon])
+        return cast(
+            Tensor, raw.reshape(raw.shape[0], self.count * self.length, -1)[:, : self.horizon]
+        )
 
     def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
         """Return the weights of every layer: within the window, within the horizon, and from the
@@ -215,9 +270,16 @@ class TransformerDirect(DirectBody, AttentionBody):
         self._decode(inputs, attention_maps)
         patch_index = torch.arange(self.horizon, device=inputs.y.device) // self.length
         n_encoder_layers = len(self.window_encoder.encoder.layers)
-        attention_maps[n_encoder_layers:] = [weights[:, :, patch_index] for weights in attention_maps[n_encoder_layers:]]
+        attention_maps[n_encoder_layers:] = [
+            weights[:, :, patch_index] for weights in attention_maps[n_encoder_layers:]
+        ]
         steps = torch.arange(1, self.horizon + 1)
-        return label_attention_maps(attention_maps, n_encoder_layers, torch.tensor(self.window_encoder.past_positions), (steps, torch.tensor(self.last_steps)))
+        return label_attention_maps(
+            attention_maps,
+            n_encoder_layers,
+            torch.tensor(self.window_encoder.past_positions),
+            (steps, torch.tensor(self.last_steps)),
+        )
 
     def _decode(self, inputs: Inputs, attention_maps: list[Tensor] | None = None) -> Tensor:
         memory, bias = self.window_encoder(inputs, attention_maps)
@@ -227,20 +289,53 @@ class TransformerDirect(DirectBody, AttentionBody):
 
     def _tokens(self, inputs: Inputs) -> Tensor:
         """Embed the horizon as tokens, (batch, patches, d_model)."""
-        lagged_values = lagged_states(torch.stack([inputs.y, inputs.observed], dim=-1), self.lag, self.horizon)
-        steps = F.pad(torch.cat([lagged_values, inputs.future_features], dim=-1), (0, 0, 0, self.count * self.length - self.horizon))
+        lagged_values = lagged_states(
+            torch.stack([inputs.y, inputs.observed], dim=-1), self.lag, self.horizon
+        )
+        steps = F.pad(
+            torch.cat([lagged_values, inputs.future_features], dim=-1),
+            (0, 0, 0, self.count * self.length - self.horizon),
+        )
         tokens = self.step_projection(steps.reshape(steps.shape[0], self.count, -1))
-        columns = torch.cat([inputs.future[:, self.length - 1 : self.horizon - 1 : self.length], inputs.future[:, -1:]], dim=1)
-        return cast(Tensor, self.window_encoder.drop(self.window_encoder.positions.add_to(tokens, columns, is_future=True)))
+        columns = torch.cat(
+            [
+                inputs.future[:, self.length - 1 : self.horizon - 1 : self.length],
+                inputs.future[:, -1:],
+            ],
+            dim=1,
+        )
+        return cast(
+            Tensor,
+            self.window_encoder.drop(
+                self.window_encoder.positions.add_to(tokens, columns, is_future=True)
+            ),
+        )
 
 
-def label_attention_maps(attention_maps: list[Tensor], n_encoder_layers: int, past_steps: Tensor, future_steps: tuple[Tensor, Tensor]) -> list[AttentionWeights]:
+def label_attention_maps(
+    attention_maps: list[Tensor],
+    n_encoder_layers: int,
+    past_steps: Tensor,
+    future_steps: tuple[Tensor, Tensor],
+) -> list[AttentionWeights]:
     """Label the weights of the encoder layers and of both attentions of each decoder layer.
 
     `past_steps` are the positions of the window, `future_steps` those of the horizon as queries and
     as keys.
     """
-    maps = [AttentionWeights("self", layer, weights, past_steps, past_steps) for layer, weights in enumerate(attention_maps[:n_encoder_layers])]
-    for layer, (self_weights, cross_weights) in enumerate(zip(attention_maps[n_encoder_layers::2], attention_maps[n_encoder_layers + 1 :: 2], strict=True)):
-        maps += [AttentionWeights("self", layer, self_weights, *future_steps), AttentionWeights("cross", layer, cross_weights, future_steps[0], past_steps)]
+    maps = [
+        AttentionWeights("self", layer, weights, past_steps, past_steps)
+        for layer, weights in enumerate(attention_maps[:n_encoder_layers])
+    ]
+    for layer, (self_weights, cross_weights) in enumerate(
+        zip(
+            attention_maps[n_encoder_layers::2],
+            attention_maps[n_encoder_layers + 1 :: 2],
+            strict=True,
+        )
+    ):
+        maps += [
+            AttentionWeights("self", layer, self_weights, *future_steps),
+            AttentionWeights("cross", layer, cross_weights, future_steps[0], past_steps),
+        ]
     return maps

@@ -59,7 +59,9 @@ class TweedieHead(Head):
         mean, dispersion = (tensor.unsqueeze(-1) for tensor in _parameters(raw))
         rate = (2 * mean.sqrt() / dispersion).expand_as(p)
         arrays = (tensor.detach().cpu().numpy().reshape(-1) for tensor in (p, 2 * rate))
-        x = torch.as_tensor(_noncentral_chi2_quantiles(*arrays), dtype=p.dtype, device=p.device).view(p.shape)
+        x = torch.as_tensor(
+            _noncentral_chi2_quantiles(*arrays), dtype=p.dtype, device=p.device
+        ).view(p.shape)
         return make_monotone(0.25 * dispersion * mean.sqrt() * x, p)
 
 
@@ -90,11 +92,15 @@ def _noncentral_chi2_quantiles(p: Float64Array, noncentrality: Float64Array) -> 
         converged = np.abs(new_root - root) <= 1e-13 * new_root
         quantiles[active] = new_root**2
         unconverged = ~converged
-        active, probabilities, centre, low, high, root = (array[unconverged] for array in (active, probabilities, centre, low, high, new_root))
+        active, probabilities, centre, low, high, root = (
+            array[unconverged] for array in (active, probabilities, centre, low, high, new_root)
+        )
     return quantiles
 
 
-def _newton_step(root: Float64Array, centre: Float64Array, probability: Float64Array) -> Float64Array:
+def _newton_step(
+    root: Float64Array, centre: Float64Array, probability: Float64Array
+) -> Float64Array:
     """Return the next Newton iterate; it is not finite where the density is 0."""
     from scipy.special import i1e
 

@@ -36,23 +36,35 @@ class WindowStore:
     n_future_codes: int
 
     @classmethod
-    def from_arrays(cls, window_arrays: WindowArrays, device: torch.device | str = "cpu") -> WindowStore:
+    def from_arrays(
+        cls, window_arrays: WindowArrays, device: torch.device | str = "cpu"
+    ) -> WindowStore:
         """Create a store from arrays, without a copy on the CPU."""
-        values: dict[str, Any] = {field.name: getattr(window_arrays, field.name) for field in fields(cls)}
-        arrays = {name: torch.from_numpy(value).to(device) for name, value in values.items() if isinstance(value, np.ndarray)}
+        values: dict[str, Any] = {
+            field.name: getattr(window_arrays, field.name) for field in fields(cls)
+        }
+        arrays = {
+            name: torch.from_numpy(value).to(device)
+            for name, value in values.items()
+            if isinstance(value, np.ndarray)
+        }
         return cls(**{**values, **arrays})
 
     def to(self, device: torch.device | str) -> WindowStore:
         """Return the store on another device."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        tensors: dict[str, Any] = {name: value.to(device) for name, value in values.items() if isinstance(value, Tensor)}
+        tensors: dict[str, Any] = {
+            name: value.to(device) for name, value in values.items() if isinstance(value, Tensor)
+        }
         return replace(self, **tensors)
 
     @property
     def nbytes(self) -> int:
         """Memory of the tensors in bytes."""
         values = (getattr(self, field.name) for field in fields(self))
-        return sum(value.numel() * value.element_size() for value in values if isinstance(value, Tensor))
+        return sum(
+            value.numel() * value.element_size() for value in values if isinstance(value, Tensor)
+        )
 
     def gather(self, start: Tensor, calendar_start: Tensor, series: Tensor) -> Batch:
         """Gather the windows that start at these rows of the panel and of the calendar, of these
@@ -65,7 +77,9 @@ class WindowStore:
         calendar = slice_windows(self.calendar, calendar_start, length + self.horizon)
         return Batch(
             y[:, :length],
-            torch.cat([numeric[:, :length], calendar[:, :length]], dim=2) if self.calendar.shape[1] else numeric[:, :length],
+            torch.cat([numeric[:, :length], calendar[:, :length]], dim=2)
+            if self.calendar.shape[1]
+            else numeric[:, :length],
             torch.cat([numeric[:, length:, : self.n_future], calendar[:, length:]], dim=2),
             self.static.index_select(0, series),
             category_codes[:, :length],

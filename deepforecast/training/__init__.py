@@ -1,2 +1,1 @@
-"""Training of networks: the only package that uses Lightning, which is imported when a fit starts.
-"""
+"""Training of networks: the only package that uses Lightning, which is imported when a fit starts."""

@@ -41,8 +41,7 @@ class DivergenceCheck(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule,
         step_values: Any, batch: Any, batch_idx: int,
     ) -> None:  # fmt: skip
-        """Check the losses every `CHECK_EVERY` batches, as each check synchronises with the device.
-        """
+        """Check the losses every `CHECK_EVERY` batches, as each check synchronises with the device."""
         self.losses.append(step_values["loss"].detach())
         if len(self.losses) < CHECK_EVERY:
             return

@@ -48,8 +48,13 @@ class Checkpoints:
         """Read the last checkpoint of a folder; a missing folder is created with the first
         checkpoint.
         """
-        run_texts = {name: value if isinstance(value, str) else repr(value) for name, value in run.items()}
-        checkpoints = cls(Path(folder), {name: value for name, value in run_texts.items() if name not in IGNORED_PARAMETERS})
+        run_texts = {
+            name: value if isinstance(value, str) else repr(value) for name, value in run.items()
+        }
+        checkpoints = cls(
+            Path(folder),
+            {name: value for name, value in run_texts.items() if name not in IGNORED_PARAMETERS},
+        )
         paths = sorted(checkpoints.folder.glob(f"*{SUFFIX}")) if checkpoints.folder.is_dir() else []
         if paths:
             checkpoints._read(paths[-1])
@@ -77,14 +82,28 @@ class Checkpoints:
             "kept": record.pop("best_step"), "why": record.pop("stop_reason"),
         }  # fmt: skip
         arrays = {f"record:{name}": np.array(values) for name, values in record.items()}
-        arrays |= {"validated": np.array(list(validation), dtype=np.int64), "validation": np.array(list(validation.values()))}
-        arrays |= {f"weight:{name}": _to_array(value) for name, value in training_monitor.network.state_dict().items()}
+        arrays |= {
+            "validated": np.array(list(validation), dtype=np.int64),
+            "validation": np.array(list(validation.values())),
+        }
+        arrays |= {
+            f"weight:{name}": _to_array(value)
+            for name, value in training_monitor.network.state_dict().items()
+        }
         for index, parameter in enumerate(training_monitor.network.parameters()):
-            arrays |= {f"moment:{index}:{name}": _to_array(value) for name, value in training_monitor.optimizer.state[parameter].items()}
+            arrays |= {
+                f"moment:{index}:{name}": _to_array(value)
+                for name, value in training_monitor.optimizer.state[parameter].items()
+            }
         if training_monitor.weight_average is not None:
-            arrays |= {f"average:{index}": _to_array(parameter) for index, parameter in enumerate(training_monitor.weight_average.values)}
+            arrays |= {
+                f"average:{index}": _to_array(parameter)
+                for index, parameter in enumerate(training_monitor.weight_average.values)
+            }
         if training_monitor.best is not None:
-            arrays |= {f"best:{name}": _to_array(value) for name, value in training_monitor.best[1].items()}
+            arrays |= {
+                f"best:{name}": _to_array(value) for name, value in training_monitor.best[1].items()
+            }
         self._delete_old()
         bundle.write(self.folder / f"step-{training_monitor.step:09d}{SUFFIX}", manifest, arrays)
 
@@ -97,22 +116,32 @@ class Checkpoints:
         for index, parameter in enumerate(training_monitor.network.parameters()):
             moments = _select_tensors(arrays, f"moment:{index}:")
             if moments:
-                training_monitor.optimizer.state[parameter] = {name: value.to(parameter.device) for name, value in moments.items()}
+                training_monitor.optimizer.state[parameter] = {
+                    name: value.to(parameter.device) for name, value in moments.items()
+                }
         if training_monitor.weight_average is not None:
             means = _select_tensors(arrays, "average:")
             training_monitor.weight_average.values = [
                 means[str(index)].to(parameter.device)
                 for index, parameter in enumerate(training_monitor.weight_average.values)
             ]
-        training_monitor.lr_damping, training_monitor.retries = manifest["damping"], manifest["retries"]
+        training_monitor.lr_damping, training_monitor.retries = (
+            manifest["damping"],
+            manifest["retries"],
+        )
         training_monitor.checks_without_improvement = manifest["since"]
-        training_monitor.good_step, training_monitor.steps_undone = manifest["good_step"], manifest["steps_undone"]
+        training_monitor.good_step, training_monitor.steps_undone = (
+            manifest["good_step"],
+            manifest["steps_undone"],
+        )
         if manifest["best"] is not None:
             training_monitor.best = (float(manifest["best"]), _select_tensors(arrays, "best:"))
         record = training_monitor.record
         for name in ("loss", "rate", "norm", "seconds"):
             setattr(record, name, arrays[f"record:{name}"].tolist())
-        record.validation = dict(zip(arrays["validated"].tolist(), arrays["validation"].tolist(), strict=True))
+        record.validation = dict(
+            zip(arrays["validated"].tolist(), arrays["validation"].tolist(), strict=True)
+        )
         record.best_step, record.stop_reason = int(manifest["kept"]), str(manifest["why"])
 
     def _read(self, path: Path) -> None:
@@ -120,7 +149,11 @@ class Checkpoints:
         stored_run = self.contents[0].get("run")
         if stored_run != self.run:
             stored_texts = stored_run if isinstance(stored_run, dict) else {}
-            differing = sorted(name for name in {*self.run, *stored_texts} if stored_texts.get(name) != self.run.get(name))
+            differing = sorted(
+                name
+                for name in {*self.run, *stored_texts}
+                if stored_texts.get(name) != self.run.get(name)
+            )
             raise TrainingError(
                 f"A run must be resumed with its own settings and data; {path} differs in "
                 f"{', '.join(differing)}. Pass another `checkpoint_dir`, or delete the folder to start again."
@@ -128,7 +161,10 @@ class Checkpoints:
 
     def _delete_old(self) -> None:
         """Delete all but the last checkpoint, and temporary files of interrupted writes."""
-        for old in [*sorted(self.folder.glob(f"*{SUFFIX}"))[: 1 - MAX_CHECKPOINTS], *self.folder.glob(".deepforecast-*.tmp")]:
+        for old in [
+            *sorted(self.folder.glob(f"*{SUFFIX}"))[: 1 - MAX_CHECKPOINTS],
+            *self.folder.glob(".deepforecast-*.tmp"),
+        ]:
             with suppress(FileNotFoundError):
                 old.unlink()
 
@@ -138,4 +174,8 @@ def _to_array(value: Any) -> np.ndarray:
 
 
 def _select_tensors(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, torch.Tensor]:
-    return {name[len(prefix) :]: torch.from_numpy(array.copy()) for name, array in arrays.items() if name.startswith(prefix)}
+    return {
+        name[len(prefix) :]: torch.from_numpy(array.copy())
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }

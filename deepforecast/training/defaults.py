@@ -53,7 +53,7 @@ class _DefaultDtype:
 
     lock: Any = field(default_factory=threading.Lock)
     blocks: int = 0
-    before: Any = None
+    previous: Any = None
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def _float32(torch: Any) -> Iterator[None]:
     with _dtype.lock:
         current = torch.get_default_dtype()
         if not _dtype.blocks or current is not torch.float32:
-            _dtype.before = current
+            _dtype.previous = current
             torch.set_default_dtype(torch.float32)
         _dtype.blocks += 1
     try:
@@ -70,7 +70,7 @@ def _float32(torch: Any) -> Iterator[None]:
         with _dtype.lock:
             _dtype.blocks -= 1
             if not _dtype.blocks:
-                torch.set_default_dtype(_dtype.before)
+                torch.set_default_dtype(_dtype.previous)
 
 
 _dtype = _DefaultDtype()

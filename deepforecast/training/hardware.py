@@ -23,8 +23,15 @@ MEMORY_FRACTION = 0.5
 
 def threads_for(network: ForecastNetwork, options: TrainingOptions) -> int:
     """Return the number of threads for a training step."""
-    cell_parameters = [parameter for layer in network.modules() if isinstance(layer, torch.nn.RNNBase) for parameter in layer.parameters()]
-    work = network.n_multiplications + sum(parameter.numel() for parameter in cell_parameters) * (network.sizes.input_size - 1)  # used once per time step
+    cell_parameters = [
+        parameter
+        for layer in network.modules()
+        if isinstance(layer, torch.nn.RNNBase)
+        for parameter in layer.parameters()
+    ]
+    work = network.n_multiplications + sum(parameter.numel() for parameter in cell_parameters) * (
+        network.sizes.input_size - 1
+    )  # used once per time step
     return torch_threads() if work * options.batch_size >= MIN_PARALLEL_WORK else 1
 
 

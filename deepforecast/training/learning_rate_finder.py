@@ -20,7 +20,9 @@ DIVERGED_FACTOR = 4.0  # stop where the loss is this many times the smallest
 RATE_DIVISOR = 10.0  # the rate of the smallest loss over this: there the loss still falls
 
 
-def find_learning_rate(network: ForecastNetwork, steps: WindowSampler, options: TrainingOptions) -> float:
+def find_learning_rate(
+    network: ForecastNetwork, steps: WindowSampler, options: TrainingOptions
+) -> float:
     """Find a learning rate by training a copy of the network with rates that grow from 1e-6 to 1.
 
     The batches are not those of the run. Returns the rate of the smallest smoothed loss, divided by
@@ -45,7 +47,9 @@ def find_learning_rate(network: ForecastNetwork, steps: WindowSampler, options: 
         clip_gradients(list(trial.parameters()), options)
         optimizer.step()
         losses.append(float(loss.detach()))
-        if not math.isfinite(losses[-1]) or (step > 10 and losses[-1] > DIVERGED_FACTOR * max(min(losses), 1e-3)):
+        if not math.isfinite(losses[-1]) or (
+            step > 10 and losses[-1] > DIVERGED_FACTOR * max(min(losses), 1e-3)
+        ):
             break
     return choose_rate(np.array(losses))
 
@@ -60,7 +64,10 @@ def choose_rate(losses: Floats) -> float:
     """
     weight_sum, smoothed, mean = 0.0, [], 0.0
     for loss in losses[np.isfinite(losses)]:
-        mean, weight_sum = SMOOTHING * mean + (1 - SMOOTHING) * float(loss), SMOOTHING * weight_sum + (1 - SMOOTHING)
+        mean, weight_sum = (
+            SMOOTHING * mean + (1 - SMOOTHING) * float(loss),
+            SMOOTHING * weight_sum + (1 - SMOOTHING),
+        )
         smoothed.append(mean / weight_sum)
     best = int(np.argmin(smoothed)) if smoothed else 0
     return float(max(RATES[best] / RATE_DIVISOR, RATES[0]))

@@ -8,7 +8,13 @@ from typing import Any
 
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.threads import keep_buffers, limit_threads
-from deepforecast.errors import ParameterError, TrainingWarning, collect_warnings, emit_warnings, warn
+from deepforecast.errors import (
+    ParameterError,
+    TrainingWarning,
+    collect_warnings,
+    emit_warnings,
+    warn,
+)
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.checkpoints import Checkpoints
 from deepforecast.training.hardware import place_on_device, precision_for, threads_for
@@ -16,7 +22,12 @@ from deepforecast.training.learning_rate_finder import find_learning_rate
 from deepforecast.training.module import FitModule
 from deepforecast.training.options import TrainingOptions
 from deepforecast.training.sampler import GroupedSampler, ValidationWindows, WindowSampler
-from deepforecast.training.trainer import make_trainer, needs_single_steps, preserve_process_state, stop_on_interrupt
+from deepforecast.training.trainer import (
+    make_trainer,
+    needs_single_steps,
+    preserve_process_state,
+    stop_on_interrupt,
+)
 from deepforecast.training.training_monitor import CHECK_EVERY, TrainingMonitor, TrainingRecord
 
 
@@ -52,11 +63,18 @@ def train(
     """
     options = replace(options, precision=precision_for(options))
     checkpoints = _open_checkpoints(options, run or {})
-    with preserve_process_state(options), limit_threads(threads_for(network, options)), keep_buffers():
+    with (
+        preserve_process_state(options),
+        limit_threads(threads_for(network, options)),
+        keep_buffers(),
+    ):
         network.train()
         try:
             if not options.learning_rate:
-                options = replace(options, learning_rate=find_learning_rate(network, steps, options) * options.lr_factor)
+                options = replace(
+                    options,
+                    learning_rate=find_learning_rate(network, steps, options) * options.lr_factor,
+                )
             training_monitor = TrainingMonitor(network, options, monitor, checkpoints, validation)
             with stop_on_interrupt(training_monitor):
                 _run_trainer(training_monitor, steps, options)
@@ -71,10 +89,14 @@ def train(
         return training_monitor.finish()
 
 
-def _run_trainer(training_monitor: TrainingMonitor, steps: WindowSampler, options: TrainingOptions) -> None:
+def _run_trainer(
+    training_monitor: TrainingMonitor, steps: WindowSampler, options: TrainingOptions
+) -> None:
     grouped = not needs_single_steps(options)
     training = FitModule(training_monitor.network, options, training_monitor, grouped)
-    if training_monitor.step >= options.max_steps or (training_monitor.checkpoints is not None and training_monitor.checkpoints.stopped_early):
+    if training_monitor.step >= options.max_steps or (
+        training_monitor.checkpoints is not None and training_monitor.checkpoints.stopped_early
+    ):
         training_monitor.start(training.configure_optimizers())
         return
     trainer = make_trainer(options, grouped)

@@ -1,5 +1,4 @@
-"""LightningModule and LightningDataModule of all networks, for a fit and for a user's own Trainer.
-"""
+"""LightningModule and LightningDataModule of all networks, for a fit and for a user's own Trainer."""
 
 from __future__ import annotations
 
@@ -19,7 +18,13 @@ from deepforecast.nn.batch import Batch
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.callbacks import DivergenceCheck, EvalOnException
 from deepforecast.training.defaults import torch_defaults
-from deepforecast.training.optimization import clip_gradients, compile_loss, make_optimizer, seed_generators, to_device
+from deepforecast.training.optimization import (
+    clip_gradients,
+    compile_loss,
+    make_optimizer,
+    seed_generators,
+    to_device,
+)
 from deepforecast.training.options import TrainingOptions, schedule_factor, teacher_forcing_ratio
 from deepforecast.training.sampler import StepGroup, WindowSampler
 
@@ -58,7 +63,12 @@ class ForecastModule(pl.LightningModule):
         on_diverged: Callable[[TrainingError], None] | None = None,
     ) -> None:
         super().__init__()
-        self.network, self.options, self.training_monitor, self.on_finished = network, options, training_monitor, on_finished
+        self.network, self.options, self.training_monitor, self.on_finished = (
+            network,
+            options,
+            training_monitor,
+            on_finished,
+        )
         self.on_diverged = on_diverged
         self.automatic_optimization = not groups_steps
         self._loss: Any = compile_loss(network.loss) if options.compile else network.loss
@@ -78,7 +88,9 @@ class ForecastModule(pl.LightningModule):
                 self.log_dict({"loss": loss.detach()}, prog_bar=True, batch_size=len(batch))
         return loss
 
-    def optimizer_step(self, epoch: int, number: int, optimizer: Any, optimizer_closure: Any = None) -> None:
+    def optimizer_step(
+        self, epoch: int, number: int, optimizer: Any, optimizer_closure: Any = None
+    ) -> None:
         """Step with the learning rate of the schedule."""
         self._set_learning_rate(optimizer)
         optimizer.step(closure=optimizer_closure)
@@ -98,8 +110,13 @@ class ForecastModule(pl.LightningModule):
             ended = self.trainer.strategy.reduce_boolean_decision(ended, all=False)
         if ended:
             self.trainer.should_stop = True
-        if self.trainer.loggers and self.training_monitor.step in self.training_monitor.record.validation:
-            self.log("validation", self.training_monitor.record.validation[self.training_monitor.step])
+        if (
+            self.trainer.loggers
+            and self.training_monitor.step in self.training_monitor.record.validation
+        ):
+            self.log(
+                "validation", self.training_monitor.record.validation[self.training_monitor.step]
+            )
 
     def validation_step(self, batch: Batch, _: int) -> None:
         """Log the validation loss, in a user's own Trainer."""
@@ -122,18 +139,30 @@ class ForecastModule(pl.LightningModule):
             self.training_monitor.gradient_norm = norm
 
     def _compute_loss(self, batch: Batch, batch_index: int) -> Tensor:
-        step = int(self.global_step) if self.training_monitor is None else self.training_monitor.step
+        step = (
+            int(self.global_step) if self.training_monitor is None else self.training_monitor.step
+        )
         rank, processes = self.trainer.global_rank, self.trainer.world_size
         if self.training_monitor is not None:  # the caller's generators are restored, see `loop`
-            step_seed = self.options.seed * 1_000_003 + step * self.options.accumulate_grad_batches + batch_index
+            step_seed = (
+                self.options.seed * 1_000_003
+                + step * self.options.accumulate_grad_batches
+                + batch_index
+            )
             seed_generators(step_seed + rank * 1_000_000_007, batch.y.device)
         if processes > 1:  # each process has drawn the same batch and takes its share
-            batch = batch.select_windows(len(batch) * rank // processes, len(batch) * (rank + 1) // processes)
+            batch = batch.select_windows(
+                len(batch) * rank // processes, len(batch) * (rank + 1) // processes
+            )
         loss: Tensor = self._loss(batch, teacher_forcing_ratio(self.options, step))
         return loss
 
     def _train_steps(self, step_group: StepGroup) -> None:
-        training_monitor, optimizer, n_batches = self.training_monitor, self.trainer.optimizers[0], self.options.accumulate_grad_batches
+        training_monitor, optimizer, n_batches = (
+            self.training_monitor,
+            self.trainer.optimizers[0],
+            self.options.accumulate_grad_batches,
+        )
         weights, device = self._weights, self.device
         if training_monitor is None:
             raise RuntimeError("groups of steps must have a training monitor")
@@ -157,28 +186,32 @@ class ForecastModule(pl.LightningModule):
         if self.training_monitor is not None:
             learning_rate = self.training_monitor.learning_rate()
         else:
-            learning_rate = self.options.learning_rate * schedule_factor(self.options, int(self.global_step))
+            learning_rate = self.options.learning_rate * schedule_factor(
+                self.options, int(self.global_step)
+            )
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
 
     def setup(self, stage: str) -> None:
-        """Turn dropout on, and remember the SIGTERM handler, which Lightning is about to replace.
-        """
+        """Turn dropout on, and remember the SIGTERM handler, which Lightning is about to replace."""
         if stage == "fit":
             self.network.train()
         if threading.current_thread() is threading.main_thread():
             self._sigterm_handler = signal.getsignal(signal.SIGTERM)
 
     def on_train_start(self) -> None:
-        """Start the training monitor and restore the SIGTERM handler: files are written atomically.
-        """
+        """Start the training monitor and restore the SIGTERM handler: files are written atomically."""
         if self.training_monitor is not None:
             if self._sigterm_handler is not None:
                 signal.signal(signal.SIGTERM, self._sigterm_handler)
-            self.training_monitor.start(self.trainer.optimizers[0], self.trainer.precision_plugin.forward_context)
+            self.training_monitor.start(
+                self.trainer.optimizers[0], self.trainer.precision_plugin.forward_context
+            )
             if not self.trainer.is_global_zero:  # only one process writes
                 self.training_monitor.checkpoints = None
-        elif math.isfinite(planned := self.trainer.estimated_stepping_batches):  # the schedule spans the Trainer's steps
+        elif math.isfinite(
+            planned := self.trainer.estimated_stepping_batches
+        ):  # the schedule spans the Trainer's steps
             self.options = replace(self.options, max_steps=int(planned))
 
     def on_fit_end(self) -> None:
@@ -193,7 +226,11 @@ class ForecastModule(pl.LightningModule):
         """
         callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
         present = any(isinstance(callback, DivergenceCheck) for callback in callbacks)
-        return [] if present or self.training_monitor is not None else [EvalOnException(), DivergenceCheck()]
+        return (
+            []
+            if present or self.training_monitor is not None
+            else [EvalOnException(), DivergenceCheck()]
+        )
 
 
 class FitModule(ForecastModule):

@@ -18,11 +18,26 @@ def make_optimizer(network: ForecastNetwork, options: TrainingOptions) -> torch.
     """Return AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with weight decay on matrices
     only.
     """
-    matrices = [parameter for parameter in network.parameters() if parameter.requires_grad and parameter.ndim > 1]
-    vectors = [parameter for parameter in network.parameters() if parameter.requires_grad and parameter.ndim <= 1]
-    groups = [{"params": matrices, "weight_decay": options.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    matrices = [
+        parameter
+        for parameter in network.parameters()
+        if parameter.requires_grad and parameter.ndim > 1
+    ]
+    vectors = [
+        parameter
+        for parameter in network.parameters()
+        if parameter.requires_grad and parameter.ndim <= 1
+    ]
+    groups = [
+        {"params": matrices, "weight_decay": options.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
     fused = options.precision != "16-mixed"  # the fused step would unscale gradients after clipping
-    return torch.optim.AdamW([group for group in groups if group["params"]], lr=options.learning_rate, fused=fused or None)
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        lr=options.learning_rate,
+        fused=fused or None,
+    )
 
 
 def clip_gradients(weights: Sequence[Tensor], options: TrainingOptions) -> Tensor:
@@ -56,8 +71,7 @@ def seed_generators(number: int, device: torch.device) -> None:
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """Move a batch to the device, from pinned memory where the copy can overlap with computation.
-    """
+    """Move a batch to the device, from pinned memory where the copy can overlap with computation."""
     if batch.y.device == device:
         return batch
     if device.type == "cuda":
@@ -79,7 +93,10 @@ def compile_loss(loss: Any) -> Any:
             state["act"] = loss
             value = loss(*arguments)  # an error of the loss itself is raised here
             message = str(error).strip().partition("\n")[0][:200]
-            warn(f"torch cannot compile the network; it is trained uncompiled. Set compile=False. torch: {message}", TrainingWarning)
+            warn(
+                f"torch cannot compile the network; it is trained uncompiled. Set compile=False. torch: {message}",
+                TrainingWarning,
+            )
             return value
 
     return call

@@ -66,7 +66,9 @@ def schedule_factor(options: TrainingOptions, step: int) -> float:
         return 1.0
     progress = min((step + 1 - warmup_steps) / max(options.max_steps - warmup_steps, 1), 1.0)
     minimum = 1e-3 if options.lr_schedule == "one_cycle" else 0.0
-    return minimum + (1 - minimum) * 0.5 * (1 + cos(pi * progress * options.max_steps / (options.max_steps + 1)))
+    return minimum + (1 - minimum) * 0.5 * (
+        1 + cos(pi * progress * options.max_steps / (options.max_steps + 1))
+    )
 
 
 def teacher_forcing_ratio(options: TrainingOptions, step: int) -> float:
@@ -77,7 +79,8 @@ def teacher_forcing_ratio(options: TrainingOptions, step: int) -> float:
     --------
     >>> from dataclasses import replace
     >>> plain = TrainingOptions(100, 1, 0.1)
-    >>> [round(teacher_forcing_ratio(replace(plain, teacher_forcing=kind), 50), 2) for kind in ("constant", "linear", "inverse_sigmoid", "free")]
+    >>> schedules = [replace(plain, teacher_forcing=name) for name in ("constant", "linear", "inverse_sigmoid", "free")]
+    >>> [round(teacher_forcing_ratio(options, 50), 2) for options in schedules]
     [1.0, 0.5, 0.5, 0.0]
     """
     from math import exp

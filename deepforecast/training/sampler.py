@@ -53,7 +53,7 @@ class WindowSampler:
     stop_step: int
     first_step: int = 0
     accumulate_grad_batches: int = 1
-    epoch: int = 0  # of a Trainer of the user's: passes before
+    epoch: int = 0
 
     @property
     def sampler(self) -> WindowSampler:
@@ -73,10 +73,15 @@ class WindowSampler:
 
     def step_batches(self, step: int) -> Iterator[Batch]:
         """Yield the batches of one step."""
-        series, cutoff = self.window_index.draw(self.seed, step, self.batch_size * self.accumulate_grad_batches, self.by_series)
+        series, cutoff = self.window_index.draw(
+            self.seed, step, self.batch_size * self.accumulate_grad_batches, self.by_series
+        )
         for first in range(0, self.batch_size * self.accumulate_grad_batches, self.batch_size):
             batch_slice = slice(first, first + self.batch_size)
-            yield gather_batch(self.windows, self.rows, series[batch_slice], cutoff[batch_slice], self.window_index.n_training_rows)
+            yield gather_batch(
+                self.windows, self.rows, series[batch_slice],
+                cutoff[batch_slice], self.window_index.n_training_rows,
+            )  # fmt: skip
 
 
 class StepGroup:
@@ -120,7 +125,11 @@ class ValidationWindows:
 
     def __iter__(self) -> Iterator[Batch]:
         for first in range(0, len(self.window_numbers), self.batch_size):
-            yield gather_batch(self.windows, self.rows, *self.window_index.locate(self.window_numbers[first : first + self.batch_size]))
+            yield gather_batch(
+                self.windows,
+                self.rows,
+                *self.window_index.locate(self.window_numbers[first : first + self.batch_size]),
+            )
 
     @cached_property
     def window_numbers(self) -> Ints:
@@ -128,10 +137,20 @@ class ValidationWindows:
         count = len(self.window_index)
         if count <= MAX_VALIDATION_WINDOWS:
             return np.arange(count)
-        return np.sort(np.random.default_rng(0).choice(count, MAX_VALIDATION_WINDOWS, replace=False, shuffle=False))
+        return np.sort(
+            np.random.default_rng(0).choice(
+                count, MAX_VALIDATION_WINDOWS, replace=False, shuffle=False
+            )
+        )
 
 
-def gather_batch(windows: WindowStore, rows: WindowArrays, series: Ints, cutoff: Ints, n_usable: Ints | None = None) -> Batch:
+def gather_batch(
+    windows: WindowStore,
+    rows: WindowArrays,
+    series: Ints,
+    cutoff: Ints,
+    n_usable: Ints | None = None,
+) -> Batch:
     """Gather the windows of these series and cutoffs.
 
     `n_usable` is the number of time steps of each series that may be targets; later targets become

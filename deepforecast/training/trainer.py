@@ -9,6 +9,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytorch_lightning as pl
@@ -43,7 +44,12 @@ NO_OUTPUT_DIR = os.path.join(os.devnull, "nothing is written")
 DDP_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
 """Environment variables of distributed training, which the next fit of the same processes needs."""
 
-_LOGGERS = ("pytorch_lightning", "lightning_fabric", "pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
+_LOGGERS = (
+    "pytorch_lightning",
+    "lightning_fabric",
+    "pytorch_lightning.utilities.rank_zero",
+    "lightning_fabric.utilities.seed",
+)
 
 
 class Interrupted(BaseException):
@@ -53,8 +59,7 @@ class Interrupted(BaseException):
 
 
 def needs_single_steps(options: TrainingOptions) -> bool:
-    """Return whether callbacks, loggers, devices or precision need single steps instead of groups.
-    """
+    """Return whether callbacks, loggers, devices or precision need single steps instead of groups."""
     return bool(options.progress or options.trainer or options.strategy != "auto" or options.devices != 1
                 or options.precision != "32-true")  # fmt: skip
 
@@ -71,20 +76,29 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
     trainer_options = dict(options.trainer)
     for name, parameter in PARAMETERS.items():
         if name in trainer_options:
-            raise ParameterError(f"`trainer` cannot set {name!r}, which has a parameter of its own. Use {parameter}= instead.")
-    callbacks = _check_instances(trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks")
-    for callback, name in ((callback, name) for callback in callbacks for name in CALLBACKS if isinstance(callback, getattr(pl.callbacks, name))):
-        raise ParameterError(
-            f"The callback {type(callback).__name__} cannot be used in a fit, which is a single epoch with its own "
-            f"monitoring. Use {CALLBACKS[name]} instead, or lightning_module() with a Trainer of your own."
-        )
+            raise ParameterError(
+                f"`trainer` cannot set {name!r}, which has a parameter of its own. Use {parameter}= instead."
+            )
+    callbacks = _check_instances(
+        trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks"
+    )
+    for callback, (name, parameter) in product(callbacks, CALLBACKS.items()):
+        if isinstance(callback, getattr(pl.callbacks, name)):
+            raise ParameterError(
+                f"The callback {type(callback).__name__} cannot be used in a fit, which is a single "
+                f"epoch with its own monitoring. Use {parameter} instead, or lightning_module() with "
+                "a Trainer of your own."
+            )
     logger = trainer_options.pop("logger", False)
     if logger:
         from pytorch_lightning.loggers import Logger
 
-        logger = _check_instances(list(logger) if isinstance(logger, list | tuple) else [logger], Logger, "logger")
+        logger = _check_instances(
+            list(logger) if isinstance(logger, list | tuple) else [logger], Logger, "logger"
+        )
     if not (logger or callbacks):
-        trainer_options.setdefault("default_root_dir", NO_OUTPUT_DIR)  # or files in the working folder would be read
+        # Otherwise files in the working folder would be read.
+        trainer_options.setdefault("default_root_dir", NO_OUTPUT_DIR)
     accelerator = _check_accelerator(options)
     has_checkpoint = any(isinstance(callback, pl.callbacks.Checkpoint) for callback in callbacks)
     try:
@@ -96,11 +110,13 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
             **{"log_every_n_steps": 50, "enable_model_summary": False, "enable_checkpointing": has_checkpoint, **trainer_options},
         )  # fmt: skip
     except (MisconfigurationException, TypeError, ValueError, ImportError) as error:
-        raise ParameterError(f"The arguments of Lightning's Trainer must be valid; it refused them: {error}") from error
-    if trainer.strategy.launcher is not None and trainer.strategy.launcher.__class__.__name__ == "_MultiProcessingLauncher":
         raise ParameterError(
-            f"strategy={options.strategy!r} cannot be used: its worker processes return only the weights, not the training "
-            "record. Use strategy='ddp' (in a script) or devices=1."
+            f"The arguments of Lightning's Trainer must be valid; it refused them: {error}"
+        ) from error
+    if type(trainer.strategy.launcher).__name__ == "_MultiProcessingLauncher":
+        raise ParameterError(
+            f"strategy={options.strategy!r} cannot be used: its worker processes return only the "
+            "weights, not the training record. Use strategy='ddp' (in a script) or devices=1."
         )
     return trainer
 
@@ -124,8 +140,14 @@ def _check_instances(values: Any, expected_class: type, option: str) -> list[Any
     instances = list(values) if isinstance(values, list | tuple) else [values]
     for instance in instances:
         if not isinstance(instance, expected_class):
-            foreign = any(base.__module__.partition(".")[0] == "lightning" for base in type(instance).__mro__)
-            origin = "an object of the package lightning, which has other classes of the same names" if foreign else "not one"
+            foreign = any(
+                base.__module__.partition(".")[0] == "lightning" for base in type(instance).__mro__
+            )
+            origin = (
+                "an object of the package lightning, which has other classes of the same names"
+                if foreign
+                else "not one"
+            )
             raise ParameterError(
                 f"`trainer` must have objects of pytorch_lightning for {option!r}; {type(instance).__name__} is {origin}. "
                 "Use the classes of pytorch_lightning."
@@ -169,7 +191,10 @@ def stop_on_interrupt(training_monitor: TrainingMonitor) -> Iterator[None]:
     a backtest).
     """
     previous_handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or previous_handler in (None, signal.SIG_IGN):
+    if threading.current_thread() is not threading.main_thread() or previous_handler in (
+        None,
+        signal.SIG_IGN,
+    ):
         yield
         return
 

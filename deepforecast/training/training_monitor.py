@@ -18,7 +18,13 @@ from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.checkpoints import Checkpoints
 from deepforecast.training.options import TrainingOptions, schedule_factor
 from deepforecast.training.sampler import ValidationWindows
-from deepforecast.training.weights import ModelAverage, Weights, restore_snapshot, take_snapshot, validation_loss
+from deepforecast.training.weights import (
+    ModelAverage,
+    Weights,
+    restore_snapshot,
+    take_snapshot,
+    validation_loss,
+)
 
 CHECK_EVERY = 10  # steps between checks of the losses, which synchronise with the device
 MAX_RETRIES = 5  # restarts from the same weights
@@ -31,8 +37,7 @@ REMEDY = (
 
 @dataclass
 class TrainingRecord:
-    """Loss, learning rate, gradient norm and time of each step, and the validation losses by step.
-    """
+    """Loss, learning rate, gradient norm and time of each step, and the validation losses by step."""
 
     loss: list[float] = field(default_factory=list)
     rate: list[float] = field(default_factory=list)
@@ -88,7 +93,9 @@ class TrainingMonitor:
         self.steps_undone = 0
         self._start_time = time.monotonic()
 
-    def start(self, optimizer: torch.optim.Optimizer, context: Callable[[], Any] = contextlib.nullcontext) -> None:
+    def start(
+        self, optimizer: torch.optim.Optimizer, context: Callable[[], Any] = contextlib.nullcontext
+    ) -> None:
         """Start from the current weights or the last checkpoint; `context` is that of a forward
         pass (mixed precision).
         """
@@ -98,16 +105,22 @@ class TrainingMonitor:
         if self.checkpoints is not None:
             self.checkpoints.restore(self)
         self._good_snapshot = take_snapshot(self.network, optimizer, self.weight_average)
-        self._start_time = time.monotonic() - (self.record.seconds[-1] if self.record.seconds else 0.0)
+        self._start_time = time.monotonic() - (
+            self.record.seconds[-1] if self.record.seconds else 0.0
+        )
 
     def learning_rate(self) -> float:
         """Return the learning rate of the next step."""
-        self._rate = self.options.learning_rate * self.lr_damping * schedule_factor(self.options, self.step)
+        self._rate = (
+            self.options.learning_rate * self.lr_damping * schedule_factor(self.options, self.step)
+        )
         return self._rate
 
     def record_loss(self, loss: Tensor) -> None:
         """Add the loss of a batch; a step sums those of its batches."""
-        self._step_loss = loss.detach() if self._step_loss is None else self._step_loss + loss.detach()
+        self._step_loss = (
+            loss.detach() if self._step_loss is None else self._step_loss + loss.detach()
+        )
 
     def finish_step(self) -> bool:
         """Record a step and return whether it was the last."""
@@ -127,7 +140,11 @@ class TrainingMonitor:
             self._check_losses()
         if self.validation is not None and (last or self.step % options.validate_every == 0):
             self._validate(self.validation)
-        if self.checkpoints is not None and checks and (last or self.step % options.checkpoint_every < CHECK_EVERY):
+        if (
+            self.checkpoints is not None
+            and checks
+            and (last or self.step % options.checkpoint_every < CHECK_EVERY)
+        ):
             self.checkpoints.write(self)
         record.stop_reason = record.stop_reason or self._stop_reason()
         return last or bool(record.stop_reason)
@@ -193,7 +210,9 @@ class TrainingMonitor:
         losses = self.record.loss
         finite = map(math.isfinite, map(sum, zip(losses, self.record.norm, strict=True)))
         diverged_steps = [
-            step for step, is_finite in enumerate(finite, 1) if not is_finite and step > self.good_step
+            step
+            for step, is_finite in enumerate(finite, 1)
+            if not is_finite and step > self.good_step
         ]
         if diverged_steps:
             steps = "at" if diverged_steps[0] == self.step else f"from step {diverged_steps[0]} to"
@@ -221,7 +240,11 @@ class TrainingMonitor:
             )
 
     def _validate(self, validation: ValidationWindows) -> None:
-        weights_context = self.weight_average.applied(self.network) if self.weight_average is not None else contextlib.nullcontext()
+        weights_context = (
+            self.weight_average.applied(self.network)
+            if self.weight_average is not None
+            else contextlib.nullcontext()
+        )
         with weights_context:
             value = validation_loss(self.network, validation, self._context)
             self.record.validation[self.step] = value
@@ -229,9 +252,16 @@ class TrainingMonitor:
                 return  # the next check restores earlier weights
             self.checks_without_improvement += 1
             if self.best is None or value < self.best[0]:
-                self.best, self.checks_without_improvement, self.record.best_step = (value, self._weights()), 0, self.step
+                self.best, self.checks_without_improvement, self.record.best_step = (
+                    (value, self._weights()),
+                    0,
+                    self.step,
+                )
         self.monitor.report(value, self.step, self.options.max_steps)
-        if self.options.patience is not None and self.checks_without_improvement >= self.options.patience:
+        if (
+            self.options.patience is not None
+            and self.checks_without_improvement >= self.options.patience
+        ):
             self.record.stop_reason = "no better on validation"
 
     def _weights(self) -> Weights:

@@ -42,7 +42,9 @@ class ModelAverage:
         the first steps faster.
         """
         decay = min(self.decay, (step + 1) / (step + 10))
-        torch._foreach_lerp_(self.values, [parameter.detach() for parameter in network.parameters()], 1 - decay)
+        torch._foreach_lerp_(
+            self.values, [parameter.detach() for parameter in network.parameters()], 1 - decay
+        )
 
     def copy_to(self, network: ForecastNetwork) -> None:
         """Copy the average to the network."""
@@ -61,26 +63,44 @@ class ModelAverage:
                 torch._foreach_copy_(list(network.parameters()), weights)
 
 
-def take_snapshot(network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: ModelAverage | None) -> Any:
+def take_snapshot(
+    network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: ModelAverage | None
+) -> Any:
     """Copy weights, optimizer state and average."""
     weights = {name: value.detach().clone() for name, value in network.state_dict().items()}
-    moments = [{name: _copy(value) for name, value in optimizer.state[parameter].items()} for parameter in network.parameters()]
-    return weights, moments, None if average is None else [parameter.clone() for parameter in average.values]
+    moments = [
+        {name: _copy(value) for name, value in optimizer.state[parameter].items()}
+        for parameter in network.parameters()
+    ]
+    return (
+        weights,
+        moments,
+        None if average is None else [parameter.clone() for parameter in average.values],
+    )
 
 
-def restore_snapshot(saved: Any, network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: ModelAverage | None) -> None:
+def restore_snapshot(
+    saved: Any,
+    network: ForecastNetwork,
+    optimizer: torch.optim.Optimizer,
+    average: ModelAverage | None,
+) -> None:
     """Restore a snapshot, which can be used again."""
     weights, moments, means = saved
     network.load_state_dict(weights)
     optimizer.state.clear()
     for parameter, parameter_state in zip(network.parameters(), moments, strict=True):
         if parameter_state:
-            optimizer.state[parameter] = {name: _copy(value) for name, value in parameter_state.items()}
+            optimizer.state[parameter] = {
+                name: _copy(value) for name, value in parameter_state.items()
+            }
     if average is not None:
         average.values = [parameter.clone() for parameter in means]
 
 
-def validation_loss(network: ForecastNetwork, batches: Iterable[Batch], context: Callable[[], Any]) -> float:
+def validation_loss(
+    network: ForecastNetwork, batches: Iterable[Batch], context: Callable[[], Any]
+) -> float:
     """Return the mean loss over the validation windows."""
     device = next(network.parameters()).device
     total, count = 0.0, 0

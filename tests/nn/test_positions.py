@@ -86,7 +86,11 @@ def test_a_step_is_told_what_it_is_told_among_the_others(kind: str | None) -> No
             assert torch.equal(alone.bias, own.bias[:, :, number : number + 1, : number + 1])
             assert torch.equal(looking.bias, across.bias[:, :, number : number + 1])
         if kind == "rotary":
-            for one, other in ((alone.query_rotation, own.query_rotation), (alone.key_rotation, own.key_rotation), (looking.query_rotation, across.query_rotation)):
+            for one, other in (
+                (alone.query_rotation, own.query_rotation),
+                (alone.key_rotation, own.key_rotation),
+                (looking.query_rotation, across.query_rotation),
+            ):
                 assert all(torch.equal(part, whole[number : number + 1]) for part, whole in zip(one, other, strict=True))
 
 

@@ -69,7 +69,7 @@ def every_call(kind: Any, path: Path, **given: Any) -> list[np.ndarray]:
     model.save(path)
     frames.append(load(path).predict())
     try:
-        points = [model.predictor([0.3])(FRAME.y.to_numpy()[:40], at=LAST)]
+        points = [model.predictor([0.3])(FRAME.y.to_numpy()[:40], last_time=LAST)]
     except CapabilityError:
         points = []
     new = FRAME.groupby("unique_id").tail(1)

@@ -193,7 +193,7 @@ def test_a_trainer_of_ones_own_trains_the_models_network(tmp_path: Path) -> None
     model = DLinear(**given)
     module, data = model.lightning_module(FRAME), model.datamodule(FRAME)
     before = weights(model)
-    assert model.stopped_ == "left to a Trainer of one's own"
+    assert model.stopped_ == "trained by a user's own Trainer"
     trainer = pl.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
                          enable_model_summary=False, num_sanity_val_steps=0, default_root_dir=tmp_path)  # fmt: skip
     trainer.fit(module, datamodule=data)

@@ -81,7 +81,7 @@ def test_a_loss_that_is_no_number_on_validation_is_not_the_best(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [({"patience": 3}, "Say validation_size= too"), ({"validation_size": 89}, "89 of at most 90")]
+    ("given", "said"), [({"patience": 3}, "Set `validation_size` to"), ({"validation_size": 89}, "got 89 with at most 90")]
 )
 def test_validation_that_cannot_be(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
