@@ -130,7 +130,7 @@ def test_too_many_windows_for_the_shortest_series() -> None:
         backtest_windows(panel, BacktestPlan(3, 11, 3, align="calendar"))
     with pytest.raises(ParameterError, match=r"series 1 has 2 non-missing values before cutoff 1"):
         backtest_windows(panel_of([9, 9], missing=((1, 2),)), BacktestPlan(3, 2, 3, min_observations=3))
-    with pytest.raises(ParameterError, match="size must be at least 5, .*; got 4"):
+    with pytest.raises(ParameterError, match=r"size must be at least 5, .*; got 4"):
         backtest_windows(panel, BacktestPlan(3, 1, 3, train_size=4, min_observations=5))
 
 
