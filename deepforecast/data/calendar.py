@@ -133,7 +133,7 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
 def unique_times(timestamps: Ints) -> tuple[Ints, Any]:
     """Unique timestamps and the index of each row into them.
 
-    All timestamps and `...` if few of them repeat.
+    If few timestamps repeat, all timestamps and `...` are returned.
     """
     sample = timestamps[::SAMPLE_STEP]
     if len(timestamps) < MIN_ROWS_TO_REDUCE or 2 * len(np.unique(sample)) > len(sample):
@@ -145,7 +145,7 @@ def unique_times(timestamps: Ints) -> tuple[Ints, Any]:
 
 
 def is_local_frequency(frequency: Frequency, time: TimeType) -> bool:
-    """Whether steps are in local time: daily and longer periods in a time zone but UTC."""
+    """Whether steps are in local time: daily and longer periods in a zone other than UTC."""
     absolute = frequency.base in TICKS and frequency.base != "D"
     return bool(frequency.base) and not absolute and time.tz not in (None, "UTC")
 

@@ -23,7 +23,7 @@ MONTHS_BETWEEN_POINTS = {"M": 1, "Q": 3, "Y": 12}
 def point_numbers(frequency: Frequency, days: Ints) -> Ints:
     """Grid point numbers of days (since 1970-01-01).
 
-    `OFF_GRID` for days that are not grid points.
+    Days that are not grid points have the number `OFF_GRID`.
     """
     if frequency.base == "W":
         days_since_anchor = days - _weekday_shift(frequency)

@@ -359,7 +359,7 @@ class _SortedRows:
     def _incomplete_seasons(self, table: dict[str, Any], steps: Ints, season: int) -> NDArray[np.bool_]:
         """Series with at least one season of values, but none in some season slot.
 
-        `steps` from row to row.
+        `steps` are the time steps from row to row.
         """
         has_missing, values = table["missing"] + table["gaps"] > 0, table["rows"] - table["missing"]
         is_incomplete = has_missing & (values >= season) & (season > 1)

@@ -146,7 +146,7 @@ def take_native_rows(column: Any, index: Ints) -> Any:
 def take_native_values(column: Any, index: Ints) -> Any:
     """The rows `index` of a native column, to build a frame from.
 
-    For pandas an array without an index.
+    For pandas, an array without an index is returned.
     """
     array = getattr(column, "array", None)
     return take_native_rows(column, index) if array is None or array.dtype == "object" else array.take(index)

@@ -23,10 +23,8 @@ MAX_OFF_GRID_SHARE = 0.1
 def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
     """Infer the frequency of the sorted timestamps of a ragged panel.
 
-    None if they are too irregular.
-
-    Daily data without weekends are business-daily. Gaps in daily, hourly ... data do not change the
-    step.
+    Returns None if they are too irregular. Daily data without weekends are business-daily. Gaps in
+    daily, hourly ... data do not change the step.
     """
     if len(timestamps) < len(indptr):
         return None  # no series has two rows
@@ -59,7 +57,7 @@ def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, t
 def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | None:
     """If `infer` fails: the frequency of nearly all timestamps and the rows off its grid.
 
-    None if these are many.
+    Returns None if these are many.
     """
     for find_rows in (_rows_off_steps, _rows_off_months):
         rows = find_rows(timestamps, indptr, time)
@@ -152,7 +150,7 @@ class Neighbours:
     def gaps(self, values: Ints) -> Ints:
         """Differences of consecutive rows.
 
-        Across series boundaries replaced by a gap within a series.
+        Differences between two series are replaced by a gap within a series.
         """
         gaps: Ints = np.diff(values[self.rows])
         gaps[self.bounds] = gaps[self.typical]

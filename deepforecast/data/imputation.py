@@ -39,7 +39,7 @@ def fill_missing(y: Floats, indptr: Ints, method: str) -> Floats:
 def _nearest_observed(missing: np.ndarray, indptr: Ints) -> tuple[Ints, Ints]:
     """The nearest observed row of the series at or before and at or after each row.
 
-    -1 if there is none.
+    The index is -1 if there is none.
     """
     rows = np.arange(len(missing))
     lengths = np.diff(indptr)

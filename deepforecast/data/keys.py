@@ -125,7 +125,7 @@ def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
 def series_label(ids: Any, number: int) -> str:
     """The id of a series as text for messages, after the word "series".
 
-    "(no id)" without an id column.
+    Without an id column it is "(no id)".
     """
     if ids is None:
         return "(no id)"

@@ -17,13 +17,12 @@ class BacktestPlan:
     """A backtest of `n_windows` cutoffs, `step` rows apart.
 
     Each is followed by `gap` skipped rows and `horizon` test rows. `train_size` is the number of
-    training rows (None: all before the cutoff). `align="series"`
-    counts cutoffs back from the end of each series, so that every series is in every window. If
-    series end at different times, the training rows of one series may be later than the cutoff of
-    another. `align="calendar"` counts from the latest end of all series, so that no training row is
-    after the cutoff of any series. A series is then in the windows in which it has
-    `min_observations` values before the cutoff and test rows after it (all of them with
-    `full_windows`).
+    training rows (None: all before the cutoff). `align="series"` counts cutoffs back from the end
+    of each series, so that every series is in every window. If series end at different times, the
+    training rows of one series may be later than the cutoff of another. `align="calendar"` counts
+    from the latest end of all series, so that no training row is after the cutoff of any series. A
+    series is then in the windows in which it has `min_observations` values before the cutoff and
+    test rows after it (all of them with `full_windows`).
     """
 
     horizon: int
@@ -93,7 +92,7 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
 def rows_until_observed(panel: Panel, min_observations: int) -> Ints:
     """The number of first rows of each series with `min_observations` values.
 
-    More than its rows if there are fewer.
+    If a series has fewer values, the number is larger than that of its rows.
     """
     observed_before = _cumulative_observed(panel)
     rows = np.searchsorted(observed_before, observed_before[panel.indptr[:-1]] + min_observations)

@@ -198,7 +198,7 @@ def static_arrays(columns: WindowColumns, static: Mapping[str, Covariate], count
 class WindowIndex:
     """The windows of a panel: series i has the cutoffs `first_cutoff[i]` to `last_cutoff[i]`.
 
-    Windows are not listed.
+    Windows are counted and located, not listed.
 
     `order` sorts series by their values rather than their ids, so that draws do not depend on the
     ids.

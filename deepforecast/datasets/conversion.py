@@ -90,7 +90,7 @@ def m4(files: Files) -> dict[str, pd.DataFrame]:
 def m1(competition: Mapping[str, Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
     """Convert the list M1 of the R package Mcomp.
 
-    X and xx of each series are its train and test values.
+    The elements x and xx of each series are its train and test values.
     """
     import pandas as pd
 

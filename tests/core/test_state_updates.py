@@ -211,7 +211,7 @@ def test_update_of_some_series_leaves_the_others(model: Forecaster) -> None:
     fitted = model.clone(horizon=2).fit(frame.loc[row < 30, keep], columns=columns)
     before = fitted.predict()
     fitted.update(frame.loc[(row >= 30) & (frame.unique_id == "s002"), keep])
-    with pytest.warns(DataWarning, match=r"lie before 2024-02-09.*s001 \(2024-01-30\), s003 \(2024-01-30\)"):
+    with pytest.warns(DataWarning, match=r"are before 2024-02-09.*s001 \(2024-01-30\), s003 \(2024-01-30\)"):
         after = fitted.predict()
     others = before.unique_id != "s002"
     same(after[others], before[others])
