@@ -42,7 +42,8 @@ class Drift(Baseline):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
+    >>> y = [1.0, 3.0, 2.0, 4.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": y})
     >>> Drift(horizon=2).fit(frame).predict()
               ds  Drift
     0 2024-01-05    5.0

@@ -39,7 +39,8 @@ class Mean(Baseline):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
+    >>> y = [1.0, 3.0, 2.0, 4.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": y})
     >>> Mean(horizon=1).fit(frame).predict()
               ds  Mean
     0 2024-01-05   2.5

@@ -38,7 +38,8 @@ class Naive(Baseline):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
+    >>> y = [1.0, 3.0, 2.0, 4.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": y})
     >>> print(Naive(horizon=2).fit(frame).predict(level=80).set_index("ds").round(2).reset_index().to_string(index=False))
             ds  Naive  Naive-lo-80  Naive-hi-80
     2024-01-05    4.0         1.78         6.22

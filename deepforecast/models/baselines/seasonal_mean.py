@@ -39,7 +39,8 @@ class SeasonalMean(Seasonal):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
+    >>> y = [1.0, 3.0, 2.0, 4.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": y})
     >>> SeasonalMean(horizon=2, season_length=2).fit(frame).predict()
               ds  SeasonalMean
     0 2024-01-05           1.5

@@ -47,7 +47,8 @@ class SeasonalNaive(Seasonal):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [1.0, 2.0, 3.0, 2.0, 3.0, 4.0]})
+    >>> y = [1.0, 2.0, 3.0, 2.0, 3.0, 4.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": y})
     >>> SeasonalNaive(horizon=3, season_length=3).fit(frame).predict()
               ds  SeasonalNaive
     0 2024-01-07            2.0

@@ -34,7 +34,8 @@ class WindowMean(Baseline):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
+    >>> y = [1.0, 3.0, 2.0, 4.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": y})
     >>> WindowMean(horizon=1, window=2).fit(frame).predict()
               ds  WindowMean
     0 2024-01-05         3.0

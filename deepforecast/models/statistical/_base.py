@@ -82,7 +82,8 @@ class Statistical(Forecaster):
         """Test whether the residuals are white noise, homoscedastic and normal.
 
         Residuals are the errors that the model assumes to be noise: relative ones with
-        multiplicative errors, those of transformed values with `box_cox`. Missing ones are left out.
+        multiplicative errors, those of transformed values with `box_cox`. Missing ones are left
+        out.
 
         Parameters
         ----------

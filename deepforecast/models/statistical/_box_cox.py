@@ -1,8 +1,8 @@
 """The Box-Cox transformation and the choice of its power.
 
-Box, G. E. P. and Cox, D. R. (1964). An analysis of transformations. *Journal of the Royal Statistical
-Society B* 26. Guerrero, V. M. (1993). Time-series analysis supported by power transformations.
-*Journal of Forecasting* 12.
+Box, G. E. P. and Cox, D. R. (1964). An analysis of transformations. *Journal of the Royal
+Statistical Society B* 26. Guerrero, V. M. (1993). Time-series analysis supported by power
+transformations. *Journal of Forecasting* 12.
 """
 
 from __future__ import annotations

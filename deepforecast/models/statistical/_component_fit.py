@@ -22,8 +22,8 @@ GRADIENT_TOLERANCE = 1e-3
 ORDINARY_SCALE = (1e-3, 1e6)
 """Standard deviations suitable for the optimizer; other series are scaled by a power of two."""
 MAX_RELATIVE_MEAN = 1e8
-"""Distance from zero, in standard deviations, beyond which a series is centred: rounding errors of the
-exact diffuse filter grow with the level."""
+"""Distance from zero, in standard deviations, beyond which a series is centred: rounding errors
+of the exact diffuse filter grow with the level."""
 START_PERIODS = 5
 GRID_PERIODS = 24
 GRID_DAMPING = 0.9
@@ -169,8 +169,8 @@ def cycle_starts(model: Any) -> list[Floats]:
     """Return starting parameters at several periods of the cycle.
 
     The likelihood has a local maximum near each peak of the periodogram, and statsmodels' optimiser
-    returns the nearest. The periods are a geometric sequence between the bounds (of 1.5 to 12 years:
-    2.1, 3, 4.2, 6 and 8.5), and the most likely one of a fine grid for a persistent cycle.
+    returns the nearest. The periods are a geometric sequence between the bounds (of 1.5 to 12
+    years: 2.1, 3, 4.2, 6 and 8.5), and the most likely one of a fine grid for a persistent cycle.
     """
     longest, shortest = 2 * np.pi / np.asarray(model.cycle_frequency_bound)
 

@@ -28,8 +28,8 @@ MIN_RESIDUALS = {"ljung_box": 2, "heteroscedasticity": 5, "jarque_bera": 2}  # a
 def residual_tests(residuals: Floats, indptr: Ints, lags: int | None, season: int = 1) -> dict[str, tuple[Floats, Floats, Ints]]:
     """Statistic, p-value and lags of each test; NaN for series with too few residuals.
 
-    `lags` is reduced to the number of residuals minus 1; None: 10 or two seasons, at most a fifth of
-    the residuals. The p-value of constant residuals is 1.
+    `lags` is reduced to the number of residuals minus 1; None: 10 or two seasons, at most a fifth
+    of the residuals. The p-value of constant residuals is 1.
     """
     is_present = ~np.isnan(residuals)
     count = _sums(is_present.astype(np.float64), indptr).astype(np.int64)

@@ -11,8 +11,8 @@ from deepforecast.data.frames import Floats, Ints
 def sample_errors(learned: LearnedState, draws: Floats, steps: int) -> Floats:
     """Forecast errors of sample paths in units of sigma, (series, samples, steps).
 
-    `draws`: standard normal, (series, size + steps, samples); those of the state come first, so that
-    longer paths extend shorter ones.
+    `draws`: standard normal, (series, size + steps, samples); those of the state come first, so
+    that longer paths extend shorter ones.
     """
     from deepforecast.kernels.arima.state import impulse_responses
 
@@ -39,8 +39,8 @@ def decompose_forecast(forecasts: Floats, order: Ints, season: int, steps: int) 
 
     Without differences the forecast of an ARIMA decays to 0, and all of it is remainder. With a
     seasonal difference, level and trend are the line through the means of the next two seasons, and
-    the season is the deviation of the first one from it. With ordinary differences only, the level is
-    the first forecast and the slope, with two differences, the first change.
+    the season is the deviation of the first one from it. With ordinary differences only, the level
+    is the first forecast and the slope, with two differences, the first change.
     """
     level, slope, seasonal_part = np.zeros((3, len(forecasts), steps))
     steps_ahead = np.arange(steps)

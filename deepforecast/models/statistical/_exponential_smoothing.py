@@ -35,11 +35,11 @@ from deepforecast.models.statistical._variance_explosion import exclude_explosiv
 class Exponential(Statistical):
     """Base class of exponential smoothing in innovations state space form.
 
-    Learned arrays: `form` (error, trend, damped, season), `rates` (alpha, beta, gamma, phi), `start`
-    and `state` (level, slope, seasonal indices of the steps that follow; before the first row, and
-    after the last value, `age` rows ago), `effects` of covariates with their `centre` and `scale`,
-    `sigma`, `criteria` (log-likelihood, number of estimated parameters, number of values), `power`
-    of the Box-Cox transformation, and `ripple` and `since` (see `_perfect_fit`).
+    Learned arrays: `form` (error, trend, damped, season), `rates` (alpha, beta, gamma, phi),
+    `start` and `state` (level, slope, seasonal indices of the steps that follow; before the first
+    row, and after the last value, `age` rows ago), `effects` of covariates with their `centre` and
+    `scale`, `sigma`, `criteria` (log-likelihood, number of estimated parameters, number of values),
+    `power` of the Box-Cox transformation, and `ripple` and `since` (see `_perfect_fit`).
     """
 
     coverage_process: ClassVar[str] = "exponential_smoothing"

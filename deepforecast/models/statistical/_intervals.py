@@ -106,8 +106,8 @@ def proportional_spread(errors: Floats, sizes: Floats, indptr: Ints, last: int) 
     """Factor of the error deviation at the end of each series for errors proportional to `sizes`.
 
     1 if a constant variance has the higher likelihood. With sizes relative to their geometric mean,
-    proportional errors have the higher one if the mean square of errors / sizes is smaller than that
-    of the errors. `last`: number of rows at the end over which sizes are averaged.
+    proportional errors have the higher one if the mean square of errors / sizes is smaller than
+    that of the errors. `last`: number of rows at the end over which sizes are averaged.
     """
     is_observed = ~(np.isnan(errors) | np.isnan(sizes))
     count = np.maximum(_sums(is_observed.astype(np.float64), indptr), 1.0)

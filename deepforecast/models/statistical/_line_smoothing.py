@@ -70,8 +70,8 @@ class ThetaFamily(Statistical):
 
     Learned arrays: `alpha`, `weight` (1 - 1/theta), `dynamic`; `start` and `state` of x - `centre`,
     before the first and after the last row; `age`, the number of missing rows at the end; `index`,
-    the seasonal indices by calendar phase; `phase` of the first step ahead; and `ripple` and `since`
-    (see `_perfect_fit`).
+    the seasonal indices by calendar phase; `phase` of the first step ahead; and `ripple` and
+    `since` (see `_perfect_fit`).
     """
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)

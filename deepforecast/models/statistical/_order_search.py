@@ -31,7 +31,8 @@ class SearchOptions:
     """Options of the search.
 
     `max_orders`: largest p, q, P, Q; `max_sum`: largest sum of these in a full search;
-    `difference_constant`: whether constant series are differenced, so that `update` follows changes.
+    `difference_constant`: whether constant series are differenced, so that `update` follows
+    changes.
     """
 
     max_orders: tuple[int, int, int, int] = (5, 5, 2, 2)
@@ -172,8 +173,8 @@ def choose_differences(series: ScaledSeries, seasonal_d: int, season: int, test:
 def choose_fourier_terms(y: Floats, regressors: Floats, columns_by_season: list[Floats], order: Order, criterion: str) -> list[int]:
     """Number of harmonics of each season by the criterion, with ARIMA errors of this order.
 
-    Coordinate descent over the seasons in two rounds. `columns_by_season`: two columns per harmonic,
-    lowest frequency first.
+    Coordinate descent over the seasons in two rounds. `columns_by_season`: two columns per
+    harmonic, lowest frequency first.
     """
     counts = [min(2, season_columns.shape[1] // 2) for season_columns in columns_by_season]
     scores: dict[tuple[int, ...], float] = {}

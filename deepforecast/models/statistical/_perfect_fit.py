@@ -1,8 +1,8 @@
 """Intervals of series with a perfect fit, and rows since the last observation.
 
 The error deviation of a perfect fit is 0 until an error exceeds the noise floor; from then on it is
-estimated from the errors since. Arrays: `deviation`; `ripple`, the noise floor, NaN without a perfect
-fit; `since`, the number of errors since then.
+estimated from the errors since. Arrays: `deviation`; `ripple`, the noise floor, NaN without a
+perfect fit; `since`, the number of errors since then.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def rows_since_observed(panel: Panel, age: Ints | None) -> Ints:
 def compute_by_age(learned: LearnedState, compute: Callable[[LearnedState], Floats]) -> Floats:
     """Compute an array of the series from groups of similar `age`.
 
-    Arrays of (series, age + steps) then need memory in proportion to the sum of the ages; those of all series at once
-    would need the longest run of missing values times the number of series.
+    Arrays of (series, age + steps) then need memory in proportion to the sum of the ages; those of
+    all series at once would need the longest run of missing values times the number of series.
     """
     magnitude = np.frexp(learned["age"].astype(np.float64))[1]  # ages of a group differ by a factor below 2
     groups = [np.flatnonzero(magnitude == number) for number in np.unique(magnitude)]

@@ -62,8 +62,8 @@ class StateSpace:
     def sample_paths(self, start_draws: Floats, shocks: Floats, noise: Floats) -> Floats:
         """Sample paths (series, samples, steps) from standard normal draws.
 
-        Shapes: start_draws (series, samples, states), shocks (series, samples, steps, states), noise
-        (series, samples, steps).
+        Shapes: start_draws (series, samples, states), shocks (series, samples, steps, states),
+        noise (series, samples, steps).
         """
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]

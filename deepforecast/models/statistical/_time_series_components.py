@@ -28,7 +28,7 @@ MATRICES = ("design", "transition", "shocks", "irregular", "state", "covariance"
 
 
 class Structural(Statistical):
-    """Base class of structural models; the learned state are the matrices of the state space."""
+    """Base class of structural models; they learn the matrices of the state space."""
 
     coverage_process: ClassVar[str] = "local_level"
     coverage_slow: ClassVar[bool] = True

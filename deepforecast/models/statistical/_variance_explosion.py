@@ -1,12 +1,13 @@
 """Exclusion of exponential smoothing forms whose forecast variance explodes within the horizon.
 
-With multiplicative errors an error e of the level is a factor 1 + alpha e on all values to come, and these factors compound. To
-first order the variance of log y_{t+h} is
+With multiplicative errors an error e of the level is a factor 1 + alpha e on all values to come,
+and these factors compound. To first order the variance of log y_{t+h} is
 
     x_h = sigma^2 (1 + sum_{j<h} c_j^2),   c_j = alpha + beta (phi + ... + phi^j) + gamma [m divides j],
 
-and the variance of y_{t+h} over its squared mean grows like exp(x_h) (Hyndman, Koehler, Ord & Snyder 2008, section 6.3). Far
-above 1 nearly all sample paths fall to 0 while the rest grow without bounds: the mean and the variance describe neither.
+and the variance of y_{t+h} over its squared mean grows like exp(x_h) (Hyndman, Koehler, Ord &
+Snyder 2008, section 6.3). Far above 1 nearly all sample paths fall to 0 while the rest grow without
+bounds: the mean and the variance describe neither.
 """
 
 from __future__ import annotations

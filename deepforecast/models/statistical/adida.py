@@ -44,7 +44,8 @@ class ADIDA(TemporalAggregation):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 4.0]})
+    >>> y = [0.0, 4.0, 0.0, 4.0, 0.0, 4.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": y})
     >>> ADIDA(horizon=1).fit(frame).predict()
               ds  ADIDA
     0 2024-01-07    2.0

@@ -43,7 +43,8 @@ class AutoTheta(Fiorucci):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": [float(2 * row) for row in range(12)]})
+    >>> y = [float(2 * row) for row in range(12)]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": y})
     >>> AutoTheta(horizon=2, season_length=1).fit(frame).predict().round({"AutoTheta": 3})
               ds  AutoTheta
     0 2024-01-13       24.0

@@ -58,7 +58,8 @@ class Croston(Intermittent):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 4.0]})
+    >>> y = [0.0, 4.0, 0.0, 4.0, 0.0, 4.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": y})
     >>> Croston(horizon=2).fit(frame).predict(level=80)
               ds  Croston  Croston-lo-80  Croston-hi-80
     0 2024-01-07      2.0            0.0            4.0

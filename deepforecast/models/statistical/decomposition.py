@@ -30,7 +30,8 @@ class Loess:
     trend_degree, low_pass_degree : {0, 1}, default 1
         Degree of the local polynomial: constant or linear.
     seasonal_jump, trend_jump, low_pass_jump : int >= 1, default 1
-        Distance of the points at which the smoother is evaluated, with linear interpolation between.
+        Distance of the points at which the smoother is evaluated, with linear interpolation
+        between.
     inner, outer : int, optional
         Numbers of inner and outer iterations of STL. None: 5 and 0, if robust 2 and 15.
     rounds : int >= 1, default 2
@@ -76,7 +77,8 @@ def decompose(
         Odd number of cycles in the seasonal loess window, one or one per season; the larger, the
         less the season changes. None: 11, 15, 19, ..., as in R's `mstl`.
     trend_window : int or sequence of int, optional
-        Odd number of rows in the trend loess window. None: 1.5 * season / (1 - 1.5 / seasonal_window).
+        Odd number of rows in the trend loess window. None: 1.5 * season / (1 - 1.5 /
+        seasonal_window).
     seasonal_degree : {0, 1}, default 0
         Degree of the seasonal loess: constant or linear.
     robust : bool, default False
@@ -103,8 +105,8 @@ def decompose(
 
     References
     ----------
-    Cleveland, R. B., Cleveland, W. S., McRae, J. E. and Terpenning, I. (1990). STL: A seasonal-trend
-    decomposition procedure based on loess. *Journal of Official Statistics* 6.
+    Cleveland, R. B., Cleveland, W. S., McRae, J. E. and Terpenning, I. (1990). STL: A
+    seasonal-trend decomposition procedure based on loess. *Journal of Official Statistics* 6.
 
     Bandara, K., Hyndman, R. J. and Bergmeir, C. (2021). MSTL: A seasonal-trend decomposition
     algorithm for time series with multiple seasonal patterns. arXiv:2107.13462

@@ -40,7 +40,8 @@ class DynamicTheta(Fiorucci):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": [float(2 * row) for row in range(12)]})
+    >>> y = [float(2 * row) for row in range(12)]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": y})
     >>> DynamicTheta(horizon=2, season_length=1).fit(frame).predict().round({"DynamicTheta": 3})
               ds  DynamicTheta
     0 2024-01-13        23.878

@@ -44,8 +44,8 @@ class ETS(Smoothing):
     the central 99 %), or with point="median" the plain back-transformation.
 
     `engine="statsmodels"` estimates by its `ETSModel`, for complete data without covariates and
-    with the usual bounds. It updates a multiplicative season by value / new level; the kernels, like
-    the book and R, by value / predicted level.
+    with the usual bounds. It updates a multiplicative season by value / new level; the kernels,
+    like the book and R, by value / predicted level.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 58 %, M1 monthly
     73 %, M4 hourly (100 series) 90 %, NN5 daily 78 % (benchmarks/bench_coverage.py).

@@ -36,7 +36,8 @@ class IMAPA(TemporalAggregation):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 4.0]})
+    >>> y = [0.0, 4.0, 0.0, 4.0, 0.0, 4.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": y})
     >>> IMAPA(horizon=1, alpha=0.5).fit(frame).predict()
               ds   IMAPA
     0 2024-01-07  2.3125

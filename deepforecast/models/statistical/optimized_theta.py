@@ -38,7 +38,8 @@ class OptimizedTheta(Fiorucci):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": [float(2 * row) for row in range(12)]})
+    >>> y = [float(2 * row) for row in range(12)]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": y})
     >>> OptimizedTheta(horizon=2, season_length=1).fit(frame).predict().round({"OptimizedTheta": 3})
               ds  OptimizedTheta
     0 2024-01-13            24.0

@@ -40,7 +40,8 @@ class SES(Smoothing):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]})
+    >>> y = [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": y})
     >>> SES(horizon=2, alpha=0.5, initial="simple").fit(frame).predict()
               ds   SES
     0 2024-01-07  13.0

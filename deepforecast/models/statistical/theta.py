@@ -47,7 +47,8 @@ class Theta(ThetaFamily):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]})
+    >>> y = [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": y})
     >>> Theta(horizon=2, season_length=1).fit(frame).predict().round({"Theta": 2})
               ds  Theta
     0 2024-01-07  13.27

@@ -46,7 +46,8 @@ class TSB(Intermittent):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 0.0]})
+    >>> y = [0.0, 4.0, 0.0, 4.0, 0.0, 0.0]
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": y})
     >>> TSB(horizon=1, alpha_size=0.2, alpha_probability=0.5).fit(frame).predict()
               ds    TSB
     0 2024-01-07  0.625

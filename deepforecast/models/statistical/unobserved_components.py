@@ -36,7 +36,7 @@ class UnobservedComponents(Structural):
     """Structural time series model: level, trend, seasons, cycle and regressors as states.
 
     Estimated by maximum likelihood in statsmodels (`UnobservedComponents`, exact diffuse
-    initialization), each series in a separate process. The learned state are plain matrices, so
+    initialization), each series in a separate process. The learned state consists of matrices, so
     that forecasts, `update` and `load` do not need statsmodels; `summary(unique_id)` returns its
     table. Missing values are handled by the Kalman filter; future covariates enter linearly.
     Intervals include the variance of states and noise and take the parameters as known.
