@@ -39,7 +39,7 @@ def test_owa_is_taken_on_totals(given: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"metrics": "maee"}, "got maee\. Did you mean m"),
+        ({"metrics": "maee"}, r"got maee\. Did you mean m"),
         ({"metrics": ["mase"]}, "mase cannot be computed without .*Pass `train`"),
         ({"metrics": "owa", "reference": "A"}, "owa cannot be computed without .*Pass `train`"),
         ({"reference": "A"}, "owa cannot be computed without .*Pass `train`"),
@@ -51,8 +51,8 @@ def test_owa_is_taken_on_totals(given: Any) -> None:
         ({"metrics": "mae-80"}, "got mae-80"),
         ({"metrics": []}, "`metrics` cannot be empty"),
         ({"metrics": 3}, "a name, a Metric or a function, got 3"),
-        ({"reference": "C"}, "`reference` must be a model column .* got C\. Use one of B, A"),
-        ({"by": "weekday"}, "`by` must name existing keys, got weekday\. Use one of model, series, unique_id, cutoff, step"),
+        ({"reference": "C"}, r"`reference` must be a model column .* got C\. Use one of B, A"),
+        ({"by": "weekday"}, r"`by` must name existing keys, got weekday\. Use one of model, series, unique_id, cutoff, step"),
         ({"by": ["serie"]}, "Did you mean series"),
         ({"by": 3}, "`by` must be a name or a list"),
         ({"season_length": 0, "train": "the frame"}, "season_length is at least 1"),
