@@ -68,8 +68,8 @@ class TuningOptions:
     -----
     Scores are reported to the pruner after each window and, for models that can forecast during
     training (neural networks), after 1/8, 1/4 and 1/2 of a fit on up to 32 series. Steps are
-    hundredths of a window. "median" prunes a trial that is worse than half of the completed trials at
-    the same step (after 1/8 of a fit worse than two thirds, after 1/2 worse than one third).
+    hundredths of a window. "median" prunes a trial that is worse than half of the completed trials
+    at the same step (after 1/8 of a fit worse than two thirds, after 1/2 worse than one third).
     Trials are pruned only while a fit remains to be done: models fitted once for all windows run to
     their end.
 
