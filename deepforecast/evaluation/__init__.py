@@ -1,4 +1,5 @@
-"""Evaluation of forecasts: rolling cross-validation, metrics, model comparison and significance tests.
+"""Evaluation of forecasts: rolling cross-validation, metrics, model comparison and significance
+tests.
 
 The functions are imported by name because some modules share their name.
 """

@@ -1,7 +1,7 @@
 """Aggregation of errors per point to one number per group, for all models at once.
 
-An error of NaN means that the metric is undefined at that point, for example without an actual value. Only such points are
-left out of the average, and they are counted.
+An error of NaN means that the metric is undefined at that point, for example without an actual
+value. Only such points are left out of the average, and they are counted.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class Groups:
         return self._layout[3]
 
     def members(self, per_forecast: bool) -> Iterator[tuple[int, Integers]]:
-        """Iterate over runs (or, if not `per_forecast`, groups): the group and the positions of the points."""
+        """Iterate over runs (or, if not `per_forecast`, groups): the group and the positions of the
+        points."""
         if per_forecast and self.forecasts is not None:
             order, starts, group, _ = self._layout
             order = np.arange(len(self.codes)) if order is None else order
@@ -96,7 +97,8 @@ class Groups:
 
     @cached_property
     def _layout(self) -> tuple[Integers | None, Integers | None, Integers, Integers]:
-        """Order that sorts points into runs (None: sorted), starts of runs (None: one point each), groups and sizes."""
+        """Order that sorts points into runs (None: sorted), starts of runs (None: one point each),
+        groups and sizes."""
         key = self.codes.astype(np.int64, copy=False)
         if self.forecasts is not None:
             key = self.forecasts.astype(np.int64) * self.count + key
@@ -111,7 +113,8 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """A metric by group and the points it is based on; arrays of shape (models, groups), or (groups,) for one model."""
+    """A metric by group and the points it is based on; arrays of shape (models, groups), or
+    (groups,) for one model."""
 
     value: Array  # NaN where no point could be used
     points: Integers  # points used

@@ -117,7 +117,8 @@ def make_plan(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_s
 
 
 def resolve_alignment(models: Sequence[Forecaster], panel: Panel) -> str:
-    """How "auto" counts cutoffs: no model may see a value after its cutoff; warn if that costs windows."""
+    """How "auto" counts cutoffs: no model may see a value after its cutoff; warn if that costs
+    windows."""
     global_models = [model.name for model in models if not model.capabilities.local]
     if not global_models or int(panel.series.last.min()) == int(panel.series.last.max()):
         return "series"

@@ -48,7 +48,8 @@ __all__ = ["Leaderboard", "compare"]
 
 @dataclass(frozen=True)
 class ModelRun:
-    """The outcome of one model: forecast columns over the evaluated rows, or the error that ended it."""
+    """The outcome of one model: forecast columns over the evaluated rows, or the error that ended
+    it."""
 
     name: str
     columns: Mapping[str, Floats] = field(default_factory=dict)
@@ -231,7 +232,8 @@ def run_model(
 def _run_dropping_levels(
     model: Forecaster, panel: Panel, plan: BacktestPlan, refit: Any, levels: Sequence[float], seed: int | None, tick: Tick
 ) -> ModelRun:
-    """`run_model`, without the levels that cannot be calibrated: point forecasts are ranked anyway."""
+    """`run_model`, without the levels that cannot be calibrated: point forecasts are ranked
+    anyway."""
     full_run = run_model(model, panel, plan, refit, levels, seed, tick)
     if not isinstance(full_run.cause, CalibrationError):
         return full_run
@@ -248,7 +250,8 @@ def _run_dropping_levels(
 
 
 def _estimate_runtime(options: BacktestOptions, models: Sequence[Forecaster], *arguments: Any) -> RuntimeEstimate | None:
-    """`estimate_runtime`, in a worker process if the models will run in some: a crash must not end this process."""
+    """`estimate_runtime`, in a worker process if the models will run in some: a crash must not end
+    this process."""
     if not uses_workers(options, len(models)):
         return estimate_runtime(models, *arguments, n_jobs=1)
     return map_items(
@@ -269,13 +272,15 @@ def _with_min_observations(plan: BacktestPlan, models: Sequence[Forecaster], pan
 
 
 def _prepare_model(model: Forecaster, levels: Sequence[float], seed: int | None = None) -> Forecaster:
-    """The model with the seed, and with conformal intervals if intervals are requested and it has no distribution."""
+    """The model with the seed, and with conformal intervals if intervals are requested and it has
+    no distribution."""
     model = with_seed(model, seed)
     return model if not levels or model.capabilities.distribution is not None else model.clone(intervals="conformal")
 
 
 def _picklable_error(cause: Exception | None) -> Exception | None:
-    """The traceback as the text of a RuntimeError: an exception that cannot be pickled would end the worker."""
+    """The traceback as the text of a RuntimeError: an exception that cannot be pickled would end
+    the worker."""
     return None if cause is None else RuntimeError("".join(format_exception(cause)))
 
 

@@ -36,7 +36,8 @@ INTERVAL_SUFFIXES = ("", "-low", "-high")  # columns of a mean and its confidenc
 
 @dataclass(frozen=True)
 class Criterion:
-    """One score column: a metric and, for interval metrics, a level. `requested`: by the caller, not added."""
+    """One score column: a metric and, for interval metrics, a level. `requested`: by the caller,
+    not added."""
 
     column: str
     metric: Metric
@@ -51,7 +52,8 @@ class Criterion:
     def best(self) -> float | None:
         """The target value of metrics such as bias and coverage, otherwise None.
 
-        Deviations of opposite sign cancel in the mean of these metrics, so models are ranked by the mean distance.
+        Deviations of opposite sign cancel in the mean of these metrics, so models are ranked by the
+        mean distance.
         """
         if self.metric.better in ("low", "high"):
             return None
@@ -59,7 +61,8 @@ class Criterion:
 
     @property
     def ranking_column(self) -> str:
-        """The column that ranks the models: the mean, or the mean distance from the target value."""
+        """The column that ranks the models: the mean, or the mean distance from the target
+        value."""
         return self.column if self.best is None else f"{self.column}-{DISTANCE}"
 
     @property
@@ -70,7 +73,8 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Criteria:
-    """All score columns, the ranking one first, and the season of scaled metrics (None: unknown)."""
+    """All score columns, the ranking one first, and the season of scaled metrics (None:
+    unknown)."""
 
     all: tuple[Criterion, ...]
     metrics: tuple[Any, ...]
@@ -83,7 +87,8 @@ class Criteria:
 
 
 def resolve_criteria(metrics: Any, models: Sequence[str], panel: Panel, rows: BacktestRows, levels: Sequence[float], season: Any) -> Criteria:
-    """The score columns for `metrics` (None: the defaults), validated on a few series without a model."""
+    """The score columns for `metrics` (None: the defaults), validated on a few series without a
+    model."""
     length = validate_season_length(season)
     if length is None and seasons(panel.calendar.frequency):
         length = season_length(panel.calendar.frequency)

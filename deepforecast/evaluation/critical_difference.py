@@ -2,7 +2,8 @@
 
 `values` has shape (models, datasets), lower being better.
 
-Demšar (2006), Statistical Comparisons of Classifiers over Multiple Data Sets, Journal of Machine Learning Research 7.
+Demšar (2006), Statistical Comparisons of Classifiers over Multiple Data Sets, Journal of Machine
+Learning Research 7.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ def friedman(values: ArrayLike, *, level: float = 95) -> FriedmanTest:
 def critical_difference(n_models: int, n_datasets: int, *, level: float = 95) -> float:
     """Compute the critical difference of the Nemenyi test.
 
-    CD = q sqrt(k (k + 1) / (6 N)) for k models and N datasets, with q the quantile of the Studentized range divided by
-    sqrt(2) (Demšar 2006, section 3.2.2).
+    CD = q sqrt(k (k + 1) / (6 N)) for k models and N datasets, with q the quantile of the
+    Studentized range divided by sqrt(2) (Demšar 2006, section 3.2.2).
 
     >>> round(critical_difference(4, 14), 2), round(critical_difference(4, 14, level=90), 2)
     (1.25, 1.12)

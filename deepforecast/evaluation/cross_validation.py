@@ -138,7 +138,8 @@ def cross_validate(
 
 @dataclass(frozen=True)
 class BacktestScore:
-    """Forecast columns of one model over the rows of `BacktestRows.from_plan(panel, plan)`, and their cost."""
+    """Forecast columns of one model over the rows of `BacktestRows.from_plan(panel, plan)`, and
+    their cost."""
 
     columns: Mapping[str, Floats]
     fit_seconds: float
@@ -150,7 +151,8 @@ class BacktestScore:
 def backtest(
     model: Forecaster, panel: Panel, plan: BacktestPlan, refit: Any, levels: Sequence[float], tick: Tick = ignore_count
 ) -> BacktestScore:
-    """Run one model through all windows and call `tick(1)` after each; warn once about implausible forecasts."""
+    """Run one model through all windows and call `tick(1)` after each; warn once about implausible
+    forecasts."""
     fold_forecasts: list[dict[str, Floats]] = []
     ratios = np.zeros((len(panel), 2))
     costs = np.zeros(4)
@@ -177,10 +179,12 @@ def run_models(
     options: BacktestOptions,
     on_lost: Callable[[int, TrainingError], T],
 ) -> list[T]:
-    """Call `work(number, tick)` for each model, in this process or in `options.n_jobs` processes with one thread each.
+    """Call `work(number, tick)` for each model, in this process or in `options.n_jobs` processes
+    with one thread each.
 
     `work` calls `tick` for each window. Equal warnings of several models are issued once.
-    `on_lost(number, error)` replaces the outcome of a model whose worker process died twice, or raises.
+    `on_lost(number, error)` replaces the outcome of a model whose worker process died twice, or
+    raises.
     """
     count = len(names)
 

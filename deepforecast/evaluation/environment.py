@@ -33,7 +33,8 @@ def _versions() -> dict[str, str]:
 
 
 def version_of(package: str) -> str | None:
-    """The version of a package or else of its CPU build (`xgboost-cpu`); None if neither is installed.
+    """The version of a package or else of its CPU build (`xgboost-cpu`); None if neither is
+    installed.
 
     >>> version_of("no-such-package") is None
     True

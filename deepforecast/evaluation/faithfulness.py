@@ -1,4 +1,5 @@
-"""Faithfulness of attention weights: the effect of masking the observations with the largest weights."""
+"""Faithfulness of attention weights: the effect of masking the observations with the largest
+weights."""
 
 from __future__ import annotations
 
@@ -115,10 +116,11 @@ def faithfulness(
 
 
 def row_importance(attention_maps: Any, panel: Panel, name: str) -> Floats:
-    """Attention of the forecast steps to each past row, shape (series, rows), most recent last; NaN where missing.
+    """Attention of the forecast steps to each past row, shape (series, rows), most recent last; NaN
+    where missing.
 
-    The mean over steps, layers and heads of cross-attention, or of self-attention if there is none. The weight of a patch
-    is divided equally among its rows.
+    The mean over steps, layers and heads of cross-attention, or of self-attention if there is none.
+    The weight of a patch is divided equally among its rows.
     """
     latest_maps = [attention_map for attention_map in attention_maps if attention_map.cutoff == 0]
     cross_maps = [attention_map for attention_map in latest_maps if attention_map.kind == "cross"]
@@ -143,7 +145,8 @@ def _key_spacing(attention_map: AttentionMap) -> int:
 
 
 def _hiding_orders(weights: Floats, share: float, n_draws: int, seed: int) -> tuple[Ints, list[Ints]]:
-    """The number of rows to mask per series, and the orders to mask them in: (series, rows), missing rows last."""
+    """The number of rows to mask per series, and the orders to mask them in: (series, rows),
+    missing rows last."""
     observed = np.isfinite(weights)
     n_hidden = np.maximum(np.round(share * observed.sum(axis=1)), 1).astype(np.int64)
     most = np.argsort(np.where(observed, -weights, np.inf), axis=1, kind="stable")

@@ -13,7 +13,8 @@ from deepforecast.errors import DataError, ParameterError, format_list, format_v
 
 
 def find_models(table: nw.DataFrame[Any], keys: Collection[str], *, quiet: bool = False) -> list[ModelColumns]:
-    """The models of a frame in the order of its columns: all numeric columns except keys and columns of other models.
+    """The models of a frame in the order of its columns: all numeric columns except keys and
+    columns of other models.
 
     Columns that are not numeric are left out with a `DataWarning`, unless `quiet`.
     """

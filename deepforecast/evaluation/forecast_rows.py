@@ -1,7 +1,7 @@
 """The rows of a frame of forecasts, sorted by series, cutoff and time.
 
-A *forecast* has one series and one cutoff; its points are contiguous after sorting. Frames that are already sorted, such as
-those of `predict` and `cross_validate`, are not copied.
+A *forecast* has one series and one cutoff; its points are contiguous after sorting. Frames that are
+already sorted, such as those of `predict` and `cross_validate`, are not copied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from deepforecast.evaluation.timestamp_units import convert_unit, finer_unit, re
 
 @dataclass(frozen=True, eq=False)
 class Cutoffs:
-    """The cutoff of each forecast: its index in `column` (unique values) and its timestamp in the unit of the rows."""
+    """The cutoff of each forecast: its index in `column` (unique values) and its timestamp in the
+    unit of the rows."""
 
     codes: Ints
     column: Any
@@ -33,10 +34,12 @@ class Cutoffs:
 
 @dataclass(frozen=True, eq=False)
 class ForecastRows:
-    """The points of all forecasts: those of forecast i are `indptr[i]:indptr[i + 1]`, of series number `series[i]`.
+    """The points of all forecasts: those of forecast i are `indptr[i]:indptr[i + 1]`, of series
+    number `series[i]`.
 
-    `ids`: the series ids in the library of the caller (None: no id column). `order`: the permutation that sorts the rows
-    (None: already sorted). `n_samples`: rows per point in a frame of sample paths, otherwise 0.
+    `ids`: the series ids in the library of the caller (None: no id column). `order`: the
+    permutation that sorts the rows (None: already sorted). `n_samples`: rows per point in a frame
+    of sample paths, otherwise 0.
     """
 
     names: Columns
@@ -65,7 +68,8 @@ class ForecastRows:
         return self.timestamps[self.indptr[:-1]]
 
     def sorted(self, values: Any) -> Any:
-        """A column in the order of the points, shape (points,), or (samples, points) for sample paths."""
+        """A column in the order of the points, shape (points,), or (samples, points) for sample
+        paths."""
         values = values if self.order is None else values[self.order]
         return values if not self.n_samples else values.reshape(-1, self.n_samples).T
 
@@ -111,7 +115,8 @@ def _read_cutoffs(table: nw.DataFrame[Any], timestamps: Ints, time: TimeType, na
 
 
 def _split_by_cutoff(runs: Runs, cutoff: Ints) -> tuple[Runs, Ints]:
-    """Runs of equal (id, cutoff) instead of equal ids, and the series of each pair in sorted order."""
+    """Runs of equal (id, cutoff) instead of equal ids, and the series of each pair in sorted
+    order."""
     import pandas as pd
 
     starts_run = np.concatenate([[True], cutoff[1:] != cutoff[:-1]])

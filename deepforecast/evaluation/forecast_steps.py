@@ -19,9 +19,11 @@ from deepforecast.evaluation.timestamp_units import calendar_positions
 
 
 def steps_ahead(rows: ForecastRows, table: nw.DataFrame[Any], freq: Any, calendar: Calendar | None) -> Ints:
-    """The step of each point: 1 for the first after the cutoff or, without cutoffs, for the first of each series.
+    """The step of each point: 1 for the first after the cutoff or, without cutoffs, for the first
+    of each series.
 
-    Steps are counted on the calendar, so that missing points do not shift others. A column `step` takes precedence.
+    Steps are counted on the calendar, so that missing points do not shift others. A column `step`
+    takes precedence.
     """
     if STEP in table.columns:
         return _read_steps(rows, table)

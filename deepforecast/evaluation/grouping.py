@@ -21,7 +21,8 @@ MODEL, SERIES = "model", "series"
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """The sorted groups; `keys` maps each key to its unique values and the index of the value of each group."""
+    """The sorted groups; `keys` maps each key to its unique values and the index of the value of
+    each group."""
 
     groups: Groups
     keys: Mapping[str, tuple[Any, Ints]]

@@ -1,7 +1,7 @@
 """Self-contained HTML pages with sections of text, tables and plots.
 
-Texts from the data (ids, names of models and columns, error messages) are escaped, and the content security policy of the
-page allows only its own script and no network access.
+Texts from the data (ids, names of models and columns, error messages) are escaped, and the content
+security policy of the page allows only its own script and no network access.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """The contents of a page, plain text except for the sections; sections without a body are omitted."""
+    """The contents of a page, plain text except for the sections; sections without a body are
+    omitted."""
 
     kicker: str
     title: str

@@ -76,7 +76,8 @@ class Leaderboard:
         return self.text(get_terminal_size((120, 24)).columns)
 
     def text(self, width: int = 120) -> str:
-        """Return the board as text of at most `width` characters, without the columns that do not fit."""
+        """Return the board as text of at most `width` characters, without the columns that do not
+        fit."""
         from deepforecast.evaluation.leaderboard_text import render_text
 
         return render_text(self, width)
@@ -138,7 +139,8 @@ class Leaderboard:
         return pd.concat(metric_frames, ignore_index=True)
 
     def distances(self, metric: str) -> Any:
-        """Return one metric in the format of `tidy`, as the mean distance from its best value if it has one.
+        """Return one metric in the format of `tidy`, as the mean distance from its best value if it
+        has one.
 
         Raises
         ------

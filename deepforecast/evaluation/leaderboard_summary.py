@@ -95,11 +95,12 @@ def notes(board: Leaderboard) -> list[str]:
 
 
 def undercoverage_notes(board: Leaderboard) -> list[str]:
-    """List, for each level, models with significant undercoverage of more than 10 percentage points.
+    """List, for each level, models with significant undercoverage of more than 10 percentage
+    points.
 
-    Errors of neighbouring steps are correlated, so the mean of each series in each window counts as one observation: the
-    coverage must be 1.645 standard errors of these means below the level (one-sided test at 5 %). The variance of a single
-    observation is that of a Bernoulli variable.
+    Errors of neighbouring steps are correlated, so the mean of each series in each window counts as
+    one observation: the coverage must be 1.645 standard errors of these means below the level
+    (one-sided test at 5 %). The variance of a single observation is that of a Bernoulli variable.
     """
     sentences = []
     for column, criterion in board.criteria.items():
@@ -144,7 +145,8 @@ def _coverage_by_window(board: Leaderboard, model: str, level: float) -> tuple[F
 
 
 def left_out_notes(board: Leaderboard) -> list[str]:
-    """Notes on points without an actual value or with an undefined metric, and on unused covariates."""
+    """Notes on points without an actual value or with an undefined metric, and on unused
+    covariates."""
     from deepforecast.data import frames
 
     points = len(frames.to_narwhals(board.forecasts))

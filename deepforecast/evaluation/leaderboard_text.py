@@ -20,7 +20,8 @@ NAME_LENGTHS = (40, 28, 20, 14)  # lengths of model names, tried in this order
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A column of texts. Columns with the largest `priority` are dropped first, those with 0 never."""
+    """A column of texts. Columns with the largest `priority` are dropped first, those with 0
+    never."""
 
     name: str
     cells: list[str]

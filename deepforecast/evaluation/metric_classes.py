@@ -90,7 +90,8 @@ class Metric(ABC):
         return aggregated
 
     def __call__(self, actual: ArrayLike, **inputs: ArrayLike | None) -> Any:
-        """Compute the metric over the last axis of `actual`: a float, or an array over the leading axes (models, series)."""
+        """Compute the metric over the last axis of `actual`: a float, or an array over the leading
+        axes (models, series)."""
         shape = check_actual(actual).shape
         count = int(np.prod(shape[:-1]))
         groups = Groups(np.repeat(np.arange(count), shape[-1]), count)
@@ -99,7 +100,8 @@ class Metric(ABC):
         return value if value.ndim else float(value)
 
     def distance(self, value: ArrayLike, level: float | None = None) -> Array:
-        """Distance of `value` from the best value, lower being better for every metric; rankings sort by it."""
+        """Distance of `value` from the best value, lower being better for every metric; rankings
+        sort by it."""
         values = np.asarray(value, dtype=np.float64)
         if self.better == "level":
             if level is None:
@@ -153,7 +155,8 @@ class Metric(ABC):
 
 @dataclass(frozen=True)
 class PointMetric(Metric):
-    """Metric that aggregates one error per point, NaN where undefined: a mean, root mean or ratio of sums."""
+    """Metric that aggregates one error per point, NaN where undefined: a mean, root mean or ratio
+    of sums."""
 
     _: KW_ONLY
     errors: Callable[..., Array]
@@ -173,7 +176,8 @@ class PointMetric(Metric):
 
 @dataclass(frozen=True)
 class CompositeMetric(Metric):
-    """Metric computed once per group from the totals of `components` for the forecast and a reference forecast."""
+    """Metric computed once per group from the totals of `components` for the forecast and a
+    reference forecast."""
 
     _: KW_ONLY
     components: tuple[Metric, ...]
@@ -189,7 +193,8 @@ class CompositeMetric(Metric):
 
 @dataclass(frozen=True)
 class FunctionMetric(Metric):
-    """Metric that calls a function with all points of a group, or of each forecast if `counts` is "forecasts"."""
+    """Metric that calls a function with all points of a group, or of each forecast if `counts` is
+    "forecasts"."""
 
     _: KW_ONLY
     function: Callable[..., Any]
@@ -223,7 +228,8 @@ class FunctionMetric(Metric):
 
 
 def zero_rounding_errors(value: ArrayLike, size: ArrayLike, count: ArrayLike) -> Array:
-    """Set means of signed numbers to 0 where they are within rounding error of `count` cancelling numbers of mean `size`.
+    """Set means of signed numbers to 0 where they are within rounding error of `count` cancelling
+    numbers of mean `size`.
 
     >>> zero_rounding_errors((0.1 + 0.2 - 0.3) / 3, 0.2, 3)
     array(0.)

@@ -4,7 +4,8 @@ Shapes, for actuals of any shape whose last axis runs over the points of one for
 
 - `forecast`, `lo`, `hi`, `reference`: that shape, with a leading axis if there are several models
 - `quantile_forecast`, `samples`: one more axis, the first one, over quantiles or samples
-- `scale`, `squared_scale`: one number per forecast (the shape without its last axis) or one per point
+- `scale`, `squared_scale`: one number per forecast (the shape without its last axis) or one per
+point
 - `level`: a number in (0, 100); `quantiles`: increasing numbers in (0, 1)
 """
 
@@ -24,7 +25,8 @@ MAX_MAGNITUDE = 1e300  # sums of larger errors would overflow; NaN and infinity 
 def check_inputs(
     actual: ArrayLike, inputs: Mapping[str, ArrayLike | None], needs: tuple[str, ...]
 ) -> tuple[Array, dict[str, Array]]:
-    """`actual` and the inputs named in `needs` as float64 arrays with all points in one last axis."""
+    """`actual` and the inputs named in `needs` as float64 arrays with all points in one last
+    axis."""
     values = check_actual(actual)
     missing = [name for name in needs if inputs.get(name) is None]
     if missing:

@@ -3,8 +3,9 @@
     from deepforecast.evaluation.metrics import METRICS, get, mase, seasonal_scale
 
     mase(actual, forecast, scale=seasonal_scale(train, season_length=12))
-    METRICS["mase"].rewards                                    # 'The median; all series weigh the same.'
-    METRICS["mase"].by_group(actual, groups, forecast=..., scale=...)    # by series, cutoff, step; several models at once
+    METRICS["mase"].rewards                                    # 'The median; all series weigh the
+    same.' METRICS["mase"].by_group(actual, groups, forecast=..., scale=...)    # by series, cutoff,
+    step; several models at once
 """
 
 from __future__ import annotations

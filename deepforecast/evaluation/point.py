@@ -1,8 +1,9 @@
 """Metrics of point forecasts.
 
-The functions return a float for one-dimensional arrays and an array for leading axes (series in both, models in the
-forecast). Points without an actual value (NaN) are left out; `METRICS[name].by_group` counts them. Missing or infinite
-forecasts raise `DataError`. An undefined metric is NaN. Everything is computed in float64.
+The functions return a float for one-dimensional arrays and an array for leading axes (series in
+both, models in the forecast). Points without an actual value (NaN) are left out;
+`METRICS[name].by_group` counts them. Missing or infinite forecasts raise `DataError`. An undefined
+metric is NaN. Everything is computed in float64.
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ def bias(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def relative_bias(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Sum of the errors over the sum of the absolute actual values, as a fraction; positive if forecasts are too high.
+    """Sum of the errors over the sum of the absolute actual values, as a fraction; positive if
+    forecasts are too high.
 
     Parameters
     ----------
@@ -165,9 +167,11 @@ def mape(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def smape(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Symmetric MAPE of the M4 competition in percent, from 0 to 200: the mean of 200 |a - f| / (|a| + |f|).
+    """Symmetric MAPE of the M4 competition in percent, from 0 to 200: the mean of 200 |a - f| /
+    (|a| + |f|).
 
-    It favours forecasts that are too high over ones that are too low. A point where both are zero counts as 0.
+    It favours forecasts that are too high over ones that are too low. A point where both are zero
+    counts as 0.
 
     Parameters
     ----------
@@ -190,7 +194,8 @@ def smape(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def wape(actual: ArrayLike, forecast: ArrayLike) -> Any:
-    """Sum of the absolute errors over the sum of the absolute actual values, as a fraction; minimized by the median.
+    """Sum of the absolute errors over the sum of the absolute actual values, as a fraction;
+    minimized by the median.
 
     Parameters
     ----------
@@ -213,10 +218,12 @@ def wape(actual: ArrayLike, forecast: ArrayLike) -> Any:
 
 
 def mase(actual: ArrayLike, forecast: ArrayLike, scale: ArrayLike) -> Any:
-    """Mean absolute scaled error: the MAE over the seasonal naive MAE in the training data (`seasonal_scale`).
+    """Mean absolute scaled error: the MAE over the seasonal naive MAE in the training data
+    (`seasonal_scale`).
 
-    Minimized by the median; all series weigh the same. NaN where the scale is zero or NaN, that is for training series that
-    are constant or too short. Hyndman, Koehler (2006), doi:10.1016/j.ijforecast.2006.03.001.
+    Minimized by the median; all series weigh the same. NaN where the scale is zero or NaN, that is
+    for training series that are constant or too short. Hyndman, Koehler (2006),
+    doi:10.1016/j.ijforecast.2006.03.001.
 
     Parameters
     ----------
@@ -242,7 +249,8 @@ def mase(actual: ArrayLike, forecast: ArrayLike, scale: ArrayLike) -> Any:
 
 
 def rmsse(actual: ArrayLike, forecast: ArrayLike, squared_scale: ArrayLike) -> Any:
-    """Root mean squared scaled error, relative to `seasonal_scale(..., squared=True)`; minimized by the mean.
+    """Root mean squared scaled error, relative to `seasonal_scale(..., squared=True)`; minimized by
+    the mean.
 
     Parameters
     ----------
@@ -268,10 +276,12 @@ def rmsse(actual: ArrayLike, forecast: ArrayLike, squared_scale: ArrayLike) -> A
 
 
 def owa(smape: ArrayLike, mase: ArrayLike, smape_reference: ArrayLike, mase_reference: ArrayLike) -> Any:
-    """Overall weighted average of the M4 competition: the mean of sMAPE and MASE relative to a reference (Naive2).
+    """Overall weighted average of the M4 competition: the mean of sMAPE and MASE relative to a
+    reference (Naive2).
 
-    The arguments are totals over all series; the mean of OWAs by series is a different number. 1 is as good as the
-    reference; minimized by the median. NaN where a reference is zero. Makridakis et al. (2020), doi:10.1016/j.ijforecast.2019.04.014.
+    The arguments are totals over all series; the mean of OWAs by series is a different number. 1 is
+    as good as the reference; minimized by the median. NaN where a reference is zero. Makridakis et
+    al. (2020), doi:10.1016/j.ijforecast.2019.04.014.
 
     Parameters
     ----------

@@ -1,9 +1,11 @@
 """Metrics of quantiles, samples and intervals.
 
-Shapes, missing values and errors are as in deepforecast.evaluation.point; forecasts of quantiles and samples have one more
-axis, the first one, over quantiles or samples. An interval whose `lo` is above its `hi` raises `DataError`.
+Shapes, missing values and errors are as in deepforecast.evaluation.point; forecasts of quantiles
+and samples have one more axis, the first one, over quantiles or samples. An interval whose `lo` is
+above its `hi` raises `DataError`.
 
-Gneiting, Raftery (2007), Strictly Proper Scoring Rules, Prediction, and Estimation. doi:10.1198/016214506000001437.
+Gneiting, Raftery (2007), Strictly Proper Scoring Rules, Prediction, and Estimation.
+doi:10.1198/016214506000001437.
 """
 
 from __future__ import annotations
@@ -48,10 +50,12 @@ def pinball(actual: ArrayLike, quantile_forecast: ArrayLike, q: float) -> Any:
 
 
 def weighted_quantile_loss(actual: ArrayLike, quantile_forecast: ArrayLike, quantiles: ArrayLike) -> Any:
-    """Weighted quantile loss (wQL): twice the summed pinball loss over the summed absolute actual values, as a fraction.
+    """Weighted quantile loss (wQL): twice the summed pinball loss over the summed absolute actual
+    values, as a fraction.
 
-    It is minimized by the quantiles and averaged over them; with the median alone it is WAPE. GluonTS calls it
-    mean_weighted_sum_quantile_loss; most benchmarks that report "CRPS" from quantiles mean this.
+    It is minimized by the quantiles and averaged over them; with the median alone it is WAPE.
+    GluonTS calls it mean_weighted_sum_quantile_loss; most benchmarks that report "CRPS" from
+    quantiles mean this.
 
     Parameters
     ----------
@@ -76,11 +80,13 @@ def weighted_quantile_loss(actual: ArrayLike, quantile_forecast: ArrayLike, quan
 
 
 def crps_from_quantiles(actual: ArrayLike, quantile_forecast: ArrayLike, quantiles: ArrayLike) -> Any:
-    """Continuous ranked probability score of the distribution given by quantiles, in units of the target.
+    """Continuous ranked probability score of the distribution given by quantiles, in units of the
+    target.
 
-    Minimized by the true distribution. Exact for the quantile function that is linear between quantiles and constant outside them. Equal quantiles give the
-    absolute error. Deciles of a normal distribution give its CRPS within 1 % (twice the mean pinball loss is 9 % above it).
-    The quantiles need not be evenly spaced; crossing quantiles are sorted first.
+    Minimized by the true distribution. Exact for the quantile function that is linear between
+    quantiles and constant outside them. Equal quantiles give the absolute error. Deciles of a
+    normal distribution give its CRPS within 1 % (twice the mean pinball loss is 9 % above it). The
+    quantiles need not be evenly spaced; crossing quantiles are sorted first.
 
     Parameters
     ----------
@@ -105,9 +111,11 @@ def crps_from_quantiles(actual: ArrayLike, quantile_forecast: ArrayLike, quantil
 
 
 def crps_from_samples(actual: ArrayLike, samples: ArrayLike) -> Any:
-    """CRPS of the empirical distribution of samples, E|X - y| - E|X - X'| / 2, in units of the target.
+    """CRPS of the empirical distribution of samples, E|X - y| - E|X - X'| / 2, in units of the
+    target.
 
-    Minimized by the true distribution. Exact, by sorting. It is biased upwards for few samples, so models should be compared with the same number of samples.
+    Minimized by the true distribution. Exact, by sorting. It is biased upwards for few samples, so
+    models should be compared with the same number of samples.
 
     Parameters
     ----------
@@ -155,7 +163,8 @@ def coverage(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike) -> Any:
 
 
 def width(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike) -> Any:
-    """Mean width of the interval where there is an actual value; favours narrow intervals regardless of coverage.
+    """Mean width of the interval where there is an actual value; favours narrow intervals
+    regardless of coverage.
 
     Parameters
     ----------
@@ -180,9 +189,11 @@ def width(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike) -> Any:
 
 
 def winkler(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike, level: float) -> Any:
-    """Winkler (interval) score: width plus 2 / (1 - level / 100) times the distance of actual values outside.
+    """Winkler (interval) score: width plus 2 / (1 - level / 100) times the distance of actual
+    values outside.
 
-    Minimized by the quantiles that bound the central interval. Winkler (1972), doi:10.1080/01621459.1972.10481224.
+    Minimized by the quantiles that bound the central interval. Winkler (1972),
+    doi:10.1080/01621459.1972.10481224.
 
     Parameters
     ----------
@@ -209,9 +220,11 @@ def winkler(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike, level: float) -> An
 
 
 def msis(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike, scale: ArrayLike, level: float = 95) -> Any:
-    """Mean scaled interval score of the M4 competition: the Winkler score over `scale` (`seasonal_scale`).
+    """Mean scaled interval score of the M4 competition: the Winkler score over `scale`
+    (`seasonal_scale`).
 
-    Minimized by the quantiles that bound the central interval; all series weigh the same. NaN where the scale is zero or NaN.
+    Minimized by the quantiles that bound the central interval; all series weigh the same. NaN where
+    the scale is zero or NaN.
 
     Parameters
     ----------
@@ -258,10 +271,12 @@ def _doubled_pinball(actual: Array, quantile_forecast: Array, quantiles: Array) 
 
 
 def _crps_quantiles(actual: Array, quantile_forecast: Array, quantiles: Array) -> Array:
-    """Twice the integral over q of the pinball loss of the piecewise linear quantile function Q at each point.
+    """Twice the integral over q of the pinball loss of the piecewise linear quantile function Q at
+    each point.
 
-    Over a cell [a, b] of quantiles, pinball = q (y - Q) + max(Q - y, 0). The first term is a polynomial in q; the second
-    integrates to (b - a) (u + v) (v - u) / 2 (Q(b) - Q(a)), with u = max(Q(a) - y, 0) and v = max(Q(b) - y, 0).
+    Over a cell [a, b] of quantiles, pinball = q (y - Q) + max(Q - y, 0). The first term is a
+    polynomial in q; the second integrates to (b - a) (u + v) (v - u) / 2 (Q(b) - Q(a)), with u =
+    max(Q(a) - y, 0) and v = max(Q(b) - y, 0).
     """
     if (quantile_forecast[1:] < quantile_forecast[:-1]).any():
         quantile_forecast = np.sort(quantile_forecast, axis=0)

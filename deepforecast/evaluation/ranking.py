@@ -52,7 +52,8 @@ def make_leaderboard(
 
 @dataclass(frozen=True)
 class SeriesScores:
-    """Scores of each criterion, shape (models, series), and counts of points left out, shape (models,)."""
+    """Scores of each criterion, shape (models, series), and counts of points left out, shape
+    (models,)."""
 
     values: Mapping[str, Floats]
     left_out: Mapping[str, Any]
@@ -73,7 +74,8 @@ class SeriesScores:
         return cls(values, left_out)
 
     def deciding_criterion(self, criteria: Criteria) -> Criterion:
-        """The first requested criterion that is defined for any series; warn if it is not the first one."""
+        """The first requested criterion that is defined for any series; warn if it is not the first
+        one."""
         defined = [criterion for criterion in criteria.requested if not np.isnan(self.values[criterion.column]).all()]
         if not defined:
             raise _undefined_error(criteria)
@@ -85,7 +87,8 @@ class SeriesScores:
         return defined[0]
 
     def sort_models(self, runs: Sequence[ModelRun], deciding: Criterion) -> tuple[list[ModelRun], SeriesScores]:
-        """Sort by the mean distance from the best value over series; stable, undefined means last."""
+        """Sort by the mean distance from the best value over series; stable, undefined means
+        last."""
         mean = significance.mean_interval(deciding.distance(self.values[deciding.column]), n_resamples=1).mean
         order = np.argsort(np.nan_to_num(mean, nan=np.inf), kind="stable")
         sorted_arrays = ({name: values[order] for name, values in arrays.items()} for arrays in (self.values, self.left_out))
@@ -97,7 +100,8 @@ def _score_runs(
 ) -> tuple[list[ModelRun], Frame, Any]:
     """The frame of forecasts and the table of scores by series.
 
-    A model whose forecasts cannot be scored is marked as failed; if this applies to all models, the error is raised.
+    A model whose forecasts cannot be scored is marked as failed; if this applies to all models, the
+    error is raised.
     """
 
     def score_subset(scored_runs: Sequence[ModelRun]) -> tuple[Frame, Any]:
@@ -152,7 +156,8 @@ def _undefined_error(criteria: Criteria) -> DataError:
 
 
 def _is_computable(metric: Any, forecasts: Frame, models: Sequence[str]) -> bool:
-    """Whether any model has the intervals that a metric needs, which are missing if calibration failed."""
+    """Whether any model has the intervals that a metric needs, which are missing if calibration
+    failed."""
     metric, level = parse_metric(metric)
     if not (INTERVAL_INPUTS | {"quantile_forecast"}) & set(metric.needs):
         return True
@@ -178,7 +183,8 @@ def _board_table(runs: Sequence[ModelRun], scores: SeriesScores, statistics: Map
 
 
 def _statistics(scores: SeriesScores, criteria: Criteria, deciding: Criterion, actual: Floats) -> dict[str, Floats]:
-    """Ranks by the deciding metric, and means over series with bootstrap intervals from the same resamples.
+    """Ranks by the deciding metric, and means over series with bootstrap intervals from the same
+    resamples.
 
     Metrics with a target value also have the mean distance from it.
     """
@@ -206,14 +212,16 @@ def _statistics(scores: SeriesScores, criteria: Criteria, deciding: Criterion, a
 
 
 def _zero_rounding(means: Floats, values: Floats, size: float) -> Floats:
-    """Means over series, set to 0 where they are only rounding errors of cancelling numbers of that size."""
+    """Means over series, set to 0 where they are only rounding errors of cancelling numbers of that
+    size."""
     defined = ~np.isnan(values)
     count = np.maximum(defined.sum(axis=1), 1)
     return zero_rounding_errors(means, size + np.where(defined, np.abs(values), 0.0).sum(axis=1) / count, count)
 
 
 def _count_left_out(scores: SeriesScores) -> Any:
-    """Points without an actual value, plus the largest number of points at which a metric is undefined."""
+    """Points without an actual value, plus the largest number of points at which a metric is
+    undefined."""
     count = len(next(iter(scores.values.values())))
     missing = scores.left_out.get(LEFT_OUT, np.zeros(count, np.int64))
     undefined = [values for name, values in scores.left_out.items() if name != LEFT_OUT]

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def write_report(board: Leaderboard, path: str | os.PathLike[str]) -> None:
-    """Write the report atomically to `path` and create missing folders; `SaveError` if it cannot be written."""
+    """Write the report atomically to `path` and create missing folders; `SaveError` if it cannot be
+    written."""
     path = pages.validate_path(path)
     pages.write_page(render_page(board), path)
 

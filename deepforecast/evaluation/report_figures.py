@@ -82,7 +82,8 @@ def coverage_section(board: Leaderboard) -> str:
 
 
 def calibration_figure(levels: list[float], curves: list[tuple[str, Floats]], introduction: str = "") -> str:
-    """The coverage plot; `curves` has the name and coverage of each model, shape (mean and interval bounds, levels)."""
+    """The coverage plot; `curves` has the name and coverage of each model, shape (mean and interval
+    bounds, levels)."""
     if not levels or not curves:
         return ""
     shown_curves = curves[:MAX_CURVES]

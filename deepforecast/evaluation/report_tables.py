@@ -83,7 +83,8 @@ def _model_table(board: Leaderboard, columns: Sequence[tuple[str, list[str]]]) -
 
 
 def pairs_table(board: Leaderboard) -> str:
-    """For each pair of models the share of series that the row model wins; empty without a pair or several series."""
+    """For each pair of models the share of series that the row model wins; empty without a pair or
+    several series."""
     all_models = board.table.loc[board.table["error"] == "", "model"].tolist()
     models = all_models[:MAX_PAIRED_MODELS]
     if len(models) < 2 or board.significance["series"].max() < 2:

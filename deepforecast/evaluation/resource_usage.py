@@ -17,7 +17,8 @@ SAMPLE_INTERVAL = 0.005  # seconds between two samples
 
 @dataclass
 class ResourceUsage:
-    """Set at the end of the block; `peak_mb` is the peak memory above that at the start, None if unknown."""
+    """Set at the end of the block; `peak_mb` is the peak memory above that at the start, None if
+    unknown."""
 
     seconds: float = 0.0
     peak_mb: float | None = None
@@ -27,9 +28,10 @@ class ResourceUsage:
 def measure_resources() -> Iterator[ResourceUsage]:
     """Measure time and peak memory of the block, also if it raises.
 
-    A thread samples the resident memory every few milliseconds. A peak between two samples, or within a call that holds the
-    GIL, is seen only if it is the highest of the process so far, which the operating system records. Memory is unknown for
-    blocks that overlap in threads of one process. GPU memory and that of worker processes are not included.
+    A thread samples the resident memory every few milliseconds. A peak between two samples, or
+    within a call that holds the GIL, is seen only if it is the highest of the process so far, which
+    the operating system records. Memory is unknown for blocks that overlap in threads of one
+    process. GPU memory and that of worker processes are not included.
 
     >>> with measure_resources() as cost:
     ...     held = bytearray(50_000_000)

@@ -69,9 +69,9 @@ def estimate_runtime(
 ) -> RuntimeEstimate | None:
     """Estimate the seconds of a comparison; None if trials would be most of the work.
 
-    Each model, modified by `prepare` as in the run, is timed on one window of a few series and, for long runs, on more, until
-    the cost per series and the fixed cost are known. A first trial that compiles or loads kernels does not count.
-    `n_jobs`: None for the number of CPUs.
+    Each model, modified by `prepare` as in the run, is timed on one window of a few series and, for
+    long runs, on more, until the cost per series and the fixed cost are known. A first trial that
+    compiles or loads kernels does not count. `n_jobs`: None for the number of CPUs.
     """
     if len(panel) * plan.n_windows < MIN_SERIES_WINDOWS:
         return None
@@ -97,7 +97,8 @@ def estimate_runtime(
 
 
 def announce_runtime(estimate: RuntimeEstimate | None, n_models: int, plan: BacktestPlan, panel: Panel, progress: bool | None) -> None:
-    """Write the estimate of a long run to stderr, in terminals and notebooks or if `progress` is True."""
+    """Write the estimate of a long run to stderr, in terminals and notebooks or if `progress` is
+    True."""
     if estimate is None or estimate.high < MIN_ANNOUNCED_SECONDS or sys.stderr is None:
         return
     if progress if progress is not None else shows_live_output(sys.stderr):
@@ -112,7 +113,8 @@ def _format_seconds(seconds: float) -> str:
 
 
 class _ModelTrials:
-    """Trials of one model on the last window of more and more series; `timings` has (series, seconds) of each."""
+    """Trials of one model on the last window of more and more series; `timings` has (series,
+    seconds) of each."""
 
     def __init__(
         self, model: Forecaster, panel: Panel, plan: BacktestPlan, refit_interval: int, prepare: PrepareModel, levels: Sequence[float]
@@ -125,7 +127,8 @@ class _ModelTrials:
         self.is_warm = False
 
     def run(self, count: int) -> float:
-        """Time a fit and a forecast on `count` series; the time of a stopped fit is extrapolated from its progress."""
+        """Time a fit and a forecast on `count` series; the time of a stopped fit is extrapolated
+        from its progress."""
         if not self.model.capabilities.by_series and len(self.panel) * self.n_fits < MIN_SERIES_WINDOWS:
             self.timings.append((count, 0.0))  # one fit is most of the work: a trial would double it
             return 0.0
@@ -141,7 +144,8 @@ class _ModelTrials:
 
     @property
     def _has_kernels(self) -> bool:
-        """Whether a first trial may have compiled kernels: only models that fit series by series with numba."""
+        """Whether a first trial may have compiled kernels: only models that fit series by series
+        with numba."""
         return self.model.capabilities.by_series and "numba" in sys.modules
 
     def _time_trial(self, count: int) -> tuple[float, float]:
@@ -162,7 +166,8 @@ class _ModelTrials:
         return elapsed, elapsed * STEPS_PER_FOLD / progress[-1] if stopped else elapsed
 
     def refine(self) -> None:
-        """Run more trials until the estimate is narrow; repeat the first one if it may have loaded libraries."""
+        """Run more trials until the estimate is narrow; repeat the first one if it may have loaded
+        libraries."""
         count, seconds = self.timings[0]
         if MIN_TRIAL_SECONDS <= seconds < MAX_TRIAL_SECONDS and not self.is_warm:
             self.timings.clear()
@@ -177,7 +182,8 @@ class _ModelTrials:
             self.run(next_count)
 
     def total(self) -> RuntimeEstimate:
-        """Seconds for all series and windows, extrapolated linearly from the last two trials with noise bounds."""
+        """Seconds for all series and windows, extrapolated linearly from the last two trials with
+        noise bounds."""
         count, seconds = self.timings[-1]
         n_remaining = len(self.panel) - count
         return RuntimeEstimate(*(self.n_fits * (seconds + per_series * n_remaining) for per_series in self._seconds_per_series()))

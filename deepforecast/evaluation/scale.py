@@ -22,9 +22,11 @@ def seasonal_scale(
     ends: ArrayLike | None = None,
     squared: bool = False,
 ) -> Any:
-    """Compute the in-sample error of the seasonal naive forecast, which scales MASE, RMSSE and MSIS.
+    """Compute the in-sample error of the seasonal naive forecast, which scales MASE, RMSSE and
+    MSIS.
 
-    Pairs with a missing value are left out. A constant series has scale 0, a series without a pair NaN.
+    Pairs with a missing value are left out. A constant series has scale 0, a series without a pair
+    NaN.
 
     Parameters
     ----------
@@ -106,5 +108,6 @@ def _season_scale(values: Array, season: int, starts: Integers, stops: Integers,
 
 
 def nan_where_zero(scale: Array) -> Array:
-    """`scale` with NaN for zero, so that points with an undefined metric are left out and counted."""
+    """`scale` with NaN for zero, so that points with an undefined metric are left out and
+    counted."""
     return np.where(scale > 0, scale, np.nan)

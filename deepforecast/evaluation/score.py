@@ -161,7 +161,8 @@ def _score_table(scoring_data: ScoringData, metric_columns: Sequence[MetricColum
 
 
 def _score_models(scoring_data: ScoringData, request: MetricColumn, point_groups: Grouping, missing: Any) -> tuple[Floats, Any]:
-    """Arrays (models, groups): the metric, and the number of points with an actual value that it left out."""
+    """Arrays (models, groups): the metric, and the number of points with an actual value that it
+    left out."""
     shape = (len(scoring_data.models), point_groups.groups.count)
     values, unused = np.full(shape, np.nan), np.zeros(shape, np.int64)
     for index, model in enumerate(scoring_data.models):

@@ -54,8 +54,8 @@ class ScoringData:
     def probabilities(self) -> list[float]:
         """The probabilities of quantile metrics, equal for all models.
 
-        Those of the quantile columns of all models or, without any, the interval bounds and the median, for which the point
-        forecast is used.
+        Those of the quantile columns of all models or, without any, the interval bounds and the
+        median, for which the point forecast is used.
         """
         quantile_levels = {round_level(probability) for model in self.models for probability in model.q}
         if quantile_levels or not self.levels:

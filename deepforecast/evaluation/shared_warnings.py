@@ -21,7 +21,8 @@ def collect_messages() -> Iterator[Messages]:
 
 
 def warn_together(names: Sequence[str], messages_by_model: Sequence[Messages]) -> None:
-    """Issue the warnings of all models; of warnings that differ only in the leading name, the first with the other names."""
+    """Issue the warnings of all models; of warnings that differ only in the leading name, the first
+    with the other names."""
     models_by_message: dict[tuple[str, type[UserWarning]], list[str]] = {}
     first_messages: dict[tuple[str, type[UserWarning]], str] = {}
     for name, model_messages in zip(names, messages_by_model, strict=True):

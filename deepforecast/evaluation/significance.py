@@ -1,7 +1,8 @@
 """Bootstrap intervals over series, ranks and pairwise significance tests.
 
-`values` has shape (models, series), lower being better (see `Metric.distance`). The sampling unit is the series: errors of one
-series at several steps and cutoffs are correlated, so metrics are aggregated by series first (`score(..., by="series")`).
+`values` has shape (models, series), lower being better (see `Metric.distance`). The sampling unit
+is the series: errors of one series at several steps and cutoffs are correlated, so metrics are
+aggregated by series first (`score(..., by="series")`).
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Interval:
 class PairwiseTests:
     """Tests of all pairs of models, arrays of shape (models, models) with NaN on the diagonal.
 
-    `wins[a, b]`: share of series in which a is better than b, ties counting half. `p_value`: Wilcoxon signed-rank test of
-    equal performance. `corrected`: with Holm's correction for the number of pairs. `n_series`: series with values of both.
+    `wins[a, b]`: share of series in which a is better than b, ties counting half. `p_value`:
+    Wilcoxon signed-rank test of equal performance. `corrected`: with Holm's correction for the
+    number of pairs. `n_series`: series with values of both.
     """
 
     wins: Array
@@ -50,14 +52,16 @@ class PairwiseTests:
 def mean_interval(
     values: ArrayLike, *, weights: ArrayLike | None = None, level: float = 95, n_resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """Compute means over series with percentile bootstrap intervals, from the same resamples for all models.
+    """Compute means over series with percentile bootstrap intervals, from the same resamples for
+    all models.
 
     Parameters
     ----------
     values : array-like of shape (models, series)
         Scores; series with NaN are left out for that model.
     weights : array-like of shape (series,) or (models, series), optional
-        Weights of the mean, e.g. summed actual values to turn WAPE by series into that of the panel.
+        Weights of the mean, e.g. summed actual values to turn WAPE by series into that of the
+        panel.
     level : float, default 95
         Confidence level in percent.
     n_resamples : int, default 1000
@@ -139,10 +143,12 @@ def pairwise(values: ArrayLike) -> PairwiseTests:
 
 
 def signed_rank(difference: ArrayLike) -> float:
-    """Return the two-sided p-value of the Wilcoxon signed-rank test that `difference` is symmetric about zero.
+    """Return the two-sided p-value of the Wilcoxon signed-rank test that `difference` is symmetric
+    about zero.
 
-    Zeros are left out and ties share their mean rank. Exact for up to 50 differences, otherwise the normal approximation with
-    a variance corrected for ties. 1 without nonzero differences. Wilcoxon (1945), doi:10.2307/3001968.
+    Zeros are left out and ties share their mean rank. Exact for up to 50 differences, otherwise the
+    normal approximation with a variance corrected for ties. 1 without nonzero differences. Wilcoxon
+    (1945), doi:10.2307/3001968.
 
     Examples
     --------
@@ -218,7 +224,8 @@ def _resample_means(deviations: Array, shares: Array, n_resamples: int, seed: in
 def _resampling_units(rng: np.random.Generator, columns: Array) -> Array:
     """Resampling units, shape (units, columns): series or, for many series, sums of random groups.
 
-    The variance of a mean over random groups equals that over series, so the interval does not become wider or narrower.
+    The variance of a mean over random groups equals that over series, so the interval does not
+    become wider or narrower.
     """
     series = columns.shape[1]
     if series <= MAX_UNITS:
@@ -228,7 +235,8 @@ def _resampling_units(rng: np.random.Generator, columns: Array) -> Array:
 
 
 def _exact_p_value(doubled_ranks: Integers, positive_sum: int) -> float:
-    """Share of sign patterns whose sum of positive doubled ranks is at least as far from its mean as `positive_sum`."""
+    """Share of sign patterns whose sum of positive doubled ranks is at least as far from its mean
+    as `positive_sum`."""
     n_patterns = np.zeros(int(doubled_ranks.sum()) + 1)
     n_patterns[0] = 1.0
     for rank in doubled_ranks.tolist():

@@ -1,7 +1,8 @@
 """Skill scores and win rates over many datasets, as in fev and GIFT-Eval.
 
-`values` has shape (models, datasets): errors, lower being better. Errors are divided by those of a reference model on the same
-dataset and averaged by the geometric mean, so that all datasets weigh the same.
+`values` has shape (models, datasets): errors, lower being better. Errors are divided by those of a
+reference model on the same dataset and averaged by the geometric mean, so that all datasets weigh
+the same.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def skill(values: ArrayLike, reference: int, *, level: float = 95, n_resamples: 
 
 
 def win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> SkillScores:
-    """Compute the share of other models that each model beats, averaged over datasets; ties count half.
+    """Compute the share of other models that each model beats, averaged over datasets; ties count
+    half.
 
     Examples
     --------
@@ -78,7 +80,8 @@ def win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, 
 
 
 def pairwise_win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> SkillScores:
-    """Compute for each pair of models the share of datasets on which the first is better; ties count half.
+    """Compute for each pair of models the share of datasets on which the first is better; ties
+    count half.
 
     Examples
     --------
@@ -94,7 +97,8 @@ def pairwise_win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int
 
 
 def _wins_of(errors: Array, model: int) -> Array:
-    """Whether `model` beats each model on each dataset: 1, 0.5 (tie) or 0; NaN against itself and for missing values."""
+    """Whether `model` beats each model on each dataset: 1, 0.5 (tie) or 0; NaN against itself and
+    for missing values."""
     wins = np.where(errors[model] < errors, 1.0, np.where(errors[model] == errors, 0.5, 0.0))
     wins[np.isnan(errors) | np.isnan(errors[model])] = np.nan
     wins[model] = np.nan

@@ -43,7 +43,8 @@ def convert_unit(timestamps: Ints, time: TimeType, unit: str) -> Ints:
 
 
 def calendar_positions(timestamps: Ints, time: TimeType, calendar: Calendar, describe_row: Callable[[int], str]) -> Ints:
-    """Positions of timestamps on the calendar of another frame; `DataError` if one is not on its grid."""
+    """Positions of timestamps on the calendar of another frame; `DataError` if one is not on its
+    grid."""
     unit = finer_unit(time, calendar.time, "the forecasts and of the train frame")
     converted = convert_unit(timestamps, time, unit)
     factor = PER_DAY[unit] // PER_DAY[calendar.time.unit] if unit else 1

@@ -28,7 +28,8 @@ class TrainingData:
     season_length: int | None
 
     def scale(self, squared: bool = False) -> Floats:
-        """The scale of each forecast, from the rows up to its cutoff or before its first timestamp."""
+        """The scale of each forecast, from the rows up to its cutoff or before its first
+        timestamp."""
         return scale_until(self.panel.y, self.panel.indptr, self.series, self.ends, self._resolved_season, squared)
 
     @cached_property
@@ -70,7 +71,8 @@ def validate_season_length(season_length: Any) -> int | None:
 def scale_until(values: Floats, indptr: Ints, series: Ints, ends: Ints, season: int, squared: bool) -> Floats:
     """`seasonal_scale` of series `series[i]` with its rows before `ends[i]`; NaN without a pair.
 
-    One pass over the values for any number of ends. The ends of a series must be contiguous and non-decreasing.
+    One pass over the values for any number of ends. The ends of a series must be contiguous and
+    non-decreasing.
     """
     change = _seasonal_differences(values, season, squared)
     is_repeated = np.concatenate([[False], series[1:] == series[:-1]])

@@ -1,7 +1,7 @@
 """Compilation of kernels and import of libraries before anything is timed.
 
-A model is fitted to short synthetic series that resemble the data. `warm_up_params` of a model class has the cheapest
-parameters that compile and import everything.
+A model is fitted to short synthetic series that resemble the data. `warm_up_params` of a model
+class has the cheapest parameters that compile and import everything.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _warm_keys = set[tuple[Any, ...]]()
 
 
 def warm_up(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
-    """Compile and import what the model and its wrapped models need for such a panel, once per process."""
+    """Compile and import what the model and its wrapped models need for such a panel, once per
+    process."""
     for small_model in _cheap_models(model):
         key = _kernel_key(small_model, panel, levels)
         if key in _warm_keys:

@@ -31,8 +31,9 @@ class UnwrittenReports:
 class Database(RDBStorage):
     """RDBStorage that buffers the reports of a trial until `flush` or the end of the trial.
 
-    Optuna commits each parameter, attribute and intermediate value separately, and each commit of SQLite waits for the disk.
-    Other processes see the reports after `flush` or the end of the trial.
+    Optuna commits each parameter, attribute and intermediate value separately, and each commit of
+    SQLite waits for the disk. Other processes see the reports after `flush` or the end of the
+    trial.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -156,7 +157,8 @@ class Database(RDBStorage):
 
 
 class _Sessions:
-    """The session registry of Optuna; within `shared` all calls of a thread get the same session."""
+    """The session registry of Optuna; within `shared` all calls of a thread get the same
+    session."""
 
     def __init__(self, registry: Any) -> None:
         self._registry, self._thread = registry, threading.local()

@@ -18,10 +18,11 @@ _logger = logging.getLogger("optuna.storages.journal")
 
 
 class FileLock(JournalFileOpenLock):
-    """A lock by exclusive creation of a file, which is atomic on all file systems including NFS 3 and later.
+    """A lock by exclusive creation of a file, which is atomic on all file systems including NFS 3
+    and later.
 
-    A lock of a dead process on this machine is taken over immediately, any other one after `timeout` seconds without a change;
-    both are logged.
+    A lock of a dead process on this machine is taken over immediately, any other one after
+    `timeout` seconds without a change; both are logged.
     """
 
     def __init__(self, path: str, timeout: int) -> None:

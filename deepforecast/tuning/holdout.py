@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def score_holdout(tuning_result: TuningResult, objective: Objective) -> pd.DataFrame:
     """Scores of the default and the best configuration in the search and on the holdout windows.
 
-    `gain` and `gain_held_out` are the relative gains over the default in the search and on the holdout windows; `optimism` is
-    their difference.
+    `gain` and `gain_held_out` are the relative gains over the default in the search and on the
+    holdout windows; `optimism` is their difference.
     """
     import pandas as pd
 

@@ -48,8 +48,8 @@ class LostStorageError(StorageInternalError):
 class Journal(JournalFileBackend):
     """Journal file of Optuna with fewer syncs and more checks.
 
-    Writes are synced to disk only when a trial starts or ends. A line truncated by a crash or a full disk is removed. A
-    deleted or replaced file is an error.
+    Writes are synced to disk only when a trial starts or ends. A line truncated by a crash or a
+    full disk is removed. A deleted or replaced file is an error.
     """
 
     def __init__(self, path: str) -> None:

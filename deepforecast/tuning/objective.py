@@ -47,7 +47,8 @@ class TrialScore:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """Scores configurations on fixed windows; `panels` has one panel per model with the covariates it can use."""
+    """Scores configurations on fixed windows; `panels` has one panel per model with the covariates
+    it can use."""
 
     space: Space
     panels: Sequence[Panel]
@@ -64,7 +65,8 @@ class Objective:
         return STEPS_PER_FOLD * self.plan.n_windows * self.n_seeds
 
     def run(self, configuration: Configuration, report: Report | None = None, deadline: float | None = None) -> TrialScore:
-        """Score a configuration; the trial is pruned if `report(value, step)` is True or at the (monotonic) deadline."""
+        """Score a configuration; the trial is pruned if `report(value, step)` is True or at the
+        (monotonic) deadline."""
         model = self._build_model(configuration)
         start_time, totals = time.perf_counter(), list[list[float]]()
         for seed_index, seeded_model in enumerate(self._seeded_models(model)):
@@ -80,7 +82,8 @@ class Objective:
         warm_up(self.space.build_model(configuration), self.panels[configuration.model], self.scorer.levels)
 
     def _build_model(self, configuration: Configuration) -> Forecaster:
-        """The model of a configuration, with conformal intervals if a metric needs intervals and it has none."""
+        """The model of a configuration, with conformal intervals if a metric needs intervals and it
+        has none."""
         model = self.space.build_model(configuration)
         if self.scorer.levels and model.capabilities.distribution is None and not model.calibrates:
             return model.clone(intervals="conformal")
@@ -143,7 +146,8 @@ class TrialBacktest:
         return self._report_score(forecasts, number, passed_points[-1])
 
     def _partial_forecasts(self, number: int, fit_panel: Panel, learned: Any) -> Iterator[Fold]:
-        """Forecast some series with the partially trained model; for few series in several windows, to reduce noise."""
+        """Forecast some series with the partially trained model; for few series in several windows,
+        to reduce noise."""
         plan, windows = self.objective.plan, self.objective.scorer.windows
         refit_interval = refit_every(self.objective.refit, self.model.capabilities.by_series)
         report_windows = windows[number : number + refit_interval if refit_interval else None]
@@ -171,7 +175,8 @@ class TrialBacktest:
             yield forecast_window(extended_model, self.panel, partial_window, window_state, plan.gap, plan.horizon)
 
     def _report_score(self, forecasts: dict[str, Floats], number: int, offset: int) -> bool:
-        """Report the score of the windows so far, including those of earlier seeds; return whether to prune."""
+        """Report the score of the windows so far, including those of earlier seeds; return whether
+        to prune."""
         if self.report is None:
             return False
         windows, scorer = self.objective.plan.n_windows, self.objective.scorer
@@ -185,7 +190,8 @@ class TrialBacktest:
         return bool(self.end_reason)
 
     def _has_later_fits(self, number: int) -> bool:
-        """Whether fits remain to be done: forecasts alone are cheap, and a complete score is more informative."""
+        """Whether fits remain to be done: forecasts alone are cheap, and a complete score is more
+        informative."""
         refit_interval = refit_every(self.objective.refit, self.model.capabilities.by_series)
         later_windows = range(number + 1, self.objective.plan.n_windows)
         return self.seed_index < self.objective.n_seeds - 1 or any(refit_interval and window % refit_interval == 0 for window in later_windows)

@@ -26,7 +26,8 @@ DrawFunction = Callable[[Any], Mapping[str, Any]]
 
 
 def resolve_ranges(model: Forecaster, space: Any, seasons: tuple[int, ...] = (), rows: int = 0) -> Ranges | DrawFunction:
-    """The ranges of one model: `space`, or the declared ones without parameters that were set explicitly.
+    """The ranges of one model: `space`, or the declared ones without parameters that were set
+    explicitly.
 
     `seasons` and `rows` describe the data, if known.
     """
@@ -71,7 +72,8 @@ def format_range(param: Param) -> str:
 
 
 def _searchable_params(model: Forecaster, prefix: str = "") -> dict[str, tuple[Param, bool]]:
-    """Parameters that can be searched, including those of wrapped models, and whether they were set explicitly."""
+    """Parameters that can be searched, including those of wrapped models, and whether they were set
+    explicitly."""
     searchable: dict[str, tuple[Param, bool]] = {}
     for name, param in declared_params(type(model)).items():
         value = getattr(model, name)
@@ -157,7 +159,8 @@ def _apply_range(unrestricted: Param, declaration: Param, value: Any) -> Param:
 
 
 def _to_tuple(unrestricted: Param, value: Any) -> Any:
-    """Convert a list to a tuple if the parameter accepts only tuples, which YAML files do not have."""
+    """Convert a list to a tuple if the parameter accepts only tuples, which YAML files do not
+    have."""
     if not isinstance(value, list):
         return value
     try:

@@ -71,12 +71,14 @@ class TuningResult:
 
     @property
     def best_params(self) -> dict[str, Any]:
-        """Values of the searched parameters of the best trial, with `model` if there are several."""
+        """Values of the searched parameters of the best trial, with `model` if there are
+        several."""
         return self._searched_params(self.best_trial)
 
     @property
     def best_value(self) -> float:
-        """Score of the best trial, lower being better (for bias and coverage the distance from the best value)."""
+        """Score of the best trial, lower being better (for bias and coverage the distance from the
+        best value)."""
         return float(self.best_trial.values[0])
 
     @property
@@ -89,9 +91,10 @@ class TuningResult:
     def trials(self) -> pd.DataFrame:
         """Table of all trials.
 
-        Columns: `number`, `state`, `model`, the objectives, the parameters (choices that are not numbers as text), `seconds`,
-        `steps` (progress in hundredths of a window), `start` (the initial configuration, empty if sampled), `attempt`,
-        `copy_of` (an earlier trial of the same configuration) and `reason` (of a failure or pruning).
+        Columns: `number`, `state`, `model`, the objectives, the parameters (choices that are not
+        numbers as text), `seconds`, `steps` (progress in hundredths of a window), `start` (the
+        initial configuration, empty if sampled), `attempt`, `copy_of` (an earlier trial of the same
+        configuration) and `reason` (of a failure or pruning).
         """
         import pandas as pd
 
@@ -117,7 +120,8 @@ class TuningResult:
 
     @property
     def pareto(self) -> pd.DataFrame:
-        """The Pareto front: trials not dominated by another one in all objectives, without copies."""
+        """The Pareto front: trials not dominated by another one in all objectives, without
+        copies."""
         table = self.trials[self.trials["copy_of"].isna()]
         values = table[list(self.objectives)].to_numpy(dtype=np.float64)
         is_complete = (table["state"] == "complete").to_numpy()
@@ -131,16 +135,18 @@ class TuningResult:
     def importance(self, by: str = "fanova", objective: str | None = None) -> pd.DataFrame:
         """Rank the parameters by how much of the score's variation each explains.
 
-        Only complete trials count, because scores of pruned and failed ones do not cover all windows. Parameters that not all
-        of these trials have (of one of several models, or conditional ones) have importance NaN and come last. To rank the
-        parameters of each of several models, use `TuningOptions(separate_studies=True)`: the result and its `others` have an
-        importance each. With fewer than 20 trials the order is unreliable.
+        Only complete trials count, because scores of pruned and failed ones do not cover all
+        windows. Parameters that not all of these trials have (of one of several models, or
+        conditional ones) have importance NaN and come last. To rank the parameters of each of
+        several models, use `TuningOptions(separate_studies=True)`: the result and its `others` have
+        an importance each. With fewer than 20 trials the order is unreliable.
 
         Parameters
         ----------
         by : {"fanova", "mean_decrease_impurity"}
-            Functional ANOVA of a random forest (shares of the variance over the ranges searched; interactions with other
-            parameters do not count), or the forest's mean decrease in impurity (faster, over the trials as they were drawn).
+            Functional ANOVA of a random forest (shares of the variance over the ranges searched;
+            interactions with other parameters do not count), or the forest's mean decrease in
+            impurity (faster, over the trials as they were drawn).
         objective : str, optional
             One of the `objectives`; the first if not given.
 
@@ -156,7 +162,8 @@ class TuningResult:
 
         References
         ----------
-        Hutter, Hoos, Leyton-Brown (2014), An Efficient Approach for Assessing Hyperparameter Importance. ICML.
+        Hutter, Hoos, Leyton-Brown (2014), An Efficient Approach for Assessing Hyperparameter
+        Importance. ICML.
         """
         import pandas as pd
         from optuna import importance
@@ -195,7 +202,8 @@ class TuningResult:
         Parameters
         ----------
         kind : {"history", "importance", "slices", "parallel", "pareto"}, default "history"
-            Type of the plot; "parallel" are parallel coordinates, "pareto" requires several objectives.
+            Type of the plot; "parallel" are parallel coordinates, "pareto" requires several
+            objectives.
         objective : str, optional
             One of the `objectives`. None: the first one.
 
@@ -292,7 +300,8 @@ class TuningResult:
         return self.space.draw(_ReplayedTrial(trial))
 
     def _param_columns(self) -> dict[str, str]:
-        """Column names of all parameters of any trial, prefixed where they clash with other columns."""
+        """Column names of all parameters of any trial, prefixed where they clash with other
+        columns."""
         names = dict.fromkeys(name for trial in self._budget_trials() for name in self._displayed_params(trial))
         reserved = {*LEADING_COLUMNS, *TRAILING_COLUMNS, *self.objectives}
         return {name: f"{self.space.names[0]}.{name}" if name in reserved else name for name in names}

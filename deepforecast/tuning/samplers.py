@@ -65,8 +65,8 @@ def make_pruner(options: TuningOptions, n_steps: int, multi_objective: bool) -> 
 class DrawnTrials:
     """A view of a study for samplers that need the same parameters in all trials.
 
-    It leaves out given trials that lack some of the parameters `names` (such as a default of "auto" outside its range), or all
-    given trials if `names` is None.
+    It leaves out given trials that lack some of the parameters `names` (such as a default of "auto"
+    outside its range), or all given trials if `names` is None.
     """
 
     def __init__(self, study: Any, names: Collection[str] | None = None) -> None:
@@ -104,7 +104,8 @@ class EvolutionSampler(_DrawnTrialsSampler, samplers.CmaEsSampler):
 
 
 class SobolSampler(_DrawnTrialsSampler, samplers.QMCSampler):
-    """Quasi-random sampler that indexes the sequence by trial number, so that processes never share a point."""
+    """Quasi-random sampler that indexes the sequence by trial number, so that processes never share
+    a point."""
 
     _sample_id = 0
 
@@ -118,14 +119,16 @@ class SobolSampler(_DrawnTrialsSampler, samplers.QMCSampler):
 
 
 class FullGridSampler(samplers.GridSampler):
-    """Grid sampler without the `after_trial` of Optuna, which stops the study and fails on given trials."""
+    """Grid sampler without the `after_trial` of Optuna, which stops the study and fails on given
+    trials."""
 
     def after_trial(self, *_: Any) -> None:
         """Do nothing: the runner checks whether the grid is exhausted."""
 
 
 class QuantilePruner(pruners.BasePruner):
-    """Prune trials that are worse than a quantile of the completed trials at the same step (`PRUNING_QUANTILES`)."""
+    """Prune trials that are worse than a quantile of the completed trials at the same step
+    (`PRUNING_QUANTILES`)."""
 
     def prune(self, study: Any, trial: Any) -> bool:
         """Compare the last report only, because scores do not decrease with steps as losses do."""

@@ -99,7 +99,8 @@ class Scorer:
         return selected
 
     def scores(self, forecasts: Mapping[str, Floats]) -> list[float]:
-        """For each metric the mean distance from its best value over series, in the windows with forecasts."""
+        """For each metric the mean distance from its best value over series, in the windows with
+        forecasts."""
         scoring_data = self._with_forecasts(forecasts)
         mean_scores = []
         for criterion in self.criteria:

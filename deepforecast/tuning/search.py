@@ -135,7 +135,8 @@ def _describe_best(settings: Mapping[str, Any]) -> str:
 
 @contextmanager
 def _study_location(storage: Any, options: TuningOptions) -> Iterator[Any]:
-    """The storage during the search: several processes need a file, which is temporary if `storage` is None."""
+    """The storage during the search: several processes need a file, which is temporary if `storage`
+    is None."""
     if storage is not None or options.n_jobs == 1:
         yield storage
         return
@@ -177,7 +178,8 @@ def _progress_bar(runner: TrialRunner, tuning_result: TuningResult) -> Iterator[
 
 
 def _announce_runtime(objective: Objective, options: TuningOptions, n_trials: int) -> None:
-    """Write an estimate of a long search to stderr, in terminals and notebooks or if `progress` is True."""
+    """Write an estimate of a long search to stderr, in terminals and notebooks or if `progress` is
+    True."""
     is_shown = options.progress if options.progress is not None else shows_live_output(sys.stderr)
     if not is_shown or sys.stderr is None or options.n_jobs > 1:  # a crash of the model must not end this process
         return
@@ -207,7 +209,8 @@ def _refuse_in_memory_storage(storage: Any, options: TuningOptions) -> None:
 
 
 def _refuse_pickles(storage: Any, options: TuningOptions) -> None:
-    """Optuna stores the state of CMA-ES as a pickle, which could execute code from a shared storage."""
+    """Optuna stores the state of CMA-ES as a pickle, which could execute code from a shared
+    storage."""
     named = options.sampler == "cma" or type(options.sampler).__name__ == "CmaEsSampler"
     if named and storage is not None:
         raise ParameterError(

@@ -23,8 +23,8 @@ def tune_separately(
 ) -> TuningResult:
     """Run a study per model and return the best result, with the others in `others`.
 
-    Trials are divided equally; a model without a parameter to search gets one trial. `search(model, n_trials, deadline,
-    options)` runs a study.
+    Trials are divided equally; a model without a parameter to search gets one trial. `search(model,
+    n_trials, deadline, options)` runs a study.
     """
     from deepforecast.tuning.ranges import resolve_ranges
     from deepforecast.tuning.space import refuse_unknown_models

@@ -59,7 +59,8 @@ class Space:
             sample_from({name: replace(ranges[name], when=None)}, values, prefixed_trial)  # type: ignore[index]
 
     def to_trial_params(self, configuration: Configuration) -> dict[str, Any]:
-        """The parameters of an Optuna trial for a configuration, as far as values lie in their ranges."""
+        """The parameters of an Optuna trial for a configuration, as far as values lie in their
+        ranges."""
         trial_params: dict[str, Any] = {MODEL_PARAM: self.names[configuration.model]} if len(self.models) > 1 else {}
         values = {**self.models[configuration.model].get_params(), **configuration.params}
         prefix = self._prefix(configuration.model)
@@ -69,7 +70,8 @@ class Space:
         return trial_params
 
     def displayed_params(self, configuration: Configuration) -> dict[str, Any]:
-        """Parameters of a given configuration for the table of trials, without texts in numeric columns."""
+        """Parameters of a given configuration for the table of trials, without texts in numeric
+        columns."""
         ranges, prefix = self.ranges[configuration.model], self._prefix(configuration.model)
         displayed: dict[str, Any] = {}
         if callable(ranges):
@@ -114,7 +116,8 @@ class Space:
         return description
 
     def grid(self) -> dict[str, list[Any]]:
-        """All values of each parameter for a grid search; `ParameterError` if there are infinitely many."""
+        """All values of each parameter for a grid search; `ParameterError` if there are infinitely
+        many."""
         if len(self.models) > 1 or callable(self.ranges[0]):
             raise ParameterError("sampler='grid' must have a single model with a dict of ranges. Use another sampler.")
         values_by_name: dict[str, list[Any]] = {}
@@ -174,8 +177,8 @@ def make_space(
 ) -> Space:
     """Create the search space.
 
-    `space` is that of `TuningOptions`; `seasons` and `rows` (of the training data, 0: unknown) describe the data;
-    `empty`: whether a single model may have no searched parameter.
+    `space` is that of `TuningOptions`; `seasons` and `rows` (of the training data, 0: unknown)
+    describe the data; `empty`: whether a single model may have no searched parameter.
     """
     has_many_models = len(models) > 1
     if has_many_models:

@@ -35,7 +35,8 @@ SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb", "mssql", "oracle")
 
 
 def open_storage(storage: Any, on_dead_trial: Any = None) -> BaseStorage:
-    """Open the storage of a path, a URL or None (memory). `on_dead_trial(study, trial)` is called for dead trials."""
+    """Open the storage of a path, a URL or None (memory). `on_dead_trial(study, trial)` is called
+    for dead trials."""
     if storage is None:
         return InMemoryStorage()
     if isinstance(storage, BaseStorage):
@@ -152,8 +153,8 @@ def _root_cause(error: BaseException) -> BaseException:
 def silence_optuna() -> Iterator[None]:
     """Silence the log of Optuna, except for warnings about locks, and its ExperimentalWarning.
 
-    The experimental features used here are stable: grouped TPE (since 2.8), heartbeats (2.9), Sobol (3.0), metric names (3.2)
-    and the Wilcoxon pruner (3.6).
+    The experimental features used here are stable: grouped TPE (since 2.8), heartbeats (2.9), Sobol
+    (3.0), metric names (3.2) and the Wilcoxon pruner (3.6).
     """
     levels_by_name = {"optuna": logging.WARNING} | dict.fromkeys(map("optuna.{}".format, LOGGER_NAMES), logging.ERROR + 1)
     loggers = {logging.getLogger(name): level for name, level in levels_by_name.items()}

@@ -1,7 +1,7 @@
 """Recovery of trials whose process died.
 
-A trial records its `OUTCOME` before its state is set. A failed trial without it died (killed, out of memory, disconnected). It
-does not count and is enqueued again up to `retries` times.
+A trial records its `OUTCOME` before its state is set. A failed trial without it died (killed, out
+of memory, disconnected). It does not count and is enqueued again up to `retries` times.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class _FailedTrialError(Exception):
 class TrialRunner:
     """Runs trials until the budget is used up.
 
-    `deadline`: end of the search in `time.monotonic`. `parent_pid`: process with whose end this one stops.
-    `worker_name`: the name given to this worker by the parent.
+    `deadline`: end of the search in `time.monotonic`. `parent_pid`: process with whose end this one
+    stops. `worker_name`: the name given to this worker by the parent.
     """
 
     study: optuna.Study
@@ -54,7 +54,8 @@ class TrialRunner:
     _mark: str = ""
 
     def run(self) -> None:
-        """Run trials until the budget or the time is used up; Ctrl-C returns the current trial and is re-raised."""
+        """Run trials until the budget or the time is used up; Ctrl-C returns the current trial and
+        is re-raised."""
         with silence_optuna(), hide_progress(), suppress_warnings():
             while not self._is_over():
                 try:
@@ -167,7 +168,8 @@ class TrialRunner:
 
 @dataclass(eq=False)
 class TrialReporter:
-    """Reports scores to the study and returns whether to prune, which never applies to given configurations."""
+    """Reports scores to the study and returns whether to prune, which never applies to given
+    configurations."""
 
     trial: optuna.Trial
     may_prune: bool

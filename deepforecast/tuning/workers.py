@@ -30,7 +30,8 @@ MAX_DEATHS = 5  # consecutive deaths of workers without a new trial, which trial
 
 @dataclass(frozen=True)
 class WorkerJob:
-    """Inputs of a worker. `deadline` is in the monotonic clock of this process, which others do not share."""
+    """Inputs of a worker. `deadline` is in the monotonic clock of this process, which others do not
+    share."""
 
     storage: Any
     name: str
@@ -91,7 +92,8 @@ def run_workers(job: WorkerJob, study: optuna.Study, n_jobs: int, tick: Callable
 
 @dataclass
 class Worker:
-    """A worker process: its name in the study, its start time, and whether it has started a trial."""
+    """A worker process: its name in the study, its start time, and whether it has started a
+    trial."""
 
     pool: Any
     name: str

@@ -216,7 +216,7 @@ def test_the_next_metric_decides_aloud_where_the_first_is_undefined_everywhere()
     with pytest.warns(DataWarning, match="mase is undefined for all series.*ranked by smape"):
         found = board(Naive(), Mean(), frame=FRAME.assign(y=5.0))
     assert found.metrics == ("smape", "mase", "rmsse", "relative_bias")
-    with pytest.raises(DataError, match="none of mase is defined for any series"):
+    with pytest.raises(DataError, match="At least one of mase must be defined for a series"):
         board(Naive(), Mean(), frame=FRAME.assign(y=5.0), metrics="mase")
 
 

@@ -42,7 +42,7 @@ def test_sample_paths_that_are_not_whole_are_refused(given: Any) -> None:
             score(broken, actual=given.frame)
     with pytest.raises(DataError, match="Column sample must have integers"):
         score(frame.assign(sample=frame["sample"] / 2), actual=given.frame)
-    with pytest.raises(ParameterError, match="mae needs point forecasts, and these are sample paths"):
+    with pytest.raises(ParameterError, match="mae cannot be computed without point forecasts, and these are sample paths"):
         score(frame, actual=given.frame, metrics="mae")
     with_y = frame.merge(given.actual, on=["unique_id", "ds"])
     with_y.loc[3, "y"] = 0.0

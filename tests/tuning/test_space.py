@@ -157,7 +157,7 @@ def test_ranges_that_are_none_are_refused_by_name(given, words):
 def test_a_model_without_ranges_says_so():
     with pytest.raises(ParameterError, match="SeasonalNaive must have a parameter to search"):
         make_space([SeasonalNaive()], None)
-    with pytest.raises(ParameterError, match="their names"):
+    with pytest.raises(ParameterError, match="keys of `space`"):
         make_space([Bent(), WindowMean()], {"away": (0, 1)})
     with pytest.raises(ParameterTypeError, match="function"):
         make_space([Bent(), WindowMean()], lambda trial: {})
