@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any, Literal
 
 import pytest
@@ -29,7 +30,8 @@ class Toy(Forecaster):
 
 def entries(doc: str) -> list[str]:
     """The parameters that a docstring lists, in order."""
-    return [line.partition(" : ")[0] for line in doc.splitlines() if " : " in line and not line.startswith(" ")]
+    sections = re.findall(r"^(?:Other )?Parameters\n-+\n(.*?)(?=\n\n|\Z)", doc, re.MULTILINE | re.DOTALL)
+    return [line.partition(" : ")[0] for section in sections for line in section.splitlines() if not line.startswith(" ")]
 
 
 def test_parameters_are_listed_between_text_and_examples() -> None:
