@@ -178,7 +178,7 @@ def test_heads_by_name() -> None:
         ("point", {"quantiles": [0.1]}, ['quantiles goes with head="quantiles"', "beside point"]),
         ("quantiles", {"loss": "mse"}, ['loss goes with head="point"']),
         ("point", {"loss": "rmse"}, ["loss is one of mae, mse", "rmse"]),
-        ("quantiles", {"quantiles": [0.0]}, ["quantiles lies between 0 and 1"]),
+        ("quantiles", {"quantiles": [0.0]}, ["`quantiles` must be between 0 and 1"]),
     ],
 )
 def test_what_is_refused(name: str, options: dict[str, object], words: list[str]) -> None:
