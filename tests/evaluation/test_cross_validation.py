@@ -324,7 +324,7 @@ def test_a_level_of_a_model_without_a_distribution_is_refused_before_any_fit() -
         def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
             raise AssertionError("it was fitted")
 
-    with pytest.raises(CapabilityError, match=r"Never has no distribution .*intervals='conformal'"):
+    with pytest.raises(CapabilityError, match=r"Never cannot compute levels .*intervals='conformal'"):
         cross_validate([Naive(), Never()], noisy(), horizon=2, level=80)
     assert cross_validate(Points(intervals="conformal"), noisy(), horizon=2, level=80)["Points-lo-80"].notna().all()
 
