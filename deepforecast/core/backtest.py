@@ -62,8 +62,8 @@ def rolling_folds(
 ) -> Iterator[Fold]:
     """Forecasts of a clone of `model` for every window of the plan, oldest first.
 
-    Each forecast is that of `fit` (between refits: of `predict(frame=...)`) on the rows before the cutoff alone. Warnings are
-    issued once, at the end. Stops if the monitor cancels.
+    Each forecast is that of `fit` (between refits: of `predict(frame=...)`) on the rows before the
+    cutoff alone. Warnings are issued once, at the end. Stops if the monitor cancels.
     """
     state: State | None = None
     fitted_on = np.empty(0, dtype=np.int64)

@@ -10,7 +10,8 @@ from typing import Literal
 class Capabilities:
     """Capabilities of a model.
 
-    The class declares them; an instance may have fewer, depending on its parameters (regressor, head).
+    The class declares them; an instance may have fewer, depending on its parameters (regressor,
+    head).
 
     Parameters
     ----------
@@ -23,26 +24,33 @@ class Capabilities:
     multivariate : bool
         Whether series are forecast jointly.
     distribution : {"analytic", "samples", "quantiles"} or None
-        Origin of prediction intervals: a formula, sample paths, learned quantiles, or none (use `intervals="conformal"`).
+        Origin of prediction intervals: a formula, sample paths, learned quantiles, or none (use
+        `intervals="conformal"`).
     learns_distribution : bool
-        Whether the distribution is part of the training loss; then the default point forecast is the median.
+        Whether the distribution is part of the training loss; then the default point forecast is
+        the median.
     local : bool
         Whether a forecast and its intervals depend on the series alone, not on other series.
     pooled : bool
-        Whether point forecasts depend on the series alone, but intervals on all series. Such a model is not `local`.
+        Whether point forecasts depend on the series alone, but intervals on all series. Such a
+        model is not `local`.
     partly_own : bool
-        Whether a global model has some parameters per series, which are missing for new series (with a warning).
+        Whether a global model has some parameters per series, which are missing for new series
+        (with a warning).
     domain : {"real", "nonnegative", "positive"}
         Values of the target that the model accepts.
     scale_equivariant, shift_equivariant : bool
-        Whether the forecast changes as the data do when they are multiplied by a positive number or shifted.
+        Whether the forecast changes as the data do when they are multiplied by a positive number or
+        shifted.
     sign_equivariant : bool
-        Whether a scale-equivariant model also follows a change of sign. Trees do not, as thresholds are one-sided.
+        Whether a scale-equivariant model also follows a change of sign. Trees do not, as thresholds
+        are one-sided.
     precision : float
-        Relative error of this equivariance: rounding for closed forms, the tolerance of the optimizer otherwise.
+        Relative error of this equivariance: rounding for closed forms, the tolerance of the
+        optimizer otherwise.
     new_values : {"followed", "heard", "ignored"}
-        Effect of new observations in `update` and `predict(frame=...)`: the forecast shifts with them, depends on them, or
-        depends only on `fit` and on time.
+        Effect of new observations in `update` and `predict(frame=...)`: the forecast shifts with
+        them, depends on them, or depends only on `fit` and on time.
     simulates : bool
         Whether `simulate` is available.
     explains : bool

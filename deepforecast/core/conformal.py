@@ -6,8 +6,9 @@ Calibration       interface: half widths of the intervals at a level
 │                 arXiv:2106.00170), so that intervals widen when errors grow
 └── PooledErrors  scaled errors of all series together, for series too short to have enough
 
-With n errors, split intervals of miss rate a have the half width of rank ceil((n + 1)(1 - a)) among the sorted absolute
-errors. Adaptive intervals replace a by a_t, updated window by window: a_{t+1} = a_t + rate (a - [miss at t]).
+With n errors, split intervals of miss rate a have the half width of rank ceil((n + 1)(1 - a)) among
+the sorted absolute errors. Adaptive intervals replace a by a_t, updated window by window: a_{t+1} =
+a_t + rate (a - [miss at t]).
 """
 
 from __future__ import annotations
@@ -112,9 +113,10 @@ class SeriesErrors(Calibration):
 class PooledErrors(Calibration):
     """Absolute errors of all series and windows divided by the scale of the series up to the cutoff, sorted: (errors, steps).
 
-    Coverage holds if the scaled errors are exchangeable across series. A series that is harder to forecast than its scale
-    suggests has too narrow intervals, an easier one too wide intervals; on average over the series coverage is right. Series
-    that were constant have a scale of 0 and intervals of width 0, without coverage.
+    Coverage holds if the scaled errors are exchangeable across series. A series that is harder to
+    forecast than its scale suggests has too narrow intervals, an easier one too wide intervals; on
+    average over the series coverage is right. Series that were constant have a scale of 0 and
+    intervals of width 0, without coverage.
     """
 
     scores: Floats
@@ -259,7 +261,8 @@ def _refuse_few_errors(level: float, count: Ints, suggestion: str) -> None:
             f"Use a level of at most {max_level:g}, or {suggestion}" if min_count else suggestion[0].upper() + suggestion[1:]
         )
         raise CalibrationError(
-            f"A conformal level of {level:g} needs at least {min_errors} calibration errors per step; there are {min_count}. {advice}."
+            f"A conformal level of {level:g} needs at least {min_errors} calibration errors per step; "
+            f"there are {min_count}. {advice}."
         )
 
 

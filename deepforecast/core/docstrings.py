@@ -19,8 +19,8 @@ SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$|^>>> ", re.MULTILINE)  # the header o
 def with_parameters(cls: type) -> str:
     """The docstring of a class with its parameters inserted before the first section or example.
 
-    `horizon` comes first, then the parameters of the class itself, then those of its bases; parameters with a group are listed
-    under "Other Parameters".
+    `horizon` comes first, then the parameters of the class itself, then those of its bases;
+    parameters with a group are listed under "Other Parameters".
     """
     text = inspect.cleandoc(vars(cls).get("__doc__") or "")
     if not text or "Parameters\n---" in text:

@@ -26,9 +26,9 @@ ATTENTION_COLUMNS = ("cutoff", "step", "lag", "kind", "layer", "head", "weight")
 class AttentionMap:
     """Attention weights of one layer; those of each query sum to 1 over the keys.
 
-    Time steps are numbered from the last observation of each series: 0 is the last one, 1 the first step ahead. `cutoff` is the
-    last step the model had seen: 0, or later where a horizon longer than that of the fit is forecast in blocks. Queries and keys
-    before `first_rows` are padding.
+    Time steps are numbered from the last observation of each series: 0 is the last one, 1 the first
+    step ahead. `cutoff` is the last step the model had seen: 0, or later where a horizon longer
+    than that of the fit is forecast in blocks. Queries and keys before `first_rows` are padding.
     """
 
     kind: str  # "cross": steps ahead attend to the window; "self": steps attend to each other
@@ -54,10 +54,11 @@ class AttentionMap:
 def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future: Frame | None, static: Frame | None) -> Frame:
     """The frame that `Forecaster.explain` returns.
 
-    Columns of attention weights: `cutoff` is the time stamp of the last observation seen, `step` the query, counted from it (from
-    1 for steps ahead, up to 0 in the window), the time column its time stamp, and `lag` the time stamp of the key. `kind` is
-    "cross" for steps ahead attending to the window, "self" otherwise; `layer` and `head` count from 0. The input of each decoder
-    step is the forecast of the previous one (greedy decoding).
+    Columns of attention weights: `cutoff` is the time stamp of the last observation seen, `step`
+    the query, counted from it (from 1 for steps ahead, up to 0 in the window), the time column its
+    time stamp, and `lag` the time stamp of the key. `kind` is "cross" for steps ahead attending to
+    the window, "self" otherwise; `layer` and `head` count from 0. The input of each decoder step is
+    the forecast of the previous one (greedy decoding).
     """
     if not model.capabilities.explains:
         raise CapabilityError(f"{model.name} cannot explain its forecasts. Use a model whose capabilities.explains is True.")

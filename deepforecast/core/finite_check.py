@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def check_finite(values: Floats, state: State, name: str, distribution_model: Forecaster | None = None) -> Floats:
     """Return the values, shape (series, ...), if all are finite; otherwise raise `DataError` with the cause.
 
-    `distribution_model` is the model, if the values are quantiles or samples rather than point forecasts.
+    `distribution_model` is the model, if the values are quantiles or samples rather than point
+    forecasts.
     """
     if np.isfinite(values).all():
         return values
@@ -33,7 +34,10 @@ def check_finite(values: Floats, state: State, name: str, distribution_model: Fo
         count = (
             "" if min_observations is None else f": at least {min_observations} are needed, and fit had {min_observations - 1}"
         )
-        reason = f"the values of column {target} are too few to estimate the error variance{count}. Fit longer series, or leave out level="
+        reason = (
+            f"the values of column {target} are too few to estimate the error variance{count}. "
+            "Fit longer series, or leave out level="
+        )
     raise DataError(
         f"Forecasts must be finite; those of {name} for series {state.series.labels(bad_series)} are not: {reason}."
     )

@@ -155,7 +155,8 @@ def validate_levels(level: Any) -> list[float]:
     if levels and levels[0] < 1:
         low = levels[0]
         warn(
-            f"`level` is in percent: an interval of level {low:g} covers {low:g} % of the values. Pass {100 * low:g} for {100 * low:g} %."
+            f"`level` is in percent: an interval of level {low:g} covers {low:g} % of the values. "
+            f"Pass {100 * low:g} for {100 * low:g} %."
         )
     return levels
 

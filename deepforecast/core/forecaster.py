@@ -1,6 +1,7 @@
 """The base class of all models: its public methods are final and call private hooks, which model classes implement.
 
-`fit` turns the frame into a `Panel` and calls `_fit`; `predict` passes the state to `_forecast` and returns a frame.
+`fit` turns the frame into a `Panel` and calls `_fit`; `predict` passes the state to `_forecast` and
+returns a frame.
 """
 
 from __future__ import annotations
@@ -53,15 +54,17 @@ from deepforecast.errors import (
 class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     """Base class of all models.
 
-    A subclass declares its hyperparameters with `param` and implements the hooks `_fit`, `_advance` and `_forecast`. The
-    constructor only validates and stores the parameters; what `fit` learns is in the attribute `state_`.
+    A subclass declares its hyperparameters with `param` and implements the hooks `_fit`, `_advance`
+    and `_forecast`. The constructor only validates and stores the parameters; what `fit` learns is
+    in the attribute `state_`.
 
     Attributes
     ----------
     state_ : State
         What was learned; only after `fit`.
     capabilities : Capabilities
-        What the model can do, such as which covariates it uses. Instances may have fewer capabilities than their class.
+        What the model can do, such as which covariates it uses. Instances may have fewer
+        capabilities than their class.
 
     See Also
     --------
@@ -127,12 +130,13 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         Parameters
         ----------
         frame : DataFrame
-            One row per series and time step, with the columns "unique_id" (optional for a single series), "ds" (time) and
-            "y" (target), of pandas, polars or any library that narwhals supports.
+            One row per series and time step, with the columns "unique_id" (optional for a single
+            series), "ds" (time) and "y" (target): pandas, polars or a pyarrow table.
         freq : str, optional
             Frequency, e.g. "D", "W-SUN", "MS" or "15min". Inferred from the time stamps by default.
         columns : Columns or dict, optional
-            Names of the id, time and target columns, and which columns are future or past covariates.
+            Names of the id, time and target columns, and which columns are future or past
+            covariates.
         static : DataFrame, optional
             Static covariates, one row per series.
 
@@ -144,15 +148,16 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         Raises
         ------
         DataError
-            If the frame has duplicate or irregular time stamps, non-numeric targets, missing values the model cannot
-            handle, or too few observations.
+            If the frame has duplicate or irregular time stamps, non-numeric targets, missing values
+            the model cannot handle, or too few observations.
         CapabilityError
             If the model cannot use the covariates declared in `columns`.
 
         Warns
         -----
         DataWarning
-            If columns are left out because they have no role, or a future covariate may leak the target.
+            If columns are left out because they have no role, or a future covariate may leak the
+            target.
 
         Examples
         --------
@@ -187,8 +192,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         horizon : int, optional
             Number of steps. Defaults to the `horizon` of the constructor.
         frame : DataFrame, optional
-            Forecast from the end of these series instead of those seen in `fit`. Series known from `fit` keep their
-            parameters. New series are forecast by global models as they are; local models fit them first.
+            Forecast from the end of these series instead of those seen in `fit`. Series known from
+            `fit` keep their parameters. New series are forecast by global models as they are; local
+            models fit them first.
         future : DataFrame, optional
             Future covariates, one row per series and step (see `future_frame`).
         static : DataFrame, optional
@@ -201,8 +207,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         Returns
         -------
         DataFrame
-            Of the same library as the training data, with the id and time columns, the point forecast (named after the
-            model or its `alias`) and, per level, `<model>-lo-80` and `<model>-hi-80`, per quantile `<model>-q-0.1`.
+            Of the same library as the training data, with the id and time columns, the point
+            forecast (named after the model or its `alias`) and, per level, `<model>-lo-80` and
+            `<model>-hi-80`, per quantile `<model>-q-0.1`.
 
         Raises
         ------
@@ -266,8 +273,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         Returns
         -------
         DataFrame
-            In long format: one row per series, sample and step, with the id and time columns, `sample` (from 0) and the
-            value, in a column named after the model.
+            In long format: one row per series, sample and step, with the id and time columns,
+            `sample` (from 0) and the value, in a column named after the model.
 
         Raises
         ------
@@ -315,10 +322,11 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         Returns
         -------
         DataFrame
-            In long format: one row per series, step and `component`, whose `value`s add up to the forecast. For models with
-            attention one row per pair of time steps, layer and head: `cutoff` is the last observation the model had seen,
-            `step` the number of the query step after it (0 and below in the input window), `lag` the time stamp of the key,
-            `kind` "cross" (steps ahead attend to the window) or "self", and `weight` the attention weight.
+            In long format: one row per series, step and `component`, whose `value`s add up to the
+            forecast. For models with attention one row per pair of time steps, layer and head:
+            `cutoff` is the last observation the model had seen, `step` the number of the query step
+            after it (0 and below in the input window), `lag` the time stamp of the key, `kind`
+            "cross" (steps ahead attend to the window) or "self", and `weight` the attention weight.
 
         Raises
         ------
@@ -336,8 +344,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         Parameters
         ----------
         frame : DataFrame
-            New rows, which continue each series without a gap (models that handle missing values allow gaps). Series that
-            are not in the frame stay as they are.
+            New rows, which continue each series without a gap (models that handle missing values
+            allow gaps). Series that are not in the frame stay as they are.
 
         Returns
         -------
@@ -426,8 +434,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         path : str or path-like
             Path of the file.
         allow_skops : bool, default False
-            Whether the file may contain regressors of other libraries, stored with skops. To load such a file, pass their
-            types as `trusted`.
+            Whether the file may contain regressors of other libraries, stored with skops. To load
+            such a file, pass their types as `trusted`.
 
         Raises
         ------
@@ -475,7 +483,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         Parameters
         ----------
         **values
-            New values by parameter name; `model__season_length` sets a parameter of a wrapped model.
+            New values by parameter name; `model__season_length` sets a parameter of a wrapped
+            model.
 
         Returns
         -------
@@ -616,7 +625,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     def _state_for_frame(self, frame: Frame | None, static: Frame | None) -> State:
         if frame is None:
             if static is not None:
-                raise ParameterError("`static` cannot be passed without `frame`: the series of `fit` keep theirs. Pass both, or neither.")
+                raise ParameterError(
+                    "`static` cannot be passed without `frame`: the series of `fit` keep theirs. Pass both, or neither."
+                )
             return self.fitted_state()
         from deepforecast.core.state_updates import move_state
 
@@ -635,7 +646,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             self.fitted_state()  # raises
         horizon = self.default_horizon if horizon is None else horizon
         if horizon is None:
-            raise ParameterError(f"`horizon` must be set, as {self.name} was constructed without one. Pass predict(horizon=...).")
+            raise ParameterError(
+                f"`horizon` must be set, as {self.name} was constructed without one. Pass predict(horizon=...)."
+            )
         return validate_horizon(horizon)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:

@@ -1,8 +1,8 @@
 """Converts fitted models to a manifest of plain values and arrays, and back.
 
-A manifest contains the name of the model, its parameters (validated by the constructor on loading), versions, a fingerprint of
-the data, the columns of the frame, and a tree of numbers, strings and references to arrays. Unknown keys and arrays without a
-reference are refused.
+A manifest contains the name of the model, its parameters (validated by the constructor on loading),
+versions, a fingerprint of the data, the columns of the frame, and a tree of numbers, strings and
+references to arrays. Unknown keys and arrays without a reference are refused.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def to_manifest(
     model_fields = writer.model(model)
     manifest = {
         **model_fields,
-        "seed": model_fields["parameters"].get("seed"),  # None for models without one; wrapped models have theirs in the parameters
+        "seed": model_fields["parameters"].get("seed"),  # wrapped models have theirs in the parameters
         "versions": _versions(),
         "data": state.fingerprint,
         "series": writer.series(state.series),
@@ -161,7 +161,9 @@ class _Reader:
         model = self.forecaster({"model": manifest["model"], "parameters": manifest["parameters"]})
         seed, parameter_seed = manifest.get("seed"), manifest["parameters"].get("seed")
         if seed != parameter_seed or type(seed) is not type(parameter_seed):
-            raise InvalidManifest(f"its seed must equal that of its parameters, {format_value(parameter_seed)}, got {format_value(seed)}")
+            raise InvalidManifest(
+                f"its seed must equal that of its parameters, {format_value(parameter_seed)}, got {format_value(seed)}"
+            )
         series = self.series(manifest["series"])
         categories = {name: self.read_texts(node) for name, node in _check_mapping(manifest["categories"])}
         static = {name: self.static(node, categories.get(name), len(series)) for name, node in _check_mapping(manifest["static"])}
@@ -278,7 +280,7 @@ class _Reader:
         count = 1 if ids is None else len(ids)
         if last.shape != (count,) or not count or last.dtype != np.int64 or (ids is None) != (columns.id is None):
             raise InvalidManifest("its ids and times do not match")
-        if ids is not None and len(set(ids.to_list())) < count:  # pandas 2 considers ids equal that differ only after a NUL character
+        if ids is not None and len(set(ids.to_list())) < count:  # pandas 2 considers ids equal up to a NUL character
             raise InvalidManifest("its ids must be unique")
         return Series(content["library"], columns, _calendar(content, columns, last), ids, last)
 
@@ -402,4 +404,7 @@ def _tuple_to_list(value: Any) -> Any:
 def _check_keys(content: Any, keys: tuple[str, ...], description_of: str) -> None:
     if not isinstance(content, Mapping) or set(content) != set(keys):
         description = list(content) if isinstance(content, Mapping) else content
-        raise InvalidManifest(f"{description_of} must have the keys {format_list(keys, max_shown=12)}, got {format_value(description, 200)}")
+        raise InvalidManifest(
+            f"{description_of} must have the keys {format_list(keys, max_shown=12)}, "
+            f"got {format_value(description, 200)}"
+        )

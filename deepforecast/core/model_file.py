@@ -55,16 +55,17 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
 def load(path: Any, *, trusted: Any = ()) -> Any:
     """Load a fitted model, which can forecast without the training data.
 
-    No code of the file is run or imported: the class is looked up by name in the registry (models of the library, of installed
-    packages, and those registered with `register`), the parameters are validated by its constructor, and everything else is
-    numbers and text.
+    No code of the file is run or imported: the class is looked up by name in the registry (models
+    of the library, of installed packages, and those registered with `register`), the parameters are
+    validated by its constructor, and everything else is numbers and text.
 
     Parameters
     ----------
     path : str or path-like
         Path of a file written by `Forecaster.save`.
     trusted : sequence of str, default ()
-        Types that may be created, as "module.Class"; needed only for files saved with `allow_skops=True`.
+        Types that may be created, as "module.Class"; needed only for files saved with
+        `allow_skops=True`.
 
     Returns
     -------
@@ -74,7 +75,8 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
     Raises
     ------
     ModelFileError
-        If the file does not exist, is damaged or inconsistent, or contains types that are not trusted.
+        If the file does not exist, is damaged or inconsistent, or contains types that are not
+        trusted.
     DependencyError
         If the model requires a package that is not installed.
 
@@ -102,7 +104,8 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
         if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
             names = repr(sorted({*trusted, *types}))
             raise UntrustedTypeError(
-                f"it contains {format_list(types)}, which must be trusted. If you trust its origin, pass load(path, trusted={names})"
+                f"it contains {format_list(types)}, which must be trusted. "
+                f"If you trust its origin, pass load(path, trusted={names})"
             )
         model = from_manifest(manifest, arrays, serializer)
         _trial_forecast(model)
@@ -134,7 +137,8 @@ def _trial_forecast(model: Forecaster) -> None:
         interval = forecast.quantiles([0.1, 0.9])
     if forecast.mean.shape != shape or interval.shape != (*shape, 2):
         raise InvalidManifest(
-            f"a forecast of {shape[1]} steps for {shape[0]} series has the shape {forecast.mean.shape}, its intervals {interval.shape}"
+            f"a forecast of {shape[1]} steps for {shape[0]} series has the shape {forecast.mean.shape}, "
+            f"its intervals {interval.shape}"
         )
     if (interval[..., 0] > interval[..., 1]).any():
         raise InvalidManifest("the lower bound of an interval is above its upper bound")

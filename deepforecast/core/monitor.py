@@ -1,7 +1,8 @@
 """Reports of intermediate scores from a fit, and requests to stop it.
 
-A fit receives a `Monitor`, reports scores and checks `should_stop` between steps. When it is to stop, it does not raise but
-returns the best result so far. The callback decides what follows from a report, e.g. pruning or a progress bar.
+A fit receives a `Monitor`, reports scores and checks `should_stop` between steps. When it is to
+stop, it does not raise but returns the best result so far. The callback decides what follows from a
+report, e.g. pruning or a progress bar.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Monitor:
     Parameters
     ----------
     on_report : callable, optional
-        Called with (value, step), never concurrently, even if folds are fitted in parallel. Smaller values are better. The fit
-        stops if it returns True.
+        Called with (value, step), never concurrently, even if folds are fitted in parallel. Smaller
+        values are better. The fit stops if it returns True.
     stop_when : callable, optional
         Returns True if the fit must stop, e.g. `threading.Event().is_set`.
     deadline : float, optional
@@ -109,8 +110,9 @@ class Monitor:
     def fold(self, number: int) -> Monitor:
         """Return the monitor of fold `number`, counted from 0, which reports to this one.
 
-        Step s of n in fold k is reported as step F k + F s // n with F = STEPS_PER_FOLD, so a step belongs to fold
-        (step - 1) // F. Reports that do not advance are dropped. A fit without inner steps calls `report(value, 1, n_steps=1)`.
+        Step s of n in fold k is reported as step F k + F s // n with F = STEPS_PER_FOLD, so a step
+        belongs to fold (step - 1) // F. Reports that do not advance are dropped. A fit without
+        inner steps calls `report(value, 1, n_steps=1)`.
         """
         view = Monitor(deadline=self.deadline)
         view._parent = self

@@ -1,6 +1,7 @@
 """Parallel execution over series, with joblib.
 
-`joblib.parallel_config(backend="dask", ...)` around any call of this library runs it on that backend.
+`joblib.parallel_config(backend="dask", ...)` around any call of this library runs it on that
+backend.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def map_chunks(
 ) -> list[T]:
     """Call `work` for consecutive slices of `range(n_items)`, possibly in parallel.
 
-    The slices depend only on `n_items`, `cost` and `prefer`, and each is computed with one BLAS and OpenMP thread, so results are
-    bit-identical for any number of workers.
+    The slices depend only on `n_items`, `cost` and `prefer`, and each is computed with one BLAS and
+    OpenMP thread, so results are bit-identical for any number of workers.
 
     Parameters
     ----------
@@ -60,14 +61,14 @@ def map_chunks(
     n_items : int
         Number of items.
     n_jobs : int, optional
-        Number of workers, -1 for one per available CPU. By default that of `joblib.parallel_config`, or one per available CPU.
-        Always one inside a worker.
+        Number of workers, -1 for one per available CPU. By default that of
+        `joblib.parallel_config`, or one per available CPU. Always one inside a worker.
     prefer : {"threads", "processes"}, default "threads"
-        "threads" for work that releases the GIL, "processes" otherwise. `work` is then pickled for each slice; large arrays are
-        passed as read-only memory maps.
+        "threads" for work that releases the GIL, "processes" otherwise. `work` is then pickled for
+        each slice; large arrays are passed as read-only memory maps.
     cost : float or sequence of float, optional
-        Expected seconds per item, estimated from its size, not measured, so that slices have similar durations. Short work is
-        done in the calling thread.
+        Expected seconds per item, estimated from its size, not measured, so that slices have
+        similar durations. Short work is done in the calling thread.
     progress : bool, optional
         Whether to show a progress bar; by default in terminals and notebooks.
     label : str, default "series"
@@ -112,7 +113,8 @@ def map_items(
 ) -> list[T]:
     """Call `work(slice(i, i + 1))` for each item in worker processes, for items that may crash their worker.
 
-    The result of an item whose worker was lost twice is `on_lost(item, error)`; the other items are not affected.
+    The result of an item whose worker was lost twice is `on_lost(item, error)`; the other items are
+    not affected.
     """
     _check_n_jobs(n_jobs)
     slices = [slice(index, index + 1) for index in range(len(names))]

@@ -5,8 +5,9 @@
             default="auto", at_least=1, help="number of steps per season"
         )
 
-The constructor, its errors, the repr, the search space of `tune` and the command-line flags derive from the declaration.
-A subclass that declares a parameter again changes its default and inherits the options it does not set.
+The constructor, its errors, the repr, the search space of `tune` and the command-line flags derive
+from the declaration. A subclass that declares a parameter again changes its default and inherits
+the options it does not set.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ REQUIRED = _Required()
 class Param:
     """One declared hyperparameter.
 
-    `choices` are the values of the `Literal` types in its annotation; `declared` lists the options that its own declaration
-    sets, so that a subclass which declares the parameter again inherits the others. For the rest see `param`.
+    `choices` are the values of the `Literal` types in its annotation; `declared` lists the options
+    that its own declaration sets, so that a subclass which declares the parameter again inherits
+    the others. For the rest see `param`.
     """
 
     default: Any
@@ -118,8 +120,8 @@ OPTIONS = {field.name for field in fields(Param)} - {"default", "name", "annotat
 def param(*, default: Any = REQUIRED, **options: Any) -> Any:
     """Declare a hyperparameter in the body of a model class.
 
-    The annotation states its type, and as `Literal[...]` its choices:
-    `season_length: int | Literal["auto"] = param(default="auto", at_least=1, help="number of steps per season")`.
+    The annotation states its type, and as `Literal[...]` its choices: `season_length: int |
+    Literal["auto"] = param(default="auto", at_least=1, help="number of steps per season")`.
 
     Parameters
     ----------
@@ -130,11 +132,13 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
     at_least, above, at_most, below : float, optional
         Bounds of a number, or of the numbers in a list.
     low, high : float, optional
-        Range that `tune` searches, on a logarithmic scale if `log`, in multiples of `step` if given.
+        Range that `tune` searches, on a logarithmic scale if `log`, in multiples of `step` if
+        given.
     search : sequence, optional
         Values that `tune` tries, instead of a range.
     when : callable, optional
-        Takes the values of the other parameters; `tune` searches this one only where it returns True.
+        Takes the values of the other parameters; `tune` searches this one only where it returns
+        True.
     expensive : bool, default False
         Whether larger values make a fit slower.
     group : str, default ""
@@ -244,7 +248,8 @@ def sample(cls: type, choose: Any) -> dict[str, Any]:
 def sample_from(ranges: Mapping[str, Param], base_values: Mapping[str, Any], choose: Any) -> dict[str, Any]:
     """Draw a configuration from `ranges`, in their order.
 
-    `base_values` are the values of parameters that are not drawn, or not yet; `Param.when` reads them.
+    `base_values` are the values of parameters that are not drawn, or not yet; `Param.when` reads
+    them.
     """
     configuration: dict[str, Any] = {}
     for name, param in ranges.items():

@@ -10,7 +10,8 @@ from deepforecast.core.threads import stay_on_one_thread_if_forked
 class PickleProtocol:
     """Mixin that makes copy and pickle safe in a forked process, where OpenMP must not use more than one thread.
 
-    Boosters and networks are read and created after these calls return, so the number of threads cannot be restored.
+    Boosters and networks are read and created after these calls return, so the number of threads
+    cannot be restored.
     """
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:

@@ -1,8 +1,9 @@
 """Warnings about forecasts far outside the history of their series.
 
-A forecast is implausible if a 95 % prediction interval is wider than MAX_WIDTH_RATIO times the range of the history, or if a
-point forecast is outside of it by more than MAX_DISTANCE_RATIO times that range. For intervals of other levels the limit is
-scaled by the quantiles of the normal distribution.
+A forecast is implausible if a 95 % prediction interval is wider than MAX_WIDTH_RATIO times the
+range of the history, or if a point forecast is outside of it by more than MAX_DISTANCE_RATIO times
+that range. For intervals of other levels the limit is scaled by the quantiles of the normal
+distribution.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ MAX_SHOWN_RATIO = 1000
 def value_range(panel: Panel, known_range: Floats | None = None, numbers: Ints | None = None) -> Floats:
     """The smallest and the largest value of each series, shape (series, 2).
 
-    `known_range` are those of earlier observations, merged in; `numbers` is the row of each series there, -1 for a new one.
+    `known_range` are those of earlier observations, merged in; `numbers` is the row of each series
+    there, -1 for a new one.
     """
     first_rows = panel.indptr[:-1]
     extremes = np.stack([np.fmin.reduceat(panel.y, first_rows), np.fmax.reduceat(panel.y, first_rows)], axis=1)
@@ -83,8 +85,8 @@ def range_ratios(
 ) -> Floats:
     """Width of the widest 95 % interval, and distance of the farthest point from the history, per series; shape (series, 2).
 
-    In units of the range of the history. The width of other intervals is rescaled so that the same limit applies. NaN if a
-    forecast is NaN or the `extremes` are unknown.
+    In units of the range of the history. The width of other intervals is rescaled so that the same
+    limit applies. NaN if a forecast is NaN or the `extremes` are unknown.
     """
     point, *bounds = columns.values()
     if extremes is None:

@@ -26,8 +26,8 @@ MissingRows = Mapping[str, NDArray[np.bool_]]  # column name -> mask of its rows
 def preprocess(model: Forecaster, panel: Panel, continues: bool = False) -> Panel:
     """The panel with missing values imputed as the model requires, from values of the panel alone.
 
-    Raises if the model cannot use the panel. With `continues` the panel follows known observations, so a series may have no
-    value in it, unless one is needed for imputation.
+    Raises if the model cannot use the panel. With `continues` the panel follows known observations,
+    so a series may have no value in it, unless one is needed for imputation.
     """
     columns, capabilities = panel.series.columns, model.capabilities
     for role in ROLES:

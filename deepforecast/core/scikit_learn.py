@@ -1,8 +1,9 @@
 """The estimator protocol of scikit-learn: clone, fitted state and tags, but no use in its model selection.
 
-`GridSearchCV`, `cross_val_score` and `Pipeline` split and transform rows regardless of series and time, so models must refuse
-them. The first two read the attribute `score` and, before each split, the tag `pairwise`; all call `fit(X, y)`. Reading these
-attributes works, as displays and checks of estimators do; using them raises.
+`GridSearchCV`, `cross_val_score` and `Pipeline` split and transform rows regardless of series and
+time, so models must refuse them. The first two read the attribute `score` and, before each split,
+the tag `pairwise`; all call `fit(X, y)`. Reading these attributes works, as displays and checks of
+estimators do; using them raises.
 """
 
 from __future__ import annotations

@@ -128,15 +128,16 @@ def _calibration_for_panel(
 ) -> Calibration | None:
     """The calibration for the series of a panel; `complete_panel` is the preprocessed one.
 
-    If errors are per series, new series are calibrated on the original panel, as each window imputes missing values itself.
+    If errors are per series, new series are calibrated on the original panel, as each window
+    imputes missing values itself.
     """
     known_series, new_series = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
     if state.calibration is None or state.calibration.shared or not len(new_series):
         return None if state.calibration is None else state.calibration.for_panel(complete_panel, rows)
     if not model.capabilities.by_series:
         raise CapabilityError(
-            f"Conformal intervals cannot be computed for series {panel.series.labels(new_series)}, which was not in fit and has no "
-            "errors of its own. Fit with it, use errors of all series (Conformal(model, pool=True)), or set intervals=None."
+            f"Conformal intervals cannot be computed for series {panel.series.labels(new_series)}, which was not "
+            "in fit and has no errors of its own. Fit with it, use errors of all series (Conformal(model, pool=True)), or set intervals=None."
         )
     calibration_new = model._calibrate(panel.take(new_series))
     if not len(known_series) or calibration_new is None:
@@ -202,13 +203,15 @@ def _skipped_steps(model: Forecaster, last: Ints, panel: Panel) -> Ints:
     early = np.flatnonzero((skipped < 1) | (remainder != 0))
     if len(early):
         raise DataError(
-            f"Rows passed to `update` must be after the last known ones, on the same time grid; {_describe_ends(panel, last, early)}. "
+            f"Rows passed to `update` must be after the last known ones, on the same time grid; "
+            f"{_describe_ends(panel, last, early)}. "
             "Pass only new rows."
         )
     late = np.flatnonzero(skipped > 1)
     if len(late) and model.missing_method != "auto":
         raise DataError(
-            f"`update` cannot fill a gap before the new rows with missing={model.missing_method!r}, as earlier rows are not stored; "
+            f"`update` cannot fill a gap before the new rows with missing={model.missing_method!r}, "
+            "as earlier rows are not stored; "
             f"{_describe_ends(panel, last, late)}. Pass the rows between, or fit again."
         )
     return skipped - 1
@@ -236,7 +239,8 @@ def _refuse_large_gap(panel: Panel, last: Ints, skipped: Ints, n_known: int) -> 
     if is_blown_up(n_rows + n_absent, n_rows):
         largest = np.array([np.argmax(skipped)])
         raise DataError(
-            f"`update` cannot leave out most rows of freq={panel.calendar.freq!r}: {n_absent:,.0f} are absent before the new ones, "
+            f"`update` cannot leave out most rows of freq={panel.calendar.freq!r}: {n_absent:,.0f} are absent "
+            "before the new ones, "
             f"and {n_rows:,} there; {_describe_ends(panel, last, largest)}. Correct the time stamps, pass the rows between, or fit "
             "again."
         )

@@ -1,7 +1,8 @@
 """Settings of thread counts, OpenMP's wait policy and the memory allocator.
 
-Nothing is set on import, and all settings are restored afterwards. There are no warnings: `status()`, which
-`deepforecast doctor` prints, reports what is set, by whom, and what cannot be set and why.
+Nothing is set on import, and all settings are restored afterwards. There are no warnings:
+`status()`, which `deepforecast doctor` prints, reports what is set, by whom, and what cannot be set
+and why.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def available_cpus() -> int:
 def allowed_threads() -> int:
     """Number of threads for computations: at most the available CPUs and OMP_NUM_THREADS.
 
-    One inside a worker of `map_chunks`, and one in a forked process, as OpenMP would wait forever for its threads, which do not
-    survive a fork.
+    One inside a worker of `map_chunks`, and one in a forked process, as OpenMP would wait forever
+    for its threads, which do not survive a fork.
     """
     if is_forked():
         return 1
@@ -78,7 +79,8 @@ def one_thread_if_forked() -> Iterator[None]:
 def stay_on_one_thread_if_forked() -> None:
     """Limit BLAS, OpenMP, torch and LightGBM to one thread permanently, if this process was forked.
 
-    For copying and pickling models, whose parts are read after the last call that could restore the number.
+    For copying and pickling models, whose parts are read after the last call that could restore the
+    number.
     """
     if is_forked():
         with _limits.lock:
@@ -90,9 +92,9 @@ def stay_on_one_thread_if_forked() -> None:
 def limit_threads(threads: int) -> Iterator[None]:
     """Limit BLAS, OpenMP and, if loaded, torch and LightGBM to `threads` threads inside the block.
 
-    Blocks may be nested and entered by several threads at once. The innermost limit holds, and the initial numbers are restored
-    when the last block is left. BLAS libraries have one number per process; OpenMP and torch have one per thread, so each
-    computing thread must enter a block.
+    Blocks may be nested and entered by several threads at once. The innermost limit holds, and the
+    initial numbers are restored when the last block is left. BLAS libraries have one number per
+    process; OpenMP and torch have one per thread, so each computing thread must enter a block.
     """
     thread_id = threading.get_ident()
     with _limits.lock:
@@ -155,15 +157,16 @@ def as_worker() -> Iterator[None]:
 def passive_waiting(*libraries: str) -> Iterator[None]:
     """Make OpenMP libraries that are first imported inside the block wait passively (sleep) instead of spinning.
 
-    `with passive_waiting("torch"): import torch`. OpenMP reads the environment once, when it is loaded, so the variables are set
-    only during the import, and the effect lasts. Variables set by the user are not changed. Does nothing if all `libraries` are
-    imported already.
+    `with passive_waiting("torch"): import torch`. OpenMP reads the environment once, when it is
+    loaded, so the variables are set only during the import, and the effect lasts. Variables set by
+    the user are not changed. Does nothing if all `libraries` are imported already.
 
-    Costs and benefits (torch 2.13 with its libgomp, 2 threads on 2 cores, training step of an LSTM of size 64 on 256 x 96): idle
-    threads use 0.06 CPUs instead of 1.03; a step takes 49 ms instead of 27 on an idle machine (44 on one thread, which never
-    waits), 48 instead of 85 with another busy process, 101 instead of 334 with two. LightGBM 4.7, 2 threads: 1.26 s instead of
-    0.91 on an idle machine (1.69 on one thread), 1.2 s instead of 25 with ten busy processes; spinning 1,000 times first keeps
-    the 0.91 s but takes 6.3 s there. Measured by benchmarks/bench_waiting.py.
+    Costs and benefits (torch 2.13 with its libgomp, 2 threads on 2 cores, training step of an LSTM
+    of size 64 on 256 x 96): idle threads use 0.06 CPUs instead of 1.03; a step takes 49 ms instead
+    of 27 on an idle machine (44 on one thread, which never waits), 48 instead of 85 with another
+    busy process, 101 instead of 334 with two. LightGBM 4.7, 2 threads: 1.26 s instead of 0.91 on an
+    idle machine (1.69 on one thread), 1.2 s instead of 25 with ten busy processes; spinning 1,000
+    times first keeps the 0.91 s but takes 6.3 s there. Measured by benchmarks/bench_waiting.py.
     """
     thread_id = threading.get_ident()
     if (libraries and all(name in sys.modules for name in libraries)) or _wait_policies.owner == thread_id:
@@ -202,8 +205,9 @@ def keep_unset(*names: str) -> Iterator[None]:
 def keep_buffers() -> Iterator[str]:
     """Keep freed memory in the process inside the block, instead of returning large buffers to the system.
 
-    Yields "", or the reason why this is impossible. Training loops that allocate buffers above 32 MB in each step otherwise spend
-    half of their time in page faults (48 MB: 536 faults and 3.1 ms, instead of none and 1.2 ms).
+    Yields "", or the reason why this is impossible. Training loops that allocate buffers above 32
+    MB in each step otherwise spend half of their time in page faults (48 MB: 536 faults and 3.1 ms,
+    instead of none and 1.2 ms).
     """
     reason = _keep_buffers_obstacle()
     if reason:

@@ -36,7 +36,8 @@ def union_members(annotation: Any) -> tuple[Any, ...]:
 def is_instance(value: Any, expected_type: Any) -> bool:
     """Whether a value matches a type.
 
-    Unlike `isinstance`, True and False are not numbers, a list matches a tuple type, and numpy numbers match Python's.
+    Unlike `isinstance`, True and False are not numbers, a list matches a tuple type, and numpy
+    numbers match Python's.
     """
     origin, inner = typing.get_origin(expected_type) or expected_type, typing.get_args(expected_type)
     if origin is Any:

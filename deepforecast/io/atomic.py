@@ -20,8 +20,9 @@ except ImportError:  # Windows
 def replace_file(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
     """Write `chunks` to the file at `path` atomically; on failure raise OSError and leave the file unchanged.
 
-    Creates missing folders. The target of a symbolic link is replaced, the link stays. Permissions of an existing file are kept;
-    a write-protected file, a folder or a device is refused. Removes temporary files that killed processes left for this path.
+    Creates missing folders. The target of a symbolic link is replaced, the link stays. Permissions
+    of an existing file are kept; a write-protected file, a folder or a device is refused. Removes
+    temporary files that killed processes left for this path.
     """
     target = os.path.realpath(path)
     permissions = _permissions(target)
@@ -49,7 +50,8 @@ def replace_file(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
 def _temporary_file(folder: str, name: str) -> tuple[str, int | None]:
     """A new empty file in the folder of the target, and a descriptor that holds its lock.
 
-    In the same folder, as renaming is atomic only within a file system; with a unique name, as other processes may save, too.
+    In the same folder, as renaming is atomic only within a file system; with a unique name, as
+    other processes may save, too.
     """
     prefix = f".deepforecast-{sha256(os.fsencode(name)).hexdigest()[:16]}-"
     _remove_abandoned(folder, prefix)

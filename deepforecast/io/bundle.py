@@ -9,8 +9,9 @@ Layout, little-endian:
     manifest           canonical JSON, see strict_json.py
     arrays             a safetensors block to the end of the file, see tensors.py
 
-The digest detects damage, not attacks, as an attacker can recompute it. Files are safe to load because they contain only
-numbers and text, and every length is checked against the size of the file before memory is allocated.
+The digest detects damage, not attacks, as an attacker can recompute it. Files are safe to load
+because they contain only numbers and text, and every length is checked against the size of the file
+before memory is allocated.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def write(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Map
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read the manifest and the arrays (writable) of a file.
 
-    Raises `ModelFileError` unless the file is complete and unaltered. No code is run, and no other file is opened.
+    Raises `ModelFileError` unless the file is complete and unaltered. No code is run, and no other
+    file is opened.
     """
     path = _as_path(path, ModelFileError)
     try:

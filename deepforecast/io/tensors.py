@@ -90,7 +90,8 @@ def _check_array(name: object, array: object) -> np.ndarray:
     dtype = np.asarray(array).dtype.newbyteorder("<")
     if dtype not in _DTYPES.values():
         raise ValueError(
-            f"the array {format_value(name)} has dtype {dtype}; allowed are {format_list(_dtype_names(), max_shown=len(_DTYPES))}"
+            f"the array {format_value(name)} has dtype {dtype}; "
+            f"allowed are {format_list(_dtype_names(), max_shown=len(_DTYPES))}"
         )
     return np.asarray(array, dtype=dtype, order="C")
 

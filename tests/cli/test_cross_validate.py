@@ -80,7 +80,7 @@ def test_scores_by_series_and_step(run) -> None:
         ([*TWO, "--model", "Naive"], "Naive"),
         ([*TWO, "--model", "Nave"], "No model is called 'Nave'"),
         ([*TWO, "--by", "colour"], "--by: invalid choice"),
-        ([*TWO, "--level", "0"], "level lies between"),
+        ([*TWO, "--level", "0"], "`level` must be between"),
         ([*TWO, "--n-jobs", "0"], "n_jobs"),
     ],
 )

@@ -96,15 +96,15 @@ GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]
             "No model is called 'SeasnalNaive'. Did you mean SeasonalNaive",
         ),
         ([*GOOD, "--seson-length", "7"], "SeasonalNaive has no option --seson-length. Did you mean --season-length?"),
-        ([*GOOD, "--season-length", "0"], "season_length is"),
-        ([*GOOD, "--season-length", "weekly"], "season_length is"),
-        ([*GOOD, "--season-length", "1.5"], "season_length is"),
-        ([*GOOD, "--horizon", "0"], "horizon is"),
-        ([*GOOD, "--missing", "maybe"], "missing is"),
+        ([*GOOD, "--season-length", "0"], "`season_length` must be"),
+        ([*GOOD, "--season-length", "weekly"], "`season_length` must be"),
+        ([*GOOD, "--season-length", "1.5"], "`season_length` must be"),
+        ([*GOOD, "--horizon", "0"], "`horizon` must be"),
+        ([*GOOD, "--missing", "maybe"], "`missing` must be"),
         ([*GOOD, "--season-length", "100"], "SeasonalNaive needs at least 100 values per series"),
         ([*GOOD, "--freq", "W"], "freq"),
         ([*GOOD, "--static", "size"], "size"),
-        (["fit", "sales.csv", "--model", "Conformal", "--save", "m.dfc"], "Conformal needs model"),
+        (["fit", "sales.csv", "--model", "Conformal", "--save", "m.dfc"], "Conformal requires `model`"),
         (["fit", "sales.csv", "--model", "Naive", "--save", "."], ". is a folder"),
         (["fit", "ambiguous.csv", "--model", "Naive", "--save", "m.dfc"], "Column ds holds times in ISO-8601"),
     ],
@@ -132,7 +132,7 @@ def test_a_model_is_named_once(run, folder: Path) -> None:
 def test_a_wrapper_without_a_model_says_how_to_give_one(run) -> None:
     ran = run("fit", "sales.csv", "--model", "Conformal", "--horizon", "3", "--save", "m.dfc")
     assert ran.status == 2
-    assert "Say --set model=NAME." in ran.err
+    assert "Pass --set model=NAME." in ran.err
 
 
 @pytest.mark.parametrize("name", ["missing='ffill'", "horizon=3", "missing=zero"])

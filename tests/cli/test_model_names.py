@@ -59,7 +59,7 @@ def test_what_a_model_prints_can_be_given_back() -> None:
         ("SeasonalNaive(7, 8, 9)", "keyword arguments only"),
         ("Naive(" * 5000, "A model is written Name"),
         ("Conformal(Nave())", "No model is called 'Nave'"),
-        ("Conformal", "Conformal needs model"),
+        ("Conformal", "Conformal requires `model`"),
         ("\x1b[2J", r"No model is called '\\x1b[2J'"),
     ],
 )

@@ -29,15 +29,9 @@ class Toy(Forecaster):
 
 
 def entries(doc: str) -> list[str]:
-    """The parameters that the sections Parameters and Other Parameters of a docstring list, in order."""
-    names, section = list[str](), ""
-    lines = doc.splitlines()
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        if following and set(following) == {"-"}:
-            section = line
-        elif section.endswith("Parameters") and re.match(r"\w+ : ", line):
-            names.append(line.partition(" : ")[0])
-    return names
+    """The parameters that a docstring lists, in order."""
+    sections = re.findall(r"^(?:Other )?Parameters\n-+\n(.*?)(?=\n\n|\Z)", doc, re.MULTILINE | re.DOTALL)
+    return [line.partition(" : ")[0] for section in sections for line in section.splitlines() if not line.startswith(" ")]
 
 
 def test_parameters_are_listed_between_text_and_examples() -> None:

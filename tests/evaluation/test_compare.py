@@ -340,7 +340,7 @@ def test_a_column_named_cutoff_is_refused(role: str) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"refit": "never"}, ParameterError, "refit is"),
+        ({"refit": "never"}, ParameterError, "`refit` must be"),
         ({"n_windows": 0}, ParameterError, "n_windows is"),
         ({"n_windows": 30}, ParameterError, "n_windows=30"),
         ({"level": 100}, ParameterError, "level"),

@@ -173,12 +173,12 @@ def test_heads_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("gauss", {}, ["`head` must be one of point, quantiles", "zero_inflated", "gauss"]),
-        ("normal", {"loss": "mse"}, ['`loss` cannot be used with head="normal", got loss=mse', 'head="point"']),
-        ("point", {"quantiles": [0.1]}, ['`quantiles` cannot be used with head="point"', 'head="quantiles"']),
-        ("quantiles", {"loss": "mse"}, ['`loss` cannot be used with', 'head="point"']),
-        ("point", {"loss": "rmse"}, ["`loss` must be one of mae, mse", "rmse"]),
-        ("quantiles", {"quantiles": [0.0]}, ["quantiles lies between 0 and 1"]),
+        ("gauss", {}, ["head is one of point, quantiles", "zero_inflated", "gauss"]),
+        ("normal", {"loss": "mse"}, ['loss goes with head="point"', "mse beside normal"]),
+        ("point", {"quantiles": [0.1]}, ['quantiles goes with head="quantiles"', "beside point"]),
+        ("quantiles", {"loss": "mse"}, ['loss goes with head="point"']),
+        ("point", {"loss": "rmse"}, ["loss is one of mae, mse", "rmse"]),
+        ("quantiles", {"quantiles": [0.0]}, ["`quantiles` must be between 0 and 1"]),
     ],
 )
 def test_what_is_refused(name: str, options: dict[str, object], words: list[str]) -> None:

@@ -178,7 +178,7 @@ def test_season_position_without_a_value_is_refused(model: Forecaster, daily: An
 
 def test_naive2_refuses_missing_values_naming_them(daily: Any) -> None:
     frame = daily(A=np.arange(1.0, 20), B=[1.0, np.nan, 3.0])
-    with pytest.raises(DataError, match=r"Naive2 cannot handle missing values; column y .* series B, first at 2024-01-02"):
+    with pytest.raises(DataError, match=r"Naive2 cannot handle missing values: column y .* series B, first at 2024-01-02"):
         Naive2(season_length=7).fit(frame)
     found = Naive2(season_length=7, missing="interpolate").fit(frame).predict(2)
     assert (found.loc[found["unique_id"] == "B", "Naive2"] == 3).all()

@@ -286,7 +286,7 @@ def test_a_model_of_the_rest_that_does_not_fit_is_refused() -> None:
         capabilities = replace(Naive.capabilities, domain="positive")
 
     falling = daily().assign(y=lambda frame: 1.0 + 9 * (frame.index % 7 == 0) * np.linspace(1, 0, 70))
-    with pytest.raises(DataError, match="Positive of the seasonally adjusted series takes positive values"):
+    with pytest.raises(DataError, match="must be positive for Positive of the seasonally adjusted series"):
         MSTL(horizon=3, trend_model=Positive()).fit(falling)
     with pytest.raises(CapabilityError, match="fitted"):
         MSTL(horizon=3, trend_model=SeasonalNaive(season_length=1)).fit(daily()).fitted_values()
