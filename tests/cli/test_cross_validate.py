@@ -70,7 +70,7 @@ def test_scores_by_series_and_step(run) -> None:
     ("arguments", "said"),
     [
         (["cross-validate", "sales.csv", "--horizon", "7"], "required: --model"),
-        (["cross-validate", "sales.csv", "--model", "naive"], "Say --horizon STEPS"),
+        (["cross-validate", "sales.csv", "--model", "naive"], "Pass --horizon STEPS"),
         ([*TWO, "--windows", "0"], "--windows is at least 1"),
         ([*TWO, "--windows", "1000"], "007"),
         ([*TWO, "--step", "0"], "--step is at least 1"),
@@ -78,7 +78,7 @@ def test_scores_by_series_and_step(run) -> None:
         ([*TWO, "--gap", "-1"], "gap"),
         ([*TWO, "--metrics", "mse2"], "no metric mse2"),
         ([*TWO, "--model", "Naive"], "Naive"),
-        ([*TWO, "--model", "Nave"], "No model is called 'Nave'"),
+        ([*TWO, "--model", "Nave"], "must be a registered name, got 'Nave'"),
         ([*TWO, "--by", "colour"], "--by: invalid choice"),
         ([*TWO, "--level", "0"], "level lies between"),
         ([*TWO, "--n-jobs", "0"], "n_jobs"),
