@@ -1,4 +1,4 @@
-"""Energy of the processor package over a stretch of time, where the system lets it be read (RAPL; mostly root's to read)."""
+"""Energy consumption of the CPU packages from RAPL counters, which usually only root may read."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ COUNTERS_PATH = Path("/sys/class/powercap")
 
 @dataclass(frozen=True)
 class EnergyMeter:
-    """What the counters of all packages stood at, in microjoules; empty where there are none."""
+    """Return the counters of all packages in microjoules; empty if there are none."""
 
     start_counts: tuple[tuple[Path, int], ...] = ()
 
     @classmethod
     def start(cls, enabled: bool = True, counters: Path = COUNTERS_PATH) -> EnergyMeter:
-        """A meter from now on; with jobs side by side nobody could tell whose the energy is."""
+        """Start a meter; with parallel jobs the energy cannot be attributed to one of them."""
         folders = sorted(counters.glob("intel-rapl:[0-9]*")) if enabled else []
         packages = [folder for folder in folders if folder.name.count(":") == 1]
         read = [(folder, _read_counter(folder / "energy_uj")) for folder in packages]
         return cls(tuple((folder, value) for folder, value in read if value is not None))
 
     def joules(self) -> float | None:
-        """Since the start; None where it cannot be known. A counter that began anew meanwhile is counted on."""
+        """Return the energy since the start, or None if unknown; counter overflow is handled."""
         total = 0
         for folder, start_count in self.start_counts:
             count, max_count = _read_counter(folder / "energy_uj"), _read_counter(folder / "max_energy_range_uj")

@@ -1,4 +1,4 @@
-"""One job: a model on a prepared task with a seed. What comes of it, whatever that is, becomes a row."""
+"""A job: one model on one prepared task with one seed; its result or error becomes a row."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from deepforecast.io.atomic import replace_file
 if TYPE_CHECKING:
     import pandas as pd
 
-SUITE_VERSION = 1  # of a suite's words: raised where the same suite comes to give other numbers
-MAX_ERROR_LENGTH = 2_000  # characters of an error that a row keeps
+SUITE_VERSION = 1  # to be raised when the same suite gives different results
+MAX_ERROR_LENGTH = 2_000  # characters
 MAX_WARNINGS = 20
 N_SAMPLED_WINDOWS = 3
 
@@ -51,7 +51,7 @@ class Job:
 
 
 def list_jobs(suite: Suite) -> list[Job]:
-    """Every job of a suite, task after task; a model without a seed runs once, whatever the number of seeds."""
+    """Return all jobs of a suite by task; models without a seed run once."""
     jobs = []
     for task_index, task in enumerate(suite.tasks):
         for seed in suite.seeds:
@@ -63,7 +63,7 @@ def list_jobs(suite: Suite) -> list[Job]:
 
 
 def hash_settings(task: Task, entry: Entry, seed: int) -> str:
-    """SHA-256 of all that decides the forecasts and their metrics."""
+    """Return the SHA-256 of all settings that determine forecasts and metrics."""
     import deepforecast
 
     task_fields = asdict(task)
@@ -76,7 +76,7 @@ def hash_settings(task: Task, entry: Entry, seed: int) -> str:
 
 
 def file_name(text: str) -> str:
-    """`text` as the name of a file on any system.
+    """Return `text` as a file name that is valid on any system.
 
     >>> file_name("m4/yearly-statsforecast AutoETS-0")
     'm4_yearly-statsforecast_AutoETS-0'
@@ -86,15 +86,15 @@ def file_name(text: str) -> str:
 
 
 def is_seeded(entry: Entry) -> bool:
-    """Whether a seed makes a difference to the model; one that cannot be made is run once, to say so."""
+    """Whether the model has a seed; False if it cannot be constructed, so that it runs once and reports the error."""
     try:
         return any(name.rpartition("__")[2] == "seed" for name in build_model(entry, Task(dataset="-")).get_params())
-    except Exception:  # whatever it is, the job itself will tell it
+    except Exception:  # the job will report it
         return False
 
 
 def build_model(entry: Entry, task: Task, season: int | None = None) -> Forecaster:
-    """The model of an entry, with the season and what the task gives to every model that declares it and has a use for it."""
+    """Build the model of an entry with the season length and the task parameters that it declares and uses."""
     cls = registry.get(entry.model)
     declared_names = declared_params(cls)
     given_params: dict[str, Any] = {} if season is None else {"season_length": season}
@@ -107,7 +107,7 @@ def build_model(entry: Entry, task: Task, season: int | None = None) -> Forecast
 
 
 def initial_row(suite: Suite, prepared: PreparedTask, job: Job) -> Row:
-    """The row of a job before it has run."""
+    """Return the row of a job before it has run."""
     task = prepared.task
     entry = suite.entries(task)[job.entry]
     return Row(
@@ -117,17 +117,17 @@ def initial_row(suite: Suite, prepared: PreparedTask, job: Job) -> Row:
 
 
 def run_job(suite: Suite, prepared: PreparedTask, job: Job, folder: Path | None) -> Row:
-    """Fit, forecast and score a model of ours; its files go to `folder`."""
+    """Fit, forecast and score a model of this library; its files are written to `folder`."""
     row, entry = initial_row(suite, prepared, job), suite.entries(prepared.task)[job.entry]
     try:
         model = build_model(entry, prepared.task, given_season_length(prepared)).clone(horizon=prepared.plan.horizon)
-    except Exception as error:  # a model that cannot be made is a row like any other
+    except Exception as error:  # a model that cannot be built is a failed row
         return replace(row, status="failed", error=format_error(error)[:MAX_ERROR_LENGTH])
     row = replace(row, parameters=format_value(repr(model), 1000))
     warm_up(model, prepared.panel, prepared.levels)  # not only in `run_model`: what compiles in the block below runs twice
     with _record_warnings() as warning_texts, _record_compilations() as compiled:
         model_run = run_model(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
-    if compiled and not model_run.error:  # what is compiled is kept on disk: the first user's wait is no property of the model
+    if compiled and not model_run.error:  # compilation is cached on disk, so run again for the time without it
         with _record_warnings():
             model_run = run_model(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
     row = replace(row, warnings=tuple(warning_texts), unused=tuple(model_run.unused), **_run_costs(model_run))
@@ -143,18 +143,18 @@ def given_season_length(prepared: PreparedTask) -> int | None:
 
 
 def score_run(row: Row, model_run: ModelRun, prepared: PreparedTask, sample: int, folder: Path | None) -> Row:
-    """The row with the metrics of what was forecast, or the error it ended with; files are written."""
+    """Return the row with the metrics or the error, and write the files."""
     start_time, start_cpu = time.perf_counter(), time.process_time()
     rows = BacktestRows.from_plan(prepared.panel, prepared.plan)
     model_run = model_run if model_run.error else check_forecasts(model_run, rows, prepared.panel)
     if model_run.error:
-        is_missing_package = isinstance(model_run.cause, DependencyError)  # an extra that is not installed is no failure of the model
+        is_missing_package = isinstance(model_run.cause, DependencyError)  # a missing extra is not a failure of the model
         return replace(row, status="not run" if is_missing_package else "failed", error=model_run.error[:MAX_ERROR_LENGTH])
     rows.columns = dict(model_run.columns)
     frame = rows.frame(prepared.panel)
     try:
         metrics, by_series = compute_metrics(frame, model_run.name, prepared)
-    except Exception as error:  # a forecast that cannot be scored is a failure of its model
+    except Exception as error:  # a forecast that cannot be scored counts as a failure
         return replace(row, status="failed", error=f"scoring: {format_error(error)}"[:MAX_ERROR_LENGTH])
     files: dict[str, str] = {}
     if folder is not None:
@@ -164,7 +164,7 @@ def score_run(row: Row, model_run: ModelRun, prepared: PreparedTask, sample: int
 
 
 def compute_metrics(frame: pd.DataFrame, name: str, prepared: PreparedTask) -> tuple[dict[str, float], pd.DataFrame]:
-    """The metrics of one model over everything, and by series; what is not defined is left out of the first."""
+    """Return the metrics over all series, without undefined ones, and by series."""
     needs = {need for metric_name in prepared.metrics for need in get(metric_name.rpartition("-")[0] or metric_name).needs}
     score_options: dict[str, Any] = {
         "metrics": list(prepared.metrics), "models": [name], "freq": prepared.panel.calendar.frequency,
@@ -185,7 +185,7 @@ def _run_costs(model_run: ModelRun) -> dict[str, Any]:
 def _write_files(
     folder: Path, job: str, frame: pd.DataFrame, by_series: pd.DataFrame, prepared: PreparedTask, sample: int
 ) -> dict[str, str]:
-    """The files of a job, each whole or not there."""
+    """Write the files of a job, each atomically."""
     files = {SERIES: f"{SERIES}/{job}.parquet"}
     write_parquet(folder / files[SERIES], by_series.astype({"unique_id": str}))
     ids = sample_ids(prepared, sample)
@@ -199,14 +199,14 @@ def _write_files(
 
 
 def write_parquet(path: Path, frame: pd.DataFrame) -> None:
-    """A frame as a parquet file that is whole or not there."""
+    """Write a frame as parquet, atomically."""
     buffer = BytesIO()
     frame.reset_index(drop=True).to_parquet(buffer, compression="zstd")
     replace_file(path, [buffer.getvalue()])
 
 
 def _build_nested(value: Any) -> Any:
-    """A parameter, made if it is a model."""
+    """Return a parameter, built if it is a model."""
     if is_model(value):
         parameters = {name: _build_nested(parameter) for name, parameter in (value.get("parameters") or {}).items()}
         return registry.get(value["model"])(**parameters, **({"alias": value["alias"]} if value.get("alias") else {}))
@@ -215,7 +215,7 @@ def _build_nested(value: Any) -> Any:
 
 @contextmanager
 def _record_warnings() -> Iterator[list[str]]:
-    """What is warned of inside, in a few words each; what other libraries say of themselves is left to them."""
+    """Collect shortened warnings in the block, except those about other libraries."""
     warning_texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -228,7 +228,7 @@ def _record_warnings() -> Iterator[list[str]]:
 
 @contextmanager
 def _record_compilations() -> Iterator[list[str]]:
-    """What was compiled inside, for the first time on this machine."""
+    """Collect the functions compiled in the block for the first time on this machine."""
     compilations: list[str] = []
     if "numba" not in sys.modules:
         yield compilations

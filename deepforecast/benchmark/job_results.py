@@ -113,9 +113,9 @@ def read_rows(folder: str | Path) -> list[Row]:
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError as error:
-        raise DataError(f"A run is a folder with a file {RESULTS}; {format_value(str(folder))} has none.") from error
+        raise DataError(f"The folder of a run must contain {RESULTS}; {format_value(str(folder))} does not.") from error
     if lines[-1]:
-        warn(f"The last line of {path} was never finished (the run was stopped while it was written) and is left out.")
+        warn(f"The last line of {path} is incomplete (the run was interrupted) and is ignored.")
     rows_by_job: dict[str, Row] = {}
     for number, line in enumerate(lines[:-1]):
         row = _parse_row(line, number + 1, path)
@@ -147,7 +147,7 @@ def read_file(folder: str | Path, row: Row, file_kind: str) -> pd.DataFrame:
 
     if file_kind not in row.files:
         has = ", ".join(row.files) or "none"
-        raise DataError(f"A row names its files; that of {format_value(row.job)} has no {format_value(file_kind)} (it has: {has}).")
+        raise DataError(f"The row of job {format_value(row.job)} must list a file {format_value(file_kind)}; it lists {has}.")
     return pd.read_parquet(Path(folder, row.files[file_kind]))
 
 
@@ -155,7 +155,7 @@ def _parse_row(line: bytes, number: int, path: Path) -> Row:
     try:
         row = Row.from_mapping(json.loads(line))
     except (ValueError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: each line is a row of a run; line {number} is not ({format_value(str(error))}).") from error
+        raise DataError(f"{path}: each line must be the row of a job; line {number} is not ({format_value(str(error))}).") from error
     if row.status not in STATUSES:
-        raise DataError(f"{path}: the status of a row is one of {', '.join(STATUSES)}; line {number} has {format_value(row.status)}.")
+        raise DataError(f"{path}: the status of a row must be one of {', '.join(STATUSES)}; line {number} has {format_value(row.status)}.")
     return row

@@ -1,7 +1,7 @@
-"""The leak audit: what comes after a cutoff is replaced, and no forecast made at that cutoff may move by a bit.
+"""The leakage audit: the data after a cutoff are replaced, and no forecast from that cutoff may change by a bit.
 
-The rows are replaced before anything is made of them, so that scaling, slicing and filling are audited with the models. With
-one fit for several windows, the values between the first cutoff and the audited one belong to what is seen.
+The rows are replaced before any processing, so that scaling, slicing and filling are audited together with the models. If
+one fit serves several windows, the values between the first cutoff and the audited one count as observed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Progress = bool | None
 
 @dataclass(frozen=True)
 class Finding:
-    """What the audit says of a model on a task: "clean", "leak" (`n_changed`: rows whose forecast moved, of how many), "failed"."""
+    """Result of the audit of a model on a task: "clean", "leak" (`n_changed` of `n_rows` forecasts changed) or "failed"."""
 
     task: str
     model: str
@@ -44,7 +44,7 @@ class Finding:
 
 
 def audit_suite(suite: Suite, *, windows: int = N_WINDOWS, series: int = N_SERIES, progress: Progress = None) -> list[Finding]:
-    """Audit every model of a suite on every task, cut to a few series and the last windows."""
+    """Audit every model of a suite on every task, reduced to a few series and the last windows."""
     findings = []
     with progress_bar(sum(len(_own_entries(suite, task)) for task in suite.tasks), "audits", progress) as tick:
         for task in suite.tasks:
@@ -57,14 +57,14 @@ def audit_suite(suite: Suite, *, windows: int = N_WINDOWS, series: int = N_SERIE
 
 
 def shorten_task(task: Task, windows: int, series: int) -> Task:
-    """The task with a few series and the last windows; what it is scaled by and refitted at stays."""
+    """Reduce a task to a few series and the last windows; scaling and refits are unchanged."""
     window_spec = task.windows
     count = windows if window_spec.test is not None else min(window_spec.count, windows)
     return replace(limit_series(task, series)[0], windows=replace(window_spec, count=count, test=None))
 
 
 def audit_model(entry: Entry, task: Task, frame: pd.DataFrame, make: Callable[[], Forecaster] | None = None) -> Finding:
-    """One model on one task, window after window. `make` builds the model, where it is not the entry's."""
+    """Audit one model on one task, window by window; `make` overrides the model of the entry."""
     finding = Finding(task.name, entry.name, "clean")
     try:
         prepared = prepare_frame(task, frame)
@@ -76,13 +76,13 @@ def audit_model(entry: Entry, task: Task, frame: pd.DataFrame, make: Callable[[]
             finding = _compare_runs(finding, expected_run, changed_run, in_window, window)
             if finding.verdict == "leak":
                 return finding
-    except Exception as error:  # a model may fail in any way: it is told, and is no proof of anything
+    except Exception as error:  # report any failure of a model
         return replace(finding, verdict="failed", message=format_error(error)[:500])
     return finding
 
 
 def forecast_model(entry: Entry, prepared: PreparedTask, make: Callable[[], Forecaster] | None) -> ModelRun:
-    """Every forecast column of the model over the rows judged."""
+    """Return all forecast columns of the model for the evaluated rows."""
     model = build_model(entry, prepared.task, given_season_length(prepared)) if make is None else make()
     model = model.clone(horizon=prepared.plan.horizon)
     model_run = run_model(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=0)
@@ -92,7 +92,7 @@ def forecast_model(entry: Entry, prepared: PreparedTask, make: Callable[[], Fore
 
 
 def window_numbers(prepared: PreparedTask) -> Any:
-    """The number of the window of each row judged."""
+    """Return the window number of each evaluated row."""
     rows = BacktestRows.from_plan(prepared.panel, prepared.plan)
     last = prepared.panel.series.last[rows.series]
     back = (last - rows.cutoff) // prepared.panel.calendar.step - prepared.plan.horizon
@@ -100,9 +100,9 @@ def window_numbers(prepared: PreparedTask) -> Any:
 
 
 def change_unseen(frame: pd.DataFrame, prepared: PreparedTask, window: int) -> pd.DataFrame:
-    """The rows with other values after a cutoff: the target, what is known up to now, and what is known beyond the horizon."""
+    """Replace the target and past covariates after a cutoff, and future covariates beyond the horizon."""
     plan = prepared.plan
-    n_unseen = plan.horizon + (plan.n_windows - 1 - window) * plan.step  # rows at the end of each series that are not seen
+    n_unseen = plan.horizon + (plan.n_windows - 1 - window) * plan.step  # rows after the cutoff
     from_end = frame.groupby("unique_id", sort=False, observed=True).cumcount(ascending=False).to_numpy()
     unseen, beyond = from_end < n_unseen, from_end < n_unseen - plan.horizon
     changed_frame = frame.assign(y=_replacement_values(frame["y"].to_numpy(np.float64), unseen))
@@ -113,7 +113,7 @@ def change_unseen(frame: pd.DataFrame, prepared: PreparedTask, window: int) -> p
 
 
 def _replacement_values(values: Floats, where: Any) -> Floats:
-    """Others of another size and shape, but of the same sign and whole where all are whole, as counts have to stay counts."""
+    """Replace values by others of a different scale; integers stay integers, since counts must stay counts."""
     observed = values[~np.isnan(values)]
     size = float(np.abs(observed).max()) if len(observed) else 1.0
     replacements = np.random.default_rng(0).uniform(1.5, 3.0, len(values)) * max(size, 1.0)
@@ -122,7 +122,7 @@ def _replacement_values(values: Floats, where: Any) -> Floats:
 
 
 def _shuffle_rows(column: pd.Series, where: Any) -> pd.Series:
-    """The column with values of its own, in another order, in those rows."""
+    """Replace rows of a column by values drawn from the column."""
     order = np.arange(len(column))
     rows = np.flatnonzero(where)
     order[rows] = np.random.default_rng(1).integers(0, len(column), len(rows))
@@ -130,7 +130,7 @@ def _shuffle_rows(column: pd.Series, where: Any) -> pd.Series:
 
 
 def _compare_runs(finding: Finding, expected_run: ModelRun, changed_run: ModelRun, in_window: Any, window: int) -> Finding:
-    """The finding, and a leak if any forecast of the window moved."""
+    """Return the finding, with a leak if any forecast of the window changed."""
     is_changed, max_change = np.zeros(int(in_window.sum()), dtype=bool), 0.0
     for name, values in expected_run.columns.items():
         expected, obtained = values[in_window], changed_run.columns[name][in_window]
@@ -140,7 +140,7 @@ def _compare_runs(finding: Finding, expected_run: ModelRun, changed_run: ModelRu
             max_change = max(max_change, float(np.nanmax(np.abs(expected - obtained)[~is_same], initial=0.0)))
     if not is_changed.any():
         return replace(finding, n_rows=finding.n_rows + len(is_changed))
-    message = f"window {window + 1}: {int(is_changed.sum())} of {len(is_changed)} forecasts moved, by up to {format_value(f'{max_change:.3g}')}"
+    message = f"window {window + 1}: {int(is_changed.sum())} of {len(is_changed)} forecasts changed, by up to {format_value(f'{max_change:.3g}')}"
     return replace(
         finding, verdict="leak", window=window + 1, n_changed=int(is_changed.sum()), n_rows=len(is_changed), max_change=max_change, message=message
     )

@@ -1,4 +1,4 @@
-"""A job of another library: its own environment is given a folder, and writes its forecasts there.
+"""Jobs of other libraries, which run in their own environments and exchange files in a folder.
 
     history.parquet    unique_id, ds, y, covariates: every row up to the last cutoff
     future.parquet     unique_id, cutoff, ds, columns known ahead: one row a forecast that is asked for
@@ -44,14 +44,14 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class PeerPaths:
-    """Where the adapters `forecast_<peer>.py` lie, and the environments `<peer>/bin/python`."""
+    """Folders of the adapters `forecast_<peer>.py` and of the environments `<peer>/bin/python`."""
 
     adapters: Path = CHECKOUT / "benchmarks" / "peers"
     environments: Path = CHECKOUT / "build" / "peers"
 
     @classmethod
     def default(cls) -> PeerPaths:
-        """Those of a checkout; `DEEPFORECAST_PEERS` names another folder of environments."""
+        """Return the folders of a checkout; `DEEPFORECAST_PEERS` overrides the folder of environments."""
         environments_path = os.environ.get("DEEPFORECAST_PEERS", "").strip()
         return cls(environments=Path(environments_path)) if environments_path else cls()
 
@@ -60,11 +60,11 @@ class PeerPaths:
         return self.environments / peer / "bin" / "python"
 
     def adapter(self, peer: str) -> Path:
-        """The script that is run there."""
+        """The adapter script of a peer."""
         return self.adapters / f"forecast_{peer}.py"
 
     def missing_reason(self, peer: str) -> str:
-        """What is not there, in words."""
+        """Describe what is missing."""
         if not self.adapter(peer).is_file():
             return f"there is no adapter {self.adapter(peer).name} in {self.adapters.name}"
         if not self.python(peer).is_file():
@@ -73,7 +73,7 @@ class PeerPaths:
 
 
 def run_peer(suite: Suite, prepared: PreparedTask, job: Job, folder: Path, paths: PeerPaths) -> Row:
-    """Ask a peer for its forecasts and score them as ours are."""
+    """Run a peer and score its forecasts like those of this library."""
     row, entry = initial_row(suite, prepared, job), suite.entries(prepared.task)[job.entry]
     missing = paths.missing_reason(entry.peer)
     if missing:
@@ -105,7 +105,7 @@ def run_peer(suite: Suite, prepared: PreparedTask, job: Job, folder: Path, paths
 
 
 def write_inputs(peer_folder: Path, entry: Entry, prepared: PreparedTask, seed: int, limit: float) -> pd.DataFrame:
-    """Write the job's files; the rows of future.parquet are given back."""
+    """Write the input files of the job; return the rows of future.parquet."""
     frame = _with_text_ids(prepared.history)
     future = requested_rows(prepared)
     future_columns, static_columns = list(prepared.columns["future"]), list(prepared.columns["static"])
@@ -130,7 +130,7 @@ def write_inputs(peer_folder: Path, entry: Entry, prepared: PreparedTask, seed: 
 
 
 def requested_rows(prepared: PreparedTask) -> pd.DataFrame:
-    """The rows that are judged, in the order of the columns of a run."""
+    """Return the evaluated rows, in the order of the forecast columns of a run."""
     import pandas as pd
 
     rows = BacktestRows.from_plan(prepared.panel, prepared.plan)
@@ -140,36 +140,36 @@ def requested_rows(prepared: PreparedTask) -> pd.DataFrame:
 
 
 def read_forecasts(peer_folder: Path, name: str, requested: pd.DataFrame, prepared: PreparedTask) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The forecast columns a peer wrote, on the rows asked for, and its timing."""
+    """Read the forecasts of a peer for the requested rows, and its timing."""
     import pandas as pd
 
     path = peer_folder / "forecasts.parquet"
     if not path.is_file():
-        raise DataError("A peer writes forecasts.parquet; it ended without.")
+        raise DataError("A peer must write forecasts.parquet; it ended without writing it.")
     forecasts = pd.read_parquet(path)
     forecast_columns = [name, *(f"{name}-{end}-{level:g}" for level in prepared.levels for end in ("lo", "hi"))]
     missing = [column for column in (*KEY_COLUMNS, *forecast_columns[:1]) if column not in forecasts]
     if missing:
-        raise DataError(f"forecasts.parquet has the columns {format_list(KEY_COLUMNS)}, {name}; it lacks {format_list(missing)}.")
+        raise DataError(f"forecasts.parquet must have the columns {format_list(KEY_COLUMNS)}, {name}; {format_list(missing)} is missing.")
     forecast_columns = [column for column in forecast_columns if column in forecasts]
     forecasts = forecasts.astype({"unique_id": str, "ds": requested["ds"].dtype, "cutoff": requested["cutoff"].dtype})
     if forecasts.duplicated(KEY_COLUMNS).any():
-        raise DataError("forecasts.parquet has a row once; it has some twice.")
+        raise DataError("forecasts.parquet must not have duplicate rows; some occur twice.")
     merged = requested[KEY_COLUMNS].merge(forecasts[[*KEY_COLUMNS, *forecast_columns]], on=KEY_COLUMNS, how="left", validate="1:1")
     is_missing = merged[forecast_columns].isna().any(axis=1)
     if is_missing.any():
         first = merged.loc[is_missing].iloc[0]
-        raise DataError(f"A forecast of {first.unique_id} at {first.ds} is missing ({int(is_missing.sum())} in all).")
+        raise DataError(f"forecasts.parquet must have every forecast; that of {first.unique_id} at {first.ds} is missing ({int(is_missing.sum())} in all).")
     timing = json.loads((peer_folder / "timing.json").read_text("utf-8"))
     return {column: merged[column].to_numpy(np.float64) for column in forecast_columns}, timing
 
 
 def _frequency(prepared: PreparedTask) -> str | int:
-    """A pandas alias, or how far two integers of time are apart."""
+    """Return the pandas alias, or the step of integer time."""
     calendar = prepared.panel.calendar
     return calendar.freq if calendar.time.unit else int(calendar.frequency.n)
 
 
 def _with_text_ids(frame: pd.DataFrame) -> pd.DataFrame:
-    """With ids as text."""
+    """Convert ids to text."""
     return frame.astype({"unique_id": str})

@@ -1,4 +1,4 @@
-"""What ends a server's jobs when nobody is left to do it: a small process that waits for the end of the owner or the server.
+"""A guard process that ends the jobs of a server after its owner or the server itself has ended.
 
 A signal handler or a thread of a job would have to wait until the job's own work lets Python run; this process never waits
 for any of them, so that a killed owner leaves nothing at work.
@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
-GRACE_SECONDS = 1.0  # seconds a server has to end by itself when its owner is gone
+GRACE_SECONDS = 1.0  # for the server to end by itself after its owner
 
 
 class Guard:
@@ -28,27 +28,27 @@ class Guard:
         os.close(read_fd)
 
     def close(self) -> None:
-        """In a process that was forked from the server and is not the server: its end must not hold the guard up."""
+        """Close the pipe in a forked process, so that the guard does not wait for it."""
         os.close(self.write_fd)
 
     def register(self, pid: int) -> None:
-        """A process that is ended with the server."""
+        """Add a process to be ended with the server."""
         os.write(self.write_fd, b"+%d\n" % pid)
 
     def unregister(self, pid: int) -> None:
-        """It has ended by itself."""
+        """Remove a process that has ended."""
         os.write(self.write_fd, b"-%d\n" % pid)
 
 
 def kill_process(pid: int, *kill_functions: Any) -> None:
-    """End a process and the group it leads; or by these of the two ways alone."""
+    """Kill a process and its group, or only by the given functions."""
     for kill_function in kill_functions or (os.killpg, os.kill):
         with suppress(ProcessLookupError, PermissionError):
             kill_function(pid, signal.SIGKILL)
 
 
 def _watch(requests_fd: int, read_fd: int, server: int) -> NoReturn:
-    """Until either is gone; then no process is left."""
+    """Wait for the end of owner or server, then kill the remaining processes."""
     os.setsid()
     for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signal_number, signal.SIG_IGN)
@@ -56,7 +56,7 @@ def _watch(requests_fd: int, read_fd: int, server: int) -> NoReturn:
     for fd in (1, 2):
         os.dup2(null_fd, fd)  # whoever reads what the server writes sees its end, not this process's
     poller = select.poll()
-    poller.register(requests_fd, 0)  # its end is told without asking, and what waits to be read is left alone
+    poller.register(requests_fd, 0)  # hang-up is always reported; pending data are not read
     poller.register(read_fd, select.POLLIN)
     running: set[int] = set()
     buffer, deadline = b"", float("inf")

@@ -1,4 +1,4 @@
-"""Published figures to set beside a run: rows of `find_published.csv`, each with the protocol it was measured by and its source.
+"""Published results for comparison with a run: rows of `find_published.csv`, each with the protocol it was measured by and its source.
 
 They are of other people's runs: a report marks them as published, and where the protocol of a run differs from theirs the
 figures do not compare. `metric` is named as in the columns of `score`, and two that it has not: `mse`, and `acd-95`, the
@@ -16,7 +16,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """One published figure; `horizon` is None where the figure is over several, as the totals of M4 are."""
+    """A published result; `horizon` is None for averages over several horizons, e.g. the totals of M4."""
 
     dataset: str
     horizon: int | None
@@ -28,7 +28,7 @@ class PublishedResult:
 
 
 def find_published(dataset: str, *, horizon: int | None = None, metric: str | None = None) -> list[PublishedResult]:
-    """The published figures of a dataset, in the order of the file; of one horizon or metric if given.
+    """Return the published results of a dataset in file order, optionally for one horizon or metric.
 
     >>> [(one.model, one.value) for one in find_published("etth1", horizon=96, metric="mse")][:3]
     [('Repeat', 1.295), ('DLinear', 0.375), ('NLinear', 0.374)]

@@ -1,4 +1,4 @@
-"""What is done once is done before the jobs: kernels are compiled and kept, libraries imported where jobs are forked."""
+"""Rehearsal before the jobs: compiles kernels and imports libraries in the process that jobs are forked from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from deepforecast.core.threads import as_worker, passive_waiting
 
 LOGGER = logging.getLogger(__name__)
 NETWORKS = "networks"
-MAX_SECONDS = 300.0  # seconds for all of them, after which jobs begin all the same
+MAX_SECONDS = 300.0  # in total; then the jobs start
 CHEAP_PARAMS = {"max_steps": 1, "season_length": 7}  # given to the models that declare them, whatever steps they were asked for
 PRELOADED_MODULES = ("baselines.", "statistical.", "additive.", "regression.linear_model")  # compute with kernels of ours and with numpy
 
@@ -42,7 +42,7 @@ def select_models(entries: Iterable[tuple[Entry, float]]) -> list[tuple[Entry, f
 
 
 def rehearse(models: Iterable[tuple[Entry, float]], guard: Guard) -> Iterator[tuple[Entry, bool]]:
-    """Fit each model once on a few rows in a process of its own, and import here what was imported there.
+    """Fit each model once on a few rows in a separate process, and import here what it imported.
 
     Gives each, and whether it came to its end in time. One that did not is left to its jobs, and so are all after `MAX_SECONDS`.
     Kernels that are kept by then are loaded here, on one thread: this process starts none, so it can be forked. Whatever goes
@@ -73,7 +73,7 @@ def rehearse(models: Iterable[tuple[Entry, float]], guard: Guard) -> Iterator[tu
 
 
 def _rehearsal_group(entry: Entry) -> str:
-    """Networks import the same and compile nothing: one stands for all. Others stand for themselves."""
+    """Return the rehearsal key of a model: one for all networks, which import the same and compile nothing."""
     return NETWORKS if _module_name(entry).startswith("deepforecast.models.neural.") else entry.model
 
 
@@ -85,7 +85,7 @@ def _module_name(entry: Entry) -> str:
 
 @contextmanager
 def _fitting_process(entries: list[Entry], guard: Guard) -> Iterator[Connection]:
-    """A process that fits these, one after the other, and tells after each what it has imported. It ends with the block."""
+    """Run a process that fits the models one by one and reports the imports of each."""
     receiver, sender = Pipe(duplex=False)
     pid = os.fork()
     if not pid:
@@ -117,7 +117,7 @@ def _fit_all(entries: list[Entry], sender: Connection) -> NoReturn:
 
 
 def _receive_imports(receiver: Connection, seconds: float) -> list[str] | None:
-    """What the next model imported; None where it took longer or its process ended."""
+    """Return the imports of the next model; None after a timeout or the end of the process."""
     try:
         return receiver.recv_bytes().decode().split() if receiver.poll(seconds) else None
     except EOFError:
@@ -142,5 +142,5 @@ def _rehearse_model(entry: Entry) -> None:
             rows = BacktestRows.from_plan(prepared.panel, prepared.plan)
             rows.columns = dict(run_model(model, prepared.panel, prepared.plan, "auto", prepared.levels).columns)
             compute_metrics(rows.frame(prepared.panel), model.name, prepared)
-    except Exception as error:  # its jobs will tell
+    except Exception as error:  # its jobs will report it
         LOGGER.debug("rehearsal: %s failed: %s", entry.name, error)

@@ -27,7 +27,7 @@ from deepforecast.evaluation.report_sections import format_setting
 
 @dataclass(frozen=True)
 class BenchmarkRun:
-    """A run that is told of: its folder, suite, rows and what they say by the metric that decides."""
+    """A run to report: folder, suite, rows and their summary by the main metric."""
 
     folder: Path
     suite: Suite
@@ -41,18 +41,18 @@ class BenchmarkRun:
 
 
 def load_run(folder: str | Path, metric: str | None = None) -> BenchmarkRun:
-    """A run by its folder; `metric` decides (default: the first of its suite)."""
+    """Read a run from its folder; `metric` is the main metric (default: the first of the suite)."""
     return BenchmarkRun(Path(folder), load_run_suite(folder), read_rows(folder), metric)
 
 
 def write_report(folder: str | Path, path: str | os.PathLike[str], *, metric: str | None = None) -> None:
-    """Write the page of the run in `folder` to `path`, whole or not at all."""
+    """Write the HTML report of the run in `folder` to `path`, atomically."""
     path = pages.validate_path(path)
     pages.write_page(render_page(load_run(folder, metric)), path)
 
 
 def render_page(run: BenchmarkRun) -> str:
-    """The page as text."""
+    """Return the HTML report."""
     sections = pages.make_sections(run, {
         "leaderboard": report_tables.leaderboard_table, "cost": report_figures.cost_figure, "differ": report_figures.critical_difference_figure,
         "pairs": report_tables.pairs_table, "coverage": report_figures.coverage_figure, "tasks": report_tables.task_tables,
@@ -64,7 +64,7 @@ def render_page(run: BenchmarkRun) -> str:
 
 
 def verdict(run: BenchmarkRun) -> str:
-    """Who leads, and by how much."""
+    """Describe the leading models and the differences."""
     summary, reference = run.summary, format_value(run.suite.reference, 40)
     row = summary.table.iloc[0]
     sentence = f"{format_value(row['model'], 60)} leads by {format_value(summary.metric, 40)}"
@@ -82,7 +82,7 @@ def verdict(run: BenchmarkRun) -> str:
 
 
 def describe_counts(run: BenchmarkRun) -> str:
-    """How much was run."""
+    """Describe the size of the run."""
     summary, n_failed = run.summary, sum(row.status != "ok" for row in run.rows)
     cut = f" Cut: {format_list(run.suite.cut, max_shown=20)}." if run.suite.cut else ""
     description = f"{run.suite.what}. " if run.suite.what else ""
@@ -92,7 +92,7 @@ def describe_counts(run: BenchmarkRun) -> str:
 
 
 def settings_section(run: BenchmarkRun) -> str:
-    """The suite as it was run, versions and machine."""
+    """Return the section with suite, versions and machine."""
     suite_fields = _drop_empty(run.suite.to_mapping())
     tasks = {task.pop("task", None) or task["dataset"]: task for task in suite_fields.pop("tasks")}
     suite_rows = [(key.replace("_", " "), format_setting(value)) for key, value in suite_fields.items()]

@@ -1,4 +1,4 @@
-"""The plots of a run's report."""
+"""Plots of the report of a run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cost_figure(run: BenchmarkRun) -> str:
 
 
 def critical_difference_figure(run: BenchmarkRun) -> str:
-    """The diagram of critical differences: mean ranks, and bars over models that Nemenyi's test does not tell apart."""
+    """Plot the critical difference diagram: mean ranks, and bars over models without a significant difference (Nemenyi)."""
     comparison = _friedman_test(run)
     if comparison is None:
         return ""
@@ -80,7 +80,7 @@ def rank_diagram(names: list[str], test: FriedmanTest) -> Any:
 
 
 def coverage_figure(run: BenchmarkRun) -> str:
-    """The share of values inside the intervals against the level promised, mean over tasks."""
+    """Plot the coverage of the intervals against their level, averaged over tasks."""
     names = {name for row in run.rows for name in row.metrics if name.startswith(COVERAGE_PREFIX)}
     levels = sorted(float(name.removeprefix(COVERAGE_PREFIX)) for name in names)
     curves = [(model, _mean_coverage(run.rows, model, levels)) for model in run.summary.table["model"]]
@@ -88,7 +88,7 @@ def coverage_figure(run: BenchmarkRun) -> str:
 
 
 def _friedman_test(run: BenchmarkRun) -> tuple[list[str], FriedmanTest, str] | None:
-    """Over tasks; where there is one task alone, over its series."""
+    """Compare over tasks, or over the series of a single task."""
     summary = run.summary
     if summary.friedman_test is not None:
         return list(summary.complete_models), summary.friedman_test, "tasks"

@@ -1,4 +1,4 @@
-"""The part of a run's report that shows forecasts: the sampled series the best model forecasts best, worst and in between."""
+"""Forecast plots of the report: the sampled series with the best, median and worst error of the best model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_WINDOWS = 6  # of a series; the last ones
 
 
 def forecast_figures(run: BenchmarkRun) -> str:
-    """Three series of each task, by the model that is best there."""
+    """Return plots of three series per task with forecasts of the best model."""
     sections: list[str] = []
     metric = run.summary.metric
     for index, task in enumerate(run.summary.tasks[:MAX_TASKS]):
@@ -60,7 +60,7 @@ def _series_plots(run: BenchmarkRun, row: Row, anchor: str) -> list[str]:
 
 
 def _sample_series(run: BenchmarkRun, keys: Any, scores: Any) -> list[tuple[str, Any]]:
-    """Best, median and worst of the series kept."""
+    """Select the best, median and worst of the sampled series."""
     distances = distance(run.summary.metric, scores.reindex(keys).to_numpy(np.float64))
     order = np.argsort(distances, kind="stable")[: int(np.isfinite(distances).sum())]
     if len(order) < 3:

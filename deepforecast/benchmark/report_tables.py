@@ -1,4 +1,4 @@
-"""The tables of a run's report: the leaderboard, every pair, every task with published figures, growth, failures."""
+"""Tables of the report: leaderboard, pairwise comparison, tasks with published results, scaling, failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_OPEN_TASKS = 6  # tasks shown at once; more are parts to be opened
 
 
 def leaderboard_table(run: BenchmarkRun) -> str:
-    """The models over all tasks, best first."""
+    """Return the leaderboard over all tasks, best first."""
     one = run.summary
     columns = {name: one.table[name].to_numpy(np.float64) for name in _NUMBER_COLUMNS}
     sort_values = {"rank": columns["rank"], "skill": -columns["skill"], "wins": -columns["wins"]}
@@ -57,7 +57,7 @@ def leaderboard_table(run: BenchmarkRun) -> str:
 
 
 def pairs_table(run: BenchmarkRun) -> str:
-    """For each pair the share of tasks on which the one in the row is better, with its bootstrap interval."""
+    """Return the share of tasks on which the row model beats the column model, with bootstrap intervals."""
     summary = run.summary
     order = [summary.models.index(name) for name in summary.table["model"]][:MAX_PAIRED_MODELS]
     if len(order) < 2 or len(summary.tasks) < MIN_TASKS:
@@ -76,7 +76,7 @@ def pairs_table(run: BenchmarkRun) -> str:
 
 
 def task_tables(run: BenchmarkRun) -> str:
-    """A table a task: all metrics, the best bold, published figures below, marked as such."""
+    """Return one table per task with all metrics, the best in bold, and published results."""
     task_bodies = [(task, _task_table(run, task)) for task in run.summary.tasks]
     task_bodies = [(task, body) for task, body in task_bodies if body]
     sections = []
@@ -88,14 +88,14 @@ def task_tables(run: BenchmarkRun) -> str:
             sections.append(f"<h3>{title}</h3>{body}")
     note = (
         '<p class="quiet">Means over seeds where there are several, with their 95 % interval (Student\'s t). Rows in grey are '
-        "published figures of others' runs: they compare as far as their protocol, told when the pointer rests on them, is "
+        "published results of other runs; they are comparable only as far as their protocol, shown as a tooltip, is "
         "that of the task.</p>"
     )
     return "".join(sections) + note if sections else ""
 
 
 def growth_table(run: BenchmarkRun) -> str:
-    """Slopes of log cost on log size, where a suite varies sizes."""
+    """Return the slopes of log cost on log size if the suite varies sizes."""
     slope_table = cost_slopes(run.rows)
     if slope_table.empty:
         return ""
@@ -110,7 +110,7 @@ def growth_table(run: BenchmarkRun) -> str:
 
 
 def failures_section(run: BenchmarkRun) -> str:
-    """Jobs without a result, covariates not used, and warnings."""
+    """Return failed jobs, unused covariates and warnings."""
     failed = [(subject, f"{row.status}: {format_value(row.error, 1000)}") for subject, row in group_failures(run.rows)]
     text = definition_list(failed) if failed else "<p>Every job has a result.</p>"
     unused = sorted({(row.model, ", ".join(row.unused)) for row in run.rows if row.unused})

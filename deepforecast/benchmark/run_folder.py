@@ -1,4 +1,4 @@
-"""The folder of a run: one suite and one writer; what later calls run of the suite is added to what is there."""
+"""The folder of a run, with one suite and one writer; later calls add to it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from deepforecast.io.atomic import replace_file
 
 
 def load_run_suite(folder: str | Path) -> Suite:
-    """The suite as it was run."""
+    """Read the suite of a run."""
     path = Path(folder, SUITE)
     if not path.is_file():
-        raise DataError(f"A run is a folder with a file {SUITE}; {format_value(str(folder))} has none.")
+        raise DataError(f"The folder of a run must contain {SUITE}; {format_value(str(folder))} does not.")
     return suite_from_mapping(parse_mapping(path.read_text("utf-8"), SUITE))
 
 
 def write_suite(folder: Path, suite: Suite) -> None:
-    """Write the suite as it is run beside its results; a folder that holds another one is refused."""
+    """Write the suite next to its results; raises if the folder holds another suite."""
     import yaml
 
     if (folder / SUITE).is_file():
@@ -34,12 +34,12 @@ def write_suite(folder: Path, suite: Suite) -> None:
     try:
         replace_file(folder / SUITE, [text.encode()])
     except OSError as error:
-        raise SaveError(f"A run is written to a folder; {format_value(str(folder))} cannot be: {error.strerror}.") from error
+        raise SaveError(f"The run cannot be written to {format_value(str(folder))}: {error.strerror}.") from error
 
 
 def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
-    """The suite of a folder after another call: what each call cut out of it is there once either has run it."""
-    hint = f"A folder holds the run of one suite; give {format_value(current.suite)} another folder, or remove {format_value(str(folder))}."
+    """Merge the subsets of a suite run by several calls."""
+    hint = f"A folder must hold the run of one suite. Use another folder for {format_value(current.suite)}, or remove {format_value(str(folder))}."
     if stored.suite != current.suite:
         raise ParameterError(f"{format_value(str(folder))} holds a run of suite {format_value(stored.suite)}. {hint}")
     tasks = {task.name: task for task in stored.tasks}
@@ -64,7 +64,7 @@ def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
 
 
 def _comparable_fields(task: Task) -> Mapping[str, Any]:
-    """What all models of a task are asked, but for what a call may cut and the limits of its jobs."""
+    """Return the fields of a task that must agree between calls, without subsets and limits."""
     slice_spec = task.part and replace(task.part, series=None)
     ignored = {"models", "peers", "time_limit", "memory_limit"}
     fields = {name: value for name, value in vars(task).items() if name not in ignored}
@@ -76,14 +76,14 @@ def _comparable_fields(task: Task) -> Mapping[str, Any]:
 
 
 def append_row(results_file: Any, row: Row) -> None:
-    """One row at the end of the file, whole and on the disk."""
+    """Append a row and sync the file to disk."""
     os.write(results_file.fileno(), row.to_json())
     os.fsync(results_file.fileno())
 
 
 @contextmanager
 def open_results(folder: Path) -> Iterator[Any]:
-    """The results file of a run, opened for one writer; what a stopped run left unfinished at its end is cut off."""
+    """Open the results file with an exclusive lock; an incomplete last line is removed."""
     import fcntl  # not on every system
 
     try:
@@ -93,12 +93,12 @@ def open_results(folder: Path) -> Iterator[Any]:
                 unfinished.unlink()
         results_file = open(folder / RESULTS, "ab+")  # noqa: SIM115
     except OSError as error:
-        raise SaveError(f"A run is written to a folder; {format_value(str(folder))} cannot be: {error.strerror}.") from error
+        raise SaveError(f"The run cannot be written to {format_value(str(folder))}: {error.strerror}.") from error
     with results_file:
         try:
             fcntl.flock(results_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise SaveError(f"A folder holds one run at a time; another process is writing to {format_value(str(folder))}.") from error
+            raise SaveError(f"A folder must be used by one run at a time; another process is writing to {format_value(str(folder))}.") from error
         results_file.seek(0)
         end = results_file.read().rfind(b"\n") + 1
         results_file.truncate(end)

@@ -33,12 +33,12 @@ from deepforecast.benchmark.process_guard import Guard, kill_process
 from deepforecast.benchmark.suite import Entry
 from deepforecast.errors import format_value
 
-POLL_SECONDS = 0.1  # seconds between two looks at the clock and the memory of the jobs
+POLL_SECONDS = 0.1  # between checks of time and memory of the jobs
 
 
 @dataclass
 class RunningJob:
-    """A job under way: its process, since when, until when, with how much memory, and where it leaves its row and words."""
+    """A running job: process, start time, deadline, memory limit, and files for its row and output."""
 
     job: Any
     row: Row
@@ -53,7 +53,7 @@ class RunningJob:
 
 
 class Server:
-    """What is held between jobs: the suite, and the task whose data are at hand."""
+    """State between jobs: the suite, and the task whose data are loaded."""
 
     def __init__(self, request: dict[str, Any], guard: Guard) -> None:
         from deepforecast.benchmark.job import list_jobs
@@ -90,7 +90,7 @@ class Server:
         return self.loaded_task[1]
 
     def rehearse(self, names: list[str], send: Callable[[dict[str, Any]], None]) -> None:
-        """Fit every model of these jobs once."""
+        """Rehearse the models of these jobs."""
         from deepforecast.benchmark.rehearsal import rehearse, select_models
 
         start_time, limits = time.perf_counter(), [(self.entry(name), self.limit(name)) for name in names]
@@ -102,7 +102,7 @@ class Server:
         send({"seconds": round(time.perf_counter() - start_time, 1)})
 
     def limit(self, name: str) -> float:
-        """Seconds that a job may take."""
+        """Return the time limit of a job in seconds."""
         return self.suite.tasks[self.jobs[name].task].time_limit or self.suite.time_limit
 
     def entry(self, name: str) -> Entry:
@@ -111,7 +111,7 @@ class Server:
         return self.suite.entries(self.suite.tasks[job.task])[job.entry]
 
     def start_job(self, name: str) -> Row | None:
-        """Fork for a job; its row, if it is over before it began."""
+        """Fork a process for a job; return its row if it fails before the start."""
         from deepforecast.benchmark.job import file_name, initial_row
         from deepforecast.evaluation.compare import format_error
 
@@ -138,7 +138,7 @@ class Server:
         return None
 
     def _run_child(self, job: Any, prepared: Any, row_file: IO[bytes], output_file: IO[bytes]) -> NoReturn:
-        """Run the job in a process of its own, leave its row, and end without ado."""
+        """Run the job in the forked process, write its row, and exit."""
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
@@ -163,13 +163,13 @@ class Server:
         from deepforecast.benchmark.peer import run_peer
         from deepforecast.core.threads import as_worker
 
-        with as_worker() if self.n_parallel > 1 else nullcontext():  # jobs side by side would wait for each other's threads
+        with as_worker() if self.n_parallel > 1 else nullcontext():  # parallel jobs must not oversubscribe the CPUs
             if self.entry(job.name).peer:
                 return run_peer(self.suite, prepared, job, self.folder, self.peer_paths)
             return run_job(self.suite, prepared, job, self.folder)
 
     def finished_rows(self) -> list[Row]:
-        """The rows of jobs that have ended, after those that may not go on were stopped."""
+        """Stop jobs that exceed their limits; return the rows of ended jobs."""
         rows = []
         for running_job in list(self.running.values()):
             self._enforce_limits(running_job)
@@ -197,13 +197,13 @@ class Server:
             kill_process(running_job.pid)
 
     def stop(self) -> None:
-        """End every job."""
+        """Kill all jobs."""
         for pid in self.running:
             kill_process(pid)
 
 
 def main() -> None:
-    """Serve until the input ends."""
+    """Serve requests until the end of the input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the owner hears it too, and says when to stop
     guard = Guard(0)
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -239,7 +239,7 @@ def main() -> None:
                 break
             for row in server.finished_rows():
                 answers.write(row.to_json())
-    except BrokenPipeError:  # nobody listens
+    except BrokenPipeError:  # the owner has ended
         pass
     finally:
         server.stop()
@@ -273,7 +273,7 @@ class RequestReader:
 
 
 def _finished_row(running_job: RunningJob, status: int, usage: Any) -> Row:
-    """The row a job left, with what its process took; or what became of it."""
+    """Return the row of a job with its resource usage, or a row with its failure."""
     running_job.row_file.seek(0)
     line = running_job.row_file.read()
     row_fields = json.loads(line) if line.endswith(b"\n") else None
@@ -298,7 +298,7 @@ def _describe_end(running_job: RunningJob, status: int) -> str:
 
 
 def _memory_mb(pid: int) -> float:
-    """What a process and those it started hold in memory, pages that several share counted each time; 0 if it is not told."""
+    """Return the memory of a process and its children, with shared pages counted repeatedly; 0 if unknown."""
     total, pending = 0.0, [pid]
     while pending:
         member_pid = pending.pop()

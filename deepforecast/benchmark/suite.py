@@ -1,4 +1,4 @@
-"""A suite: which datasets are forecast how, by which models, scored by what. Data, read from YAML.
+"""A benchmark suite: datasets, windows, models and metrics, read from YAML.
 
     suite: quick
     what: small real sets that ship
@@ -43,12 +43,12 @@ class Windows:
         for name in ("count", "test", "step", "size"):
             _check_minimum(name, getattr(self, name), 1)
         if isinstance(self.refit, str) and self.refit != "auto":
-            raise ParameterError(f"refit is auto, true, false or a number of windows; got {format_value(self.refit)}.")
+            raise ParameterError(f"refit must be auto, true, false or a number of windows, got {format_value(self.refit)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Part of a dataset: `series` of them drawn at random by `seed`, or those named in `ids`; of each the `last` rows alone."""
+    """Part of a dataset: `series` random series drawn with `seed`, or those in `ids`, and the `last` rows of each."""
 
     series: int | None = None
     seed: int = 0
@@ -72,7 +72,7 @@ class Scaling:
     def __post_init__(self) -> None:
         _check_minimum("rows", self.rows, 2)
         if self.kind != "standard":
-            raise ParameterError(f"kind is standard; got {format_value(self.kind)}.")
+            raise ParameterError(f"kind must be standard, got {format_value(self.kind)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,14 +104,14 @@ class Task:
 
     def __post_init__(self) -> None:
         if bool(self.dataset) == (self.generate is not None):
-            raise ParameterError("a task has a dataset, or says what to generate, and not both.")
+            raise ParameterError("a task must have either a dataset or generate, not both.")
         for name in ("horizon", "season_length"):
             _check_minimum(name, getattr(self, name), 1)
         if isinstance(self.columns, str) and self.columns not in ("card", "none"):
-            raise ParameterError(f"columns is card, none or a mapping of roles; got {format_value(self.columns)}.")
+            raise ParameterError(f"columns must be card, none or a mapping of roles, got {format_value(self.columns)}.")
         invalid = [level for level in self.level if not 0 < level < 100]
         if invalid:
-            raise ParameterError(f"level holds numbers in (0, 100); got {format_list(invalid)}.")
+            raise ParameterError(f"level must be in (0, 100), got {format_list(invalid)}.")
 
     @property
     def name(self) -> str:
@@ -121,7 +121,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A model, or a peer's: its name, parameters, and the name it has in the rows."""
+    """A model of this library or a peer, with parameters and its name in the rows."""
 
     model: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class Suite:
     cut: tuple[str, ...] = ()
 
     def entries(self, task: Task) -> list[Entry]:
-        """The models of a task, ours and peers' turn by turn, so that neither has the quiet half of a run for itself."""
+        """Return the models of a task; models and peers alternate, so that machine load affects both equally."""
         own_entries = parse_entries(task.models, "models") if task.models else self.models
         ours = list(default_entries() if own_entries is None else own_entries)
         theirs = list(parse_entries(task.peers, "peers") if task.peers else self.peers)
@@ -160,32 +160,32 @@ class Suite:
         return [*interleaved, *ours[len(theirs) :], *theirs[len(ours) :]]
 
     def to_mapping(self) -> dict[str, Any]:
-        """Plain values, as JSON and YAML have them."""
+        """Return plain values for JSON and YAML."""
         mapping: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return mapping
 
 
 def find_suite(name: str) -> Path:
-    """The file of a suite: a path, or the name of one that ships or, in a checkout, lies in benchmarks/suites."""
+    """Return the file of a suite: a path, an included suite, or one in benchmarks/suites of a checkout."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
-            raise ParameterError(f"A suite is a name or the path of a YAML file; there is no file {format_value(name)}.")
+            raise ParameterError(f"A suite must be a name or the path of a YAML file; the file {format_value(name)} does not exist.")
         return path
     suites = known_suites()
     if name not in suites:
         available = format_list(suites, max_shown=30)
-        raise ParameterError(f"There is no suite {format_value(name)}. There is {available}; or give the path of a YAML file.")
+        raise ParameterError(f"Unknown suite {format_value(name)}. Use {available}, or pass the path of a YAML file.")
     return suites[name]
 
 
 def known_suites() -> dict[str, Path]:
-    """Names of suites and where they are."""
+    """Return the suites by name with their files."""
     return {path.stem: path for folder in (CHECKOUT_SUITES, BUILT_IN_SUITES) for path in sorted(folder.glob("*.yaml"))}
 
 
 def load_suite(name: str | Path) -> Suite:
-    """The suite of that name or path.
+    """Load a suite by name or path.
 
     >>> load_suite("quick").suite
     'quick'
@@ -195,8 +195,8 @@ def load_suite(name: str | Path) -> Suite:
 
 
 def parse_suite(mapping: Mapping[str, Any], where: str) -> Suite:
-    """A suite from what its file says; names that nothing has are refused."""
-    from deepforecast.benchmark.suite_checks import refuse_unknown_names  # which are made of what is defined here
+    """Build a suite from a mapping and check its names."""
+    from deepforecast.benchmark.suite_checks import refuse_unknown_names  # imports this module
 
     suite = build_suite(mapping, where)
     refuse_unknown_names(suite, where)
@@ -204,13 +204,13 @@ def parse_suite(mapping: Mapping[str, Any], where: str) -> Suite:
 
 
 def build_suite(mapping: Mapping[str, Any], where: str) -> Suite:
-    """A suite from what its file says, of whatever datasets and models."""
+    """Build a suite from a mapping without checking datasets and models."""
     suite_fields = dict(mapping)
     defaults, tasks = suite_fields.pop("defaults", {}), suite_fields.pop("tasks", None)
     if not isinstance(tasks, list | tuple) or not tasks:
-        raise ParameterError(f"{where}: tasks is a list of at least one task; got {format_value(tasks)}.")
+        raise ParameterError(f"{where}: tasks must be a list of at least one task, got {format_value(tasks)}.")
     if not isinstance(defaults, Mapping):
-        raise ParameterError(f"{where}: defaults is a mapping, keys as in a task; got {format_value(defaults)}.")
+        raise ParameterError(f"{where}: defaults must be a mapping with the keys of a task, got {format_value(defaults)}.")
     merged = [parse_task({**defaults, **task_fields} if isinstance(task_fields, Mapping) else task_fields, f"tasks[{index}]") for index, task_fields in enumerate(tasks)]
     models = suite_fields.pop("models", None)
     model_entries = None if models is None else parse_entries(models, "models")
@@ -220,7 +220,7 @@ def build_suite(mapping: Mapping[str, Any], where: str) -> Suite:
 
 
 def suite_from_mapping(mapping: Mapping[str, Any]) -> Suite:
-    """A suite from what `Suite.to_mapping` made of one."""
+    """Invert `Suite.to_mapping`."""
     suite_fields = {key: value for key, value in mapping.items() if value is not None}
     suite_fields["tasks"] = [{key: value for key, value in task.items() if value is not None} for task in suite_fields["tasks"]]
     for task in suite_fields["tasks"]:
@@ -230,7 +230,7 @@ def suite_from_mapping(mapping: Mapping[str, Any]) -> Suite:
 
 
 def parse_task(mapping: Any, where: str) -> Task:
-    """A task from what its file says; `slice` is its `part`."""
+    """Build a task from a mapping; the key `slice` is the field `part`."""
     task_fields = dict(mapping) if isinstance(mapping, Mapping) else mapping
     if isinstance(task_fields, dict):
         if "slice" in task_fields:
@@ -242,9 +242,9 @@ def parse_task(mapping: Any, where: str) -> Task:
 
 
 def parse_entries(models: Any, where: str) -> tuple[Entry, ...]:
-    """Models as a suite names them: a name, or a mapping with model, parameters and alias (and peer)."""
+    """Parse models, each a name or a mapping with model, parameters, alias and peer."""
     if isinstance(models, str) or not isinstance(models, Iterable):
-        raise ParameterError(f"{where} is a list of models; got {format_value(models)}.")
+        raise ParameterError(f"{where} must be a list of models, got {format_value(models)}.")
     parsed = [
         entry if isinstance(entry, Entry) else parse_dataclass(Entry, {"model": entry} if isinstance(entry, str) else entry, f"{where}[{number}]")
         for number, entry in enumerate(models)
@@ -252,18 +252,18 @@ def parse_entries(models: Any, where: str) -> tuple[Entry, ...]:
     names = [entry.name for entry in parsed]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
-        raise ParameterError(f"{where}: each model has a name of its own; {format_list(duplicates)} is there twice. Give one an alias.")
+        raise ParameterError(f"{where}: model names must be unique; {format_list(duplicates)} occurs twice. Set an alias.")
     return tuple(parsed)
 
 
 def is_model(value: Any) -> bool:
-    """Whether a parameter is a model of its own, written as models are: {model: Naive, parameters: {...}}."""
+    """Whether a parameter is a nested model, e.g. {model: Naive, parameters: {...}}."""
     has_model_keys = isinstance(value, Mapping) and "model" in value and set(value) <= {"model", "parameters", "alias"}
     return has_model_keys and isinstance(value.get("parameters") or {}, Mapping)
 
 
 def default_entries() -> tuple[Entry, ...]:
-    """Every registered model that can be made without being told what to wrap."""
+    """Return all registered models without required parameters."""
     from deepforecast.core import registry
     from deepforecast.core.params import declared_params
 
@@ -277,18 +277,18 @@ def _check_suite(suite: Suite, where: str) -> Suite:
     names = [task.name for task in suite.tasks]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
-        raise ParameterError(f"{where}: each task has a name of its own; {format_list(duplicates)} is there twice. Say task: ....")
+        raise ParameterError(f"{where}: task names must be unique; {format_list(duplicates)} occurs twice. Set task: ....")
     unnamed = [index for index, name in enumerate(names) if not name]
     if unnamed:
-        raise ParameterError(f"{where}: tasks[{unnamed[0]}] generates its series and needs a name. Say task: ....")
+        raise ParameterError(f"{where}: tasks[{unnamed[0]}] generates its series and must have a name. Set task: ....")
     if not suite.seeds or len(set(suite.seeds)) < len(suite.seeds) or min(suite.seeds) < 0:
-        raise ParameterError(f"{where}: seeds are whole numbers of at least 0, none twice; got {format_list(suite.seeds) or 'none'}.")
+        raise ParameterError(f"{where}: seeds must be distinct integers of at least 0, got {format_list(suite.seeds) or 'none'}.")
     for key in ("time_limit", "memory_limit"):
         for limit in [getattr(suite, key), *(getattr(task, key) for task in suite.tasks)]:
             if limit is not None and not (limit > 0 and math.isfinite(limit)):
-                raise ParameterError(f"{where}: {key} is above 0; got {format_value(limit)}.")
+                raise ParameterError(f"{where}: {key} must be above 0, got {format_value(limit)}.")
     if suite.sample < 0:
-        raise ParameterError(f"{where}: sample is at least 0; got {suite.sample}.")
+        raise ParameterError(f"{where}: sample must be at least 0, got {suite.sample}.")
     for task in suite.tasks:
         parse_entries(task.models, f"{task.name}.models")
     return suite
@@ -296,4 +296,4 @@ def _check_suite(suite: Suite, where: str) -> Suite:
 
 def _check_minimum(name: str, value: int | None, minimum: int) -> None:
     if value is not None and value < minimum:
-        raise ParameterError(f"{name} is at least {minimum}; got {value}.")
+        raise ParameterError(f"{name} must be at least {minimum}, got {value}.")

@@ -1,4 +1,4 @@
-"""What can be told of a suite before anything is loaded: names that nothing has, horizons that its datasets cannot hold."""
+"""Validation of a suite before data are loaded: unknown names and horizons too long for the datasets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILE_PARAMS = {
 
 
 def refuse_unknown_names(suite: Suite, where: str) -> None:
-    """Refuse datasets, models, metrics and a reference that there are not, and windows no series is long enough for."""
+    """Raise on unknown datasets, models, metrics or reference, and on windows longer than every series."""
     suite_entries = all_entries(suite)
     refuse_unknown_models(suite_entries, where)
     refuse_files(suite_entries, where)
@@ -40,19 +40,19 @@ def refuse_unknown_names(suite: Suite, where: str) -> None:
 
 
 def all_entries(suite: Suite) -> list[Entry]:
-    """The models that a suite names, and those of its tasks; none where it takes all there are."""
+    """Return the models that the suite and its tasks list; none if it uses all."""
     of_tasks = [entry for task in suite.tasks for entry in (*parse_entries(task.models, task.name), *parse_entries(task.peers, task.name))]
     return [*(suite.models or ()), *suite.peers, *of_tasks]
 
 
 def refuse_unknown_models(models: Iterable[Entry], where: str) -> None:
-    """Refuse models of ours that there are not; those of peers are known to them."""
+    """Raise on unknown models of this library; those of peers are not checked."""
     for name in dict.fromkeys(name for entry in models if not entry.peer for name in (entry.model, *_nested_models(entry.parameters))):
         _refuse_unknown_model(name, f"{where}: models", ())
 
 
 def refuse_files(models: Iterable[Entry], where: str) -> None:
-    """Refuse parameters by which a model, one within it or a peer's would write files of its own."""
+    """Raise on parameters that make a model write files, also in nested models and peers."""
     for entry in models:
         _refuse_files_of(entry.parameters, f"{where}: {format_value(entry.name)}")
 
@@ -70,20 +70,20 @@ def _refuse_files_of(parameters: Mapping[str, Any], where: str) -> None:
 
 
 def refuse_unused_parameters(suite: Suite) -> None:
-    """Refuse what a task tells all its models and none of them declares. Imports the models."""
+    """Raise on task parameters that no model declares; imports the models."""
     for task in suite.tasks:
         try:
             declared_names = {name for entry in suite.entries(task) if not entry.peer for name in declared_params(registry.get(entry.model))}
-        except DeepForecastError:  # a model that cannot be imported: its jobs will tell
+        except DeepForecastError:  # a model that cannot be imported; its jobs will report it
             continue
         unused = [name for name in task.parameters if name not in declared_names]
         if unused:
-            rule = "parameters of a task are given to the models that have them"
-            raise ParameterError(f"{task.name}: {rule}; none has {_suggest_names(unused[0], declared_names)}")
+            rule = "parameters of a task must be declared by at least one of its models"
+            raise ParameterError(f"{task.name}: {rule}, got {_suggest_names(unused[0], declared_names)}")
 
 
 def _nested_models(parameters: Mapping[str, Any]) -> Iterator[str]:
-    """The models that are parameters of another."""
+    """Yield the names of nested models."""
     for value in parameters.values():
         if is_model(value):
             yield from (str(value["model"]), *_nested_models(value.get("parameters") or {}))
@@ -92,14 +92,14 @@ def _nested_models(parameters: Mapping[str, Any]) -> Iterator[str]:
 def _refuse_unknown_model(name: str, where: str, aliases: Iterable[str]) -> None:
     model_names = {*registry.names(), *aliases}
     if name not in model_names:
-        raise ParameterError(f"{where}: no model is called {_suggest_names(name, model_names)}")
+        raise ParameterError(f"{where}: a model must be registered, got {_suggest_names(name, model_names)}")
 
 
 def _suggest_names(name: str, valid_names: Iterable[str]) -> str:
-    """A name nobody has, and those that look like it."""
+    """Return an unknown name with similar valid names."""
     by_lower = {candidate.lower(): candidate for candidate in valid_names}
     close_matches = [by_lower[candidate] for candidate in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
-    hint = f"; did you mean {' or '.join(close_matches)}?" if close_matches else f". There is {format_list(sorted(valid_names), max_shown=100)}."
+    hint = f"; did you mean {' or '.join(close_matches)}?" if close_matches else f". Available: {format_list(sorted(valid_names), max_shown=100)}."
     return format_value(name) + hint
 
 
@@ -110,7 +110,7 @@ def _check_data(task: Task) -> None:
     try:
         inspect.signature(datasets.generate).bind(**task.generate)
     except TypeError as error:
-        raise ParameterError(f"generate takes what datasets.generate does ({error}).") from None
+        raise ParameterError(f"generate must be arguments of datasets.generate ({error}).") from None
 
 
 def _check_metrics(names: Sequence[str]) -> None:
@@ -119,7 +119,7 @@ def _check_metrics(names: Sequence[str]) -> None:
 
 
 def _refuse_long_windows(task: Task) -> None:
-    """Refuse windows that need more rows than the longest series can have."""
+    """Raise if the windows need more rows than the longest series can have."""
     horizon, count = horizon_of(task), window_count(task)
     n_learning_rows = task.scaling.rows if task.scaling is not None else 1
     n_required = horizon + (count - 1) * (task.windows.step or horizon) + n_learning_rows
@@ -132,6 +132,6 @@ def _refuse_long_windows(task: Task) -> None:
     max_rows = max_rows if task.part is None or task.part.last is None else min(max_rows, task.part.last)
     if n_required > max_rows:
         raise ParameterError(
-            f"{pluralize(count, 'window')} of horizon {horizon} and {pluralize(n_learning_rows, 'row')} to learn from are {pluralize(n_required, 'row')}, "
-            f"and no series has more than {max_rows:,}. Give a shorter horizon{' or fewer windows' if count > 1 else ''}."
+            f"{pluralize(count, 'window')} of horizon {horizon} and {pluralize(n_learning_rows, 'training row')} need "
+            f"{pluralize(n_required, 'row')}, but no series can have more than {max_rows:,}. Set a shorter horizon{' or fewer windows' if count > 1 else ''}."
         )

@@ -1,4 +1,4 @@
-"""Running a suite: jobs are asked of the warm server, rows written down one by one, and a run that was stopped goes on."""
+"""Running of a suite: jobs are sent to the server, rows are written one by one, and runs can be resumed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from deepforecast.data.integers import validate_integer
 from deepforecast.errors import DataError, DependencyError, ParameterError, format_value
 from deepforecast.evaluation.environment import describe_environment
 
-RETRIED_STATUSES = ("lost", "not run")  # statuses that a later call may better
+RETRIED_STATUSES = ("lost", "not run")  # rerun by the next call
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def run_suite(
     What is in the folder already is not run again, so that the same call goes on where one was stopped.
     """
     if not hasattr(os, "fork"):
-        raise DependencyError("Benchmarks fork a process for each job; this system cannot. Run them under Linux or macOS.")
+        raise DependencyError("Benchmarks need os.fork, which this system does not have. Use Linux or macOS.")
     subset_suite = select_subset(suite if isinstance(suite, Suite) else load_suite(suite), cut)
     run_folder = Path(folder)
     with open_results(run_folder) as results_file:
@@ -83,7 +83,7 @@ def run_suite(
 
 @contextmanager
 def start_server(suite: Suite, folder: Path, options: RunOptions) -> Iterator[ServerClient]:
-    """A warm server for the suite; it and all its jobs end with the block."""
+    """Run a server for the suite; it ends with the block, as do its jobs."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-P", "-m", "deepforecast.benchmark.server"]
     with tempfile.TemporaryFile() as stderr_file:
@@ -104,7 +104,7 @@ def start_server(suite: Suite, folder: Path, options: RunOptions) -> Iterator[Se
 
 
 class ServerClient:
-    """The owner's end of a server."""
+    """Client of a server process."""
 
     def __init__(self, process: Any, stderr_file: Any, suite: Suite, folder: Path, options: RunOptions) -> None:
         self.process, self.stderr_file = process, stderr_file
@@ -119,7 +119,7 @@ class ServerClient:
         self.jobs: list[dict[str, Any]] = answer["jobs"]
 
     def rehearse(self, names: Sequence[str], progress: bool | None) -> float:
-        """Have each model of these jobs fitted once on a few rows, so that no job compiles or imports; seconds it took."""
+        """Rehearse the models of these jobs and return the seconds that took."""
         self._send({"rehearse": list(names)})
         with progress_bar(self._receive()["models"], "models compiled and imported", progress) as tick:
             while "seconds" not in (answer := self._receive()):
@@ -127,7 +127,7 @@ class ServerClient:
         return float(answer["seconds"])
 
     def rows(self, names: Sequence[str], n_parallel: int) -> Iterator[Row]:
-        """Have jobs run, so many at a time; their rows as they come."""
+        """Run jobs in parallel; yield their rows as they finish."""
         started: dict[str, str] = {}
         pending = list(names)
         while pending or started:
@@ -159,7 +159,7 @@ class ServerClient:
         self.stderr_file.seek(0)
         lines = [line for line in self.stderr_file.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
         message = format_value(lines[-1], 500) if lines else "nothing"
-        return DataError(f"The benchmark's server ended by itself; it last said: {message}. The same call goes on from here.")
+        return DataError(f"The benchmark server ended unexpectedly; its last output: {message}. Repeat the call to resume.")
 
 
 def _needs_run(row: Row | None, job: Mapping[str, Any], retry: bool) -> bool:

@@ -1,4 +1,4 @@
-"""What of a suite is run: fewer models, tasks, seeds, series or windows, each said in the rows."""
+"""Selection of models, tasks, seeds, series and windows of a suite, recorded in the rows."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class SuiteSubset:
         for name in ("models", "peers", "tasks", "seeds"):
             choice = getattr(self, name)
             if choice is not None and (isinstance(choice, str) or not list(choice)):
-                raise ParameterError(f"{name} is a list with at least one of them; got {format_value(choice)}.")
+                raise ParameterError(f"{name} must be a non-empty list, got {format_value(choice)}.")
         for name in ("series", "windows"):
             if getattr(self, name) is not None:
                 validate_integer(getattr(self, name), name)
         if self.time_limit is not None and not self.time_limit > 0:
-            raise ParameterError(f"time_limit is a number of seconds above 0; got {format_value(self.time_limit)}.")
+            raise ParameterError(f"time_limit must be a number of seconds above 0, got {format_value(self.time_limit)}.")
 
 
 FULL_SUITE = SuiteSubset()
 
 
 def select_subset(suite: Suite, cut: SuiteSubset) -> Suite:
-    """The suite with what is left of it; its `cut` says what is not."""
+    """Return the reduced suite; `cut` describes what was left out."""
     descriptions: list[str] = list(suite.cut)
     if cut.models is not None:
         suite = _select_models(suite, cut.models)
@@ -82,7 +82,7 @@ def _select_models(suite: Suite, models: Sequence[str | Mapping[str, Any]]) -> S
 
 
 def _match_entries(requested: Sequence[Entry], available: Sequence[Entry]) -> tuple[Entry, ...]:
-    """What is asked for by name alone is as the suite has it."""
+    """Replace entries without parameters or alias by those of the suite."""
     by_name = {entry.name: entry for entry in available}
     return tuple(entry if entry.parameters or entry.alias else by_name.get(entry.name, entry) for entry in requested)
 
@@ -93,7 +93,7 @@ def _select_peers(suite: Suite, names: Sequence[str]) -> tuple[Suite, str]:
     unknown = [name for name in names if name not in valid_names]
     if unknown:
         available = format_list(sorted(valid_names), max_shown=30) or "none"
-        raise ParameterError(f"Suite {suite.suite} has the peers {available}; got {format_list(unknown)}.")
+        raise ParameterError(f"peers of suite {suite.suite} must be from {available}, got {format_list(unknown)}.")
 
     def select_entries(peer_entries: Sequence[Entry]) -> tuple[Entry, ...]:
         return tuple(entry for entry in peer_entries if entry.name in names or entry.peer in names)
@@ -107,7 +107,7 @@ def _select_tasks(suite: Suite, patterns: Sequence[str]) -> Suite:
     for pattern in patterns:
         if not any(fnmatchcase(task.name, pattern) for task in suite.tasks):
             available = format_list([task.name for task in suite.tasks], max_shown=30)
-            raise ParameterError(f"No task of suite {suite.suite} fits {format_value(pattern)}. There is {available}.")
+            raise ParameterError(f"tasks must match a task of suite {suite.suite}, got {format_value(pattern)}. Available: {available}.")
     return replace(suite, tasks=tuple(task for task in suite.tasks if any(fnmatchcase(task.name, task_pattern) for task_pattern in patterns)))
 
 

@@ -1,4 +1,4 @@
-"""What the rows of a run say: means over seeds, ranks, skill and wins over tasks, slopes of time and memory.
+"""Summary of the rows of a run: means over seeds, ranks, skill and wins over tasks, scaling of time and memory.
 
 Failures are counted, never filled in: a model has a value where it forecast, and comparisons rest on what both have.
 """
@@ -26,7 +26,7 @@ from deepforecast.evaluation.skill import SkillScores, skill, win_rates
 if TYPE_CHECKING:
     import pandas as pd
 
-INTERVAL_LEVEL = 95  # percent, of every interval here
+INTERVAL_LEVEL = 95  # percent
 SIZES = ("series", "length", "horizon")
 COSTS = ("fit_seconds", "predict_seconds", "peak_mb")
 
@@ -53,7 +53,7 @@ def summarize(rows: Sequence[Row], *, metric: str | None = None, reference: str 
     bootstrap interval over tasks; seconds and memory summed over tasks; how many jobs went wrong.
     """
     if not rows:
-        raise DataError("A summary is of rows, at least one; the run has none yet.")
+        raise DataError("A summary needs at least one row; the run has none yet.")
     metric = metric or default_metric(rows)
     means = mean_over_seeds(rows, metric)
     models, tasks = (tuple(dict.fromkeys(getattr(row, key) for row in rows)) for key in ("model", "task"))
@@ -133,15 +133,15 @@ def cost_slopes(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def default_metric(rows: Sequence[Row]) -> str:
-    """The metric that judges where none is said: the first that the suite asks for, and any row has."""
+    """Return the first metric of the suite that any row has."""
     for row in rows:
         for name in row.metrics:
             return name
-    raise DataError("No job of the run has forecasts that were scored; see the errors of its rows.")
+    raise DataError("No job of the run has scored forecasts. See the errors of its rows.")
 
 
 def check_metric(suite: Suite, metric: str) -> None:
-    """Refuse a metric that no row of the suite's run will have, before the run and not after it."""
+    """Raise before the run if no row will have the metric."""
     available: list[str] = []
     for task in suite.tasks:
         for name in task.metrics or METRICS:
@@ -149,22 +149,22 @@ def check_metric(suite: Suite, metric: str) -> None:
             available += [f"{name}-{level:g}" for level in levels] if levels and "-" not in name else [name]
     if metric not in available:
         has = format_list(list(dict.fromkeys(available)), max_shown=20)
-        raise ParameterError(f"A board is by a metric that the suite asks for, here {has}; got {format_value(metric)}.")
+        raise ParameterError(f"metric must be one of the suite, here {has}, got {format_value(metric)}.")
 
 
 def distance(metric: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far from good, less being better whatever the metric."""
+    """Return the distance of metric values from the best value; lower is better."""
     parsed_metric, level = _parse_metric(metric)
     return parsed_metric.distance(values, level)
 
 
 def describe_distance(metric: str) -> str:
-    """What `distance` measures, in words: less of it is more skill."""
+    """Describe what `distance` measures."""
     return {"level": "distance from the nominal level", "zero": "distance from 0"}.get(_parse_metric(metric)[0].better, "error")
 
 
 def group_failures(rows: Sequence[Row]) -> list[tuple[str, Row]]:
-    """What went wrong, each thing once: whom it befell, with the seeds of models that have several, and a row that tells it."""
+    """Group failures with the same error: the affected jobs with their seeds, and one row as an example."""
     seeds = Counter((row.task, row.model) for row in rows)
     rows_by_failure: dict[tuple[str, str, str], dict[str, list[Row]]] = {}
     for row in rows:
@@ -186,27 +186,27 @@ def read_series_metrics(folder: str | Path, rows: Sequence[Row], task: str, metr
 
     task_rows = [row for row in rows if row.task == task and row.status == "ok" and "series" in row.files]
     if not task_rows:
-        raise DataError(f"Series are compared on a task that a model has forecast; {format_value(task)} has none.")
+        raise DataError(f"task must have forecasts of at least one model; {format_value(task)} has none.")
     columns = []
     for row in task_rows:
         frame = rows_of_run.read_file(folder, row, "series")
         if metric not in frame:
             has = format_list(list(frame)[1:], max_shown=20)
-            raise ParameterError(f"The files of a run hold the metrics of its suite, here {has}; got {format_value(metric)}.")
+            raise ParameterError(f"metric must be one of the suite of the run, here {has}, got {format_value(metric)}.")
         columns.append(frame.set_index("unique_id")[metric].rename(row.model))
     combined = pd.concat(columns, axis=1).T.groupby(level=0, sort=False).mean()
     return combined.index.tolist(), combined.columns.tolist(), combined.to_numpy(np.float64)
 
 
 def _parse_metric(column: str) -> tuple[Metric, float | None]:
-    """The metric of a column, and the level of one that has it."""
+    """Split a metric column into metric and level."""
     name, _, level = column.rpartition("-")
     leveled = bool(name) and level.replace(".", "").isdecimal()
     return (get(name), float(level)) if leveled else (get(column), None)
 
 
 def _rows_varying_in(rows: Sequence[Row], size: str) -> list[Row]:
-    """The largest group of rows that differ in that size alone."""
+    """Return the largest group of rows that differ only in that size."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(getattr(row, other_size) for other_size in SIZES if other_size != size), []).append(row)

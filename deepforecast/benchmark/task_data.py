@@ -89,31 +89,31 @@ def prepare_frame(task: Task, frame: pd.DataFrame) -> PreparedTask:
 
 
 def horizon_of(task: Task) -> int:
-    """The steps forecast: the task's own, or those of the dataset's card."""
+    """Return the horizon of the task, by default that of the dataset card."""
     horizon = task.horizon or (datasets.card(task.dataset).horizon if task.dataset else None)
     if horizon is None:
-        raise ParameterError("a task has a horizon, its own or that of the dataset's card. Say horizon: ....")
+        raise ParameterError("a task must have a horizon, and its dataset does not define one. Set horizon: ....")
     return horizon
 
 
 def window_count(task: Task) -> int:
-    """How many windows: so many, or all whose forecasts lie within the rows of the test."""
+    """Return the number of windows: `count`, or all that fit into the test rows."""
     windows, horizon = task.windows, horizon_of(task)
     if windows.test is None:
         return windows.count
     if windows.test < horizon:
-        raise ParameterError(f"windows.test holds {windows.test} rows, and a forecast needs {horizon}.")
+        raise ParameterError(f"windows.test must be at least the horizon {horizon}, got {windows.test}.")
     return (windows.test - horizon) // (windows.step or horizon) + 1
 
 
 def slice_frame(frame: pd.DataFrame, slice_spec: Slice, name: str) -> pd.DataFrame:
-    """Some of the series, and of each its last rows."""
+    """Select series, and the last rows of each."""
     ids = frame["unique_id"].drop_duplicates()
     if slice_spec.ids:
         known_ids = [series_id for series_id in slice_spec.ids if series_id in set(ids)]
         if len(known_ids) < len(slice_spec.ids):
             unknown_ids = format_list([series_id for series_id in slice_spec.ids if series_id not in known_ids])
-            raise ParameterError(f"{name}: slice.ids are ids of its series; there is no {unknown_ids}.")
+            raise ParameterError(f"{name}: slice.ids must be ids of its series, got {unknown_ids}.")
         ids = ids[ids.isin(known_ids)]
     if slice_spec.series is not None and slice_spec.series < len(ids):
         positions = np.random.default_rng(slice_spec.seed).choice(len(ids), slice_spec.series, replace=False)
@@ -133,18 +133,18 @@ def scale_frame(frame: pd.DataFrame, scaling: Scaling, n_evaluated: int, name: s
     shortest = int(series.size().min())
     if scaling.rows > shortest - n_evaluated:
         raise ParameterError(
-            f"{name}: scaling.rows is at most the {shortest - n_evaluated} rows before the first cutoff, or the scale would know "
-            f"what is forecast; got {scaling.rows}."
+            f"{name}: scaling.rows must be at most the {shortest - n_evaluated} rows before the first cutoff, so that test rows "
+            f"do not affect the scale, got {scaling.rows}."
         )
     first = frame[row < scaling.rows].groupby("unique_id", sort=False, observed=True)["y"]
     mean, std = (frame["unique_id"].map(statistic).to_numpy(np.float64) for statistic in (first.mean(), first.std(ddof=0)))
     if np.isnan(mean).any():
-        raise DataError(f"{name}: a series is scaled by its first {scaling.rows} rows; one has no value there.")
+        raise DataError(f"{name}: each series must have a value in its first {scaling.rows} rows, which set the scale; one has none.")
     return frame.assign(y=(frame["y"].to_numpy() - mean) / np.where(std > 0, std, 1.0))
 
 
 def sample_ids(prepared: PreparedTask, count: int) -> list[Any]:
-    """The ids whose forecasts are kept: evenly spread over the panel, so the same for every model."""
+    """Return the ids whose forecasts are saved: evenly spaced over the panel, the same for every model."""
     ids = prepared.history["unique_id"].drop_duplicates()
     positions = np.unique(np.linspace(0, len(ids) - 1, min(count, len(ids))).astype(np.int64)).tolist()
     return [ids.iloc[position] for position in positions]
@@ -179,7 +179,7 @@ def _column_roles(task: Task) -> dict[str, tuple[str, ...]]:
     if isinstance(task.columns, Mapping):
         unknown = [role for role in task.columns if role not in ROLES]
         if unknown:
-            raise ParameterError(f"{task.name}: columns has the roles {', '.join(ROLES)}; got {format_list(unknown)}.")
+            raise ParameterError(f"{task.name}: columns must have roles from {', '.join(ROLES)}, got {format_list(unknown)}.")
         role_columns = {role: task.columns.get(role) or () for role in ROLES}
         return {role: (names,) if isinstance(names, str) else tuple(names) for role, names in role_columns.items()}
     if task.columns == "none" or not task.dataset:

@@ -1,4 +1,4 @@
-"""Strict reading of suites: every key is known, every value of its kind, and an error says where it stands."""
+"""Strict parsing of suite files: unknown keys and wrong types raise errors with their location."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true
 
 
 def parse_mapping(text: str, where: str, lines: str = "suite, tasks, ...") -> Mapping[str, Any]:
-    """A YAML document that is a mapping; nothing in it is run, and no key stands twice. `lines`: what it holds, in words."""
+    """Parse a YAML mapping safely and without duplicate keys; `lines` describes the contents in errors."""
     import yaml
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml is not typed
-        """Plain YAML, but that a key given twice is an error."""
+        """Safe loader that raises on duplicate keys."""
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
         keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
         duplicates = [key for index, key in enumerate(keys) if key in keys[:index]]
         if duplicates:
             line = node.start_mark.line + 1
-            raise ParameterError(f"{where}: a key is given once; {format_list(duplicates)} stands twice in the mapping of line {line}.")
+            raise ParameterError(f"{where}: keys must be unique; {format_list(duplicates)} occurs twice in the mapping of line {line}.")
         return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
@@ -41,16 +41,16 @@ def parse_mapping(text: str, where: str, lines: str = "suite, tasks, ...") -> Ma
         if isinstance(error, ParameterError):
             raise
         message = format_value(" ".join(str(error).split()), 300)
-        raise ParameterError(f"{where} is a YAML file; it could not be read: {message}.") from error
+        raise ParameterError(f"{where} must be a valid YAML file: {message}.") from error
     if not isinstance(document, Mapping):
-        raise ParameterError(f"{where} is a mapping of keys to values ({lines}); it holds {format_value(document)}.")
+        raise ParameterError(f"{where} must be a mapping ({lines}), got {format_value(document)}.")
     return document
 
 
 def parse_dataclass(cls: type[T], mapping: Any, where: str) -> T:
-    """A dataclass from a mapping; `where` is how messages name it, such as `tasks[2]`."""
+    """Build a dataclass from a mapping; `where` is its name in messages, e.g. `tasks[2]`."""
     if not isinstance(mapping, Mapping):
-        raise ParameterError(f"{where} is a mapping; got {format_value(mapping)} ({type(mapping).__name__}).")
+        raise ParameterError(f"{where} must be a mapping, got {format_value(mapping)} ({type(mapping).__name__}).")
     type_hints = typing.get_type_hints(cls)
     known_fields = {field_spec.name: field_spec for field_spec in fields(cls)}  # type: ignore[arg-type]  # a dataclass
     for key, value in mapping.items():
@@ -59,10 +59,10 @@ def parse_dataclass(cls: type[T], mapping: Any, where: str) -> T:
             hint = f"did you mean {close_matches[0]}?" if close_matches else f"there is {format_list(known_fields, max_shown=30)}."
             raise ParameterError(f"{where} has no key {format_value(key)}; {hint}")
         if not matches_type(value, type_hints[key]):
-            raise ParameterError(f"{where}.{key} is {type_name(type_hints[key])}; got {format_value(value)} ({type(value).__name__}).")
+            raise ParameterError(f"{where}.{key} must be {type_name(type_hints[key])}, got {format_value(value)} ({type(value).__name__}).")
     missing = [field_name for field_name, field_spec in known_fields.items() if field_name not in mapping and field_spec.default is MISSING and field_spec.default_factory is MISSING]
     if missing:
-        raise ParameterError(f"{where} needs {format_list(missing)}.")
+        raise ParameterError(f"{where} must have {format_list(missing)}.")
     try:
         return cls(**{str(key): _lists_to_tuples(value, type_hints[key]) for key, value in mapping.items()})
     except ParameterError as error:
@@ -70,7 +70,7 @@ def parse_dataclass(cls: type[T], mapping: Any, where: str) -> T:
 
 
 def matches_type(value: Any, annotation: Any) -> bool:
-    """Whether a plain value is of a kind, as annotations write it; a whole number is a number, True is none."""
+    """Whether a plain value matches an annotation; an int is a float, but a bool is not an int."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation is Any:
         return True
@@ -86,7 +86,7 @@ def matches_type(value: Any, annotation: Any) -> bool:
 
 
 def type_name(annotation: Any) -> str:
-    """A kind in words."""
+    """Describe a type in words."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(type_name(member) for member in inner)
@@ -98,7 +98,7 @@ def type_name(annotation: Any) -> str:
 
 
 def _lists_to_tuples(value: Any, annotation: Any) -> Any:
-    """Lists as tuples, where tuples are declared."""
+    """Convert lists to tuples where tuples are declared."""
     members = typing.get_args(annotation) if typing.get_origin(annotation) in (typing.Union, types.UnionType) else (annotation,)
     tuples = any(typing.get_origin(member) is tuple for member in members)
     return tuple(value) if tuples and isinstance(value, Sequence) and not isinstance(value, str) else value

@@ -1,8 +1,8 @@
-"""The command line `deepforecast`: every command is a thin shell around the function of the same name.
+"""The command line `deepforecast`: each command is a thin wrapper around the function of the same name.
 
-Results go to standard output, warnings and errors (a line each) to standard error. Exit codes: 0 well; 1 something was found
-(errors in the data, a model that failed, a package missing); 2 wrong use, bad data or a file that cannot be read or written;
-3 a fault of the library itself; 130 interrupted; 141 the reader of the output went away.
+Results go to standard output, warnings and errors (one line each) to standard error. Exit codes: 0 success; 1 a problem
+was found (errors in the data, a failed model, a missing package); 2 wrong usage, invalid data or a file that cannot be
+read or written; 3 an internal error; 130 interrupted; 141 broken pipe.
 """
 
 from __future__ import annotations
@@ -13,8 +13,20 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code; `arguments` are those of the process if not given.
+    """Run one command.
 
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The command line without the program name; by default that of the process.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Examples
+    --------
     >>> main(["--version"])
     deepforecast 0.1.0
     0

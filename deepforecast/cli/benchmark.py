@@ -1,8 +1,7 @@
-"""Run a suite of benchmarks: every model on every task, each job in a process of its own, a row a job.
+"""Run a benchmark suite: every model on every task, each job in a separate process.
 
-SUITE is quick, which is included, or the path of a YAML file (the repository has more). Results go to the folder that --output
-names, and nowhere else; the same command goes on where one was stopped. `audit SUITE` looks for forecasts that know the
-future."""
+SUITE is quick, which is included, or the path of a YAML file (the repository has more). Results are written to the folder
+--output only; repeating the command resumes an interrupted run. `audit SUITE` checks the models for leakage."""
 
 from __future__ import annotations
 
@@ -28,28 +27,28 @@ examples:
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     suite = parser.add_argument(
-        "words", metavar="SUITE", nargs="+", help="name or path of a suite; audit SUITE for the leak audit"
+        "words", metavar="SUITE", nargs="+", help="name or path of a suite; audit SUITE runs the leakage audit"
     )
     parser.add_inputs(suite)
-    parser.add_argument("--models", metavar="MODEL", nargs="+", help="these alone, as Name or Name:parameter=value,...")
-    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="jobs side by side, each on one thread (default 1)")
-    parser.add_argument("--output", metavar="FOLDER", help="keep rows, forecasts and scores there, so that a later run goes on")
-    report = parser.add_argument("--report", metavar="FILE", help="write the run to one HTML page that opens offline")
+    parser.add_argument("--models", metavar="MODEL", nargs="+", help="models to run instead of those of the suite, as Name or Name:parameter=value,...")
+    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="number of parallel jobs, one thread each (1)")
+    parser.add_argument("--output", metavar="FOLDER", help="folder for results, forecasts and scores; a later run resumes there")
+    report = parser.add_argument("--report", metavar="FILE", help="write a self-contained HTML report")
     parser.add_targets(report)
-    parser.add_argument("--peers", metavar="NAME", nargs="+", help="other libraries in the suite that run beside these models")
-    parser.add_argument("--tasks", metavar="NAME", nargs="+", help="these alone; patterns as air* may be given")
-    parser.add_argument("--seeds", metavar="N", nargs="+", type=int, help="instead of those of the suite")
-    parser.add_argument("--series", metavar="N", type=int, help="at most so many series of each task, drawn at random")
-    parser.add_argument("--windows", metavar="N", type=int, help="at most so many windows of each task, the last ones")
-    parser.add_argument("--time-limit", metavar="SECONDS", type=parse_number, help="for each job, instead of the suite's")
-    parser.add_argument("--retry", action="store_true", help="run jobs again that failed or took too long")
-    parser.add_argument("--metric", metavar="NAME", help="what the table is by (default: the first the suite asks for)")
+    parser.add_argument("--peers", metavar="NAME", nargs="+", help="other libraries of the suite to run as well")
+    parser.add_argument("--tasks", metavar="NAME", nargs="+", help="tasks to run; patterns such as air* are allowed (default: all)")
+    parser.add_argument("--seeds", metavar="N", nargs="+", type=int, help="random seeds (default: those of the suite)")
+    parser.add_argument("--series", metavar="N", type=int, help="maximum number of series per task, drawn at random")
+    parser.add_argument("--windows", metavar="N", type=int, help="maximum number of windows per task, counted from the last")
+    parser.add_argument("--time-limit", metavar="SECONDS", type=parse_number, help="time limit per job (default: that of the suite)")
+    parser.add_argument("--retry", action="store_true", help="rerun jobs that failed or timed out")
+    parser.add_argument("--metric", metavar="NAME", help="metric of the leaderboard (default: the first of the suite)")
 
 
 def run(values: argparse.Namespace) -> Outcome:
-    """Run or audit."""
+    """Run or audit a suite."""
     from deepforecast.benchmark.suite import load_suite
     from deepforecast.benchmark.suite_subset import SuiteSubset, select_subset
     from deepforecast.cli.output_files import check_target
@@ -59,7 +58,7 @@ def run(values: argparse.Namespace) -> Outcome:
     audits = values.words[0] == "audit"
     names = values.words[audits:]
     if len(names) != 1:
-        raise ParameterError(f"One suite is run at a time; got {format_value(' '.join(names) or 'none')}. See --help.")
+        raise ParameterError(f"Exactly one suite must be given, got {format_value(' '.join(names) or 'none')}. See --help.")
     cut = SuiteSubset(
         models=None if values.models is None else [parse_entry(text) for text in values.models],
         peers=values.peers,
@@ -75,12 +74,12 @@ def run(values: argparse.Namespace) -> Outcome:
 
 
 def _refuse_own_suite(name: str, folder: str | None) -> None:
-    """Refuse a folder where the record of the run would replace the user's own suite file."""
+    """Raise if the suite file that the run writes would replace the user's suite file."""
     from deepforecast.benchmark.job_results import RESULTS, SUITE
     from deepforecast.benchmark.suite import find_suite
     from deepforecast.errors import ParameterError, format_value
 
-    if folder is None or os.path.exists(os.path.join(folder, RESULTS)):  # the suite file of an earlier run is ours
+    if folder is None or os.path.exists(os.path.join(folder, RESULTS)):  # an earlier run wrote the suite file
         return
     record = os.path.join(folder, SUITE)
     if os.path.exists(record) and os.path.samefile(record, find_suite(name)):
@@ -90,8 +89,10 @@ def _refuse_own_suite(name: str, folder: str | None) -> None:
 
 
 def parse_entry(text: str) -> dict[str, Any]:
-    """A model as a suite names it.
+    """Return a model as the entry of a suite.
 
+    Examples
+    --------
     >>> parse_entry("seasonal-naive:season_length=7,alias=Weekly")
     {'model': 'SeasonalNaive', 'parameters': {'season_length': 7}, 'alias': 'Weekly'}
     """
@@ -125,7 +126,7 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
     options = RunOptions(jobs=values.jobs, retry=values.retry, progress=False if values.json else None)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     if values.output is None:
-        print_note("nothing of this run is kept; --output FOLDER keeps it")
+        print_note("results are not saved; pass --output FOLDER to save them")
         with tempfile.TemporaryDirectory(prefix="deepforecast-") as folder:
             rows = run_suite(suite, folder, options=options)
             _report(folder, rows, values)
@@ -133,7 +134,7 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
         try:
             rows = run_suite(suite, values.output, options=options)
         except KeyboardInterrupt:
-            print_note(f"interrupted; what is done stands in {values.output}, and the same command goes on from there")
+            print_note(f"interrupted; finished jobs are saved in {values.output}; repeat the command to resume")
             raise
         _report(values.output, rows, values)
     failed_rows = [row for row in rows if row.status != "ok"]
@@ -146,7 +147,7 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
         "failed": [{"job": row.job, "status": row.status, "error": row.error} for row in failed_rows],
     }  # fmt: skip
     rehearsals = {row.machine["rehearsal"] for row in rows if row.started >= started_at and "rehearsal" in row.machine}
-    rehearsal_lines = [f"Rehearsal, so that no job compiles or imports: {rehearsal}." for rehearsal in rehearsals]
+    rehearsal_lines = [f"Rehearsal (compilation and imports before the jobs): {rehearsal}." for rehearsal in rehearsals]
     text = "\n".join([*_summary_lines(summary, suite), *_failure_lines(rows), *rehearsal_lines, *map(one_line, _closing_lines(values, suite))])
     return Outcome(facts, text, status=int(any(row.status != "not run" for row in failed_rows)))
 
@@ -160,7 +161,7 @@ def _report(folder: str, rows: Sequence[Any], values: argparse.Namespace) -> Non
     if any(row.metrics for row in rows):
         write_report(folder, values.report, metric=values.metric)
     else:
-        print_note("no report was written, as no job has a result")
+        print_note("no report was written because no job has a result")
         values.report = None
 
 
@@ -199,7 +200,7 @@ def _failure_lines(rows: Sequence[Any]) -> list[str]:
 
 
 def _closing_lines(values: argparse.Namespace, suite: Any) -> list[str]:
-    cut = [f"Cut: {'; '.join(suite.cut)}."] if suite.cut else []
+    cut = [f"Subset: {'; '.join(suite.cut)}."] if suite.cut else []
     paths = [path for path in (values.output, values.report) if path is not None]
     return [*cut, f"Written: {', '.join(paths)}."] if paths else cut
 
@@ -220,8 +221,8 @@ def _audit(suite: Any, values: argparse.Namespace) -> Outcome:
 
     findings = audit_suite(suite, series=values.series or N_SERIES)
     leaks = [finding for finding in findings if finding.verdict == "leak"]
-    columns = {name: [getattr(finding, name) for finding in findings] for name in ("task", "model", "verdict", "told")}
+    columns = {name: [getattr(finding, name) for finding in findings] for name in ("task", "model", "verdict", "message")}
     failed = sum(finding.verdict == "failed" for finding in findings)
-    caption = f"{pluralize(len(findings), 'audit')}: {pluralize(len(leaks), 'leak')}, {failed} that failed"
+    caption = f"{pluralize(len(findings), 'audit')}: {pluralize(len(leaks), 'leak')}, {failed} failed"
     text = "\n".join([*format_table(columns, left_aligned=list(columns)), one_line(caption)])
     return Outcome({"audit": [asdict(finding) for finding in findings]}, text, status=int(bool(leaks)))

@@ -1,6 +1,6 @@
-"""Report gaps, duplicates, frequency, missing and infinite values, constants, short series, and declared covariates.
+"""Report gaps, duplicates, frequency, missing and infinite values, constant and short series, and covariates.
 
-Exit code 1 if something was found that every fit would refuse."""
+The exit code is 1 if no model could be fitted to the data."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ examples:
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     add_data(parser)
-    add_output(parser, "a row for each series")
+    add_output(parser, "the summary of each series")
 
 
 def run(values: argparse.Namespace) -> Outcome:
-    """Read, check, report."""
+    """Check a data file."""
     from deepforecast import check
     from deepforecast.cli.data_files import read_data
     from deepforecast.cli.output_files import check_frame_target, csv_bytes, write_frame
@@ -44,7 +44,6 @@ def run(values: argparse.Namespace) -> Outcome:
 
 
 def _format_report(report: Any) -> str:
-    """The report for a terminal."""
     summary = report.summary
     lines = [f"{summary['series']:,} series, {summary['rows']:,} rows"]
     if "freq" in summary:
@@ -54,11 +53,11 @@ def _format_report(report: Any) -> str:
         severity = paint(f"{finding.severity:8s}", styles.get(finding.severity, "dim"))
         lines.append(f"{severity} {one_line(finding.what)} ({finding.count:,}): {one_line(finding.where)}")
         if finding.way_out:
-            lines.append(f"{'':8s} {paint('way out:', 'dim')} {one_line(finding.way_out)}")
+            lines.append(f"{'':8s} {paint('hint:', 'dim')} {one_line(finding.way_out)}")
     errors = sum(finding.severity == "error" for finding in report.findings)
     verdict = (
-        f"{errors} kind{'s' * (errors > 1)} of error: every fit would refuse these data."
+        f"{errors} kind{'s' * (errors > 1)} of error: models cannot be fitted to these data."
         if errors
-        else "No errors: a model can be fitted."
+        else "No errors: models can be fitted to these data."
     )
     return "\n".join([*lines, paint(verdict, "red" if errors else "green")])

@@ -1,4 +1,4 @@
-"""Text to values, column by column: what cannot be read in exactly one way is refused by column and row."""
+"""Conversion of text columns to typed columns; an ambiguous cell raises an error with its column and row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deepforecast.errors import DataError
 
 
 def convert_columns(table: Any, columns: Columns, text_format: TextFormat) -> Any:
-    """A pandas frame of an arrow table: text in the column of ids stays, in the others it becomes what their role needs."""
+    """Convert an arrow table to a pandas frame; ids stay text, other text columns get the type of their role."""
     import pyarrow as pa
 
     converted: dict[str, Any] = {}
@@ -33,7 +33,7 @@ def convert_columns(table: Any, columns: Columns, text_format: TextFormat) -> An
 
 
 def _convert_covariate(text: Any, name: str, text_format: TextFormat) -> Any:
-    """Numbers where all cells are, categories where none is or the user says so; a mixture is refused."""
+    """Convert to numbers if all cells are numbers, to categories if none is or if declared categorical."""
     import pyarrow.compute as pc
 
     cleaned = normalize_text(text, text_format.decimal)
@@ -43,8 +43,8 @@ def _convert_covariate(text: Any, name: str, text_format: TextFormat) -> Any:
             return parse_numbers(text, name, text_format.decimal).to_pandas()
         if pc.any(numeric).as_py():
             raise DataError(
-                f"Column {name} holds numbers or categories, not both: {describe_cells(pc.invert(numeric), text)}, "
-                f"{pc.sum(numeric).as_py():,} rows hold numbers. Repair it, or say --categorical {name}."
+                f"Column {name} must hold numbers or categories, not both: {describe_cells(pc.invert(numeric), text)}, "
+                f"{pc.sum(numeric).as_py():,} rows hold numbers. Correct it, or pass --categorical {name}."
             )
     categories = pc.if_else(pc.is_null(cleaned), cleaned, text)
     return categories.dictionary_encode().to_pandas()

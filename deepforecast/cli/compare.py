@@ -1,6 +1,6 @@
 """Rank models on one data file by rolling cross-validation.
 
-A model that fails is a row with its error and makes the exit code 1; the others go on."""
+If a model fails, its row shows the error, the other models are still compared, and the exit code is 1."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ examples:
   deepforecast compare sales.csv --horizon 14 --level 80 95 --report report.html --plot board.png
   deepforecast compare sales.csv --models SeasonalNaive AutoETS WindowMean:window=28 --horizon 14"""
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
-NO_MODELS_NOTE = "No model was named, so these are the baselines. More: --models AutoETS AutoTheta LinearModel"
+NO_MODELS_NOTE = "Without --models the baselines are compared. Pass e.g. --models AutoETS AutoTheta LinearModel for others."
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     add_backtest(parser, models_required=False)
     report = parser.add_argument(
-        "--report", metavar="FILE", help="write the whole comparison to one HTML page that opens offline"
+        "--report", metavar="FILE", help="write a self-contained HTML report"
     )
-    plot = parser.add_argument("--plot", metavar="FILE", help="draw the leaderboard: .png, .svg or .pdf")
+    plot = parser.add_argument("--plot", metavar="FILE", help="plot the leaderboard to a .png, .svg or .pdf file")
     parser.add_targets(report, plot)
-    add_output(parser, "the forecasts (id, time, cutoff, target, a column for each model)")
+    add_output(parser, "the forecasts (id, time, cutoff, target, one column per model)")
 
 
 def run(values: argparse.Namespace) -> Outcome:
-    """Read, compare, write."""
+    """Compare models."""
     from deepforecast import compare
     from deepforecast.cli.json_output import to_records
     from deepforecast.cli.output_files import check_frame_target, check_target
@@ -52,7 +52,7 @@ def run(values: argparse.Namespace) -> Outcome:
 
 
 def baselines() -> list[str]:
-    """The names of all models of the family of baselines."""
+    """Return the names of all baseline models."""
     from deepforecast.cli.models import model_family
     from deepforecast.core.registry import names
 
@@ -60,7 +60,7 @@ def baselines() -> list[str]:
 
 
 def _write(board: Any, values: argparse.Namespace) -> list[str]:
-    """The files asked for."""
+    """Write the requested files; return their paths."""
     from deepforecast.cli.output_files import figure_bytes, write_bytes, write_frame
 
     if values.report is not None:

@@ -1,4 +1,4 @@
-"""Forecast the past from its own past: every model at several cutoffs, scored against what came true."""
+"""Evaluate models by rolling cross-validation: forecasts from several cutoffs, scored on the observations."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ examples:
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     add_backtest(parser, models_required=True)
-    parser.add_argument("--step", type=int, metavar="ROWS", help="rows between cutoffs; the horizon if not given")
+    parser.add_argument("--step", type=int, metavar="ROWS", help="rows between consecutive cutoffs (default: the horizon)")
     parser.add_argument(
         "--by",
         nargs="+",
         choices=("model", "series", "cutoff", "step"),
         default=["model"],
-        help="rows of the scores: for each model and, if asked, series, cutoff or step ahead",
+        help="rows of the score table: per model and, optionally, series, cutoff or step ahead",
     )
-    parser.add_argument("--reference", metavar="MODEL", help="the model that relative metrics compare with, as owa: its column")
-    add_output(parser, "the forecasts (id, time, cutoff, target, a column for each model)")
+    parser.add_argument("--reference", metavar="MODEL", help="reference model of relative metrics such as owa")
+    add_output(parser, "the forecasts (id, time, cutoff, target, one column per model)")
 
 
 def run(values: argparse.Namespace) -> Outcome:
-    """Read, forecast, score."""
+    """Cross-validate models."""
     from deepforecast import cross_validate, score
     from deepforecast.cli.json_output import to_records
     from deepforecast.cli.output_files import check_frame_target, csv_bytes, write_frame

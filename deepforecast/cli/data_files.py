@@ -1,4 +1,4 @@
-"""Data files to frames: ids as they are written, times only where they cannot be misread, numbers that are numbers."""
+"""Reading of data files: ids as text, unambiguous timestamps, valid numbers."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from deepforecast.data.columns import Columns, resolve
 from deepforecast.errors import DataError, format_list, format_value, warn
 
 CSV, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
-MAX_HEADER = 2**20  # bytes in which the line of column names has to end
+MAX_HEADER = 2**20  # in bytes, including the line end
 
 
 @dataclass(frozen=True)
 class InputData:
-    """A pandas frame with the columns that have a role, and the roles."""
+    """A pandas frame of the columns with a role, and the roles."""
 
     frame: Any
     columns: Columns
 
     @property
     def roles(self) -> dict[str, Any]:
-        """The roles as the library takes them, said in full."""
+        """All roles as `columns=` takes them."""
         return all_roles(self.columns)
 
 
 def all_roles(columns: Columns) -> dict[str, Any]:
-    """Every role and its names."""
+    """Return every role with its column names."""
     return {field.name: getattr(columns, field.name) for field in fields(Columns)}
 
 
@@ -48,9 +48,22 @@ def read_data(
     fitted: bool = False,
     ignored: Sequence[str] = (),
 ) -> InputData:
-    """The rows of a file; `declared` are the names of columns that were given. Columns without a role are left out, aloud.
+    """Read a data file; columns without a role are left out with a warning.
 
-    fitted: the names are those of a fitted model, which are not to be changed here. known: columns that may be left out unsaid.
+    Parameters
+    ----------
+    path : str
+        CSV or parquet file; "-" reads CSV from standard input.
+    declared : mapping
+        Column names by role, as given on the command line.
+    text_format : TextFormat
+        Settings for parsing text.
+    target : bool, default True
+        Whether the file must have the target column.
+    fitted : bool, default False
+        Whether the roles are those of a fitted model; the hint of the warning depends on it.
+    ignored : sequence of str
+        Columns that are left out without a warning.
     """
     table = read_table(path, text_format)
     try:
@@ -66,14 +79,14 @@ def read_data(
 
 
 def read_inputs(values: argparse.Namespace) -> tuple[InputData, Any]:
-    """The data file of a command, and the frame of its static columns or None."""
+    """Read the data file of a command and, if given, its static covariates."""
     text_format = TextFormat.from_arguments(values)
     inputs = read_data(values.data, declared_columns(values), text_format)
     return inputs, None if values.static_data is None else read_static(values.static_data, inputs.columns, text_format)
 
 
 def read_static(path: str, columns: Columns, text_format: TextFormat, *, fitted: bool = False) -> Any:
-    """A frame with the static columns, one row a series."""
+    """Read static covariates, one row per series."""
     table = read_table(path, text_format)
     selected = [name for name in (columns.id, *columns.static) if name is not None and name in table.column_names]
     unused = [name for name in table.column_names if name not in columns.all]
@@ -84,7 +97,7 @@ def read_static(path: str, columns: Columns, text_format: TextFormat, *, fitted:
 
 
 def match_id_type(frame: Any, series: Any) -> Any:
-    """The frame with the ids of a text file as whole numbers, where the model was fitted on those and all of them are."""
+    """Convert text ids to integers if the model was fitted with integer ids and all of them are integers."""
     name = series.columns.id
     if series.ids is None or name not in frame or not series.ids.dtype.is_integer() or frame[name].dtype.kind in "iu":
         return frame
@@ -93,18 +106,18 @@ def match_id_type(frame: Any, series: Any) -> Any:
 
 
 def read_table(path: str, text_format: TextFormat) -> Any:
-    """The file as an arrow table: every cell of a CSV as the text it is."""
+    """Read a file as an arrow table; all cells of a CSV are text."""
     import pyarrow as pa
 
     suffix = Path(path).suffix.lower()
     try:
         if "\0" in path:
-            raise DataError(f"{_format_path(path)} cannot be read: no path holds a zero byte.")
+            raise DataError(f"{_format_path(path)} cannot be read: a path must not contain a null byte.")
         if path == "-":
             return _read_csv(_read_standard_input(), path, text_format)
         pipe = stat.S_ISFIFO(os.stat(path).st_mode)
         if not pipe and not os.path.isfile(path):
-            raise DataError(f"{_format_path(path)} is not a file. Give a .csv or .parquet file.")
+            raise DataError(f"{_format_path(path)} must be a file and is not. Pass a .csv or .parquet file.")
         if suffix in PARQUET:
             return _read_parquet(path)
         if suffix in CSV or pipe:
@@ -113,8 +126,8 @@ def read_table(path: str, text_format: TextFormat) -> Any:
     except OSError as error:
         raise DataError(f"{_format_path(path)} cannot be read: {error.strerror or format_value(str(error), 200)}.") from error
     except (pa.ArrowException, UnicodeError) as error:
-        raise DataError(f"{_format_path(path)} is not a whole file of its kind: {format_value(str(error), 200)}") from error
-    raise DataError(f"A data file ends in .csv, .tsv or .parquet; got {_format_path(path)}. Convert it, or pipe it in as CSV with -.")
+        raise DataError(f"{_format_path(path)} must be a complete, valid file: {format_value(str(error), 200)}") from error
+    raise DataError(f"A data file must end in .csv, .tsv or .parquet, got {_format_path(path)}. Convert it, or pass - to read CSV from standard input.")
 
 
 def _missing_columns_message(path: str, declared: Mapping[str, Any], names: list[str]) -> str:
@@ -122,13 +135,14 @@ def _missing_columns_message(path: str, declared: Mapping[str, Any], names: list
     listed = [name for role_columns in roles.values() for name in (role_columns if isinstance(role_columns, list | tuple) else [role_columns]) if name]
     missing = [name for name in dict.fromkeys(listed) if name not in names]
     all_declared = {"id", "time", "target"} <= set(declared)
-    hint = "Rename them." if all_declared else "Name yours with --id, --time, --target (and --future, --past, --static)."
-    return f"{_format_path(path)} lacks {format_list(missing or listed, max_shown=12)}; its columns are {format_list(names, max_shown=12)}. {hint}"
+    hint = "Rename them." if all_declared else "Pass your names with --id, --time, --target (and --future, --past, --static)."
+    required, present = format_list(missing or listed, max_shown=12), format_list(names, max_shown=12)
+    return f"{_format_path(path)} must have the columns {required}; its columns are {present}. {hint}"
 
 
 def _read_standard_input() -> BinaryIO:
     if sys.stdin is None or sys.stdin.closed:
-        raise DataError("Standard input is closed, so there is nothing to read. Give a file in place of -.")
+        raise DataError("Standard input cannot be read because it is closed. Pass a file instead of -.")
     return io.BytesIO(sys.stdin.buffer.read())
 
 
@@ -136,7 +150,7 @@ def _read_parquet(path: str) -> Any:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
-    indices = [name for name in table.column_names if name.startswith("__index_level_")]  # what pandas adds
+    indices = [name for name in table.column_names if name.startswith("__index_level_")]  # added by pandas
     table = table.drop_columns(indices)
     _check_unique(table.column_names, path)
     return table.replace_schema_metadata(None)
@@ -148,7 +162,7 @@ def _read_csv(file: BinaryIO, path: str, text_format: TextFormat) -> Any:
 
     separator = text_format.separator or ("\t" if path.lower().endswith(".tsv") else ",")
     if len(separator) != 1 or not separator.isascii():
-        raise DataError(f"--separator is one sign (or 'tab'); got {format_value(separator)!r}.")
+        raise DataError(f"--separator must be one ASCII character or 'tab', got {format_value(separator)!r}.")
     names = _read_header(file, path, separator)
     conversion = csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
@@ -160,33 +174,33 @@ def _read_csv(file: BinaryIO, path: str, text_format: TextFormat) -> Any:
     try:
         return csv.read_csv(file, convert_options=conversion, parse_options=layout)
     except pa.ArrowInvalid:
-        file.seek(0)  # once more in one thread, which knows the number of the row
+        file.seek(0)  # the error message of a single thread has the row number
         return csv.read_csv(file, csv.ReadOptions(use_threads=False), parse_options=layout, convert_options=conversion)
 
 
 def _read_header(file: BinaryIO, path: str, separator: str) -> list[str]:
-    """The names of the columns, read apart: before the rows are, it has to be said that they are text."""
+    """Read the column names, which `read_csv` needs beforehand to read all columns as text."""
     import codecs
     import csv
 
     head = file.read(MAX_HEADER)
     file.seek(0)
     if b"\0" in head:
-        raise DataError(f"{_format_path(path)} is not text in UTF-8 (it holds zero bytes). Save it as CSV in UTF-8.")
+        raise DataError(f"{_format_path(path)} must be text in UTF-8, but contains null bytes. Save it as CSV in UTF-8.")
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
     except UnicodeDecodeError:
-        raise DataError(f"{_format_path(path)} is not text in UTF-8. Save it as CSV in UTF-8.") from None
+        raise DataError(f"{_format_path(path)} must be text in UTF-8 and is not. Save it as CSV in UTF-8.") from None
     try:
         names = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row), [])
     except csv.Error as error:
-        raise DataError(f"{_format_path(path)} does not begin with a line of column names: {error}.") from None
+        raise DataError(f"{_format_path(path)} must begin with a line of column names: {error}.") from None
     if not names:
-        raise DataError(f"{_format_path(path)} is empty. The first line names the columns, e.g. unique_id,ds,y.")
+        raise DataError(f"{_format_path(path)} is empty; the first line must hold the column names, e.g. unique_id,ds,y.")
     separators = [sign for sign in (";", "\t", "|", ",") if len(names) == 1 and sign in names[0] and sign != separator]
     if separators:
         sign = "tab" if separators[0] == "\t" else repr(separators[0])
-        raise DataError(f"{_format_path(path)} has the one column {format_value(names[0])!r}. Say --separator {sign}.")
+        raise DataError(f"{_format_path(path)} has only one column, {format_value(names[0])!r}. Pass --separator {sign}.")
     _check_unique(names, path)
     return names
 
@@ -194,7 +208,7 @@ def _read_header(file: BinaryIO, path: str, separator: str) -> list[str]:
 def _check_unique(names: list[str], path: str) -> None:
     duplicates = [name for position, name in enumerate(names) if name in names[:position]]
     if duplicates:
-        raise DataError(f"Column names of {_format_path(path)} are unique; {format_list(duplicates)} is there twice. Drop or rename one.")
+        raise DataError(f"Column names of {_format_path(path)} must be unique; {format_list(duplicates)} occurs twice. Drop or rename one.")
 
 
 def _format_path(path: str) -> str:

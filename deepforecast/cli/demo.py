@@ -1,4 +1,4 @@
-"""See it work on data that ships with the library: check, compare, tune, see attention, fit, save, forecast, plot, report.
+"""Run all steps on included data: check, compare, tune, plot attention weights, fit, save, forecast, plot, report.
 
 Writes attention.png, forecast.csv, forecast.png, model.dfc and report.html into the folder --output."""
 
@@ -29,29 +29,29 @@ INDENT = "      "
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
-    """The options of the command."""
-    parser.add_argument("--output", metavar="DIR", default="demo-output", help="folder for the files (demo-output)")
+    """Add the options of the command."""
+    parser.add_argument("--output", metavar="DIR", default="demo-output", help="folder of the files that are written (demo-output)")
 
 
 def run(values: argparse.Namespace) -> Outcome:
-    """The main job, step by step."""
+    """Run the steps of the demo."""
     from deepforecast.cli.output_files import check_target
 
     for name in ("attention.png", "forecast.csv", "forecast.png", "model.dfc", "report.html"):
         check_target(os.path.join(values.output, name), new_folder=True)
     steps = Steps(verbose=not values.json, n_steps=8)
-    steps.print_heading("deepforecast: check, compare, tune, explain, forecast and plot, on data that ship with it")
+    steps.print_heading("deepforecast: check, compare, tune, explain, forecast and plot, on included data")
     with steps.step("load two data sets"):
         airline, panel = _load_data(steps)
-    with steps.step("check them: gaps, duplicates, frequency, missing values"):
+    with steps.step("check the data: gaps, duplicates, frequency, missing values"):
         _check(steps, airline, panel)
-    with steps.step("compare four kinds of model on the panel: 14 days ahead, 4 cutoffs"):
+    with steps.step("compare four models on the panel: 14 days ahead, 4 cutoffs"):
         _compare_panel(steps, panel)
     with steps.step("compare baselines and classical models on the airline passengers: 12 months ahead, 5 cutoffs"):
         board = _compare_airline(steps, airline)
-    with steps.step(f"tune a regression on them: {TRIALS} trials, the last 12 months held out"):
+    with steps.step(f"tune a linear model on the airline passengers: {TRIALS} trials, the last 12 months held out"):
         _tune(steps, airline)
-    with steps.step("train a network with attention on the panel, and see where it looks"):
+    with steps.step("train a network with attention on the panel, and plot its attention weights"):
         picture = _attention(steps, panel, values.output)
     best = _best_model(board)
     with steps.step(f"fit {best}, save it, load it, forecast 24 months"):
@@ -63,19 +63,19 @@ def run(values: argparse.Namespace) -> Outcome:
 
 @dataclass
 class Steps:
-    """What is shown while it happens: a line a step with its seconds, and what it found below."""
+    """Progress output: a numbered line per step, its results and its duration."""
 
     verbose: bool
     n_steps: int
     completed: list[dict[str, Any]] = field(default_factory=list)
 
     def print_heading(self, text: str) -> None:
-        """A line that stands out."""
+        """Print a line in bold."""
         self._print(streams.paint(text, "bold"))
 
     @contextmanager
     def step(self, title: str) -> Iterator[None]:
-        """Run one step; what it `print_lines`s comes below its line."""
+        """Print the title of a step before and its duration after the block."""
         number = len(self.completed) + 1
         self._print(f"\n{streams.paint(f'[{number}/{self.n_steps}]', 'green')} {title}")
         started = time.perf_counter()
@@ -87,7 +87,7 @@ class Steps:
         self._print(INDENT + streams.paint(format_seconds(elapsed), "dim"))
 
     def print_lines(self, text: str) -> None:
-        """Lines below the step."""
+        """Print indented lines."""
         for line in text.splitlines():
             self._print(INDENT + line)
 
@@ -116,7 +116,7 @@ def _check(steps: Steps, airline: Any, panel: Any) -> None:
 
     for name, frame in (("air_passengers", airline), ("the panel", panel)):
         report = check(frame)
-        summary = ", ".join(f"{finding.what} ({finding.count})" for finding in report.findings) or "nothing to complain of"
+        summary = ", ".join(f"{finding.what} ({finding.count})" for finding in report.findings) or "no problems"
         steps.print_lines(
             f"{name}: {report.summary['series']} series, {report.summary['rows']:,} rows, "
             f"freq {report.summary['freq']}: {summary}"
@@ -130,13 +130,13 @@ def _compare_panel(steps: Steps, panel: Any) -> None:
 def _compare_airline(steps: Steps, airline: Any) -> Any:
     board = _compare(AIRLINE_MODELS, airline, horizon=12, n_windows=5)
     steps.print_lines(_table(board))
-    steps.print_lines("coverage: how much of what came lay inside the 80 % and the 95 % interval;")
-    steps.print_lines("Calibrated is Naive2 with conformal intervals, made of its own past errors")
+    steps.print_lines("coverage: share of observations inside the 80 % and the 95 % interval;")
+    steps.print_lines("Calibrated is Naive2 with conformal prediction intervals")
     return board
 
 
 def _best_model(board: Any) -> str:
-    """The best model; of several with the same points, that whose intervals keep their promise best."""
+    """Return the best model; among ties, the one whose 80 % coverage is closest to nominal."""
     table, metric = board.table, board.metrics[0]
     tied = table[table[metric] == table[metric].min()]
     return str(tied.loc[(tied["coverage-80"] - 0.8).abs().idxmin(), "model"])
@@ -152,7 +152,6 @@ def _compare(names: Sequence[str], frame: Any, horizon: int, n_windows: int) -> 
 
 
 def _table(board: Any) -> str:
-    """The columns of the leaderboard that say most."""
     from deepforecast.cli.table import format_number, format_table, terminal_width
 
     table = board.table
@@ -180,8 +179,8 @@ def _tune(steps: Steps, airline: Any) -> None:
         f"{', '.join(f'{count} {state}' for state, count in counts.items())}; best: "
         + ", ".join(f"{name}={value!r}" for name, value in study_result.best_params.items())
     )
-    for where, name in (("searched", "search"), ("held out", "held_out")):
-        steps.print_lines(f"mase where {where}: {format_number(float(best_row[name]))}, of the model as it is {format_number(float(default_row[name]))}")
+    for where, name in (("search", "search"), ("held-out", "held_out")):
+        steps.print_lines(f"mase on the {where} windows: tuned {format_number(float(best_row[name]))}, default {format_number(float(default_row[name]))}")
 
 
 def _attention(steps: Steps, panel: Any, folder: str) -> str:
@@ -195,7 +194,7 @@ def _attention(steps: Steps, panel: Any, folder: str) -> str:
     days_back = (attention["cutoff"] - attention["lag"]).dt.days + attention["step"]
     largest = attention["weight"].groupby(days_back).mean().nlargest(3)
     days = ", ".join(f"{day} ({100 * share:.0f} %)" for day, share in largest.items())
-    steps.print_lines(f"days before the one forecast that Seq2Seq looks at most: {days}")
+    steps.print_lines(f"largest mean attention weights of Seq2Seq, in days before the forecast day: {days}")
     path = os.path.join(folder, "attention.png")
     write_bytes(path, figure_bytes(plot_attention(attention), path))
     steps.print_lines(f"{streams.one_line(path)} ({format_size(os.path.getsize(path))})")
@@ -213,7 +212,7 @@ def _forecast(steps: Steps, best: str, airline: Any, folder: str) -> Any:
     steps.print_lines(f"{streams.one_line(path)}: {format_size(os.path.getsize(path))}, no pickle, checked by SHA-256")
     forecast = load(path).predict(level=LEVELS)
     shown = forecast.drop(columns=["unique_id", *(name for name in forecast if str(name).endswith("-95"))])
-    steps.print_lines(format_frame(shown, max_rows=6, hint="forecast.csv has all"))
+    steps.print_lines(format_frame(shown, max_rows=6, hint="all rows are in forecast.csv"))
     return forecast
 
 
@@ -237,13 +236,13 @@ def _finish(steps: Steps, files: list[str]) -> Outcome:
     total = sum(step["seconds"] for step in steps.completed)
     plot, report, attention = map(streams.one_line, files[1:])
     steps.print_heading(f"\nDone in {format_seconds(total)}.")
-    steps.print_heading(f"Look at {plot}, {attention} and, in a browser, {report}.")
+    steps.print_heading(f"See {plot}, {attention} and, in a browser, {report}.")
     steps.print_heading(f"Next: {_command_name()} compare YOUR.csv --models SeasonalNaive AutoETS --horizon 14 --level 80")
     return Outcome({"steps": steps.completed, "files": files, "seconds": total})
 
 
 def _command_name() -> str:
-    """The command as this shell finds it: `make demo` runs it from an environment that is not active."""
+    """Return the command as this shell finds it; `make demo` runs in an inactive environment."""
     import shutil
     import sys
 

@@ -1,6 +1,6 @@
-"""Say what this installation has and how it is set up: versions, CPUs, threads, GPU, where data are looked for, caches.
+"""Show the installation: versions, CPUs, threads, GPUs, data folders and caches.
 
-Exit code 1 if a package is missing that the library needs."""
+The exit code is 1 if a required package is missing."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ print(json.dumps({"cuda": names, "built for": torch.version.cuda or torch.versio
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
-    """The options of the command."""
-    parser.add_argument("--no-gpu", action="store_true", help="do not ask torch for GPUs (it takes a few seconds to load)")
+    """Add the options of the command."""
+    parser.add_argument("--no-gpu", action="store_true", help="skip the search for GPUs (torch takes a few seconds to load)")
 
 
 def run(values: argparse.Namespace) -> Outcome:
-    """Look around."""
+    """Collect the facts about the installation."""
     from deepforecast import datasets
     from deepforecast.core import threads
 
@@ -44,8 +44,8 @@ def run(values: argparse.Namespace) -> Outcome:
         "packages": packages,
         "optional packages": {name: _version(name) for name in OPTIONAL},
         "threads": threads.status(),
-        "gpu": {"torch": "not asked (--no-gpu)"} if values.no_gpu else _gpu(packages["torch"]),
-        "data": {folder: "there" if exists else "not there" for folder, exists in datasets.where()},
+        "gpu": {"torch": "not checked (--no-gpu)"} if values.no_gpu else _gpu(packages["torch"]),
+        "data": {folder: "found" if exists else "not found" for folder, exists in datasets.where()},
         "caches": _caches(),
     }
     missing = [name for name, version in packages.items() if version == MISSING]
@@ -74,13 +74,13 @@ def _version(package: str) -> str:
 
 
 def _gpu(torch: str) -> dict[str, str]:
-    """What torch says, asked in a process of its own: one that hangs or crashes is worth knowing, not worth dying of."""
+    """Query torch for GPUs in a subprocess, since a broken driver may hang or crash it."""
     import json
     import subprocess
     import sys
 
     if torch == MISSING:
-        return {"torch": "not asked: it is missing"}
+        return {"torch": "not checked: torch is missing"}
     try:
         process = subprocess.run(
             [sys.executable, "-c", GPU_SCRIPT],
@@ -92,16 +92,16 @@ def _gpu(torch: str) -> dict[str, str]:
         )
         report = json.loads(process.stdout)
     except subprocess.TimeoutExpired:
-        return {"torch": f"not asked: it did not answer in {GPU_SECONDS} s"}
+        return {"torch": f"not checked: torch did not respond within {GPU_SECONDS} s"}
     except ValueError:
         lines = process.stderr.strip().splitlines() or [f"exit code {process.returncode}"]
-        return {"torch": f"could not be asked: {lines[-1]}"}
+        return {"torch": f"check failed: {lines[-1]}"}
     devices = ", ".join(report["cuda"]) or ("Apple's (mps)" if report["mps"] else "none")
-    return {"torch": f"{torch}, built for {report['built for']}", "found": devices}
+    return {"torch": f"{torch}, built for {report['built for']}", "devices": devices}
 
 
 def _caches() -> dict[str, str]:
-    """Folders that the libraries write to, and whether they can."""
+    """Return the cache folders and whether they are writable."""
     import os
     import tempfile
 
@@ -109,13 +109,13 @@ def _caches() -> dict[str, str]:
 
     caches = {"temporary files": _folder_state(tempfile.gettempdir()), "matplotlib": _folder_state(matplotlib.get_cachedir())}
     numba = os.environ.get("NUMBA_CACHE_DIR")
-    return caches | {"numba": _folder_state(numba) if numba else "__pycache__ beside the compiled modules"}
+    return caches | {"numba": _folder_state(numba) if numba else "__pycache__ next to the compiled modules"}
 
 
 def _folder_state(folder: str) -> str:
     import os
 
-    return f"{folder} ({'can be written' if os.access(folder, os.W_OK) else 'cannot be written'})"
+    return f"{folder} ({'writable' if os.access(folder, os.W_OK) else 'not writable'})"
 
 
 def _text(facts: Mapping[str, Mapping[str, str]], missing: Sequence[str]) -> str:
@@ -128,5 +128,5 @@ def _text(facts: Mapping[str, Mapping[str, str]], missing: Sequence[str]) -> str
         width = min(28, max(map(len, entries), default=0))
         for name, value in entries.items():
             lines += wrap_text(one_line(value), f"  {one_line(name):<{width}}  ", " " * (width + 4))
-    verdict = f"missing: {', '.join(missing)}. Install them into this Python." if missing else "All that is needed is there."
+    verdict = f"missing: {', '.join(missing)}. Install them into this Python." if missing else "All required packages are installed."
     return "\n".join([*lines, "", paint(verdict, "red" if missing else "green")])

@@ -22,17 +22,17 @@ examples:
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
-    """The options of the command, and those of the model that is named."""
+    """Add the options of the command and the parameters of the model."""
     parser.add_argument(
-        "--model", required=True, action=SingleUse, metavar="NAME", help="which model; deepforecast models lists them"
+        "--model", required=True, action=SingleUse, metavar="NAME", help="model to fit; deepforecast models lists them"
     )
-    save_help = "file of the fitted model; a model file that exists is replaced, any other file is not"
+    save_help = "file of the fitted model; an existing model file is replaced, any other file is not"
     parser.add_targets(parser.add_argument("--save", required=True, metavar="FILE", help=save_help))
     add_data(parser)
     add_static(parser)
     name = find_model_name(arguments)
     if name is None:
-        parser.missing_option = "--model NAME is required, and only with it are the options of that model known"
+        parser.missing_option = "--model NAME must be given, since the options depend on the model"
     else:
         from deepforecast.cli.flags import add_flags
         from deepforecast.cli.model_names import find_model
@@ -40,12 +40,12 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
         model_name, colon, parameters = name.partition(":")
         if colon:
             hint = f"--model {format_value(model_name)} --set {format_value(parameters) or 'NAME=VALUE'}"
-            raise ParameterError(f"In fit a model is named by its name alone, and its parameters are options: {hint}.")
+            raise ParameterError(f"--model must be a name without parameters in fit. Use {hint}.")
         add_flags(parser, find_model(name))
 
 
 def run(values: argparse.Namespace) -> Outcome:
-    """Read, fit, save."""
+    """Fit and save a model."""
     from deepforecast.cli.data_files import read_inputs
     from deepforecast.cli.flags import parse_parameters
     from deepforecast.cli.model_names import find_model
@@ -66,18 +66,18 @@ def run(values: argparse.Namespace) -> Outcome:
 
 
 class SingleUse(argparse.Action):
-    """An option that stands once on a command line."""
+    """An option that may be given only once."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
-        """Keep the value, unless there is one."""
+        """Store the value; raise if there is one already."""
         if getattr(namespace, self.dest) is not None:
-            hint = f"{option_string} is said once; got {format_value(getattr(namespace, self.dest))} and {format_value(values)}"
-            parser.error(f"{hint}. A model that wraps another is told so: --model Conformal --set model=Naive")
+            hint = f"{option_string} must be given once, got {format_value(getattr(namespace, self.dest))} and {format_value(values)}"
+            parser.error(f"{hint}. To wrap a model, use --model Conformal --set model=Naive")
         setattr(namespace, self.dest, values)
 
 
 def find_model_name(arguments: Sequence[str]) -> str | None:
-    """The value of `--model`, looked up before the command line is parsed: the options depend on it."""
+    """Return the value of `--model` before parsing, since the options depend on it."""
     for position, argument in enumerate(arguments):
         name, equals, value = argument.partition("=")
         if name == "--model":

@@ -1,4 +1,4 @@
-"""The declared parameters of a model as options: nothing about a model is written down twice."""
+"""Command-line options made from the declared parameters of a model."""
 
 from __future__ import annotations
 
@@ -12,57 +12,58 @@ from deepforecast.cli.parser import Parser
 from deepforecast.core.params import Param, declared_params, refuse_unknown
 from deepforecast.errors import ParameterError, format_list
 
-PARAMETER_PREFIX = "parameter."  # before the names of parameters among the values of a command line
+PARAMETER_PREFIX = "parameter."  # of parameter names in the argparse namespace
 
 
 def add_flags(parser: Parser, cls: type) -> None:
-    """One option for each parameter that one can express, and `--set` for the others."""
+    """Add an option for each parameter; models and mappings are set with `--set`."""
     group = parser.add_argument_group(f"parameters of {cls.__name__}", (cls.__doc__ or "").partition("\n")[0].strip())
     by_set = {}
     for name, parameter in declared_params(cls).items():
         try:
             value_types = member_types(parameter.annotation)
             if str not in value_types and any(is_model(value_type) or is_mapping(value_type) for value_type in value_types):
-                raise argparse.ArgumentError(None, "has no flag")
+                raise argparse.ArgumentError(None, "set with --set")
             group.add_argument(f"--{name.replace('_', '-')}", dest=PARAMETER_PREFIX + name, **_argparse_settings(parameter))
-        except argparse.ArgumentError:  # or the command has an option of that name
+        except argparse.ArgumentError:  # also if the command has an option of that name
             by_set[name] = parameter
     set_help = "; ".join(f"{name}: {describe_parameter(parameter)}" for name, parameter in by_set.items())
     example = "horizon=12" if not by_set else f"{next(iter(by_set))}=..."
     group.add_argument(
         "--set", dest="set", metavar="NAME=VALUE", action="append", default=[],
-        help=_escape_percent(f"any parameter by its name, e.g. {example}" + (f" ({set_help})" if set_help else "")),
+        help=_escape_percent(f"set any parameter by name, e.g. {example}" + (f" ({set_help})" if set_help else "")),
     )  # fmt: skip
     parser.subject = cls.__name__
     parser.set_only = [f"--{name.replace('_', '-')}" for name in by_set]
 
 
 def parse_parameters(values: argparse.Namespace, cls: type) -> dict[str, Any]:
-    """The parameters that were given, as the constructor takes them."""
+    """Return the given parameters as keyword arguments of the constructor."""
     raw_values: dict[str, Any] = {name[len(PARAMETER_PREFIX) :]: value for name, value in vars(values).items() if name.startswith(PARAMETER_PREFIX)}
     for text in values.set:
         name, value = parse_pair(text)
         refuse_unknown(cls, {name: value})
         if name in raw_values:
-            raise ParameterError(f"Each parameter is given once; {name} is given twice.")
+            raise ParameterError(f"Each parameter must be given once; {name} is given twice.")
         raw_values[name] = value
     return {name: value if isinstance(value, bool) else parse_value(value, cls, name) for name, value in raw_values.items()}
 
 
 def describe_parameter(parameter: Param) -> str:
-    """Meaning, kind, range and default of a parameter.
+    """Return meaning, type, range and default of a parameter.
 
-    >>> from deepforecast import Holt
-    >>> describe_parameter(declared_params(Holt)["damped"])
-    'whether to damp the trend (true or false; default False)'
+    Examples
+    --------
+    >>> from deepforecast import SeasonalNaive
+    >>> describe_parameter(declared_params(SeasonalNaive)["season_length"])
+    'steps after which the season repeats (auto or a whole number of at least 1; default auto)'
     """
     values = describe_values(parameter)
-    default = "needed" if parameter.required else f"default {_format_value(parameter.default)}"
+    default = "required" if parameter.required else f"default {_format_value(parameter.default)}"
     return f"{parameter.help} ({'; '.join(clause for clause in (values, default) if clause)})"
 
 
 def _argparse_settings(parameter: Param) -> Mapping[str, Any]:
-    """How argparse takes it."""
     value_types = set(member_types(parameter.annotation)) - {type(None)}
     shared = {"default": argparse.SUPPRESS, "help": _escape_percent(describe_parameter(parameter))}
     if value_types == {bool}:
@@ -72,7 +73,7 @@ def _argparse_settings(parameter: Param) -> Mapping[str, Any]:
 
 
 def describe_values(parameter: Param) -> str:
-    """Which values a parameter takes, in words; empty for those of no kind that can be told."""
+    """Describe the values that a parameter takes; empty for parameters of any type."""
     words = [_format_value(choice) for choice in parameter.choices or ()]
     for value_type in member_types(parameter.annotation):
         if value_type in (type(None), Any) or any(type(choice) is value_type for choice in parameter.choices or ()):
@@ -98,5 +99,5 @@ def _format_value(value: Any) -> str:
 
 
 def _escape_percent(text: str) -> str:
-    """argparse formats help with %."""
+    # argparse applies % formatting to help texts
     return text.replace("%", "%%")

@@ -1,4 +1,4 @@
-"""Values of the library as plain ones, for JSON: times as ISO-8601 text, missing and infinite numbers as null."""
+"""Conversion to JSON: timestamps as ISO-8601 text, missing and infinite numbers as null."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 
 
 def json_text(facts: Any) -> str:
-    """One JSON object, in ASCII.
+    """Return JSON in ASCII.
 
+    Examples
+    --------
     >>> print(json_text({"level": (80, float("nan"))}))
     {
       "level": [
@@ -23,7 +25,7 @@ def json_text(facts: Any) -> str:
 
 
 def to_plain(value: Any) -> Any:
-    """`value` of lists, dicts, text, numbers, true, false and null."""
+    """Convert to lists, dicts, strings, numbers, booleans and None."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Mapping):
@@ -32,13 +34,13 @@ def to_plain(value: Any) -> Any:
         return [to_plain(element) for element in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if hasattr(value, "tolist"):  # numpy's numbers and arrays
+    if hasattr(value, "tolist"):  # numpy scalars and arrays
         return to_plain(value.tolist())
     return str(value)
 
 
 def to_records(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a frame, each a dict."""
+    """Return the rows of a frame as dicts."""
     from deepforecast.cli.output_files import to_pandas
 
     pandas = to_pandas(frame)

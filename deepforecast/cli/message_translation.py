@@ -1,7 +1,7 @@
-"""What the library says in the words of Python, in those of a command line: `missing='ffill'` as `--missing ffill`.
+"""Translation of Python arguments in messages to options: `missing='ffill'` becomes `--missing ffill`.
 
-Only what the command has an option for is said so, or what every model takes and `deepforecast fit` therefore has one for; the
-rest stays as it is, for it may be said of Python too.
+Arguments are translated if the command has an option for them, or if every model has the parameter, so that
+`deepforecast fit` has the option. All other text is left unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PHRASES = (
     (r"\b(check|compare)\((?:frame)?\)", r"deepforecast \1"),
     (r"\bscore\(board\.forecasts, metrics='(\w+)', train=frame, reference='(\w+)'\)",
      r"deepforecast cross-validate with --metrics \1 --reference \2"),
-    (r"^(n_windows|step_size)(?= must be at least)", r"\1="),
+    (r"^(n_windows|step_size)(?= (?:is|must be) at least)", r"\1="),
     (r"\boptions=TuningOptions\(space=\{[^}]*\}\)", "--space FILE"),
     (r"\bmodel\.save\(path\)", "deepforecast fit with --save FILE"),
     (r"\bmodel\.future_frame\(horizon\)", "--future-template FILE"),
@@ -34,25 +34,27 @@ PHRASES = (
     (rf"\b(?:predict|options=(?:BacktestOptions|TuningOptions))\(([a-z_]+=(?:{VALUE}))\)", r"\1"),
     (r"\b[A-Z]\w*\(([a-z_]+=\.\.\.)\)", r"\1"),
 )  # fmt: skip
-WRAPPED_MODEL = re.compile(r"\b([A-Z]\w*)\(model((?:, (?:or )?[a-z_]+=[^,()]+)*)\)")  # as `Conformal(model, pool=True)`
-USER_NAMES = re.compile(r"\b(?:series|column|columns) [^.;:()]*$")  # names of the user's may follow, whatever they look like
-OTHER_CHOICES = re.compile(r"((?:, '\w+')*)( or '\w+')")  # of a list of choices, the first of which was translated
+WRAPPED_MODEL = re.compile(r"\b([A-Z]\w*)\(model((?:, (?:or )?[a-z_]+=[^,()]+)*)\)")  # e.g. `Conformal(model, pool=True)`
+USER_NAMES = re.compile(r"\b(?:series|column|columns) [^.;:()]*$")  # user-defined names may follow
+OTHER_CHOICES = re.compile(r"((?:, '\w+')*)( or '\w+')")  # further choices after a translated one
 
 
 class MessageTranslator:
-    """The words of one command, by its options."""
+    """Translator of messages for one command with its options."""
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self.options = dict(options or {})
 
     def __call__(self, text: str) -> str:
-        """The text with its ways out as options.
+        """Return `text` with Python arguments replaced by options.
 
+        Examples
+        --------
         >>> parser = argparse.ArgumentParser()
         >>> _ = parser.add_argument("--missing"), parser.add_argument("--horizon", metavar="STEPS", type=int)
-        >>> worded = MessageTranslator(parser._option_string_actions)
-        >>> worded("Say missing='ffill' or 'zero', fit Naive(horizon=3), or predict(horizon=...).")
-        'Say --missing ffill or zero, fit Naive(horizon=3), or --horizon STEPS.'
+        >>> translate = MessageTranslator(parser._option_string_actions)
+        >>> translate("Pass missing='ffill' or 'zero', fit Naive(horizon=3), or predict(horizon=...).")
+        'Pass --missing ffill or zero, fit Naive(horizon=3), or --horizon STEPS.'
         """
         if not self.options:
             return text
@@ -77,26 +79,26 @@ class MessageTranslator:
         return translated + text[position:]
 
     def _translate_phrase(self, replacement: str, match: re.Match[str]) -> str:
-        """A phrase in other words, if these hold nothing that the command has no option for."""
+        """Expand the replacement of a phrase, unless it uses an option that the command does not have."""
         words = match.expand(replacement)
         inner = ASSIGNMENT.fullmatch(words)
         is_unavailable = words.startswith("--") and words.split()[0] not in self.options
         return match[0] if is_unavailable or (inner is not None and self._to_option(inner[1], inner[2]) is None) else words
 
     def _translate_wrapped(self, match: re.Match[str]) -> str:
-        """A model around another: in `fit` by `--set`, or by what of it has an option; where models are named, as it is."""
+        """Translate a wrapped model to `--set`, or to its options; unchanged for commands with `--models`."""
         if "--models" in self.options:
             return match[0]
         assignments = [(assignment[1], assignment[2]) for assignment in ASSIGNMENT.finditer(match[2])]
         if assignments and None not in [self._to_option(*assignment) for assignment in assignments]:
-            return match[2].removeprefix(", ")  # and that is said as options anyway
+            return match[2].removeprefix(", ")  # __call__ translates these to options
         flags = ASSIGNMENT.sub(lambda assignment: f"--{assignment[1].replace('_', '-')} {assignment[2]}".removesuffix(" True"), match[2])
         words = f"--model {match[1]} --set model=NAME" + flags.replace(", ", " with ", 1)
         return words + ("" if "--set" in self.options else IN_FIT)
 
     def _to_option(self, name: str, value: str) -> str | None:
-        """`name=value` as an option, or None where the command has none for it."""
-        if name == "model":  # a parameter of a model that wraps another; the option of this name says which model
+        """Return the option for `name=value`, or None if the command has none."""
+        if name == "model":  # the parameter of a wrapper, not the option --model
             return "--set model=NAME" if "--set" in self.options else None
         direct_option = f"--{name.replace('_', '-')}"
         option = direct_option if "_" in name and direct_option in self.options else OPTION_NAMES.get(name, direct_option)
@@ -111,7 +113,7 @@ class MessageTranslator:
         return f"{option} {_format_list(word)}".rstrip()
 
     def _common_option(self, name: str, value: str) -> tuple[str | None, str]:
-        """`name=value` of a parameter that every model has, where the command has no option for it, and what comes after."""
+        """Return the translation of a parameter common to all models, and its suffix."""
         from deepforecast.core.forecaster import Forecaster
         from deepforecast.core.params import declared_params
 
@@ -122,12 +124,11 @@ class MessageTranslator:
 
 
 def _format_list(word: str) -> str:
-    """A list of numbers as it is given to an option."""
     return word[1:-1].replace(",", "") if word.startswith("[") else word
 
 
 def _is_inside_call(preceding: str) -> bool:
-    """Whether the end of this text stands inside the brackets of a call, as `Conformal(model, `."""
+    """Whether the text ends inside the parentheses of a call, e.g. `Conformal(model, `."""
     depth = 0
     for position in range(len(preceding) - 1, -1, -1):
         depth += (preceding[position] == ")") - (preceding[position] == "(")

@@ -1,4 +1,4 @@
-"""Models as they are named on a command line: `naive2`, `SeasonalNaive:season_length=7,alias=Weekly`, `Conformal(Naive())`."""
+"""Parsing of models: `naive2`, `SeasonalNaive:season_length=7,alias=Weekly`, `Conformal(Naive())`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ if TYPE_CHECKING:
 
 
 def find_model(name: str) -> type[Forecaster]:
-    """The class of a model; capitals, dashes and underscores do not matter."""
+    """Return the class of a model; case, dashes and underscores are ignored."""
     names = {_normalize(model_name): model_name for model_name in registry.names()}
     if _normalize(name) not in names:
         near = [names[match] for match in get_close_matches(_normalize(name), names, n=3, cutoff=0.5)]
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"There is {format_list(registry.names(), max_shown=60)}."
-        raise ParameterError(f"No model is called {format_value(name)!r}. {hint} deepforecast models describes them.")
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Available: {format_list(registry.names(), max_shown=60)}."
+        raise ParameterError(f"The model must be a registered name, got {format_value(name)!r}. {hint} deepforecast models describes them.")
     return registry.get(names[_normalize(name)])
 
 
 def build_model(text: str) -> Forecaster:
-    """A model from its name and parameters.
+    """Build a model from its name and parameters.
 
+    Examples
+    --------
     >>> build_model("seasonal-naive:season_length=7,alias=Weekly")
     SeasonalNaive(alias='Weekly', season_length=7)
     >>> build_model("Conformal(Naive(), horizon=3)")
@@ -43,15 +45,15 @@ def build_model(text: str) -> Forecaster:
 
 
 def parse_pair(text: str) -> tuple[str, str]:
-    """`name=value` taken apart."""
+    """Split `name=value`."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise ParameterError(f"A parameter is set as name=value; got {format_value(text)!r}.")
+        raise ParameterError(f"A parameter must be given as name=value, got {format_value(text)!r}.")
     return name.strip().replace("-", "_"), value.strip()
 
 
 def _parse_pairs(text: str, full_text: str) -> list[tuple[str, str]]:
-    """`a=1,b=2,3,c=x` as a: 1, b: 2,3 and c: x; what stands in brackets is left alone."""
+    """Split `a=1,b=2,3,c=x` into (a, 1), (b, "2,3") and (c, x); commas in brackets do not split."""
     pieces: list[str] = []
     depth = 0
     for piece in text.split(",") if text.strip() else []:
@@ -63,19 +65,19 @@ def _parse_pairs(text: str, full_text: str) -> list[tuple[str, str]]:
     pairs = [parse_pair(piece) for piece in pieces]
     duplicates = [name for position, (name, _) in enumerate(pairs) if name in dict(pairs[:position])]
     if duplicates:
-        raise ParameterError(f"Each parameter is given once; {format_list(duplicates)} is there twice in {format_value(full_text)!r}.")
+        raise ParameterError(f"Each parameter must be given once; {format_list(duplicates)} is given twice in {format_value(full_text)!r}.")
     return pairs
 
 
 def _parse_call(text: str) -> ast.Call:
-    """`Name(...)` parsed; nothing in it is run."""
+    """Parse `Name(...)` without evaluating it."""
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         node = None
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise ParameterError(
-            f"A model is written Name, Name:parameter=value,... or Name(parameter=value, ...); got {format_value(text)!r}."
+            f"A model must be given as Name, Name:parameter=value,... or Name(parameter=value, ...), got {format_value(text)!r}."
         )
     return node
 
@@ -83,12 +85,12 @@ def _parse_call(text: str) -> ast.Call:
 def _build_from_call(node: ast.Call, text: str) -> Forecaster:
     cls = find_model(node.func.id if isinstance(node.func, ast.Name) else "")
     if any(keyword.arg is None for keyword in node.keywords):
-        raise ParameterError(f"A model's parameters are written one by one, not as **; got {format_value(text)!r}.")
+        raise ParameterError(f"The parameters of a model cannot be given with **, got {format_value(text)!r}. Pass them one by one.")
     return cls(*[_evaluate(argument, text) for argument in node.args], **{str(k.arg): _evaluate(k.value, text) for k in node.keywords})
 
 
 def _evaluate(node: ast.expr, text: str) -> Any:
-    """A number, text, list, dict or another model."""
+    """Evaluate a literal, a name or a nested model."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return _build_from_call(node, text)
     if isinstance(node, ast.Name):
@@ -96,7 +98,7 @@ def _evaluate(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
-        raise ParameterError(f"The parameters of a model are plain values or other models; got {format_value(text)!r}.") from None
+        raise ParameterError(f"The parameters of a model must be literals or other models, got {format_value(text)!r}.") from None
 
 
 def _refuse_unknown(cls: type[Forecaster], parameters: dict[str, str]) -> None:

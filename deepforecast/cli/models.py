@@ -1,4 +1,4 @@
-"""List the models and what they can do; with names, describe those with all their parameters."""
+"""List the models and their capabilities, or describe the named models with all parameters."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ INTERVAL_NAMES = {"analytic": "analytic", "samples": "samples", "quantiles": "qu
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
-    """The options of the command."""
-    parser.add_argument("names", metavar="NAME", nargs="*", help="models to describe; all of them in a table if none is named")
+    """Add the options of the command."""
+    parser.add_argument("names", metavar="NAME", nargs="*", help="models to describe (default: a table of all models)")
 
 
 def run(values: argparse.Namespace) -> Outcome:
-    """Look the models up."""
+    """List or describe models."""
     from deepforecast.cli.model_names import find_model
     from deepforecast.core import registry
 
@@ -34,7 +34,10 @@ def run(values: argparse.Namespace) -> Outcome:
 
 
 def model_family(name: str) -> str:
-    """The family of a model, by the folder it lives in; of another package's model, the package. Imports no model."""
+    """Return the family of a model, i.e. its subpackage, or the package of an external model.
+
+    Models of the library are not imported.
+    """
     from deepforecast.core.index import MODELS
 
     module = MODELS[name].split(".") if name in MODELS else _model_module(name).split(".")
@@ -84,11 +87,11 @@ def _table(facts: Sequence[dict[str, Any]]) -> str:
     for row, entry in zip(rows, facts, strict=True):
         what = one_line(entry["what"])
         lines += [f"{row:<{width}}{what}"] if fits_beside else [row, *(paint(line, "dim") for line in wrap_text(what, "  "))]
-    return "\n".join([*lines, "", "deepforecast models NAME describes one with its parameters."])
+    return "\n".join([*lines, "", "deepforecast models NAME describes a model and its parameters."])
 
 
 def _describe_model(cls: type[Any]) -> str:
-    """The docstring without its examples, and the parameters."""
+    """Return the docstring without examples, and the parameters."""
     import inspect
 
     from deepforecast.cli.flags import describe_parameter

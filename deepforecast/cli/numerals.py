@@ -1,4 +1,4 @@
-"""Text to numbers: a cell that is not one is named, never made missing."""
+"""Parsing of numbers; an invalid cell raises an error instead of becoming a missing value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MISSING = ("", "na", "n/a", "nan", "null", "none")
 
 
 def parse_numbers(text: Any, name: str, decimal: str = ".") -> Any:
-    """A column of numbers; whole ones as integers."""
+    """Parse a column of numbers, as integers if all are integers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -20,8 +20,8 @@ def parse_numbers(text: Any, name: str, decimal: str = ".") -> Any:
     is_invalid = pc.invert(pc.match_substring_regex(cleaned, NUMBER))
     if pc.any(is_invalid).as_py():
         raise DataError(
-            f"Column {name} holds numbers; {describe_cells(is_invalid, text)}. {_decimal_hint(text, is_invalid, decimal)}"
-            "Repair these cells, or leave them empty where a value is missing."
+            f"Column {name} must be numeric; {describe_cells(is_invalid, text)}. {_decimal_hint(text, is_invalid, decimal)}"
+            "Correct these cells, or leave them empty for missing values."
         )
     if len(cleaned) > cleaned.null_count and pc.all(pc.match_substring_regex(cleaned, r"^-?\d+$")).as_py():
         return _parse_integers(cleaned, name)
@@ -29,7 +29,7 @@ def parse_numbers(text: Any, name: str, decimal: str = ".") -> Any:
 
 
 def describe_cells(is_marked: Any, text: Any) -> str:
-    """The first row of those marked, what it holds, and how many there are."""
+    """Describe the first marked row, its value, and the number of further rows."""
     import pyarrow.compute as pc
 
     first = pc.index(is_marked, True).as_py()
@@ -40,7 +40,7 @@ def describe_cells(is_marked: Any, text: Any) -> str:
 
 
 def normalize_text(text: Any, decimal: str) -> Any:
-    """Without spaces around, missing values as such, a point where the decimals begin."""
+    """Strip spaces, mark missing values, and use a decimal point."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -51,7 +51,7 @@ def normalize_text(text: Any, decimal: str) -> Any:
 
 
 def _parse_integers(text: Any, name: str) -> Any:
-    """Integers, none of which a float would round."""
+    """Parse integers that float64 represents exactly."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -62,7 +62,7 @@ def _parse_integers(text: Any, name: str) -> Any:
         largest = MAX_EXACT_INTEGER + 1
     if largest > MAX_EXACT_INTEGER:
         raise DataError(
-            f"Column {name} holds integers beyond 2^53, which cannot be computed with exactly. Rescale or round them."
+            f"Column {name} must not hold integers beyond 2^53, which float64 cannot represent. Rescale or round them."
         )
     return integers
 
@@ -71,4 +71,4 @@ def _decimal_hint(text: Any, is_invalid: Any, decimal: str) -> str:
     import pyarrow.compute as pc
 
     first = text[pc.index(is_invalid, True).as_py()].as_py()
-    return "Say --decimal , if that is the decimal sign. " if decimal == "." and "," in first else ""
+    return "Pass --decimal , if that is the decimal separator. " if decimal == "." and "," in first else ""

@@ -1,4 +1,4 @@
-"""What a command gives back to the program that prints it."""
+"""The result of a command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Outcome:
-    """`facts` are printed by `--json`, else `text` (escaped already) or `data` (byte for byte); `status` is the exit code."""
+    """Result of a command: `facts` for `--json`, otherwise `text` (already escaped) or `data` (bytes); `status` is the exit code."""
 
     facts: Mapping[str, Any]
     text: str = ""

@@ -1,4 +1,4 @@
-"""Files that commands write: checks of their paths before the work begins, then frames, figures and models."""
+"""Writing of frames, figures and models, and checks of their paths before a command starts."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from deepforecast.cli.parser import Parser
 
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-"""What text begins with that spreadsheets run as a formula. CSV holds it as it is unless asked otherwise: an id that comes
-back changed would no longer match the user's own tables."""
+"""Prefixes of text that spreadsheets run as a formula. They are only escaped on request, since a changed id would no longer
+match the other tables of the user."""
 
 
 def to_pandas(frame: Any) -> Any:
-    """The frame as a pandas one."""
+    """Convert a frame to pandas."""
     from deepforecast.data.frames import to_narwhals
 
     return to_narwhals(frame).to_pandas()
 
 
 def refuse_overwritten_inputs(parser: Parser, values: argparse.Namespace) -> None:
-    """Refuse a file to write that is also read, or written by another option, by whatever path it is named."""
+    """Raise if an output file is also read or written by another option, even through another path."""
     files: list[tuple[argparse.Action, str]] = []
     for action in parser.inputs:
         value = getattr(values, action.dest)
@@ -50,7 +50,7 @@ def refuse_overwritten_inputs(parser: Parser, values: argparse.Namespace) -> Non
 
 
 def _sqlite_path(value: str) -> str:
-    """The file of a SQLite URL, all other values as they are: `sqlite:///study.db?timeout=9` is study.db."""
+    """Return the file of a SQLite URL (study.db for `sqlite:///study.db?timeout=9`), or `value` itself."""
     scheme, separator, path = value.partition(":///")
     if not separator or scheme.partition("+")[0] != "sqlite":
         return value
@@ -58,7 +58,6 @@ def _sqlite_path(value: str) -> str:
 
 
 def _same_file_note(value: str, path: str) -> str:
-    """Which file a value is, where that is not plain from the value itself."""
     if path == "-":
         return ", which is standard input"
     return "" if value == path else f", which is the same file as {format_value(path, 200)}"
@@ -69,8 +68,8 @@ def _option_name(action: argparse.Action) -> str:
 
 
 def _same_file(target: str, path: str) -> bool:
-    """Whether two paths are one file: links are followed, `-` is what standard input was redirected from."""
-    with suppress(OSError, ValueError, AttributeError):  # one does not exist, or is no path; a stream that is no file
+    """Whether two paths are the same file; links are followed, `-` is the source of standard input."""
+    with suppress(OSError, ValueError, AttributeError):  # missing file, invalid path, or a stream without a file
         status = os.fstat(sys.stdin.fileno()) if path == "-" else os.stat(path)
         return os.path.samestat(os.stat(target), status)
     if path == "-" or "\0" in target + path:
@@ -79,34 +78,34 @@ def _same_file(target: str, path: str) -> bool:
 
 
 def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> None:
-    """Refuse a path where nothing can be written before the work begins, not after."""
+    """Raise before the command starts if the path cannot be written."""
     if path is None or path == "-":
         return
     if not path:
         raise ParameterError("A file to write must have a name, got ''. Pass a file name.")
     if suffixes and Path(path).suffix.lower() not in suffixes:
         expected = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
-        raise ParameterError(f"A file to write here ends in {expected}; got {format_value(path, 200)}.")
+        raise ParameterError(f"The output file must end in {expected}, got {format_value(path, 200)}.")
     if "\0" in path:
-        raise SaveError(f"{format_value(path, 200)} cannot be written: no path holds a zero byte.")
+        raise SaveError(f"{format_value(path, 200)} cannot be written: a path must not contain a null byte.")
     if os.path.isdir(path):
-        raise SaveError(f"{format_value(path, 200)} is a folder. Give the name of a file in it.")
+        raise SaveError(f"{format_value(path, 200)} must be a file, but is a folder. Pass the name of a file in it.")
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise SaveError(f"{format_value(path, 200)} cannot be written: {format_value(str(folder), 200)} is not a folder one may write to.")
+        raise SaveError(f"{format_value(path, 200)} cannot be written: {format_value(str(folder), 200)} is not a writable folder.")
     parent = Path(path).absolute().parent
     if not new_folder and parent != folder:
         name = format_value(str(parent), 200)
-        raise SaveError(f"{format_value(path, 200)} cannot be written: there is no folder {name}. Make it first, e.g. mkdir -p.")
+        raise SaveError(f"{format_value(path, 200)} cannot be written: the folder {name} does not exist. Create it first, e.g. with mkdir -p.")
 
 
 def check_frame_target(path: str | None) -> None:
-    """As `check_target`, for `--output`."""
+    """Check the path of `--output`."""
     check_target(path, ".csv", ".parquet", ".pq")
 
 
 def check_model_target(path: str) -> None:
-    """As `check_target`, for a model: of the files that exist, only model files and empty ones are replaced."""
+    """Check the path of `--save`: of existing files, only model files and empty files may be replaced."""
     if path == "-":
         raise ParameterError("--save must be a file name, got '-': a model cannot be written to standard output.")
     check_target(path)
@@ -123,40 +122,40 @@ def check_model_target(path: str) -> None:
 
 
 def _is_model_file(path: str) -> bool:
-    """Whether a file begins as a model file does, or is empty: nothing else is lost when it is replaced."""
+    """Whether a file starts like a model file or is empty, so that it may be replaced."""
     from deepforecast.io.bundle import MAGIC  # loads safetensors
 
-    if not os.path.isfile(path):  # to open a pipe would wait for its writer
+    if not os.path.isfile(path):  # opening a pipe would block
         return False
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) in (b"", MAGIC)
 
 
 def save_model(model: Any, path: str) -> None:
-    """`--save FILE`; the file is looked at again, as a fit takes a while."""
+    """Save a model; the path is checked again, since it may have changed during the fit."""
     check_model_target(path)
     model.save(path)
 
 
 def write_bytes(path: str, content: bytes) -> None:
-    """Replace a file, whole or not at all."""
+    """Write a file atomically."""
     try:
         replace_file(path, [content])
     except OSError as error:
         raise SaveError(
-            f"{format_value(path, 200)} cannot be written: {error.strerror or error}. What stood there before still does."
+            f"{format_value(path, 200)} cannot be written: {error.strerror or error}. An existing file was not changed."
         ) from error
 
 
 def write_frame(frame: Any, values: argparse.Namespace) -> None:
-    """`--output FILE`."""
+    """Write a frame to `--output`, as CSV or parquet."""
     pandas = to_pandas(frame)
     csv = values.output.lower().endswith(".csv")
     write_bytes(values.output, csv_bytes(pandas, values.spreadsheet_safe) if csv else _parquet_bytes(pandas))
 
 
 def csv_bytes(frame: Any, spreadsheet_safe: bool = False) -> bytes:
-    """A frame as CSV in UTF-8; numbers in full, so that reading them gives the same bits."""
+    """Return a frame as CSV in UTF-8; numbers are written with full precision."""
     import csv
 
     pandas = to_pandas(frame)
@@ -165,17 +164,17 @@ def csv_bytes(frame: Any, spreadsheet_safe: bool = False) -> bytes:
         pandas = _escape_formulas(pandas)
     elif formulas:
         warn(
-            f"Text that a spreadsheet would run as a formula is written as it is: {format_list(formulas)}. "
-            "--spreadsheet-safe puts ' before it."
+            f"Text that spreadsheets run as a formula is written unchanged: {format_list(formulas)}. "
+            "Pass --spreadsheet-safe to prefix it with '."
         )
-    # A lone carriage return is a line end to many readers, but not to every writer: then all text is quoted.
+    # Many readers take a lone carriage return for a line end, but pandas does not quote it: quote all text then.
     has_returns = any(pandas[name].astype(str).str.contains("\r").any() for name in _text_columns(pandas))
     quoting = csv.QUOTE_NONNUMERIC if has_returns else csv.QUOTE_MINIMAL
     return str(pandas.to_csv(index=False, lineterminator="\n", quoting=quoting)).encode("utf-8")
 
 
 def figure_bytes(figure: Any, path: str) -> bytes:
-    """A matplotlib figure in the format of the path's suffix."""
+    """Return a matplotlib figure in the format given by the suffix of `path`."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=Path(path).suffix[1:].lower(), dpi=150)
     return buffer.getvalue()
@@ -195,7 +194,6 @@ def _text_columns(pandas: Any) -> list[Any]:
 
 
 def _formula_cells(pandas: Any) -> list[str]:
-    """Names and text of cells that would be run."""
     cells = [str(name) for name in pandas.columns if _is_formula(str(name))]
     for name in _text_columns(pandas):
         cells += [text for text in map(str, pandas[name].dropna().unique()) if _is_formula(text)]

@@ -1,4 +1,4 @@
-"""Text to the value of a declared parameter. Ranges are not looked at here: the model's constructor does that."""
+"""Parsing of text to the value of a declared parameter; the constructor of the model checks its range."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOOLEAN_WORDS = {"true": True, "false": False, "yes": True, "no": False}
 
 
 def parse_value(text: str | Sequence[str], cls: type, name: str) -> Any:
-    """What `text` means for parameter `name` of a model; text that means nothing is left for the model to refuse."""
+    """Parse the value of parameter `name`; text that cannot be parsed is returned for the model to reject."""
     parameter = declared_params(cls)[name]
     words = [text] if isinstance(text, str) else list(text)
     value_types = member_types(parameter.annotation)
@@ -25,7 +25,7 @@ def parse_value(text: str | Sequence[str], cls: type, name: str) -> Any:
     if len(words) > 1 and list_types:
         return [_parse_single(word, _element_types(list_types[0]), parameter) for word in words]
     if len(words) > 1:
-        raise ParameterError(f"{name} takes one value; got {format_value(' '.join(words))!r}.")
+        raise ParameterError(f"{name} must be one value, got {format_value(' '.join(words))!r}.")
     for choice in parameter.choices or ():
         if words[0].lower() == str(choice).lower():
             return choice
@@ -33,7 +33,7 @@ def parse_value(text: str | Sequence[str], cls: type, name: str) -> Any:
 
 
 def member_types(annotation: Any) -> tuple[Any, ...]:
-    """The types of a union, or the one type; a `Literal` is of the types of its values."""
+    """Return the member types of an annotation; a `Literal` counts as the types of its values."""
     members: dict[Any, None] = {}
     for member in union_members(annotation):
         is_literal = typing.get_origin(member) is typing.Literal
@@ -42,17 +42,17 @@ def member_types(annotation: Any) -> tuple[Any, ...]:
 
 
 def is_list(value_type: Any) -> bool:
-    """Whether values of this kind hold several."""
+    """Whether the type is a list, tuple or sequence."""
     return (typing.get_origin(value_type) or value_type) in (list, tuple, Sequence)
 
 
 def is_model(value_type: Any) -> bool:
-    """Whether values of this kind are models."""
+    """Whether the type is a model class."""
     return isinstance(value_type, type) and issubclass(value_type, Forecaster)
 
 
 def is_mapping(value_type: Any) -> bool:
-    """Whether values of this kind are dicts."""
+    """Whether the type is a mapping."""
     origin = typing.get_origin(value_type) or value_type
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
@@ -95,5 +95,5 @@ def _parse_mapping(text: str, name: str) -> Any:
     except ValueError:
         mapping = None
     if not isinstance(mapping, dict):
-        raise ParameterError(f"""{name} is a JSON object, e.g. '{{"key": 1}}'; got {format_value(text)!r}.""")
+        raise ParameterError(f"""{name} must be a JSON object, e.g. '{{"key": 1}}', got {format_value(text)!r}.""")
     return mapping

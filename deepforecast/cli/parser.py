@@ -1,4 +1,4 @@
-"""Command lines to values: argparse, with one-line errors and near misses named."""
+"""Argument parser with one-line errors and suggestions for unknown options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deepforecast.errors import ParameterError, format_value
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that raises what it has to say, in place of printing the usage and leaving."""
+    """Argument parser that raises ParameterError instead of printing the usage and exiting."""
 
     def __init__(self, prog: str, usage: str, description: str, epilog: str = "") -> None:
         super().__init__(
@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
         )
         self.subject = prog
         self.missing_option = ""
-        self.set_only: list[str] = []  # options there would be of parameters that `--set` alone takes
+        self.set_only: list[str] = []  # parameters without an option of their own
         self.inputs: list[argparse.Action] = []
         self.targets: list[argparse.Action] = []
 
@@ -40,17 +40,17 @@ class Parser(argparse.ArgumentParser):
         self.targets += actions
 
     def error(self, message: str) -> NoReturn:
-        """Raise it."""
+        """Raise a ParameterError."""
         if "arguments are required: DATA" in message:
-            message += " (it comes first: an option that takes a list takes all that follows)"
+            message += " (DATA must come first, since an option that takes a list consumes all values after it)"
         raise ParameterError(f"{message}. See {self.prog} --help.")
 
     def print_help(self, file: Any = None) -> None:
-        """The help, on standard output as it may come."""
+        """Print the help to standard output."""
         streams.print_text(self.format_help().rstrip())
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """The values, with unknown options looked at before anything else: a mistyped one is the usual cause of the rest."""
+        """Parse a command line; unknown options are reported first, since they usually cause the other errors."""
         normalized = [replace_underscores(argument) for argument in arguments]
         for argument in normalized:
             name = argument.partition("=")[0]
@@ -60,12 +60,12 @@ class Parser(argparse.ArgumentParser):
                 raise ParameterError(self._unknown_option(name))
         values, unknown = self.parse_known_args(normalized)
         if unknown:
-            raise ParameterError(f"{self.prog} does not know what {format_value(unknown[0])!r} is for. See {self.prog} --help.")
+            raise ParameterError(f"{self.prog} takes no argument {format_value(unknown[0])!r}. See {self.prog} --help.")
         return values
 
     @property
     def options(self) -> dict[str, Any]:
-        """Every option by its name."""
+        """All options by name."""
         return dict(self._option_string_actions)
 
     def _unknown_option(self, name: str) -> str:
@@ -80,7 +80,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Descriptions keep their lines, each folded to the terminal."""
+    """Help formatter that keeps the lines of descriptions and wraps each to the terminal."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines = []
@@ -92,13 +92,13 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def replace_underscores(argument: str) -> str:
-    """`--season_length=7` as `--season-length=7`: options are written with dashes, underscores are forgiven."""
+    """Return `--season_length=7` as `--season-length=7`."""
     name, equals, value = argument.partition("=")
     return name.replace("_", "-") + equals + value if name.startswith("--") else argument
 
 
 def parse_number(text: str) -> int | float:
-    """An integer if `text` is written as one, else a float."""
+    """Parse an integer or a float."""
     try:
         return int(text)
     except ValueError:

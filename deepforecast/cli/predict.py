@@ -1,4 +1,4 @@
-"""Forecast with a saved model, every series from its own end (or from the end of the histories in --data)."""
+"""Forecast each series with a saved model, from its last observation or from the end of the series in --data."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ examples:
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
-    """The options of the command."""
-    model = parser.add_argument("model", metavar="MODEL", help="file written by deepforecast fit, or by model.save in Python")
-    parser.add_argument("--horizon", type=int, metavar="STEPS", help="steps to forecast; that of the model if not given")
+    """Add the options of the command."""
+    model = parser.add_argument("model", metavar="MODEL", help="model file, written by deepforecast fit or by model.save in Python")
+    parser.add_argument("--horizon", type=int, metavar="STEPS", help="number of steps to forecast (default: that of the model)")
     add_levels(parser)
-    parser.add_argument("--quantiles", type=parse_number, nargs="+", action="extend", metavar="Q", help="quantiles, e.g. 0.1 0.5 0.9")
+    parser.add_argument("--quantiles", type=parse_number, nargs="+", action="extend", metavar="Q", help="quantile levels, e.g. 0.1 0.5 0.9")
     history = parser.add_argument(
-        "--data", metavar="FILE", help="forecast from the end of these histories, in place of those of the fit"
+        "--data", metavar="FILE", help="series to forecast from, instead of those of the fit"
     )
     future = parser.add_argument(
-        "--future-data", metavar="FILE", help="the columns known ahead: a row for each series and step to come"
+        "--future-data", metavar="FILE", help="future covariates, one row per series and forecast step"
     )
     template = parser.add_argument(
         "--future-template",
         metavar="FILE",
-        help="write the rows that --future-data has to have, without its columns, and leave",
+        help="write the rows that --future-data needs, with empty columns, and exit",
     )
     parser.add_inputs(model, history, future)
     parser.add_targets(template)
@@ -42,7 +42,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
 
 
 def run(values: argparse.Namespace) -> Outcome:
-    """Load, read, forecast, write."""
+    """Forecast with a saved model."""
     from deepforecast import load
     from deepforecast.cli.json_output import to_records
     from deepforecast.cli.output_files import check_frame_target, csv_bytes, write_frame
@@ -51,14 +51,14 @@ def run(values: argparse.Namespace) -> Outcome:
     check_frame_target(values.output)
     model = load(values.model)
     if values.horizon is None and model.horizon is None:
-        raise ParameterError(f"A forecast has a horizon; {type(model).__name__} was fitted without one. Say --horizon STEPS.")
+        raise ParameterError(f"--horizon must be given, since {type(model).__name__} was fitted without one. Pass --horizon STEPS.")
     future_columns = model.state_.series.columns.future
     if values.future_template is not None:
         return _write_template(values, model, future_columns)
     if future_columns and values.future_data is None:
         raise ParameterError(
-            f"The model was fitted with columns known ahead ({format_list(future_columns)}), so a forecast needs them. Say --future-data FILE; "
-            "--future-template FILE writes the rows it has to have."
+            f"--future-data must be given, since the model was fitted with future covariates ({format_list(future_columns)}). "
+            "Pass --future-data FILE; --future-template FILE writes the rows it needs."
         )
     frame = model.predict(values.horizon, level=values.level, quantiles=values.quantiles, **_read_inputs(values, model))
     facts: dict[str, Any] = {"model": repr(model), "rows": len(frame), "output": values.output}
@@ -73,7 +73,7 @@ def run(values: argparse.Namespace) -> Outcome:
 
 
 def _read_inputs(values: argparse.Namespace, model: Any) -> dict[str, Any]:
-    """Frames from files, their ids and categories in the types the model was fitted with."""
+    """Read the frames, with ids and categories in the types the model was fitted with."""
     from dataclasses import replace
 
     from deepforecast.cli.data_files import all_roles, match_id_type, read_data, read_static
@@ -95,7 +95,7 @@ def _read_inputs(values: argparse.Namespace, model: Any) -> dict[str, Any]:
 
 
 def _write_template(values: argparse.Namespace, model: Any, future_columns: Sequence[str]) -> Outcome:
-    """The keys of the columns known ahead, those columns empty."""
+    """Write the id and time columns of the future covariates, with empty values."""
     from deepforecast.cli.output_files import check_frame_target, to_pandas, write_frame
 
     check_frame_target(values.future_template)

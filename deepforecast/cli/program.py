@@ -1,4 +1,4 @@
-"""From a command line to an exit code: the command is found, run, and whatever it raises said in one line."""
+"""Entry point of the command line: runs a command and reports its errors and warnings in one line each."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from deepforecast.core.progress import hide_progress
 from deepforecast.errors import DataWarning, DeepForecastError, ParameterError, TrainingWarning, format_list, format_value
 
 COMMANDS = {
-    "check": "look a data file over: gaps, duplicates, frequency, missing values",
+    "check": "check a data file: gaps, duplicates, frequency, missing values",
     "fit": "fit one model to a data file and save it",
     "predict": "forecast with a saved model",
-    "cross-validate": "forecast the past from its own past, and score the forecasts",
+    "cross-validate": "evaluate models by rolling cross-validation",
     "compare": "rank several models on one data file, with a report and a plot",
-    "tune": "search for the hyperparameters of a model on one data file",
-    "benchmark": "run a suite of benchmarks, each job in a process of its own, or audit it for leaks",
+    "tune": "tune the hyperparameters of a model on one data file",
+    "benchmark": "run a benchmark suite, or audit it for leakage",
     "models": "list the models, or describe some of them",
-    "doctor": "say what this installation has and how it is set up",
-    "demo": "see it work: check, compare, forecast and plot data that ships with the library",
+    "doctor": "show versions, GPUs, threads and folders of this installation",
+    "demo": "check, compare, forecast and plot included data",
 }
 SUCCESS, USER_ERROR, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 EPILOG = """\
-deepforecast COMMAND --help says more. A first round:
+deepforecast COMMAND --help shows the options of a command. First steps:
   deepforecast demo
   deepforecast check sales.csv
   deepforecast compare sales.csv --models SeasonalNaive AutoETS AutoTheta --horizon 14 --level 80 --report report.html
@@ -41,16 +41,16 @@ deepforecast COMMAND --help says more. A first round:
   deepforecast predict model.dfc --level 80 95 --output forecast.csv
 
 exit codes:
-    0  well
-    1  something was found: errors in the data, a model that failed, a package that is missing
-    2  wrong use, bad data, or a file that cannot be read or written
-    3  a fault of the library itself
+    0  success
+    1  problem found: errors in the data, a failed model, a missing package
+    2  wrong usage, invalid data, or a file that cannot be read or written
+    3  internal error of the library
   130  interrupted
-  141  the reader of the output went away"""
+  141  broken pipe"""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     translator = MessageTranslator()
     streams.reserve_descriptors()
@@ -65,7 +65,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except SystemExit as leaving:  # argparse after --help
         return leaving.code if isinstance(leaving.code, int) else SUCCESS
-    except Exception as error:  # the one place where everything ends: a line for the user, an exit code for the shell
+    except Exception as error:  # report any error in one line
         return report_error(error, words, translator)
     finally:
         streams.discard_unwritten()
@@ -73,21 +73,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(words: Sequence[str], translator: MessageTranslator) -> int:
-    """Find the command and run it; `translator` learns its options."""
+    """Run the command in `words`; its options are passed to `translator`."""
     if not words or words[0].startswith("-"):
         return _run_without_command(words)
     name, command_arguments = words[0].replace("_", "-"), words[1:]
     if name not in COMMANDS:
         near = get_close_matches(name, COMMANDS, n=2, cutoff=0.6)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"There is {format_list(COMMANDS, max_shown=len(COMMANDS))}."
-        raise ParameterError(f"There is no command {format_value(words[0])!r}. {hint} See deepforecast --help.")
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Available: {format_list(COMMANDS, max_shown=len(COMMANDS))}."
+        raise ParameterError(f"Unknown command {format_value(words[0])!r}. {hint} See deepforecast --help.")
     module: Any = import_module(f"deepforecast.cli.{name.replace('-', '_')}")
     parser = Parser(f"deepforecast {name}", module.USAGE, module.__doc__ or "", module.EPILOG)
     module.add_arguments(parser, command_arguments)
-    common = parser.add_argument_group("for every command")
-    common.add_argument("-h", "--help", action="help", help="show this and leave")
-    common.add_argument("--json", action="store_true", help="print the result, or the error, as one JSON object")
-    common.add_argument("--traceback", action="store_true", help="show where an error comes from")
+    common = parser.add_argument_group("general options")
+    common.add_argument("-h", "--help", action="help", help="show this help and exit")
+    common.add_argument("--json", action="store_true", help="print the result or the error as JSON")
+    common.add_argument("--traceback", action="store_true", help="show the traceback of an error")
     values = parser.parse(command_arguments)
     values.worded, translator.options = translator, parser.options
     refuse_overwritten_inputs(parser, values)
@@ -98,7 +98,7 @@ def run_command(words: Sequence[str], translator: MessageTranslator) -> int:
 
 
 def print_outcome(outcome: Outcome, as_json: bool) -> None:
-    """Print what a command found."""
+    """Print the result of a command."""
     if as_json:
         from deepforecast.cli.json_output import json_text
 
@@ -110,24 +110,24 @@ def print_outcome(outcome: Outcome, as_json: bool) -> None:
 
 
 def report_error(error: BaseException, words: Sequence[str], translator: MessageTranslator) -> int:
-    """Say what went wrong, as asked for: a line, a JSON object, a traceback."""
+    """Print an error as one line, as JSON or with its traceback; return the exit code."""
     is_expected = isinstance(error, DeepForecastError | OSError | MemoryError)
     message = translator(error_message(error))
     if "--traceback" in words:
         streams.print_notes([format_value(line, 1000) for line in "".join(traceback.format_exception(error)).splitlines()])
     elif not is_expected:
-        message += " (a fault of deepforecast itself: please report it with the output of --traceback)"
+        message += " (internal error of deepforecast: please report it with the output of --traceback)"
     if "--json" not in words or not _print_json_error(type(error).__name__, message):
         streams.print_note(message, "error")
     return USER_ERROR if is_expected else INTERNAL_ERROR
 
 
 def error_message(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """Return the message of an error."""
     if isinstance(error, OSError) and not isinstance(error, DeepForecastError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     if isinstance(error, MemoryError):
-        return "There is not enough memory for this. Give fewer series or rows at a time."
+        return "Not enough memory. Pass fewer series or rows at a time."
     return str(error) if isinstance(error, DeepForecastError) else f"{type(error).__name__}: {error}"
 
 
@@ -144,22 +144,22 @@ def print_warnings(translator: MessageTranslator) -> Iterator[None]:
             streams.print_note(text, "warning")
 
     with warnings.catch_warnings():
-        for category in () if sys.warnoptions else (DataWarning, TrainingWarning):  # unless the user filters (python -W)
+        for category in () if sys.warnoptions else (DataWarning, TrainingWarning):  # unless filtered by the user (python -W)
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
 
 
 def _run_without_command(words: Sequence[str]) -> int:
-    """`deepforecast --help`, `--version`, or nothing at all."""
+    """Run `deepforecast` with `--help`, `--version` or no arguments."""
     if words and words[0] not in ("-h", "--help", "--version"):
-        raise ParameterError(f"Options come after the command; {format_value(words[0])!r} stands before it. See deepforecast --help.")
-    parser = Parser("deepforecast", "COMMAND ...", "Time-series forecasting: every method in the same few words.", EPILOG)
+        raise ParameterError(f"Options must come after the command, got {format_value(words[0])!r} before it. See deepforecast --help.")
+    parser = Parser("deepforecast", "COMMAND ...", "Time-series forecasting with statistical, machine learning and deep learning models.", EPILOG)
     commands = parser.add_argument_group("commands")
     for name, what in COMMANDS.items():
         commands.add_argument(name, help=what, nargs="?")
-    parser.add_argument("-h", "--help", action="store_true", help="show this and leave")
-    parser.add_argument("--version", action="store_true", help="show the version and leave")
+    parser.add_argument("-h", "--help", action="store_true", help="show this help and exit")
+    parser.add_argument("--version", action="store_true", help="show the version and exit")
     values = parser.parse(words)
     if values.version:
         from deepforecast import __version__
@@ -171,11 +171,11 @@ def _run_without_command(words: Sequence[str]) -> int:
 
 
 def _print_json_error(error_type: str, message: str) -> bool:
-    """Print the error on standard output, where the result would have been; false where that cannot be written to."""
+    """Print an error as JSON to standard output; False if that cannot be written."""
     from deepforecast.cli.json_output import json_text
 
     try:
-        streams.flush()  # of what was written before the error
+        streams.flush()  # output written before the error
         streams.write_result((json_text({"error": {"type": error_type, "message": message}}) + "\n").encode())
     except OSError:
         return False

@@ -1,6 +1,6 @@
-"""Standard streams as they may come: closed, a broken pipe, a full disk, an encoding that cannot show a letter.
+"""Output to the standard streams, which may be closed, broken, full or of a limited encoding.
 
-What people read is escaped: no text from a file or a command line moves a terminal's cursor.
+Text for people is escaped: control characters from files and command lines cannot move the cursor of a terminal.
 """
 
 from __future__ import annotations
@@ -16,45 +16,47 @@ STYLES = {"bold": "1", "dim": "2", "red": "1;31", "yellow": "33", "green": "32"}
 
 
 def reserve_descriptors() -> None:
-    """Take the numbers of closed streams, so that no file opened later is written to by mistake."""
+    """Open /dev/null for closed standard streams, so that no file opened later gets their descriptors."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor, i.e. `number`
 
 
 def print_text(text: str = "") -> None:
-    """Lines for people on standard output, escaped already; nothing where that is closed."""
+    """Print escaped text to standard output; nothing if it is closed."""
     stream = standard_output()
     if stream is not None:
         _write(stream, f"{text}\n")
 
 
 def write_result(content: bytes) -> None:
-    """The result itself on standard output, byte for byte; refused where that is closed, as it would be lost."""
+    """Write the bytes of a result to standard output; raises if it is closed."""
     stream = standard_output()
     if stream is None:
-        raise SaveError("Standard output is closed, so the result has no place to go. Say --output FILE.")
+        raise SaveError("The result cannot be written because standard output is closed. Pass --output FILE.")
     _write(stream, content)
 
 
 def print_note(text: str, severity: str = "") -> None:
-    """One line on standard error: `warning: ...`. Never a reason to fail."""
+    """Print one line to standard error, e.g. `warning: ...`; write errors are ignored."""
     style = {"error": "red", "warning": "yellow"}.get(severity, "")
     print_notes([(paint(f"{severity}: ", style, sys.stderr) if severity else "") + one_line(text)])
 
 
 def print_notes(lines: list[str]) -> None:
-    """Several lines on standard error, escaped already."""
+    """Print escaped lines to standard error; write errors are ignored."""
     if sys.stderr is not None and not sys.stderr.closed:
         with suppress(OSError, ValueError):
             _write(sys.stderr, "".join(f"{line}\n" for line in lines))
 
 
 def one_line(text: str) -> str:
-    """`text` without line ends and control characters.
+    """Return `text` without line ends and control characters.
 
+    Examples
+    --------
     >>> one_line("a\\nb\\x1b[31mc")
     'a b\\\\x1b[31mc'
     """
@@ -62,31 +64,31 @@ def one_line(text: str) -> str:
 
 
 def paint(text: str, style: str, stream: Any = None) -> str:
-    """`text` in a style where the stream is a terminal that can show it and NO_COLOR is not set."""
+    """Return `text` with ANSI codes if the stream is a terminal with colors and NO_COLOR is not set."""
     stream = standard_output() if stream is None else stream
     is_unstyled = not style or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
     return text if is_unstyled or not is_terminal(stream) else f"\x1b[{STYLES[style]}m{text}\x1b[0m"
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether a person reads it."""
+    """Whether the stream is a terminal."""
     return stream is not None and not stream.closed and bool(stream.isatty())
 
 
 def standard_output() -> TextIO | None:
-    """Standard output, or None where it is closed."""
+    """Return standard output, or None if it is closed."""
     return None if sys.stdout is None or sys.stdout.closed else sys.stdout
 
 
 def flush() -> None:
-    """Hand over what is still held back, so that a failure to do so is noticed while it can be said."""
+    """Flush standard output, so that write errors are raised while they can be reported."""
     stream = standard_output()
     if stream is not None:
         stream.flush()
 
 
 def discard_unwritten() -> None:
-    """Let what cannot be written go nowhere: Python would try again while it ends, and complain in its own words."""
+    """Discard unwritable output; Python would retry at exit and print its own error."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None or stream.closed:
             continue
@@ -100,7 +102,7 @@ def discard_unwritten() -> None:
 
 
 def _write(stream: TextIO, content: str | bytes) -> None:
-    """All of it: without a buffer (PYTHONUNBUFFERED) the system may take a part at a time, and Python would not say so."""
+    """Write everything; with PYTHONUNBUFFERED a single write may be partial without an error."""
     encoded = content if isinstance(content, bytes) else content.encode(stream.encoding or "utf-8", "backslashreplace")
     buffer = getattr(stream, "buffer", None)
     if buffer is None:

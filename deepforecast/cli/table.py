@@ -1,4 +1,4 @@
-"""Tables for people: short numbers, nothing that moves the cursor, no line longer than the terminal."""
+"""Text tables with short numbers, escaped cells and lines that fit the terminal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from deepforecast.cli.streams import paint
 from deepforecast.errors import format_value
 
-MAX_CELL_WIDTH = 60  # signs of a cell
+MAX_CELL_WIDTH = 60  # characters
 COLUMN_GAP = 2
 
 
-def format_frame(frame: Any, max_rows: int = 40, hint: str = "--output FILE writes all") -> str:
-    """The rows of a frame; of a long one the first and the last, and how many lie between."""
+def format_frame(frame: Any, max_rows: int = 40, hint: str = "--output FILE writes all rows") -> str:
+    """Format a frame; of more than `max_rows` rows, only the first and the last are shown."""
     from deepforecast.cli.output_files import to_pandas
 
     pandas = to_pandas(frame)
@@ -31,15 +31,15 @@ def format_frame(frame: Any, max_rows: int = 40, hint: str = "--output FILE writ
         columns = {name: [*cells[: max_rows // 2], "...", *cells[max_rows // 2 :]] for name, cells in columns.items()}
     keys = next((position for position, name in enumerate(pandas.columns) if pandas[name].dtype.kind == "f"), 1)
     lines = format_table(columns, keys=max(1, keys))
-    return "\n".join([*lines, f"({rows - max_rows:,} of {rows:,} rows left out in the middle; {hint})"] if is_cut else lines)
+    return "\n".join([*lines, f"({rows - max_rows:,} of {rows:,} rows omitted; {hint})"] if is_cut else lines)
 
 
 def format_table(
     columns: Mapping[str, Sequence[str]], keys: int = 1, left_aligned: Sequence[str] | None = None, width: int | None = None
 ) -> list[str]:
-    """Cells under their names. Numbers stand to the right; columns that do not fit go below, with the first `keys` again.
+    """Format columns of cells as lines; columns that do not fit continue below, with the first `keys` repeated.
 
-    `left_aligned`: columns of words (default: the first). `width`: columns there are (default: those of the terminal).
+    `left_aligned`: columns aligned left (default: the first). `width`: line width (default: that of the terminal).
     """
     names = list(columns)
     text_columns = names[:1] if left_aligned is None else list(left_aligned)
@@ -60,19 +60,21 @@ def format_table(
 
 
 def wrap_text(text: str, first_prefix: str = "", later_prefix: str | None = None) -> list[str]:
-    """`text` in lines that fit the terminal, cut between words; `first_prefix` and `later_prefix` go before the first line and the others."""
+    """Wrap `text` to the terminal, with a prefix for the first line and one for the later lines."""
     indent = " " * len(first_prefix) if later_prefix is None else later_prefix
     return textwrap.wrap(text, terminal_width(), initial_indent=first_prefix, subsequent_indent=indent, break_on_hyphens=False) or [first_prefix]
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; 100 where there is none."""
+    """Return the width of the terminal, 100 without one."""
     return shutil.get_terminal_size((100, 24)).columns
 
 
 def format_number(value: Any, digits: int = 4) -> str:
-    """A number with few digits; a dash for none.
+    """Format a number with few digits; a dash for None and NaN.
 
+    Examples
+    --------
     >>> format_number(1234.567), format_number(0.00012345), format_number(None), format_number(3)
     ('1,235', '0.0001234', '-', '3')
     """
@@ -87,8 +89,10 @@ def format_number(value: Any, digits: int = 4) -> str:
 
 
 def format_seconds(value: float) -> str:
-    """A duration.
+    """Format a duration.
 
+    Examples
+    --------
     >>> format_seconds(0.0004), format_seconds(2.34), format_seconds(75)
     ('0.00 s', '2.3 s', '1 min 15 s')
     """
@@ -98,8 +102,10 @@ def format_seconds(value: float) -> str:
 
 
 def format_size(count: int) -> str:
-    """A number of bytes.
+    """Format a number of bytes.
 
+    Examples
+    --------
     >>> format_size(812), format_size(1_250_000)
     ('812 B', '1.2 MB')
     """
@@ -108,7 +114,7 @@ def format_size(count: int) -> str:
 
 
 def _format_cells(values: Any) -> list[str]:
-    """A column of one precision: five digits of its largest number."""
+    """Format a column with the same decimals: five digits of its largest number."""
     if values.dtype.kind != "f":
         return ["-" if missing else str(value) for value, missing in zip(values.astype(str), values.isna(), strict=True)]
     largest = max((abs(value) for value in values.tolist() if math.isfinite(value)), default=0.0)
@@ -119,7 +125,7 @@ def _format_cells(values: Any) -> list[str]:
 
 
 def _column_blocks(names: Sequence[str], widths: Mapping[str, int], keys: int, max_width: int) -> list[list[str]]:
-    """The columns of each table below the other."""
+    """Split the columns into tables that fit, each with the key columns first."""
     first = list(names[:keys])
     blocks = [list(first)]
     for name in names[keys:]:
@@ -137,7 +143,7 @@ def _pad(text: str, width: int, left: bool) -> str:
 
 
 def _display_width(text: str) -> int:
-    """Columns of a terminal that `text` takes: two for each East Asian sign, none for an accent."""
+    """Return the width of `text` in a terminal; East Asian wide characters count 2, combining ones 0."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

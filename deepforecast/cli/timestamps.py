@@ -1,4 +1,4 @@
-"""A column of times from text: ISO-8601 or as the user says; 05/01/2024 has two readings and is never guessed."""
+"""Parsing of timestamps: ISO-8601 or --date-format; ambiguous dates such as 05/01/2024 are never guessed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deepforecast.data.frames import TEXT_TIME
 from deepforecast.errors import DataError, ParameterError, format_value
 
 DIGITS = r"^-?\d+$"
-COMPACT_DATES = {  # whole numbers that are dates in disguise: counting on from them would be wrong
+COMPACT_DATES = {  # integers that are probably dates, not time steps
     "%Y%m%d": r"^(18|19|20|21)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$",
     "%Y%m": r"^(18|19|20|21)\d\d(0[1-9]|1[0-2])$",
 }
@@ -19,13 +19,13 @@ INTEGER = "integer"
 
 
 def parse_timestamps(text: Any, name: str, text_format: TextFormat) -> Any:
-    """A pandas column of date-times or whole numbers."""
+    """Parse a column of datetimes or integers."""
     import pyarrow.compute as pc
 
     trimmed = pc.utf8_trim_whitespace(text)
     is_empty = pc.fill_null(pc.equal(trimmed, ""), True)
     if pc.any(is_empty).as_py():
-        raise DataError(f"Column {name} has a time in every row; {describe_cells(is_empty, text)}. Repair or drop these rows.")
+        raise DataError(f"Column {name} must have a timestamp in every row; {describe_cells(is_empty, text)}. Correct or drop these rows.")
     if text_format.date_format == INTEGER or (text_format.date_format is None and _all_match(trimmed, DIGITS)):
         return _parse_integers(trimmed, name, is_requested=text_format.date_format == INTEGER)
     if text_format.date_format is None:
@@ -40,16 +40,16 @@ def _parse_integers(text: Any, name: str, is_requested: bool) -> Any:
     for date_format, pattern in COMPACT_DATES.items():
         if not is_requested and len(text) and _all_match(text, pattern):
             raise DataError(
-                f"Column {name} holds whole numbers that look like dates, as {format_value(text[0].as_py())!r}. "
-                f"Say --date-format {date_format} if they are, --date-format integer if they are not."
+                f"Column {name} must be unambiguous, but holds integers that look like dates, e.g. {format_value(text[0].as_py())!r}. "
+                f"Pass --date-format {date_format} for dates or --date-format integer for integers."
             )
     is_invalid = pc.invert(pc.match_substring_regex(text, DIGITS))
     if pc.any(is_invalid).as_py():
-        raise DataError(f"Column {name} holds whole numbers; {describe_cells(is_invalid, text)}. Repair them, or say another --date-format.")
+        raise DataError(f"Column {name} must hold integers; {describe_cells(is_invalid, text)}. Correct them, or pass another --date-format.")
     try:
         return pc.cast(text, pa.int64()).to_pandas()
     except pa.ArrowInvalid as error:
-        raise DataError(f"Column {name} holds whole numbers within 64 bits: {format_value(str(error), 120)}") from error
+        raise DataError(f"Column {name} must hold 64-bit integers: {format_value(str(error), 120)}") from error
 
 
 def _require_iso(text: Any, name: str) -> None:
@@ -66,30 +66,30 @@ def _require_iso(text: Any, name: str) -> None:
         else "e.g. --date-format '%d.%m.%Y'"
     )
     raise DataError(
-        f"Column {name} holds times in ISO-8601 (2024-01-31, 2024-01-31T09:00); {describe_cells(is_invalid, text)}. "
-        f"Say how to read them: {suggestion}."
+        f"Column {name} must hold ISO-8601 timestamps (2024-01-31, 2024-01-31T09:00); {describe_cells(is_invalid, text)}. "
+        f"Pass their format: {suggestion}."
     )
 
 
 def _parse_datetimes(text: Any, name: str, text_format: TextFormat) -> Any:
-    """Date-times; where each says its offset from UTC and the user a zone, in UTC for now."""
+    """Parse datetimes; in UTC if all have an offset and a time zone is given, for later conversion."""
     import pandas as pd
 
     offsets = _utc_offsets(text) if text_format.date_format is None or "%z" in text_format.date_format else {""}
     to_be_converted = text_format.time_zone is not None and "" not in offsets
     if len(offsets) > 1 and not to_be_converted:
-        raise DataError(f"Column {name} mixes offsets from UTC. Say in which zone to read it: --time-zone Europe/Berlin.")
+        raise DataError(f"Column {name} must not mix UTC offsets without a time zone. Pass one, e.g. --time-zone Europe/Berlin.")
     try:
         parsed = pd.to_datetime(text.to_pandas(), format=text_format.date_format or "ISO8601", utc=to_be_converted)
     except (ValueError, OverflowError) as error:
-        expected = f"as --date-format {format_value(text_format.date_format)} says" if text_format.date_format else "as ISO-8601"
+        expected = f"with --date-format {format_value(text_format.date_format)}" if text_format.date_format else "as ISO-8601"
         cause = format_value(str(error).partition(". You might")[0], 160)
-        raise DataError(f"Column {name} could not be read {expected}: {cause}") from error
+        raise DataError(f"Column {name} cannot be parsed {expected}: {cause}") from error
     return pd.Series(parsed, name=name)
 
 
 def _utc_offsets(text: Any) -> set[str]:
-    """The offsets from UTC that there are, the empty text for none."""
+    """Return the UTC offsets that occur; an empty string for none."""
     import pyarrow.compute as pc
 
     offsets = pc.struct_field(pc.extract_regex(text, OFFSET), "offset")
@@ -97,7 +97,7 @@ def _utc_offsets(text: Any) -> set[str]:
 
 
 def _to_time_zone(times: Any, name: str, text_format: TextFormat) -> Any:
-    """In the zone asked for: converted where the text says its offset, taken as local time there where it does not."""
+    """Convert timestamps with an offset to the time zone; localize those without."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     zone = text_format.time_zone
@@ -106,16 +106,16 @@ def _to_time_zone(times: Any, name: str, text_format: TextFormat) -> Any:
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ParameterError(f"--time-zone is a name such as Europe/Berlin or UTC; got {format_value(zone)!r}.") from None
+        raise ParameterError(f"--time-zone must be a name such as Europe/Berlin or UTC, got {format_value(zone)!r}.") from None
     if times.dt.tz is not None:
         return times.dt.tz_convert(zone)
     local = times.dt.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
     if local.isna().any():
         first = int(local.isna().argmax())
         raise DataError(
-            f"Column {name} holds local times that do not exist or exist twice in {zone}: "
+            f"Column {name} must not hold local times that do not exist or occur twice in {zone}: "
             f"data row {first + 1} holds {times[first]}. "
-            "Write the times with their offset, e.g. 2024-10-27T02:00+01:00."
+            "Use times with an offset, e.g. 2024-10-27T02:00+01:00."
         )
     return local
 

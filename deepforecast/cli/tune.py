@@ -1,6 +1,6 @@
-"""Search for the hyperparameters of a model, or of several, on one data file by rolling cross-validation.
+"""Tune the hyperparameters of one or several models on one data file by rolling cross-validation.
 
-With --storage the same line goes on where it was, and joins in from another shell or machine; --trials counts all of them."""
+With --storage, repeating the command resumes the study, also in parallel from other shells or machines; --trials is the total."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from deepforecast.errors import ParameterError, format_value, pluralize
 
 USAGE = "DATA --model MODEL --horizon STEPS --trials N [options]"
 EPILOG = """\
-a space is a YAML file: of each parameter its choices, or where it begins and ends
+a search space is a YAML file with the choices or the range of each parameter
   hidden_size: {low: 16, high: 128, log: true}
   n_layers: [1, 2]
-of several models the same under the name of each
+for several models, the same below the name of each model
 
 examples:
   deepforecast tune sales.csv --model lstm --horizon 24 --trials 50 --storage study.log --jobs 2
@@ -29,42 +29,42 @@ EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     from deepforecast.tuning.study import DEFAULT_TUNING_OPTIONS, PRUNERS, SAMPLERS
 
     add_data(parser)
     add_static(parser)
     parser.add_argument(
         "--model", "--models", dest="models", metavar="MODEL", nargs="+", action="extend", required=True,
-        help="Name, Name:parameter=value,... or Name(parameter=value); what is set stays; several are searched as one",
+        help="models, each as Name, Name:parameter=value,... or Name(parameter=value); set parameters are not tuned",
     )  # fmt: skip
-    parser.add_argument("--horizon", type=int, required=True, metavar="STEPS", help="steps to forecast at every cutoff")
-    parser.add_argument("--trials", type=int, required=True, metavar="N", help="trials of the study, earlier ones included")
-    parser.add_argument("--timeout", type=parse_number, metavar="SECONDS", help="when to end, with what there is")
-    parser.add_argument("--metric", nargs="+", action="extend", metavar="NAME", help="e.g. mase; several, also seconds (mase)")
+    parser.add_argument("--horizon", type=int, required=True, metavar="STEPS", help="number of steps to forecast from each cutoff")
+    parser.add_argument("--trials", type=int, required=True, metavar="N", help="total number of trials, including earlier ones")
+    parser.add_argument("--timeout", type=parse_number, metavar="SECONDS", help="time limit of the search")
+    parser.add_argument("--metric", nargs="+", action="extend", metavar="NAME", help="objectives, one or several, e.g. mase seconds (mase)")
     space = parser.add_argument(
-        "--space", metavar="FILE", help="YAML file of what is searched, in place of the declared ranges"
+        "--space", metavar="FILE", help="YAML file of the search space (default: the declared ranges)"
     )
-    study = parser.add_argument_group("the study")
-    storage_help = "journal file (the fastest), .db for SQLite, or the URL of a database"
-    storage = study.add_argument("--storage", metavar="PLACE", help=storage_help)
-    study.add_argument("--study-name", metavar="NAME", help="which study of the storage; models and horizon if not given")
-    study.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time (1)")
-    study.add_argument("--sampler", choices=SAMPLERS, default=DEFAULT_TUNING_OPTIONS.sampler, help="how configurations are drawn (tpe)")
-    study.add_argument("--pruner", choices=(*PRUNERS, "none"), default=DEFAULT_TUNING_OPTIONS.pruner, help="what ends a trial early (median)")
-    study.add_argument("--trial-timeout", type=parse_number, metavar="SECONDS", help="of one trial; 20 times the first if not given")
-    study.add_argument("--seed", type=int, default=0, metavar="N", help="of the sampler (0)")
-    study.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds that each configuration is tried with (1)")
-    study.add_argument("--apart", action="store_true", help="a study for each model, with an equal share of the trials")
+    study = parser.add_argument_group("study")
+    storage_help = "journal file (fastest), SQLite file (.db), or database URL"
+    storage = study.add_argument("--storage", metavar="STORAGE", help=storage_help)
+    study.add_argument("--study-name", metavar="NAME", help="name of the study in the storage (default: models and horizon)")
+    study.add_argument("--jobs", type=int, default=1, metavar="N", help="number of parallel processes (1)")
+    study.add_argument("--sampler", choices=SAMPLERS, default=DEFAULT_TUNING_OPTIONS.sampler, help="Optuna sampler (tpe)")
+    study.add_argument("--pruner", choices=(*PRUNERS, "none"), default=DEFAULT_TUNING_OPTIONS.pruner, help="Optuna pruner, which stops trials early (median)")
+    study.add_argument("--trial-timeout", type=parse_number, metavar="SECONDS", help="time limit of one trial (default: 20 times the first)")
+    study.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the sampler (0)")
+    study.add_argument("--seeds", type=int, default=1, metavar="N", help="number of random seeds per configuration (1)")
+    study.add_argument("--apart", action="store_true", help="use a separate study per model, with an equal share of the trials")
     windows = parser.add_argument_group("windows")
-    windows.add_argument("--windows", type=int, metavar="N", default=DEFAULT_TUNING_OPTIONS.n_windows, help="stretches that are forecast (3)")
-    windows.add_argument("--holdout", type=int, metavar="N", default=0, help="last windows that are not searched on (0)")
-    windows.add_argument("--refit", default="auto", metavar="WHEN", help="auto, true, false, or every N windows")
-    plot = parser.add_argument("--plot", metavar="FILE", help="draw the history: .html")
+    windows.add_argument("--windows", type=int, metavar="N", default=DEFAULT_TUNING_OPTIONS.n_windows, help="number of windows (3)")
+    windows.add_argument("--holdout", type=int, metavar="N", default=0, help="number of final windows held out from the search (0)")
+    windows.add_argument("--refit", default="auto", metavar="WHEN", help="when to refit: auto, true, false, or every N windows")
+    plot = parser.add_argument("--plot", metavar="FILE", help="plot the optimization history to an .html file")
     save = parser.add_argument(
         "--save",
         metavar="FILE",
-        help="fit the best model to all of the data and save it; a model file that exists is replaced, any other file is not",
+        help="fit the best model to all data and save it; an existing model file is replaced, any other file is not",
     )
     parser.add_inputs(space)
     parser.add_targets(storage, plot, save)
@@ -72,7 +72,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
 
 
 def run(values: argparse.Namespace) -> Outcome:
-    """Read, search, tell."""
+    """Tune models."""
     from deepforecast import tune
     from deepforecast.cli.data_files import read_inputs
     from deepforecast.cli.json_output import to_records
@@ -109,7 +109,7 @@ def run(values: argparse.Namespace) -> Outcome:
 
 
 def _write(study_result: Any, values: argparse.Namespace) -> list[str]:
-    """The plot and the trials where they are wanted; the paths written."""
+    """Write the requested plot and trials; return their paths."""
     from deepforecast.cli.output_files import write_bytes, write_frame
 
     if values.plot is not None:
@@ -120,7 +120,6 @@ def _write(study_result: Any, values: argparse.Namespace) -> list[str]:
 
 
 def _fit_and_save(model: Any, inputs: Any, static: Any, values: argparse.Namespace) -> None:
-    """`--save FILE`."""
     from deepforecast.cli.output_files import save_model
 
     model.fit(inputs.frame, freq=parse_frequency(values.freq), columns=inputs.roles, static=static)
@@ -128,19 +127,19 @@ def _fit_and_save(model: Any, inputs: Any, static: Any, values: argparse.Namespa
 
 
 def read_space(path: str) -> Any:
-    """The ranges of a YAML file; plain values only."""
+    """Read a search space from a YAML file of plain values."""
     from deepforecast.benchmark.yaml_parsing import parse_mapping
 
     with open(path, "rb") as file:
         text = file.read(MAX_SPACE_BYTES + 1)
     if len(text) > MAX_SPACE_BYTES or (b"&" in text.replace(b"&&", b"") and b"*" in text):
-        raise ParameterError(f"A space is a small YAML file without references; {format_value(path)} is not.")
+        raise ParameterError(f"--space must be a YAML file of at most 1 MB without references; {format_value(path)} is not.")
     mapping = parse_mapping(text.decode(errors="replace"), format_value(path), "`name: [...]` or `name: {low: 1, high: 9}`")
     return _convert_numbers(dict(mapping))
 
 
 def _convert_numbers(node: Any) -> Any:
-    """YAML 1.1 takes 1e-4 for a text, as it has no point: a number is meant."""
+    """Convert text such as 1e-4, which YAML 1.1 does not take for a number."""
     if isinstance(node, dict):
         return {name: _convert_numbers(value) for name, value in node.items()}
     if isinstance(node, list):
@@ -177,7 +176,7 @@ def _outcome(study_result: Any, facts: dict[str, Any], values: argparse.Namespac
         one_line(f"Best: {metric} {format_number(study_result.best_value)} in trial {study_result.best_trial.number}, {study_result.best_model!r}"),
     ]
     if study_result.holdout is not None:
-        lines += ["Where the search did not look:", format_frame(study_result.holdout.drop(columns="error"))]
+        lines += ["Held-out windows:", format_frame(study_result.holdout.drop(columns="error"))]
     if facts["written"]:
         lines.append(one_line(f"Written: {', '.join(facts['written'])}."))
     text = "\n".join(lines)

@@ -1,10 +1,10 @@
-"""The contract checks that every model keeps: shipped, found by themselves, one rule each.
+"""Contract checks that every model must pass, one rule each.
 
     from deepforecast import testing
 
     testing.run(MyModel).raise_for_failures()          # a class, or an object with your parameters
 
-With pytest, a test for each model and rule:
+With pytest, one test per model and rule:
 
     @pytest.mark.parametrize("case", testing.cases([MyModel]), ids=str)
     def test_contract(case):
@@ -12,21 +12,22 @@ With pytest, a test for each model and rule:
             pytest.skip(case.skip_reason)
         case.run()
 
-Which rules apply, and how exactly, follows from what a model declares in `capabilities`: what it can do, the values it takes
-(`domain`), how exactly its forecast follows scale and shift of the data (`precision`), what new values do to it (`new_values`).
-A declaration is held to: a model that says it ignores new values may not hear of them.
+The `capabilities` of a model determine which rules apply and their tolerances: its features, the values it accepts
+(`domain`), the precision under scaling and shifting of the data (`precision`), and its response to new values
+(`new_values`). Declarations are checked as well: the forecasts of a model that declares to ignore new values must not
+depend on them.
 
-What a model may say of itself to the checks, each if it needs to:
+Optional attributes of a model class, read by the checks:
 
-- `examples()`, a class method: a list of parameters, small and fast ones, to check it with; for a parameter without a default
-- `package`, a name: what has to be installed for the model, if that does not come with its library; else all is skipped
-- `family`, a name: of models that share the code of some rules, so that `representative` cases need one of them only
-- `learning_example`, a dict: what to change of these where a check needs a model that has learnt an effect in the data
-- `coverage_process`, the process that its intervals assume: a name in `testing.processes`, or a method that draws series from
-  it, `coverage_process(random, n_series, n_rows)`, an array of that shape; white noise if it declares none
-- `coverage_example`, a dict: what to change of its parameters where the coverage of its intervals is measured on that process
-- `coverage_slow`, a bool: whether that takes over two seconds (`case.slow` tells a test runner)
-- `device_step(device)`: a forward and a backward step of its network on a device, tensors only pretending (FakeTensorMode)
+- `examples()`, a class method: a list of parameter dicts for small, fast instances; needed for parameters without default
+- `package`: name of an optional package that the model needs; its checks are skipped if that is not installed
+- `family`: name shared by models with common code; `representative` cases check shared rules on one of them only
+- `learning_example`: dict of parameter changes for checks that need a model that has learned an effect in the data
+- `coverage_process`: the process that the intervals assume, a name in `testing.processes` or a method
+  `coverage_process(random, n_series, n_rows)` that returns an array of that shape; default: white noise
+- `coverage_example`: dict of parameter changes for measuring the coverage of intervals on that process
+- `coverage_slow`: whether measuring the coverage takes more than two seconds (see `Case.slow`)
+- `device_step(device)`: runs a forward and a backward step of the network on a device under FakeTensorMode
 """
 
 from deepforecast.testing.assertions import RuleBroken

@@ -1,4 +1,4 @@
-"""A check: one rule of the contract as a function of a model, with the conditions under which the rule applies."""
+"""The `Check` of a contract rule, its registration, and the conditions under which a rule applies."""
 
 from __future__ import annotations
 
@@ -23,11 +23,27 @@ CheckFunction = Callable[[Subject], None]
 
 @dataclass(frozen=True)
 class Check:
-    """One rule. `conditions` give None where it applies, else why it does not: a declared capability, never a model's name.
+    """A contract rule with the conditions under which it applies.
 
-    packages: what has to be installed to check it.
-    shared: whether it exercises only code that the models of a family share (`Subject.family`).
-    slow: the attribute by which a model says that this rule takes it over two seconds.
+    Parameters
+    ----------
+    name : str
+        Name of the rule.
+    theme : str
+        Module of the rule in `deepforecast.testing.rules`.
+    rule : str
+        The rule in one sentence.
+    function : callable
+        Raises `RuleBroken` if a subject violates the rule.
+    conditions : tuple of callable
+        Each returns None if the rule applies to a subject, otherwise the reason why not. Conditions depend on declared
+        capabilities, never on the name of a model.
+    packages : tuple of str
+        Packages that the check needs.
+    shared : bool, default False
+        Whether the rule tests only code that the models of a family share (`Subject.family`).
+    slow : str, optional
+        Attribute by which a model declares that this rule takes more than two seconds.
     """
 
     name: str
@@ -40,22 +56,22 @@ class Check:
     slow: str | None = None
 
     def exemption_reason(self, subject: Subject) -> str | None:
-        """Why the rule does not apply to a model, by what it declares, or None if it does."""
+        """Return why the rule does not apply to a model by its capabilities, or None if it applies."""
         reasons = (condition(subject) for condition in self.conditions)
         return next((reason for reason in reasons if reason is not None), None)
 
     def missing_package_reason(self, subject: Subject) -> str | None:
-        """Which package that the model or the rule needs is not installed, or None if all are."""
+        """Return which required package is not installed, or None if all are."""
         package = getattr(subject.cls, "package", None)
         required_packages = (*([package] if package else []), *self.packages)
         return next((f"the package {name} is not installed" for name in required_packages if find_spec(name) is None), None)
 
     def skip_reason(self, subject: Subject) -> str | None:
-        """Why the rule cannot be checked on a model, or None if it can."""
+        """Return why the rule cannot be checked on a model, or None if it can."""
         return self.missing_package_reason(subject) or self.exemption_reason(subject)
 
     def run(self, subject: Subject) -> None:
-        """Raise `RuleBroken`, naming the model and the rule, unless the model keeps it."""
+        """Raise `RuleBroken` with the names of model and rule if the model violates the rule."""
         with warnings.catch_warnings():
             for category in (DataWarning, TrainingWarning, RuntimeWarning):
                 warnings.simplefilter("error", category)
@@ -73,7 +89,7 @@ _checks: dict[str, Check] = {}
 def rule(
     *conditions: Condition, packages: tuple[str, ...] = (), shared: bool = False, slow: str | None = None
 ) -> Callable[[CheckFunction], CheckFunction]:
-    """Decorator: the function is a check of its own name, its docstring's first line is the rule."""
+    """Register a function as a check; the first line of its docstring is the rule shown to users."""
 
     def register(function: CheckFunction) -> CheckFunction:
         theme = function.__module__.rpartition(".")[2]
@@ -85,8 +101,14 @@ def rule(
 
 
 def checks() -> list[Check]:
-    """Every check, by theme.
+    """Return all checks, ordered by theme.
 
+    Returns
+    -------
+    list of Check
+
+    Examples
+    --------
     >>> len(checks()) > 50
     True
     """
@@ -96,7 +118,7 @@ def checks() -> list[Check]:
 
 
 def requires(*names: str) -> Condition:
-    """The rule is for models with these capabilities."""
+    """Return a condition: the model has these capabilities."""
 
     def condition(subject: Subject) -> str | None:
         unmet = [name for name in names if not getattr(subject.capabilities, name)]
@@ -106,7 +128,7 @@ def requires(*names: str) -> Condition:
 
 
 def requires_no(name: str) -> Condition:
-    """The rule is for models without this capability."""
+    """Return a condition: the model does not have this capability."""
 
     def condition(subject: Subject) -> str | None:
         value = getattr(subject.capabilities, name)
@@ -116,5 +138,5 @@ def requires_no(name: str) -> Condition:
 
 
 def requires_method(method: str) -> Condition:
-    """The rule is for models with this method."""
+    """Return a condition: the model has this method."""
     return lambda subject: None if hasattr(subject.cls, method) else f"the model has no method {method}"

@@ -1,4 +1,4 @@
-"""The data that checks use: small panels, built once and never written to."""
+"""Small panels for the checks, built once and never modified."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEASON = 7
 
 @lru_cache
 def daily_panel() -> Frame:
-    """Three daily series around 100 with a week in them; they start and end at different days. Exact in float32."""
+    """Return three weekly-seasonal daily series around 100 with different start and end dates, exact in float32."""
     frame = generate(3, 56, seed=7)
     position = frame.groupby("unique_id").cumcount()
     late, early = (frame["unique_id"] == "s1") & (position < 9), (frame["unique_id"] == "s2") & (position > 52)
@@ -26,52 +26,52 @@ def daily_panel() -> Frame:
 
 
 def series_ids() -> list[str]:
-    """The ids of `daily_panel`."""
+    """Return the ids of `daily_panel`."""
     return ["s0", "s1", "s2"]
 
 
 def one_series(name: str = "s0") -> Frame:
-    """A series of `daily_panel` alone."""
+    """Return one series of `daily_panel`."""
     frame = daily_panel()
     return frame[frame["unique_id"] == name].reset_index(drop=True)
 
 
 @lru_cache
 def random_walks() -> Frame:
-    """Three daily series with a week in them whose level wanders: what came last tells most of what comes next."""
+    """Return three weekly-seasonal daily series whose level is a random walk, so that recent values matter most."""
     random, week = np.random.default_rng(11), np.tile([3.0, 1.0, -2.0, 2.0, -4.0, 2.0, -2.0], 8)
     return concat(*(series_from_values(np.round(200 + week + 4 * random.normal(size=56).cumsum()), name) for name in series_ids()))
 
 
 def split(rows: int, frame: Frame | None = None) -> tuple[Frame, Frame]:
-    """A frame (`daily_panel`) before the last `rows` rows of each series, and these."""
+    """Split a frame (default: `daily_panel`) before the last `rows` rows of each series."""
     frame = daily_panel() if frame is None else frame
     last = frame.groupby("unique_id").cumcount(ascending=False) < rows
     return frame[~last].reset_index(drop=True), frame[last].reset_index(drop=True)
 
 
 def series_from_values(y: Any, name: str = "s0", start: Any = "2024-01-01", freq: Any = "D") -> Frame:
-    """One series with these values."""
+    """Return a frame of one series with these values."""
     values = np.asarray(y, dtype=np.float64)
     timestamps = pd.date_range(start, periods=len(values), freq=freq)
     return pd.DataFrame({"unique_id": name, "ds": timestamps, "y": values})
 
 
 def concat(*frames: Frame) -> Frame:
-    """The rows of several frames."""
+    """Concatenate the rows of several frames."""
     return pd.concat(list(frames), ignore_index=True)
 
 
 def replace_target(frame: Frame, y: Any) -> Frame:
-    """A frame with other values."""
+    """Return a frame with another target."""
     return frame.assign(y=np.asarray(y, dtype=np.float64))
 
 
 @lru_cache
 def covariate_panel(covariate: str) -> tuple[Frame, Frame, dict[str, Any]]:
-    """Series whose only regular part is the effect of one covariate: history, the frame ahead, and columns for `fit`.
+    """Return history, future frame and `columns` of series that depend on one covariate plus noise.
 
-    A static effect is drowned in noise within a series, so that it is worth knowing.
+    For a static covariate, the noise is large, so that the effect cannot be learned from a single series.
     """
     static = COVARIATES[covariate][0] == "static"
     recipe = Recipe(
@@ -84,7 +84,7 @@ def covariate_panel(covariate: str) -> tuple[Frame, Frame, dict[str, Any]]:
 
 
 def covariate_effect(covariate: str) -> tuple[Any, Any, float]:
-    """What to change a value of a covariate from and to, and by how much y follows."""
+    """Return two values of a covariate and the difference of y between them."""
     sizes = getattr(Recipe().effects, covariate)
     if COVARIATES[covariate][1] == "number":
         return (0.0, 1.0, sizes)

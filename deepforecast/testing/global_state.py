@@ -1,4 +1,4 @@
-"""The process around a model: what a caller may have set up in it, and a state of it that nothing else would leave."""
+"""Global state of the process, which models must not change."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import numpy as np
 
 from deepforecast.core import threads
 
-N_DRAWS = 101  # numbers
-PRESERVED_VARIABLES = (  # by which programs, files and devices are found; what else a model sets was not there before
+N_DRAWS = 101
+PRESERVED_VARIABLES = (  # needed to locate programs, files and devices
     "PATH", "HOME", "PYTHONPATH", "LD_", "DYLD_", "XDG_", "CUDA", "TMP", "TEMP", "SYSTEM", "USER", "APPDATA", "LOCALAPPDATA",
-    "NUMBA_NUM_THREADS",  # numba refuses to work once its threads run and this is another
+    "NUMBA_NUM_THREADS",  # numba raises if this changes after its threads have started
 )  # fmt: skip
 
 
 def read_global_state() -> dict[str, Any]:
-    """What a caller may have set up in the process, as far as it can be seen."""
+    """Return a snapshot of the global state that a caller may have set up."""
     state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
     key, position = state["state"]["key"].tobytes(), state["state"]["pos"]
     snapshot: dict[str, Any] = {
@@ -54,7 +54,7 @@ def read_global_state() -> dict[str, Any]:
 
 @contextmanager
 def unusual_global_state() -> Iterator[None]:
-    """Work in surroundings that no earlier fit has left: a change that sets the same each time then shows the last time too."""
+    """Run the block in an unusual global state, so that changes which always set the same values are detected."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         for context in (_unusual_environment(), _no_log_handlers(), _unusual_torch(), chdir(folder)):
@@ -66,11 +66,11 @@ def unusual_global_state() -> Iterator[None]:
 
 
 def _ignore_error(error_name: str, flag: int) -> None:
-    """Called for an error in an array: that numpy is told to call is what is looked at."""
+    """Ignore a floating-point error; only the setting itself is checked."""
 
 
 def _advance_generators() -> None:
-    """Generators that a fit has seeded stand where it left them: drawn from, the same seed set anew is a change."""
+    """Draw from the global generators, so that setting the same seed again changes their state."""
     for _ in range(N_DRAWS):
         random.getrandbits(8)
     np.random.random(N_DRAWS)  # noqa: NPY002
@@ -98,7 +98,7 @@ def _unusual_environment() -> Iterator[None]:
 def _no_log_handlers() -> Iterator[None]:
     root = logging.getLogger()
     original_handlers = list(root.handlers)
-    root.handlers[:] = []  # a model may set up logging where nobody has
+    root.handlers[:] = []  # a model may set up logging only if there are no handlers
     try:
         yield
     finally:

@@ -1,8 +1,8 @@
 """Regenerate the index of models and public names: `python -m deepforecast.testing.index`.
 
 Scans the modules of `deepforecast.models` for classes decorated with `register` and writes `core/index.py` (model name ->
-module, so that a model is imported on first use) and the imports in `__init__.py` that type checkers and editors read.
-With `--check` nothing is written: the exit status is 1 if a file is out of date.
+module, so that models are imported on first use) and the imports in `__init__.py` for type checkers and editors.
+With `--check` nothing is written, and the exit code is 1 if a file is out of date.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ MODELS: dict[str, str] = {
 
 
 def main(arguments: list[str] | None = None, package: Path = PACKAGE) -> int:
-    """The command: write the files that differ and say which, or with `--check` only say which."""
+    """Write the files that differ and list them; with `--check` only list them."""
     purpose = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m deepforecast.testing.index", description=purpose)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a file is not up to date")
+    parser.add_argument("--check", action="store_true", help="only check the files; exit code 1 if one is out of date")
     check = parser.parse_args(arguments).check
     contents = generate_files(package)
     stale = [path for path, text in contents.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in stale:
         if not check:
             path.write_text(contents[path], "utf-8")
-        sys.stdout.write(f"{path.relative_to(package.parent)} {'is not up to date' if check else 'written'}\n")
+        sys.stdout.write(f"{path.relative_to(package.parent)} {'is out of date' if check else 'written'}\n")
     return int(check and bool(stale))
 
 
 def generate_files(package: Path = PACKAGE) -> dict[Path, str]:
-    """The text of each generated file."""
+    """Return the text of each generated file."""
     models = find_registered(package)
     lines = [f'    "{name}": "{module}",\n' for name, module in models.items()]
     return {
@@ -51,7 +51,7 @@ def generate_files(package: Path = PACKAGE) -> dict[Path, str]:
 
 
 def insert_imports(text: str, public: Mapping[str, str], models: Mapping[str, str]) -> str:
-    """The text of `__init__.py` with an import of each public name under `if TYPE_CHECKING:`."""
+    """Return `__init__.py` with an import of each public name under `if TYPE_CHECKING:`."""
     modules = {name: f"deepforecast.{module}" for name, module in public.items() if module != name} | dict(models)
     imports = [f"from deepforecast import {name} as {name}" for name, module in sorted(public.items()) if module == name]
     imports += [f"from {module} import {name} as {name}" for name, module in sorted(modules.items(), key=itemgetter(1, 0))]
@@ -61,7 +61,7 @@ def insert_imports(text: str, public: Mapping[str, str], models: Mapping[str, st
 
 
 def find_registered(package: Path = PACKAGE) -> dict[str, str]:
-    """Name -> module of every class decorated with `register` under `models`, by name; found without importing one."""
+    """Return name -> module of every class decorated with `register` under `models`, without importing them."""
     modules: dict[str, str] = {}
     for path in sorted((package / "models").rglob("*.py")):
         module = ".".join((package.name, *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
@@ -69,7 +69,7 @@ def find_registered(package: Path = PACKAGE) -> dict[str, str]:
             if isinstance(node, ast.ClassDef) and any(map(_is_register, node.decorator_list)):
                 if node.name in modules:
                     raise DataError(
-                        f"A model's name is unique; {node.name} is in {modules[node.name]} and in {module}. Rename one."
+                        f"Model names must be unique; {node.name} is in {modules[node.name]} and in {module}. Rename one."
                     )
                 modules[node.name] = module
     return dict(sorted(modules.items()))
@@ -81,14 +81,14 @@ def _is_register(decorator: ast.expr) -> bool:
 
 
 def _public_names(package: Path) -> Mapping[str, str]:
-    """The names of `__init__.py` that are not models: name -> module below the package."""
+    """Return the public names that are not models, with their modules, from `__init__.py`."""
     for node in ast.parse((package / "__init__.py").read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and any(
             isinstance(target, ast.Name) and target.id == "_NAMES" for target in node.targets
         ):
             names: dict[str, str] = ast.literal_eval(node.value)
             return names
-    raise DataError("deepforecast/__init__.py names what is public in _NAMES; it is not there.")
+    raise DataError("deepforecast/__init__.py must define the public names in _NAMES, and does not.")
 
 
 if __name__ == "__main__":

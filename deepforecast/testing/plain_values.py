@@ -1,4 +1,4 @@
-"""A model as plain values (for JSON) or as text (its repr), and back: for checks, without running any text as code."""
+"""Conversion of models to plain values (JSON) or text (repr) and back, without executing code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Classes = Mapping[str, type]
 
 
 def collect_classes(value: Any) -> dict[str, type]:
-    """The classes, by name, of a model and of every object among its parameters."""
+    """Return the classes, by name, of a model and of all objects among its parameters."""
     classes: dict[str, type] = {}
     members = value.get_params(deep=False).values() if hasattr(value, "get_params") else ()
     if isinstance(value, (list, tuple)):
@@ -26,7 +26,7 @@ def collect_classes(value: Any) -> dict[str, type]:
 
 
 def to_plain(value: Any) -> Any:
-    """A value as JSON takes it; models and tuples under keys of their own."""
+    """Convert a value to JSON types; models, tuples and mappings become tagged dicts."""
     if isinstance(value, Forecaster):
         return {"model": type(value).__name__, "parameters": {parameter_name: to_plain(parameter) for parameter_name, parameter in value.get_params(deep=False).items()}}
     if isinstance(value, tuple):
@@ -39,7 +39,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any, classes: Classes) -> Any:
-    """The value that `to_plain` was given."""
+    """Invert `to_plain`."""
     if isinstance(value, list):
         return [from_plain(element, classes) for element in value]
     if not isinstance(value, dict):
@@ -52,8 +52,10 @@ def from_plain(value: Any, classes: Classes) -> Any:
 
 
 def evaluate(text: str, classes: Classes) -> Any:
-    """The value of an expression made of literals and calls of known classes.
+    """Evaluate an expression of literals and calls of the given classes.
 
+    Examples
+    --------
     >>> evaluate("[1, (2.5, None), {'a': dict(b=True)}]", {"dict": dict})
     [1, (2.5, None), {'a': {'b': True}}]
     """
@@ -63,7 +65,7 @@ def evaluate(text: str, classes: Classes) -> Any:
 def _evaluate_node(node: ast.expr, classes: Classes) -> Any:
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in classes:
-            raise RuleBroken(f"{ast.unparse(node)} calls what is no class among the parameters")
+            raise RuleBroken(f"{ast.unparse(node)} must call a class among the parameters")
         keywords = {keyword.arg: _evaluate_node(keyword.value, classes) for keyword in node.keywords if keyword.arg is not None}
         return classes[node.func.id](*(_evaluate_node(element, classes) for element in node.args), **keywords)
     if isinstance(node, ast.List | ast.Tuple):

@@ -1,4 +1,4 @@
-"""Checks run on models: one after the other with a report, or as cases for a test runner."""
+"""Running of checks on models, with a report or as cases for a test runner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deepforecast.testing.subject import Subject, make_subjects
 
 @dataclass(frozen=True)
 class Case:
-    """One rule on one model; `str(case)` is its id."""
+    """A rule to check on a model; `str(case)` is its id."""
 
     subject: Subject
     check: Check
@@ -26,7 +26,7 @@ class Case:
 
     @property
     def exemption_reason(self) -> str | None:
-        """Why the rule does not apply, by what the model declares, or None if it does."""
+        """Why the rule does not apply by the capabilities of the model, or None if it applies."""
         return self.check.exemption_reason(self.subject)
 
     @property
@@ -36,17 +36,17 @@ class Case:
 
     @property
     def slow(self) -> bool:
-        """Whether the model declares that this rule takes it over two seconds."""
+        """Whether the model declares that this rule takes more than two seconds."""
         return self.check.slow is not None and bool(getattr(self.subject.make(), self.check.slow, False))
 
     def run(self) -> None:
-        """Raise `RuleBroken` unless the model keeps the rule."""
+        """Raise `RuleBroken` if the model violates the rule."""
         self.check.run(self.subject)
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one rule on one model."""
+    """Outcome of a rule on a model."""
 
     model: str
     rule: str
@@ -57,16 +57,27 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """The rows of a run; prints as a summary with every failure and every reason for a skip."""
+    """Results of a run; `str(report)` is a summary with all failures and reasons for skips."""
 
     rows: tuple[Row, ...]
 
     def with_outcome(self, outcome: str) -> list[Row]:
-        """The rows with an outcome: passed, failed or skipped."""
+        """Return the rows with an outcome: "passed", "failed" or "skipped"."""
         return [row for row in self.rows if row.outcome == outcome]
 
     def raise_for_failures(self) -> Report:
-        """Raise `RuleBroken` with every failure; give the report itself if there is none."""
+        """Raise if any check failed.
+
+        Returns
+        -------
+        Report
+            The report itself.
+
+        Raises
+        ------
+        RuleBroken
+            With all failures.
+        """
         failed = self.with_outcome("failed")
         if failed:
             raise RuleBroken(f"{len(failed)} of {len(self.rows)} checks failed:\n" + "\n".join(row.reason for row in failed))
@@ -83,8 +94,26 @@ class Report:
 
 
 def cases(models: Any = None, *, only: str | Iterable[str] | None = None) -> list[Case]:
-    """Every check on every model: classes, objects or names; all registered models if none are given.
+    """Return one case per model and rule, e.g. for pytest.
 
+    Parameters
+    ----------
+    models : class, Forecaster, str or list of these, optional
+        Models to check: classes, instances or registered names. Default: all registered models.
+    only : str or iterable of str, optional
+        Names or themes of the checks. Default: all checks.
+
+    Returns
+    -------
+    list of Case
+
+    Raises
+    ------
+    ParameterError
+        If `only` contains an unknown check or theme.
+
+    Examples
+    --------
     >>> str(cases("Naive", only="fit_twice_gives_the_same")[0])
     'Naive-fit_twice_gives_the_same'
     """
@@ -93,8 +122,19 @@ def cases(models: Any = None, *, only: str | Iterable[str] | None = None) -> lis
 
 
 def representative(cases: Iterable[Case]) -> list[Case]:
-    """The cases that apply; of a rule about code that a family of models shares, the first of each family.
+    """Select the cases that apply; for rules about code shared by a family, only the first model of each family.
 
+    Parameters
+    ----------
+    cases : iterable of Case
+        Cases to select from.
+
+    Returns
+    -------
+    list of Case
+
+    Examples
+    --------
     >>> [str(case) for case in representative(cases("Naive", only="explanations"))]
     ['Naive-explanations_add_up']
     """
@@ -107,8 +147,22 @@ def representative(cases: Iterable[Case]) -> list[Case]:
 
 
 def run(models: Any, *, only: str | Iterable[str] | None = None) -> Report:
-    """Run the checks (or `only` those of these names or themes) on a model class or object, or on several.
+    """Run the contract checks on one or several models.
 
+    Parameters
+    ----------
+    models : class, Forecaster, str or list of these
+        Models to check: classes, instances or registered names; None: all registered models.
+    only : str or iterable of str, optional
+        Names or themes of the checks. Default: all checks.
+
+    Returns
+    -------
+    Report
+        One row per model and check; see `Report.raise_for_failures`.
+
+    Examples
+    --------
     >>> from deepforecast import Naive
     >>> run(Naive, only="fit_returns_self").rows[0].outcome
     'passed'
@@ -136,5 +190,5 @@ def _select_checks(only: str | Iterable[str] | None) -> list[Check]:
     names = {only} if isinstance(only, str) else set(only)
     unknown = names - {check.name for check in all_checks} - {check.theme for check in all_checks}
     if unknown:
-        raise ParameterError(f"There is no check or theme {format_list(sorted(unknown))}. See deepforecast.testing.checks().")
+        raise ParameterError(f"`only` must name checks or themes, got {format_list(sorted(unknown))}. See deepforecast.testing.checks().")
     return [check for check in all_checks if check.name in names or check.theme in names]

@@ -1,4 +1,4 @@
-"""The model under test: small, fast instances of it, and fits that several checks may share."""
+"""The model under test: small, fast instances, and fits shared by several checks."""
 
 from __future__ import annotations
 
@@ -18,75 +18,75 @@ from deepforecast.testing.fixtures import HORIZON
 
 
 class Subject:
-    """A model class with the parameters to check it with; the horizon is that of the worlds."""
+    """A model class and the parameters to check it with; the horizon is `fixtures.HORIZON`."""
 
     def __init__(self, cls: type[Forecaster], parameters: Mapping[str, Any], name: str) -> None:
         self.cls, self.name = cls, name
         self.parameters = {**parameters, "horizon": HORIZON}
         model = self.make()
         self.capabilities = model.capabilities
-        self.family: str = getattr(model, "family", name)  # of models whose code is the same but for what tells them apart
+        self.family: str = getattr(model, "family", name)  # models that share code
         self._fits: dict[str, Forecaster] = {}
 
     def __repr__(self) -> str:
         return self.name
 
     def make(self, **changes: Any) -> Forecaster:
-        """An unfitted instance; wrapped models are its own."""
+        """Return an unfitted instance; wrapped models are cloned."""
         parameters = {name: value.clone() if isinstance(value, Forecaster) else value for name, value in self.parameters.items()}
         return self.cls(**{**parameters, **changes})
 
     def make_for_effects(self, **changes: Any) -> Forecaster:
-        """An unfitted instance that learns enough to know an effect in the data, where the family says how to get one."""
+        """Return an unfitted instance with the changes of `learning_example`, which learns effects in the data."""
         return self.make(**{**getattr(self.cls, "learning_example", {}), **changes})
 
     @property
     def coverage_example(self) -> dict[str, Any]:
-        """What to change of the parameters where the coverage of intervals is measured."""
+        """Parameter changes for measuring the coverage of intervals."""
         return dict(getattr(self.make(), "coverage_example", {}))
 
     def fitted(self, without: int = 0) -> Forecaster:
-        """Fitted on `fixtures.daily()` without some last rows of each series; shared by the checks, so they leave it as it is."""
+        """Return a model fitted on `daily_panel` without the last rows of each series; shared, do not modify."""
         return self._cached_fit(f"daily {without}", lambda model: model.fit(fixtures.split(without)[0]))
 
     def fitted_copy(self, without: int = 0) -> Forecaster:
-        """The same for a check's own use."""
+        """Return a copy of `fitted`, which may be modified."""
         return deepcopy(self.fitted(without))
 
     def fitted_on_series(self, name: str = "s0") -> Forecaster:
-        """Fitted on one series of `fixtures.daily()`; shared."""
+        """Return a model fitted on one series of `daily_panel`; shared, do not modify."""
         return self._cached_fit(f"alone {name}", lambda model: model.fit(fixtures.one_series(name)))
 
     def calibrated(self) -> Forecaster:
-        """Fitted on `fixtures.daily()` with intervals="conformal"; shared."""
+        """Return a model fitted on `daily_panel` with intervals="conformal"; shared, do not modify."""
         return self._cached_fit("calibrated", lambda model: model.set_params(intervals="conformal").fit(fixtures.daily_panel()))
 
     def fitted_with(self, covariate: str) -> Forecaster:
-        """Fitted on the world of a covariate; shared."""
+        """Return a model fitted on `covariate_panel(covariate)`; shared, do not modify."""
         history, _, columns = fixtures.covariate_panel(covariate)
         return self._cached_fit(f"with {covariate}", lambda model: model.fit(history, columns=columns))
 
     def forecast(self, frame: Frame, /, *, model: Forecaster | None = None, level: Any = None, **fit: Any) -> Frame:
-        """The forecast of a fresh instance (or `model`) fitted on `frame`."""
+        """Fit a new instance (or `model`) on `frame` and return its forecast."""
         return (self.make() if model is None else model).fit(frame, **fit).predict(level=level)
 
     @property
     def levels(self) -> list[int] | None:
-        """Levels to ask for beside the points; None where the model has no bands."""
+        """Levels of the prediction intervals; None if the model has no distribution."""
         return [50, 80] if self.capabilities.distribution is not None else None
 
     @property
     def precision(self) -> float:
-        """How far a forecast may be off, relative to it, where the data are scaled: as declared, and never more than this."""
+        """Relative tolerance of forecasts of scaled data: as declared, up to a maximum."""
         return min(float(self.capabilities.precision), 1e-3 if self.capabilities.by_series else 5e-3)
 
     @property
     def shift_precision(self) -> float:
-        """The same, relative to the spread of the data, where they are shifted or their sign is changed."""
+        """Tolerance for shifted or negated data, relative to the standard deviation of the data."""
         return min(float(self.capabilities.precision), 1e-4 if self.capabilities.by_series else 1e-3)
 
     def accepts(self, values: Any) -> bool:
-        """Whether these values of the target lie in the domain that the model declares."""
+        """Whether target values lie in the domain that the model declares."""
         minimum = float(np.nanmin(values))
         return {"real": True, "nonnegative": minimum >= 0, "positive": minimum > 0}[self.capabilities.domain]
 
@@ -99,7 +99,7 @@ class Subject:
 
 
 def make_subjects(models: Any = None) -> list[Subject]:
-    """A subject for each example of each model: classes, objects or registered names; every registered model if None."""
+    """Return a subject per example of each model: classes, instances or registered names; None: all registered models."""
     selected_models = registry.names() if models is None else models if isinstance(models, (list, tuple)) else [models]
     return [subject for model in selected_models for subject in _subjects_of_model(registry.get(model) if isinstance(model, str) else model)]
 
@@ -108,7 +108,7 @@ def _subjects_of_model(model: Any) -> list[Subject]:
     if isinstance(model, Forecaster):
         return [Subject(type(model), model.get_params(deep=False), model.name)]
     if not (isinstance(model, type) and issubclass(model, Forecaster)):
-        raise ParameterError(f"A model is a Forecaster, its class or its registered name; got {model!r}.")
+        raise ParameterError(f"A model must be a Forecaster, its class or its registered name, got {model!r}.")
     example_method = getattr(model, "examples", None)
     examples: list[dict[str, Any]] = [dict(spec) for spec in example_method()] if example_method is not None else [{}]
     common_names = set.intersection(*(set(spec) for spec in examples))
@@ -118,9 +118,9 @@ def _subjects_of_model(model: Any) -> list[Subject]:
 
 
 def _placeholder(model: type[Forecaster], param: params.Param) -> Any:
-    """A value for a required parameter: simple models for a wrapper."""
+    """Return a value for a required parameter: simple models for a wrapper."""
     if param.annotation is Forecaster:
         return registry.get("SeasonalNaive")()
     if Forecaster in typing.get_args(param.annotation):
         return [registry.get("SeasonalNaive")(), registry.get("Naive")()]
-    raise ParameterError(f"{model.__name__} needs {param.name}: its class method examples() says with which values to check it.")
+    raise ParameterError(f"{model.__name__} must have a class method examples() with values of {param.name} for the checks. Add it.")

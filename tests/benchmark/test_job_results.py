@@ -33,7 +33,7 @@ def test_the_last_row_of_a_job_counts_and_stands_last(tmp_path: Path) -> None:
 
 def test_an_unfinished_last_line_is_said_and_left_out(tmp_path: Path) -> None:
     write(tmp_path, ROW.to_json(), ROW.to_json()[:50])
-    with pytest.warns(DataWarning, match="never finished"):
+    with pytest.warns(DataWarning, match="is incomplete"):
         assert len(read_rows(tmp_path)) == 1
 
 
@@ -65,5 +65,5 @@ def test_the_files_of_a_row_are_read_by_kind(tmp_path: Path) -> None:
     pd.DataFrame({"unique_id": ["a"], "mae": [1.0]}).to_parquet(tmp_path / SERIES / "x.parquet")
     row = replace(ROW, files={"series": f"{SERIES}/x.parquet"})
     assert read_file(tmp_path, row, "series")["mae"].tolist() == [1.0]
-    with pytest.raises(DataError, match="it has: series"):
+    with pytest.raises(DataError, match="it lists series"):
         read_file(tmp_path, row, "forecasts")

@@ -38,7 +38,7 @@ def test_a_history_with_one_row_too_many_is_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(BacktestWindow, "history", peeking)
     found = audit_model(ENTRY, SHORT, load_frame(SHORT))
     assert (found.verdict, found.window, found.n_changed) == ("leak", 1, 10)
-    assert "10 of 10 forecasts moved" in found.message
+    assert "10 of 10 forecasts changed" in found.message
 
 
 def test_a_scale_fitted_on_the_test_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,7 +173,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 def test_a_run_without_any_result_is_refused(folder: Path) -> None:
     bad: list[Any] = [json.loads(line) for line in (folder / RESULTS).read_bytes().splitlines() if b'"memory"' in line]
     (folder / RESULTS).write_bytes(Row(**bad[0]).to_json())
-    with pytest.raises(DataError, match="No job of the run has forecasts"):
+    with pytest.raises(DataError, match="No job of the run has scored forecasts"):
         render_page(load_run(folder))
 
 

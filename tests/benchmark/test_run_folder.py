@@ -22,7 +22,7 @@ def suite(name: str = "s", **changed: object) -> Suite:
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        (suite("t"), "holds a run of suite s. .* give t another folder, or remove"),
+        (suite("t"), "holds a run of suite s. .* another folder for t, or remove"),
         (suite(tasks=[{"dataset": "nile", "horizon": 3}]), "of another suite s: horizon of nile was None and is 3"),
         (suite(tasks=[{"dataset": "co2", "task": "nile"}]), "dataset of nile was nile and is co2"),
         (suite(tasks=[{**MADE, "generate": {"n_series": 4, "length": 60}}]), "generate of made was"),
@@ -77,5 +77,5 @@ def test_a_folder_holds_one_run_at_a_time(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SaveError, match="A run is written to a folder"), open_results(tmp_path / "file"):
+    with pytest.raises(SaveError, match="The run cannot be written to"), open_results(tmp_path / "file"):
         pass

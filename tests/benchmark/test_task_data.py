@@ -28,7 +28,7 @@ def test_windows_within_test_rows_drop_none_and_leave_none_over() -> None:
     found = prepare_task(changed(windows=Windows(test=20, step=1)))
     assert (found.plan.n_windows, found.plan.step) == (20 - 7 + 1, 1)
     assert prepare_task(changed(windows=Windows(test=21, step=7))).plan.n_windows == 3
-    with pytest.raises(ParameterError, match=r"windows\.test holds 5 rows"):
+    with pytest.raises(ParameterError, match=r"windows\.test must be at least the horizon 7, got 5"):
         prepare_task(changed(windows=Windows(test=5)))
 
 
@@ -61,7 +61,7 @@ def test_slices_are_drawn_by_seed_and_named_by_ids() -> None:
     assert len({tuple(ids(Slice(series=2, seed=seed))) for seed in range(9)}) > 1
     assert ids(Slice(ids=("s1", "s3"))) == ["s1", "s3"]
     assert prepare_task(changed(part=Slice(last=20))).panel.lengths.tolist() == [20] * 5
-    with pytest.raises(ParameterError, match="there is no s9"):
+    with pytest.raises(ParameterError, match="must be ids of its series, got s9"):
         prepare_task(changed(part=Slice(ids=("s9",))))
 
 
@@ -83,7 +83,7 @@ def test_samples_are_spread_and_the_same_for_all() -> None:
 
 
 def test_a_task_without_a_horizon_is_refused() -> None:
-    with pytest.raises(ParameterError, match="has a horizon"):
+    with pytest.raises(ParameterError, match="must have a horizon"):
         prepare_task(changed(horizon=None))
 
 

@@ -66,7 +66,7 @@ def test_all_baselines_if_none_is_named(run) -> None:
     assert sorted(row["model"] for row in facts["leaderboard"]) == baselines()
     assert {"Naive", "SeasonalNaive", "Naive2"} <= set(baselines()) < set(registry.names())
     told = run("compare", "sales.csv", "--horizon", "7", "--windows", "1").out.splitlines()
-    assert told[-1] == "No model was named, so these are the baselines. More: --models AutoETS AutoTheta LinearModel"
+    assert told[-1] == "Without --models the baselines are compared. Pass e.g. --models AutoETS AutoTheta LinearModel for others."
     assert "No model was named" not in run(*THREE).out
 
 
@@ -74,14 +74,14 @@ def test_all_baselines_if_none_is_named(run) -> None:
     ("arguments", "said"),
     [
         (["compare", "nowhere.csv", "--horizon", "7"], "nowhere.csv cannot be read"),
-        (["compare", "sales.csv"], "Say --horizon STEPS"),
-        ([*THREE, "--models", "Prophet9000"], "No model is called 'Prophet9000'"),
+        (["compare", "sales.csv"], "Pass --horizon STEPS"),
+        ([*THREE, "--models", "Prophet9000"], "must be a registered name, got 'Prophet9000'"),
         ([*THREE, "--models", "Naive"], "Naive"),
         ([*THREE, "--windows", "0"], "--windows must be at least 1"),
         ([*THREE, "--windows", "50"], "007"),
         ([*THREE, "--metrics", "accuracy"], "no metric accuracy"),
-        ([*THREE, "--report", "report.pdf"], "ends in .html"),
-        ([*THREE, "--plot", "plot.jpg"], "ends in .png, .svg or .pdf"),
+        ([*THREE, "--report", "report.pdf"], "must end in .html"),
+        ([*THREE, "--plot", "plot.jpg"], "must end in .png, .svg or .pdf"),
         ([*THREE, "--report", "sales.csv/r.html"], "cannot be written"),
         ([*THREE, "--horizon", "0"], "horizon is"),
         ([*THREE, "--level", "200"], "`level` must be between 0 and 100"),

@@ -93,7 +93,7 @@ def test_parquet_of_pandas_with_an_index() -> None:
 
 def test_text_times_in_parquet_are_held_to_the_same_rules() -> None:
     pd.DataFrame({"ds": ["05/01/2024"], "y": [1.0]}).to_parquet("text.parquet")
-    with pytest.raises(DataError, match=r"Column ds holds times in ISO-8601.*--date-format %d/%m/%Y"):
+    with pytest.raises(DataError, match=r"Column ds must hold ISO-8601 timestamps.*--date-format %d/%m/%Y"):
         read_data("text.parquet", {}, PLAIN)
 
 
@@ -125,15 +125,15 @@ WRONG = [
     ("\n\n", "data.csv is empty"),
     ("ds,y\n2024-01-01\n", "Expected 2 columns, got 1"),
     ("ds,y\n2024-01-01,1,5\n", "Row #2: Expected 2 columns, got 3"),
-    ("ds,y,y\n2024-01-01,1,1\n", "unique; y is there twice"),
-    ("ds;y\n2024-01-01;1\n", "has the one column 'ds;y'. Say --separator ';'"),
-    ("ds\ty\n2024-01-01\t1\n", "Say --separator tab"),
-    ("date,value\n2024-01-01,1\n", "data.csv lacks ds, y; its columns are date, value. Name yours with --id, --time, --target"),
-    (b"ds,y\n2024-01-01,\xff\n", "not text in UTF-8"),
-    ("ds,y\n2024-01-01,1\n".encode("utf-16"), "zero bytes"),
-    (b"\x89PNG\r\n\x1a\n\0\0\0", "zero bytes"),
-    ('ds,y\n"2024-01-01,1\n', "not a whole file of its kind"),
-    ("x" * 200_000 + "\n", "does not begin with a line of column names"),
+    ("ds,y,y\n2024-01-01,1,1\n", "unique; y occurs twice"),
+    ("ds;y\n2024-01-01;1\n", "has only one column, 'ds;y'. Pass --separator ';'"),
+    ("ds\ty\n2024-01-01\t1\n", "Pass --separator tab"),
+    ("date,value\n2024-01-01,1\n", "data.csv must have the columns ds, y; its columns are date, value. Pass your names with --id, --time, --target"),
+    (b"ds,y\n2024-01-01,\xff\n", "must be text in UTF-8"),
+    ("ds,y\n2024-01-01,1\n".encode("utf-16"), "null bytes"),
+    (b"\x89PNG\r\n\x1a\n\0\0\0", "null bytes"),
+    ('ds,y\n"2024-01-01,1\n', "must be a complete, valid file"),
+    ("x" * 200_000 + "\n", "must begin with a line of column names"),
 ]
 
 
@@ -148,10 +148,10 @@ def test_files_that_are_no_table_are_refused(text: str | bytes, said: str) -> No
     ("path", "said"),
     [
         ("nowhere.csv", "nowhere.csv cannot be read: No such file"),
-        (".", "is not a file"),
-        ("/dev/zero", "is not a file"),
-        ("data.xlsx", "ends in .csv, .tsv or .parquet"),
-        ("broken.parquet", "broken.parquet is not a whole file of its kind"),
+        (".", "must be a file"),
+        ("/dev/zero", "must be a file"),
+        ("data.xlsx", "must end in .csv, .tsv or .parquet"),
+        ("broken.parquet", "broken.parquet must be a complete, valid file"),
         ("a\x1b[2J.csv", r"a\x1b[2J.csv cannot be read"),
         ("a" * 300 + ".csv", "cannot be read: File name too long"),
         ("a\0b.csv", "cannot be read"),
@@ -166,5 +166,5 @@ def test_paths_that_are_no_data_are_refused(path: str, said: str) -> None:
 
 
 def test_separators_are_one_sign() -> None:
-    with pytest.raises(DataError, match="--separator is one sign"):
+    with pytest.raises(DataError, match="--separator must be one ASCII character"):
         read_data(written("ds,y\n"), {}, TextFormat(separator="::"))

@@ -18,7 +18,7 @@ def test_says_what_is_here(run) -> None:
     facts = run("doctor", "--no-gpu", "--json").facts
     assert facts["deepforecast"]["version"] == deepforecast.__version__
     assert "usable" in facts["threads"]["cpus"]
-    assert facts["gpu"] == {"torch": "not asked (--no-gpu)"}
+    assert facts["gpu"] == {"torch": "not checked (--no-gpu)"}
     assert set(facts["packages"]) == set(doctor.REQUIRED)
     assert facts["caches"]["temporary files"].endswith("(can be written)")
 
@@ -32,7 +32,7 @@ def test_the_text(run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "REQUIRED", ("numpy", "pandas"))
     ran = run("doctor", "--no-gpu")
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out.splitlines()[-1] == "All that is needed is there."
+    assert ran.out.splitlines()[-1] == "All required packages are installed."
     assert all(
         f"\n{section}\n" in f"\n{ran.out}" for section in ("deepforecast", "packages", "threads", "gpu", "data", "caches")
     )
@@ -47,7 +47,7 @@ def test_a_missing_package_is_exit_code_1(run, monkeypatch: pytest.MonkeyPatch) 
 
 def test_where_data_are_looked_for(run, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("DEEPFORECAST_DATA", str(folder / "nowhere"))
-    assert run("doctor", "--no-gpu", "--json").facts["data"][str(folder / "nowhere")] == "not there"
+    assert run("doctor", "--no-gpu", "--json").facts["data"][str(folder / "nowhere")] == "not found"
 
 
 def asked(stdout: str = "", stderr: str = "", code: int = 0):
@@ -59,9 +59,9 @@ def asked(stdout: str = "", stderr: str = "", code: int = 0):
 
 def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", asked('{"cuda": ["A100", "A100"], "built for": "13.0", "mps": false}'))
-    assert doctor._gpu("2.10") == {"torch": "2.10, built for 13.0", "found": "A100, A100"}
+    assert doctor._gpu("2.10") == {"torch": "2.10, built for 13.0", "devices": "A100, A100"}
     monkeypatch.setattr(subprocess, "run", asked('{"cuda": [], "built for": "CPU only", "mps": true}'))
-    assert doctor._gpu("2.10")["found"] == "Apple's (mps)"
+    assert doctor._gpu("2.10")["devices"] == "Apple's (mps)"
 
 
 def test_a_torch_that_breaks_or_hangs_does_not_break_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,12 +69,12 @@ def test_a_torch_that_breaks_or_hangs_does_not_break_the_doctor(monkeypatch: pyt
         raise subprocess.TimeoutExpired("python", 30)
 
     monkeypatch.setattr(subprocess, "run", asked(stderr="...\nImportError: libcudart.so", code=1))
-    assert doctor._gpu("2.10") == {"torch": "could not be asked: ImportError: libcudart.so"}
+    assert doctor._gpu("2.10") == {"torch": "check failed: ImportError: libcudart.so"}
     monkeypatch.setattr(subprocess, "run", asked(code=-11))
     assert doctor._gpu("2.10") == {"torch": "could not be asked: exit code -11"}
     monkeypatch.setattr(subprocess, "run", hangs)
-    assert doctor._gpu("2.10") == {"torch": "not asked: it did not answer in 30 s"}
-    assert doctor._gpu("missing") == {"torch": "not asked: it is missing"}
+    assert doctor._gpu("2.10") == {"torch": "not checked: torch did not respond within 30 s"}
+    assert doctor._gpu("missing") == {"torch": "not checked: torch is missing"}
 
 
 @pytest.mark.slow

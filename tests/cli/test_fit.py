@@ -89,11 +89,11 @@ GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]
     ("arguments", "said"),
     [
         (["fit", "sales.csv"], "required: --model, --save"),
-        (["fit", "sales.csv", "--horizon", "3", "--save", "m.dfc"], "--model NAME is required, and only with it are"),
+        (["fit", "sales.csv", "--horizon", "3", "--save", "m.dfc"], "--model NAME must be given"),
         (["fit", "sales.csv", "--modl", "Naive"], "has no option --modl. Did you mean --model?"),
         (
             ["fit", "sales.csv", "--model", "SeasnalNaive", "--save", "m.dfc"],
-            "No model is called 'SeasnalNaive'. Did you mean SeasonalNaive",
+            "must be a registered name, got 'SeasnalNaive'. Did you mean SeasonalNaive",
         ),
         ([*GOOD, "--seson-length", "7"], "SeasonalNaive has no option --seson-length. Did you mean --season-length?"),
         ([*GOOD, "--season-length", "0"], "`season_length` must be"),
@@ -104,9 +104,9 @@ GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]
         ([*GOOD, "--season-length", "100"], "SeasonalNaive needs at least 100 values per series"),
         ([*GOOD, "--freq", "W"], "freq"),
         ([*GOOD, "--static", "size"], "size"),
-        (["fit", "sales.csv", "--model", "Conformal", "--save", "m.dfc"], "Conformal requires `model`"),
-        (["fit", "sales.csv", "--model", "Naive", "--save", "."], ". is a folder"),
-        (["fit", "ambiguous.csv", "--model", "Naive", "--save", "m.dfc"], "Column ds holds times in ISO-8601"),
+        (["fit", "sales.csv", "--model", "Conformal", "--save", "m.dfc"], "Conformal needs model"),
+        (["fit", "sales.csv", "--model", "Naive", "--save", "."], ". must be a file, but is a folder"),
+        (["fit", "ambiguous.csv", "--model", "Naive", "--save", "m.dfc"], "Column ds must hold ISO-8601 timestamps"),
     ],
 )
 def test_what_cannot_be_is_refused(run, folder: Path, arguments: list[str], said: str) -> None:
@@ -124,7 +124,7 @@ def test_where_the_model_cannot_be_saved_is_said_before_the_data_are_read(run, f
 def test_a_model_is_named_once(run, folder: Path) -> None:
     ran = run("fit", "sales.csv", "--model", "Conformal", "--model", "Naive", "--horizon", "3", "--save", "m.dfc")
     assert ran.status == 2
-    assert "--model is said once; got Conformal and Naive" in ran.err
+    assert "--model must be given once, got Conformal and Naive" in ran.err
     assert "--model Conformal --set model=Naive" in ran.err
     assert not (folder / "m.dfc").exists()
 

@@ -73,8 +73,8 @@ def test_a_parameter_that_takes_text_or_a_dict_has_a_flag(text: str, value: Any)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--set", "lags"], "set as name=value"),
-        (["--set", "=3"], "set as name=value"),
+        (["--set", "lags"], "must be given as name=value"),
+        (["--set", "=3"], "must be given as name=value"),
         (["--set", "lag=3"], "Odd has no parameter lag. Did you mean lags"),
         (["--set", "lags=3", "--lags", "4"], "lags is given twice"),
         (["--set", "lags=3", "--set", "lags=4"], "lags is given twice"),

@@ -49,7 +49,7 @@ def wording(*options: str) -> MessageTranslator:
         ("a model whose capabilities.domain is 'real'.", "one whose domain is real in deepforecast models --json."),
         ("score(board.forecasts, metrics='owa', train=frame, reference='Naive2')",
          "deepforecast cross-validate with --metrics owa --reference Naive2"),
-        ("Say predict(horizon=...).", "Say --horizon STEPS."),
+        ("Say predict(horizon=...).", "Pass --horizon STEPS."),
         ("it needs a horizon: Naive(horizon=...).", "it needs a horizon: --horizon STEPS."),
         ("pool=True is for all, pool=False for each", "--pool is for all, --no-pool for each"),
         ("is in the frame or in static=; add it", "is in the frame or in --static-data; add it"),
@@ -97,7 +97,7 @@ LINES = {  # what is done wrong -> a way out that a command line has
     "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage": "forecast with --level, e.g. --level 80 95.",
     "cross-validate sales.csv --model Naive --horizon 3 --metrics owa": "give --reference, the name of a model column",
     "compare sales.csv --horizon 3 --metrics owa": "deepforecast cross-validate with --metrics owa --reference Naive2.",
-    "compare sales.csv --horizon 3 --plot board.bmp": "ends in .png, .svg or .pdf; got board.bmp.",
+    "compare sales.csv --horizon 3 --plot board.bmp": "must end in .png, .svg or .pdf; got board.bmp.",
     "fit sales.csv --model Naive --target ds --save m.dfc": "ds has more than one (time, target).",
     "frobnicate": "There is check, fit, predict, cross-validate, compare, tune, benchmark, models, doctor, demo.",
 }
@@ -124,7 +124,7 @@ def test_findings_name_options_and_an_empty_file_a_way_out(run, folder: Path) ->
     ran = run("check", "empty.csv")
     assert ran.status == 1
     assert "see the message" not in ran.out
-    assert "way out: Pass the history of at least one series." in ran.out
+    assert "hint: Give the history of at least one series." in ran.out
 
 
 def test_relative_metrics_have_their_reference(run) -> None:

@@ -41,7 +41,7 @@ def test_other_text_is_refused_by_row(text: str) -> None:
 
 
 def test_a_comma_brings_its_own_hint() -> None:
-    with pytest.raises(DataError, match="Say --decimal , if that is the decimal sign"):
+    with pytest.raises(DataError, match="Pass --decimal , if that is the decimal separator"):
         read("1,5")
 
 

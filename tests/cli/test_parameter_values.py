@@ -70,10 +70,10 @@ def test_text_is_read_as_the_parameter_is_declared(name: str, text: str | list[s
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("trainer", "{", "trainer is a JSON object"),
-        ("trainer", "[1]", "trainer is a JSON object"),
-        ("rate", ["1", "2"], "rate takes one value; got '1 2'"),
-        ("inner", "nave", "No model is called 'nave'. Did you mean Naive"),
+        ("trainer", "{", "trainer must be a JSON object"),
+        ("trainer", "[1]", "trainer must be a JSON object"),
+        ("rate", ["1", "2"], "rate must be one value, got '1 2'"),
+        ("inner", "nave", "must be a registered name, got 'nave'. Did you mean Naive"),
     ],
 )
 def test_text_that_cannot_be_one_is_refused(name: str, text: str | list[str], said: str) -> None:

@@ -39,10 +39,10 @@ def test_a_dash_alone_is_a_value_and_what_follows_two_dashes_too() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], r"required: DATA \(it comes first"),
+        ([], r"required: DATA \(DATA must come first"),
         (["--level", "80", "d"], "--level: must be a number, got 'd'"),
         (["d", "--level"], "--level: expected at least one argument"),
-        (["d", "-x"], "does not know what '-x' is for"),
+        (["d", "-x"], "takes no argument '-x'"),
         (["d", "--data", "e"], "no option --data"),
     ],
 )

@@ -39,17 +39,17 @@ def test_each_command_has_help_with_an_example(run, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["chek"], "There is no command 'chek'. Did you mean check?"),
+        (["chek"], "Unknown command 'chek'. Did you mean check?"),
         (["cross-valdate", "x"], "Did you mean cross-validate?"),
-        (["--jsn"], "Options come after the command; '--jsn' stands before it"),
-        (["-x", "check", "sales.csv"], "Options come after the command"),
+        (["--jsn"], "Options must come after the command, got '--jsn' before it"),
+        (["-x", "check", "sales.csv"], "Options must come after the command"),
         (["check"], "required: DATA"),
         (["check", "sales.csv", "--frq", "D"], "deepforecast check has no option --frq. Did you mean --freq?"),
-        (["check", "sales.csv", "other.csv"], "does not know what 'other.csv' is for"),
+        (["check", "sales.csv", "other.csv"], "takes no argument 'other.csv'"),
         (["check", "sales.csv", "--decimal", ";"], "--decimal: invalid choice"),
-        (["check", "--future", "promo", "sales.csv"], "it comes first"),
+        (["check", "--future", "promo", "sales.csv"], "must come first"),
         (["check", "sales.csv", "--id"], "--id: expected one argument"),
-        (["\x1b[31mcheck"], "There is no command '\\\\x1b[31mcheck'"),
+        (["\x1b[31mcheck"], "Unknown command '\\\\x1b[31mcheck'"),
         (["check", "sales.csv", "--\x07"], "no option --\\x07"),
     ],
 )
@@ -85,9 +85,9 @@ def raising(error: BaseException):
 @pytest.mark.parametrize(
     ("error", "status", "said"),
     [
-        (ZeroDivisionError("a\nb\x1b[2J"), 3, r"error: ZeroDivisionError: a b\x1b[2J (a fault of deepforecast itself"),
+        (ZeroDivisionError("a\nb\x1b[2J"), 3, r"error: ZeroDivisionError: a b\x1b[2J (internal error of deepforecast"),
         (PermissionError(13, "Permission denied", "x.csv"), 2, "error: x.csv: Permission denied"),
-        (MemoryError(), 2, "error: There is not enough memory"),
+        (MemoryError(), 2, "error: Not enough memory"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (BrokenPipeError(32, "Broken pipe"), 141, ""),
     ],

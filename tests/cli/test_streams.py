@@ -46,7 +46,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_stdout_closed(model: Path) -> None:
     done = shell("df predict model.dfc >&-; echo $? >code", model)
     assert (model / "code").read_text() == "2\n"
-    assert done.stderr == "error: Standard output is closed, so the result has no place to go. Say --output FILE.\n"
+    assert done.stderr == "error: The result cannot be written because standard output is closed. Pass --output FILE.\n"
     assert shell("df predict model.dfc --output f.csv >&-", model).returncode == 0
     assert (model / "f.csv").read_text().startswith("ds,SeasonalNaive\n2024-01-31,2.0\n")
 
@@ -54,7 +54,7 @@ def test_stdout_closed(model: Path) -> None:
 def test_stdin_closed_and_empty(model: Path) -> None:
     done = shell("df check - <&-", model)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "Standard input is closed" in done.stderr
+    assert "Standard input cannot be read because it is closed" in done.stderr
     assert "standard input is empty" in shell("df check - </dev/null", model).stderr
 
 

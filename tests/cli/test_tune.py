@@ -34,7 +34,7 @@ def test_the_same_line_goes_on(run, folder: Path) -> None:
 
 def test_files_and_what_is_held_out(run, folder: Path) -> None:
     ran = run(*LINE, "--holdout", "1", "--plot", "history.html", "--output", "trials.csv")
-    assert "Where the search did not look:" in ran.out
+    assert "Held-out windows:" in ran.out
     assert ran.out.splitlines()[-1] == "Written: history.html, trials.csv."
     assert len(pd.read_csv(folder / "trials.csv")) == 6
     assert "best so far" in (folder / "history.html").read_text()
@@ -106,12 +106,12 @@ def test_numbers_without_a_point_are_numbers(run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("window: !!python/object/apply:os.system ['true']", "could not be read"),
+        ("window: !!python/object/apply:os.system ['true']", "must be a valid YAML file"),
         ("- 3", "`name: [...]`"),
         ("windw: [3, 5]", "window"),
         ("window: {low: 9, high: 3}", "low to high"),
         ("a: &x [1]\nb: *x\n", "without references"),
-        ("window: [", "could not be read"),
+        ("window: [", "must be a valid YAML file"),
         ("", "`name: [...]`"),
         ("window: [2]\nwindow: [3]", "window stands twice"),
         ("window: {low: 2, high: 9, log: maybe}", "'log': True"),

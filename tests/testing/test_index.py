@@ -72,7 +72,7 @@ def test_the_command_writes_what_differs(copied: Path, capsys: pytest.CaptureFix
     exports.write_text(exports.read_text().replace("    from deepforecast.core.params import param as param\n", ""))
     assert index.main(["--check"], copied) == 1
     assert stale.read_text() == "MODELS: dict[str, str] = {}\n"
-    stale_files = "deepforecast/core/index.py is not up to date\ndeepforecast/__init__.py is not up to date\n"
+    stale_files = "deepforecast/core/index.py is out of date\ndeepforecast/__init__.py is out of date\n"
     assert capsys.readouterr().out == stale_files
     assert index.main([], copied) == 0
     assert capsys.readouterr().out == "deepforecast/core/index.py written\ndeepforecast/__init__.py written\n"

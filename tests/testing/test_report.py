@@ -22,7 +22,7 @@ def test_a_report_counts_and_prints() -> None:
     ]
     assert str(report).splitlines()[0].startswith("Naive, Forgetful: 4 checks, 1 passed, 1 failed, 2 skipped in 0.")
     assert str(report).splitlines()[1:] == [
-        "  failed   Forgetful breaks fit_returns_self (fit gives the model itself.) fit does not give the model itself",
+        "  failed   Forgetful breaks fit_returns_self (`fit` returns the model itself.) fit must return the model itself",
         "  skipped   1 of Naive: capabilities.explains is True",
         "  skipped   1 of Forgetful: capabilities.explains is True",
     ]

@@ -53,7 +53,7 @@ def test_what_nobody_can_guess_is_asked_for() -> None:
 
 @pytest.mark.parametrize("model", [int, 3, object()])
 def test_what_is_no_model_is_refused(model: object) -> None:
-    with pytest.raises(ParameterError, match="A model is a Forecaster"):
+    with pytest.raises(ParameterError, match="A model must be a Forecaster"):
         make_subjects(model)
 
 

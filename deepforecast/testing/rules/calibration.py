@@ -20,13 +20,13 @@ LIMITS = {80: (72.0, 88.0), 95: (90.0, 98.5)}  # percent
 
 @rule(requires("distribution"), slow="coverage_slow")
 def intervals_cover_their_level(subject: Subject) -> None:
-    """On data from the process of the model, 80 % intervals cover 72 to 88 % of the values, 95 % ones 90 to 98.5 %."""
+    """On data from its coverage process, 80 % intervals cover 72 to 88 % and 95 % intervals 90 to 98.5 % of the values."""
     _expect_coverage(subject.make(**subject.coverage_example))
 
 
 @rule(requires_no("distribution"), slow="coverage_slow")
 def conformal_intervals_cover_their_level(subject: Subject) -> None:
-    """The same of a model without a distribution, with `intervals="conformal"`."""
+    """Conformal intervals of 80 % cover 72 to 88 %, and of 95 % cover 90 to 98.5 % of values of the coverage process."""
     _expect_coverage(subject.make(**subject.coverage_example, intervals="conformal"))
 
 

@@ -12,7 +12,7 @@ from deepforecast.testing.subject import Subject
 
 @rule()
 def deep_copies_forecast_the_same(subject: Subject) -> None:
-    """`copy.deepcopy` of a fitted model forecasts the same and shares nothing it can change."""
+    """A deep copy of a fitted model gives the same forecast and shares no mutable state."""
     model = subject.fitted()
     twin = copy.deepcopy(model)
     expect(twin == model, "the deep copy is not equal")
@@ -21,7 +21,7 @@ def deep_copies_forecast_the_same(subject: Subject) -> None:
 
 @rule()
 def workers_forecast_the_same(subject: Subject) -> None:
-    """A fitted model that was sent to a worker process forecasts the same there."""
+    """A fitted model sent to a worker process gives the same forecast there."""
     model = subject.fitted()
     twin = ForkingPickler.loads(ForkingPickler.dumps(model))  # what a pipe to a worker does; nothing is read from a file
     expect(twin == model, "the model that came through a pipe is not equal")

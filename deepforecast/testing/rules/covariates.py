@@ -36,7 +36,7 @@ def _requires_unusable_covariate(subject: Subject) -> str | None:
 
 @rule(_requires_unusable_covariate)
 def unusable_covariates_are_refused(subject: Subject) -> None:
-    """A declared covariate that the model cannot use is refused, naming the column and what the model cannot use."""
+    """A declared covariate that the model cannot use raises an error with the column and the missing capability."""
     for name in _unusable_covariates(subject):
         role, _ = COVARIATES[name]
         history, _, columns = fixtures.covariate_panel(name)
@@ -47,7 +47,7 @@ def unusable_covariates_are_refused(subject: Subject) -> None:
 
 @rule()
 def a_future_frame_nobody_needs_is_left_out(subject: Subject) -> None:
-    """future= given to a model fitted without columns known ahead changes nothing and is said once."""
+    """`future` passed to a model fitted without future covariates is ignored with one warning."""
     model = subject.fitted()
     with collect_warnings() as messages:
         forecast = model.predict(future=model.future_frame().assign(price=1.0))
@@ -57,7 +57,7 @@ def a_future_frame_nobody_needs_is_left_out(subject: Subject) -> None:
 
 @rule(requires("future"))
 def missing_future_covariates_are_named(subject: Subject) -> None:
-    """A future frame that is not there, or lacks a column, a row or a value, is refused: column, series, stamp."""
+    """A missing future frame, column, row or value raises an error with column, series and timestamp."""
     model, future = subject.fitted_with("price"), fixtures.covariate_panel("price")[1]
     last = str(future["ds"].iloc[-1].date())
     with expect_error(DataError, "future", "price", when="future= is not given"):
@@ -79,7 +79,7 @@ def missing_future_covariates_are_named(subject: Subject) -> None:
 
 @rule(requires("future"))
 def future_rows_are_matched_by_key(subject: Subject) -> None:
-    """Future rows in any order, past the horizon, of other series, or with a target in them give the same forecast."""
+    """Future rows are matched by id and time: their order, extra rows, other series or a target do not matter."""
     model, future = subject.fitted_with("price"), fixtures.covariate_panel("price")[1]
     expected = model.predict(future=future)
     later = future.assign(ds=future["ds"] + pd.Timedelta(days=HORIZON), price=1e6)
@@ -98,7 +98,7 @@ def future_rows_are_matched_by_key(subject: Subject) -> None:
 
 @rule(requires("past"))
 def past_covariates_limit_the_horizon(subject: Subject) -> None:
-    """With columns known only up to now, a horizon longer than declared is refused, naming them."""
+    """With past covariates, a horizon longer than declared raises an error with their names."""
     model = subject.fitted_with("visits")
     expect_finite(model.predict(), model.name, "the forecast with a past covariate")
     with expect_error(DeepForecastError, "visits", "horizon", when="a longer horizon is asked for than declared"):
@@ -107,7 +107,7 @@ def past_covariates_limit_the_horizon(subject: Subject) -> None:
 
 @rule(requires("future", "categorical"))
 def unseen_categories_are_reported(subject: Subject) -> None:
-    """A category never seen in fit is taken as unknown, said once with column and category, or refused so."""
+    """A category not seen in `fit` gives one warning, or an error, with column and category."""
     model, future = subject.fitted_with("promotion"), fixtures.covariate_panel("promotion")[1]
     with_unseen_category = future.assign(promotion=pd.Categorical(["balloon"] + ["none"] * (len(future) - 1)))
     try:

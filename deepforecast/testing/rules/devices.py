@@ -12,6 +12,6 @@ def _requires_network(subject: Subject) -> str | None:
 
 @rule(_requires_network)
 def devices_are_not_mixed(subject: Subject) -> None:
-    """A forward and a backward step under FakeTensorMode, with the batch on another device, finds no mixed devices."""
-    for device in ("cpu", "meta"):  # meta is any other device: it is noticed beside cpu, also where torch was built without one
+    """A forward and a backward step under FakeTensorMode on another device mix no devices."""
+    for device in ("cpu", "meta"):  # meta stands for any other device, without a GPU
         subject.make().device_step(device)  # type: ignore[attr-defined]  # what every family with a network has

@@ -30,7 +30,7 @@ def _requires_bounded_domain(subject: Subject) -> str | None:
 
 @rule()
 def constants_stay_constant(subject: Subject) -> None:
-    """A constant history forecasts the constant, with bands of no width; zeros give zeros."""
+    """The forecast of a constant series is the constant, with intervals of zero width."""
     tolerance = 1e-6 if subject.capabilities.by_series else 1e-3
     histories = {f"{value:g}": np.full(ROWS, value) for value in (7.0, -7.0, 1e9, 1e-9, 0.0)}
     histories = {label: values for label, values in histories.items() if subject.accepts(values)}
@@ -42,9 +42,9 @@ def constants_stay_constant(subject: Subject) -> None:
 
 @rule()
 def odd_histories_give_finite_forecasts(subject: Subject) -> None:
-    """A step at the end, one value among zeros, seldom counts, alternating or negative values, an outlier: finite, in reach.
+    """Level shifts, sparse counts, alternating or negative values and outliers give finite, plausible forecasts.
 
-    A model may fall back on a simpler one, and says so by the name of the series.
+    A model may fall back to a simpler one with a warning that names the series.
     """
     random, y = np.random.default_rng(0), np.zeros(ROWS)
     histories = {
@@ -71,7 +71,7 @@ def odd_histories_give_finite_forecasts(subject: Subject) -> None:
 
 @rule()
 def short_series_are_refused_or_forecast(subject: Subject) -> None:
-    """A series of 1, 2 or 3 values, alone or beside others, is forecast or refused by its id and length; none disappears."""
+    """A series of 1 to 3 values, alone or with others, is forecast or raises an error with its id and length."""
     for length in (1, 2, 3):
         short = fixtures.series_from_values([5.0, 7.0, 6.0][:length], "short", "2020-02-20")
         for frame in (short, fixtures.concat(fixtures.one_series(), short)):
@@ -80,7 +80,7 @@ def short_series_are_refused_or_forecast(subject: Subject) -> None:
 
 @rule()
 def huge_and_tiny_values_are_finite_or_refused(subject: Subject) -> None:
-    """Values around 1e202 and 1e-298 give finite forecasts or are refused, naming the column."""
+    """Values around 1e202 and 1e-298 give finite forecasts or an error with the column."""
     for factor in (1e200, 1e-300):
         frame = fixtures.replace_target(fixtures.one_series(), fixtures.one_series()["y"] * factor)
         try:
@@ -98,7 +98,7 @@ def huge_and_tiny_values_are_finite_or_refused(subject: Subject) -> None:
 
 @rule()
 def small_changes_on_a_high_level_are_forecast(subject: Subject) -> None:
-    """A week of plus and minus 4 on a level of 3e9 is forecast within that order: nothing is computed in float32."""
+    """A weekly pattern of size 4 at a level of 3e9 is forecast at that size, i.e. not computed in float32."""
     week, name = np.tile([4.0, 1.0, -2.0, 3.0, -4.0, 2.0, -3.0], 7), subject.fitted().name
     deviations, triple_deviations = (column(subject.forecast(fixtures.series_from_values(3e9 + factor * week)), name) - 3e9 for factor in (1, 3))
     expect((np.abs(deviations) < 20).all(), f"the forecast of 3e9 plus or minus 4 is {deviations.tolist()} plus 3e9")
@@ -107,9 +107,9 @@ def small_changes_on_a_high_level_are_forecast(subject: Subject) -> None:
 
 @rule(requires("local"))
 def an_outlier_stays_in_its_series(subject: Subject) -> None:
-    """A value of 1e9 in one series changes nothing in the others, where each series is learned by itself.
+    """An outlier of 1e9 in one series does not change the forecasts of the other series.
 
-    What is said of it names it.
+    Warnings name the series of the outlier.
     """
     frame = fixtures.daily_panel()
     with_outlier = fixtures.replace_target(frame, np.where(frame.index == 20, 1e9, frame["y"]))
@@ -124,7 +124,7 @@ def an_outlier_stays_in_its_series(subject: Subject) -> None:
 
 @rule()
 def infinite_and_empty_series_are_refused(subject: Subject) -> None:
-    """An infinite value is refused by column, series and stamp; a series without any value by column and series."""
+    """Infinite values raise an error with column, series and timestamp; empty series one with column and series."""
     frame = fixtures.daily_panel()
     for value in (np.inf, -np.inf):
         stamp = str(frame["ds"][60].date())
@@ -136,7 +136,7 @@ def infinite_and_empty_series_are_refused(subject: Subject) -> None:
 
 @rule(_requires_bounded_domain)
 def values_outside_the_domain_are_refused(subject: Subject) -> None:
-    """A value that the model does not take is refused by column, series and stamp, in fit as in update."""
+    """Values outside the domain raise an error with column, series and timestamp in `fit` and `update`."""
     bad, domain = {"nonnegative": -1.0, "positive": 0.0}[subject.capabilities.domain], subject.capabilities.domain
     frame, model = fixtures.daily_panel(), subject.fitted_copy(RECENT)
     recent = fixtures.split(RECENT)[1]

@@ -13,7 +13,7 @@ from deepforecast.testing.subject import Subject
 
 @rule(requires("explains"))
 def explanations_add_up(subject: Subject) -> None:
-    """explain gives parts for every series and step: components that add up to the forecast, or weights that add up to 1."""
+    """`explain` returns components that sum to the forecast or weights that sum to 1, for each series and step."""
     model = subject.fitted()
     for steps in (HORIZON, HORIZON + 2):
         explanation, forecast = model.explain(steps), model.predict(steps)
@@ -37,6 +37,6 @@ def explanations_add_up(subject: Subject) -> None:
 
 @rule(requires_no("explains"))
 def explain_is_refused(subject: Subject) -> None:
-    """A model without anything to show says so."""
+    """`explain` of a model without explanations raises CapabilityError."""
     with expect_error(CapabilityError, subject.fitted().name, when="explain is asked for"):
         subject.fitted().explain()

@@ -25,14 +25,14 @@ from deepforecast.testing.subject import Subject
 
 @rule()
 def fit_returns_self(subject: Subject) -> None:
-    """fit gives the model itself."""
+    """`fit` returns the model itself."""
     model = subject.make()
-    expect(model.fit(fixtures.one_series()) is model, "fit does not give the model itself")
+    expect(model.fit(fixtures.one_series()) is model, "fit must return the model itself")
 
 
 @rule()
 def fit_leaves_params_and_frame(subject: Subject) -> None:
-    """fit changes neither the parameters nor the frame: values, dtypes, index and attrs."""
+    """`fit` changes neither the parameters nor the values, dtypes, index and attrs of the frame."""
     frame = _read_only_copy(fixtures.daily_panel())
     original = frame.copy(deep=True)
     model = subject.make()
@@ -49,7 +49,7 @@ def fit_leaves_params_and_frame(subject: Subject) -> None:
 
 @rule()
 def fit_twice_gives_the_same(subject: Subject) -> None:
-    """A second fit starts fresh, whatever was fitted in between: the forecast is that of a new model."""
+    """A second `fit` gives the forecast of a new model, whatever was fitted before."""
     model, frame, expected = subject.make(), fixtures.one_series(), subject.fitted_on_series().predict(level=subject.levels)
     model.fit(fixtures.replace_target(fixtures.one_series("s1"), 3 * fixtures.one_series("s1")["y"])).predict()
     expect_same(model.fit(frame).predict(level=subject.levels), expected, "the forecast of a fit after another")
@@ -58,7 +58,7 @@ def fit_twice_gives_the_same(subject: Subject) -> None:
 
 @rule()
 def failed_fit_leaves_the_model(subject: Subject) -> None:
-    """A fit that fails leaves the model as it was: with its old fit, or without one."""
+    """A failed `fit` leaves the state of the model unchanged."""
     frame = fixtures.daily_panel()
     doubled = fixtures.concat(frame, frame.iloc[[5]])
     model = subject.fitted_copy()
@@ -74,7 +74,7 @@ def failed_fit_leaves_the_model(subject: Subject) -> None:
 
 @rule()
 def predict_changes_nothing(subject: Subject) -> None:
-    """predict, simulate and explain leave the model as it is, and give the same when asked again."""
+    """`predict`, `simulate` and `explain` do not change the model and are repeatable."""
     model = subject.fitted_copy()
     state_before = deepcopy(_serialized_state(model))
     parameters = model.get_params(deep=False)
@@ -103,7 +103,7 @@ def _serialized_state(model: Forecaster) -> dict[str, Any]:
 
 @rule()
 def predict_before_fit_is_refused(subject: Subject) -> None:
-    """predict, save, update and the like before fit raise NotFittedError, which says to call fit."""
+    """`predict`, `save`, `update` etc. before `fit` raise NotFittedError with the hint to call `fit`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model")
         for name, call in _calls_before_fit(subject, path):
@@ -114,7 +114,7 @@ def predict_before_fit_is_refused(subject: Subject) -> None:
 
 @rule(packages=("sklearn",))
 def not_fitted_error_is_scikit_learns(subject: Subject) -> None:
-    """What predict raises before fit is scikit-learn's NotFittedError too."""
+    """The NotFittedError of `predict` is also a NotFittedError of scikit-learn."""
     from sklearn.exceptions import NotFittedError as Theirs
 
     with expect_error(Theirs, "fit", when="predict comes before fit"):
@@ -127,7 +127,7 @@ def not_fitted_error_is_scikit_learns(subject: Subject) -> None:
 
 @rule(requires("by_series"))
 def fine_tuning_learns_from_new_histories(subject: Subject) -> None:
-    """fine_tune gives the model itself and learns from the histories given, series unknown so far included."""
+    """`fine_tune` returns the model itself and learns from the given series, including new ones."""
     history, _ = fixtures.split(10)
     model = subject.make().fit(history[history["unique_id"] != "s1"])
     expect(model.fine_tune(fixtures.daily_panel()) is model, "fine_tune does not give the model itself")
@@ -137,7 +137,7 @@ def fine_tuning_learns_from_new_histories(subject: Subject) -> None:
 
 
 def state_leaves(value: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
-    """Every array and plain value inside nested dataclasses, mappings and lists, with its path."""
+    """Yield all arrays and plain values in nested dataclasses, mappings and lists, with their paths."""
     children: Mapping[Any, Any]
     if is_dataclass(value) and not isinstance(value, type):
         children = {field.name: getattr(value, field.name) for field in fields(value)}

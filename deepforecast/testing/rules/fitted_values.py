@@ -20,7 +20,7 @@ CHANGE = 50.0
 
 @rule(requires_method("fitted_values"))
 def fitted_values_use_earlier_rows_alone(subject: Subject) -> None:
-    """A fitted value depends on the rows before it alone: a changed value moves later ones, not its own, not earlier ones."""
+    """A fitted value depends only on earlier rows: a changed value affects later fitted values only."""
     model, history = subject.fitted(), fixtures.daily_panel()
     try:
         fitted_frame = model.fitted_values(history)  # type: ignore[attr-defined]

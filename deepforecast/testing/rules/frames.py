@@ -13,7 +13,7 @@ from deepforecast.testing.subject import Subject
 
 @rule(shared=True)
 def row_order_does_not_matter(subject: Subject) -> None:
-    """Rows shuffled or sorted by time give the same forecast."""
+    """The order of the rows does not change the forecast."""
     frame, expected = fixtures.daily_panel(), subject.fitted().predict(level=subject.levels)
     shuffled = frame.iloc[np.random.default_rng(0).permutation(len(frame))]
     for label, rows in (("shuffled", shuffled), ("by time", frame.sort_values(["ds", "unique_id"]))):
@@ -22,7 +22,7 @@ def row_order_does_not_matter(subject: Subject) -> None:
 
 @rule(shared=True)
 def index_and_column_order_do_not_matter(subject: Subject) -> None:
-    """Whatever index the frame has, and in whatever order its columns stand, the forecast is the same."""
+    """The index and the order of the columns do not change the forecast."""
     frame, expected = fixtures.one_series(), subject.fitted_on_series().predict()
     with_named_index = frame.set_index(pd.Index(np.zeros(len(frame)), name="ds"))
     with_multi_index = frame.set_index(pd.MultiIndex.from_arrays([frame["y"], frame["ds"]], names=["y", "ds"]))
@@ -36,7 +36,7 @@ def index_and_column_order_do_not_matter(subject: Subject) -> None:
 
 @rule(shared=True)
 def undeclared_columns_are_left_out(subject: Subject) -> None:
-    """Columns that nobody declared change nothing and are named once."""
+    """Undeclared columns are ignored and listed in one warning."""
     frame, expected = fixtures.one_series(), subject.fitted_on_series().predict()
     extra = frame.assign(note="x", shoesize=np.linspace(0, 1e6, len(frame)))
     for columns in (None, {"target": "y"}):
@@ -48,7 +48,7 @@ def undeclared_columns_are_left_out(subject: Subject) -> None:
 
 @rule(shared=True)
 def dtype_of_y_does_not_matter(subject: Subject) -> None:
-    """The same numbers as float32, as integers, or in a nullable dtype give the same forecast."""
+    """The same values as float32, integers or nullable dtypes give the same forecast."""
     frame = fixtures.one_series()
     rounded = fixtures.replace_target(frame, np.round(frame["y"]))
     for source, dtypes in ((frame, ("float32", "Float64")), (rounded, ("int64",))):

@@ -22,7 +22,7 @@ not_sampled: Condition = _requires_no_sampling
 
 @rule()
 def any_horizon_works(subject: Subject) -> None:
-    """A horizon shorter or longer than declared gives that many rows a series, all finite."""
+    """A horizon other than the declared one gives that many finite rows per series."""
     model = subject.fitted()
     for steps in (1, HORIZON + 1, 60):
         forecast = model.predict(steps)
@@ -34,7 +34,7 @@ def any_horizon_works(subject: Subject) -> None:
 
 @rule(not_sampled)
 def a_shorter_horizon_gives_the_first_steps(subject: Subject) -> None:
-    """The first steps of a longer forecast are the shorter forecast."""
+    """A shorter forecast equals the first steps of a longer one."""
     model = subject.fitted()
     spread = float(fixtures.daily_panel()["y"].std())
     for steps, longer_horizon, levels in (
@@ -56,7 +56,7 @@ def a_shorter_horizon_gives_the_first_steps(subject: Subject) -> None:
 
 @rule()
 def bad_horizons_are_refused(subject: Subject) -> None:
-    """A horizon is a whole number, at least 1, not a bool; none anywhere is an error that says so."""
+    """A horizon that is missing, below 1, not an integer or a bool raises an error."""
     bad: tuple[Any, ...] = (0, -1, 2.5, "5", True)
     for horizon in bad:
         with expect_error(ParameterError, "horizon", when=f"constructed with horizon={horizon!r}"):

@@ -21,7 +21,7 @@ LEVELS = (20, 50, 80, 90)
 
 @rule(requires("distribution"))
 def intervals_are_nested_around_the_median(subject: Subject) -> None:
-    """A higher level holds a lower one, each holds the median, and on noise they differ."""
+    """Intervals of higher levels contain those of lower levels and the median, and differ on noise."""
     model = subject.fitted()
     forecast = model.predict(level=list(LEVELS), quantiles=[0.5])
     expect_finite(forecast, model.name, "the intervals")
@@ -40,7 +40,7 @@ def intervals_are_nested_around_the_median(subject: Subject) -> None:
 
 @rule(requires("distribution"))
 def a_level_is_honoured_exactly(subject: Subject) -> None:
-    """The bounds of level L are the quantiles (100 - L) / 200 and (100 + L) / 200; or it is refused by its number."""
+    """The bounds of level L are the quantiles (100 - L) / 200 and (100 + L) / 200, or L raises an error."""
     model = subject.fitted()
     for level in (50, 80, 90, 66.6, 99.5, 99.99):
         low, high = (100 - level) / 200, (100 + level) / 200
@@ -60,7 +60,7 @@ def a_level_is_honoured_exactly(subject: Subject) -> None:
 
 @rule(requires("distribution"))
 def levels_in_any_form(subject: Subject) -> None:
-    """A level is a number or several in any order, doubles once; none of them moves the point forecast."""
+    """`level` is a number or a list in any order, with duplicates ignored; the point forecast does not depend on it."""
     model = subject.fitted()
     expected = model.predict(level=[50, 80])
     for level in ([80, 50], (50, 80, 80), np.array([80, 50])):
@@ -73,7 +73,7 @@ def levels_in_any_form(subject: Subject) -> None:
 
 @rule()
 def bad_levels_are_refused(subject: Subject) -> None:
-    """Levels outside 0 to 100 and quantiles outside 0 to 1, text or NaN are refused by name, before anything else."""
+    """Levels outside (0, 100), quantiles outside (0, 1), text and NaN raise an error with the parameter."""
     bad: tuple[Any, ...] = (0, 100, -1, 101, "80", float("nan"), True)
     for value in bad:
         for level in (value, [50, value]):
@@ -86,7 +86,7 @@ def bad_levels_are_refused(subject: Subject) -> None:
 
 @rule(requires("distribution"))
 def quantiles_are_in_order(subject: Subject) -> None:
-    """Quantiles rise with their probability, are named by it, and the middle one is the median."""
+    """Quantiles increase with their probability, which names them, and the 0.5 quantile is the median."""
     model = subject.fitted()
     probabilities = [0.9, 0.1, 0.25, 0.5, 0.75]
     forecast = model.predict(quantiles=probabilities)
@@ -100,7 +100,7 @@ def quantiles_are_in_order(subject: Subject) -> None:
 
 @rule(requires_no("distribution"))
 def a_level_without_a_distribution_is_refused(subject: Subject) -> None:
-    """A model without a distribution refuses levels and says how to get them."""
+    """A model without a distribution raises an error on levels that suggests conformal intervals."""
     for arguments in ({"level": 80}, {"quantiles": [0.1]}):
         with expect_error(CapabilityError, "conformal", when=f"{arguments} is asked for"):
             subject.fitted().predict(**arguments)
@@ -108,7 +108,7 @@ def a_level_without_a_distribution_is_refused(subject: Subject) -> None:
 
 @rule()
 def conformal_intervals_are_available(subject: Subject) -> None:
-    """`intervals="conformal"` gives bands around the same points, at levels that the number of errors can carry."""
+    """`intervals="conformal"` adds intervals to the same point forecast, at levels that the number of errors allows."""
     model = subject.calibrated()
     forecast, points = model.predict(level=[50, 80]), column(subject.fitted().predict(), model.name)
     expect_equal(column(forecast, model.name), points, "the point forecast with intervals='conformal'")

@@ -17,7 +17,7 @@ def _requires_real_domain(subject: Subject) -> str | None:
 
 @rule(requires("local"))
 def series_are_forecast_independently(subject: Subject) -> None:
-    """A series has the same forecast, to the bit, whether it is fitted alone or among others."""
+    """A series has exactly the same forecast whether it is fitted alone or with others."""
     panel_forecast = subject.fitted().predict(level=subject.levels)
     for name in fixtures.series_ids():
         alone = subject.fitted_on_series(name).predict(level=subject.levels)
@@ -26,7 +26,7 @@ def series_are_forecast_independently(subject: Subject) -> None:
 
 @rule()
 def the_batch_does_not_matter(subject: Subject) -> None:
-    """The forecast of a series does not depend on which series are forecast beside it."""
+    """The forecast of a series does not depend on the other series in the batch."""
     model = subject.fitted()
     panel_forecast = model.predict(frame=fixtures.daily_panel(), level=subject.levels)
     for names in (["s1"], ["s0", "s2"]):
@@ -44,7 +44,7 @@ def the_batch_does_not_matter(subject: Subject) -> None:
 
 @rule(requires("local"))
 def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
-    """Series under other names, sorted another way, beside one more, have the same forecasts."""
+    """Other ids, another order or an additional series do not change the forecasts."""
     expected = subject.fitted().predict(level=subject.levels)
     names = dict(zip(fixtures.series_ids(), ("z", "m", "a"), strict=True))
     start = fixtures.daily_panel()["ds"].max() - np.timedelta64(41, "D")
@@ -59,7 +59,7 @@ def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
 
 @rule(requires("scale_equivariant"))
 def the_forecast_follows_the_scale(subject: Subject) -> None:
-    """Data times a factor give the forecast times that factor, from 1e-12 to 1e12, as exactly as is declared."""
+    """Scaling the data by 1e-12 to 1e12 scales the forecast, with the declared precision."""
     expected = subject.fitted().predict(level=subject.levels)
     for factor in (1e-12, 1e-6, 1e12):
         forecast = subject.forecast(fixtures.replace_target(fixtures.daily_panel(), fixtures.daily_panel()["y"] * factor), level=subject.levels)
@@ -73,7 +73,7 @@ def the_forecast_follows_the_scale(subject: Subject) -> None:
 
 @rule(requires("shift_equivariant"))
 def the_forecast_follows_a_shift(subject: Subject) -> None:
-    """Data plus a constant give the forecast plus that constant, as exactly as is declared."""
+    """Adding a constant to the data adds it to the forecast, with the declared precision."""
     expected = subject.fitted().predict(level=subject.levels)
     spread = float(fixtures.daily_panel()["y"].std())
     for shift in (1000.0, -1e6):
@@ -87,7 +87,7 @@ def the_forecast_follows_a_shift(subject: Subject) -> None:
 
 @rule(requires("scale_equivariant", "shift_equivariant", "sign_equivariant"), _requires_real_domain)
 def the_forecast_follows_the_sign(subject: Subject) -> None:
-    """Data with the other sign give the forecast with the other sign, as exactly as is declared; bounds change places."""
+    """Negating the data negates the forecast and swaps the bounds, with the declared precision."""
     expected, spread = subject.fitted().predict(level=subject.levels), float(fixtures.daily_panel()["y"].std())
     forecast = subject.forecast(fixtures.replace_target(fixtures.daily_panel(), -fixtures.daily_panel()["y"]), level=subject.levels)
     for name in column_names(expected)[2:]:

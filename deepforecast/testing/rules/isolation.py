@@ -27,8 +27,8 @@ def _requires_seed(subject: Subject) -> str | None:
 
 @rule()
 def the_same_seed_gives_the_same(subject: Subject) -> None:
-    """A fresh model on the same data gives the same forecast to the bit, whatever random numbers were drawn in between."""
-    random.getrandbits(8)  # the caller's own generators, as other work of the caller's would use them
+    """A new model with the same seed and data gives exactly the same forecast."""
+    random.getrandbits(8)  # other code of the caller uses the global generators
     np.random.random(3)  # noqa: NPY002
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -39,16 +39,16 @@ def the_same_seed_gives_the_same(subject: Subject) -> None:
 
 @rule(_requires_seed)
 def another_seed_gives_another(subject: Subject) -> None:
-    """Another seed gives another forecast, or another band around it."""
+    """Another seed gives another forecast or other intervals."""
     first, second = (subject.forecast(fixtures.one_series(), model=subject.make(seed=seed), level=subject.levels) for seed in (1, 2))
     expect(not first.equals(second), "seeds 1 and 2 give the same forecast")
 
 
 @rule()
 def the_process_is_left_as_it_was(subject: Subject) -> None:
-    """Generators, threads, environment, folder, warning filters, number handling and log handlers are as before."""
-    _call_all_methods(subject)  # whoever imports a library first gets what that sets: not the model's doing
-    with unusual_global_state():  # earlier fits may have made the change already
+    """Random state, threads, environment, folder, warning filters, error state and log handlers are unchanged."""
+    _call_all_methods(subject)  # first imports may change global state, which is not due to the model
+    with unusual_global_state():  # an earlier fit may have made the same change
         state_before = read_global_state()
         _call_all_methods(subject)
         state_after = read_global_state()
@@ -58,7 +58,7 @@ def the_process_is_left_as_it_was(subject: Subject) -> None:
 
 @rule()
 def nothing_is_printed_or_written(subject: Subject) -> None:
-    """Nothing goes to stdout or stderr, and no file is left in the working or the temporary folder."""
+    """Nothing is printed, and no file is left in the working or temporary folder."""
     with tempfile.TemporaryDirectory() as folder, _working_folder(Path(folder)), _captured_output() as text:
         _call_all_methods(subject)
         files = sorted(path.name for path in Path(folder).rglob("*"))

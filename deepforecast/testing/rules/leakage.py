@@ -27,14 +27,14 @@ PERTURBATIONS: tuple[Callable[[Floats], Floats], ...] = (
 
 @rule()
 def values_after_a_cutoff_never_matter(subject: Subject) -> None:
-    """Rolling forecasts up to a cutoff are equal to the bit whatever comes after it: other values, noise, a constant."""
+    """Rolling forecasts are exactly the same whatever the values after the cutoff."""
     panel = Panel.from_frame(fixtures.daily_panel())
     _expect_no_leakage(subject, panel, lambda y, is_after, change: panel.with_target(np.where(is_after, change(y), y)))
 
 
 @rule(shared=True)
 def filling_never_looks_ahead(subject: Subject) -> None:
-    """`missing="interpolate"` fills a gap before a cutoff from what lies before the cutoff only."""
+    """`missing="interpolate"` fills a gap before a cutoff from values before the cutoff only."""
     panel = Panel.from_frame(fixtures.daily_panel())
     missing_rows = np.concatenate([end - HORIZON * np.arange(1, WINDOWS + 1) - 1 for end in panel.indptr[1:]])
     y = panel.y.copy()
@@ -47,7 +47,7 @@ def filling_never_looks_ahead(subject: Subject) -> None:
 
 @rule()
 def cross_validation_never_looks_ahead(subject: Subject) -> None:
-    """The forecasts of cross_validate at a cutoff are equal to the bit if the rows after its window are deleted."""
+    """The forecasts of `cross_validate` are exactly the same without the rows after their window."""
     from deepforecast.evaluation.backtesting import BacktestOptions
     from deepforecast.evaluation.cross_validation import cross_validate
 
@@ -63,7 +63,7 @@ def cross_validation_never_looks_ahead(subject: Subject) -> None:
 
 @rule(requires("future"))
 def covariates_past_the_horizon_never_matter(subject: Subject) -> None:
-    """Rolling forecasts are equal to the bit whatever the covariates known ahead are beyond the steps forecast."""
+    """Rolling forecasts are exactly the same whatever the future covariates beyond the horizon."""
     history, _, columns = fixtures.covariate_panel("price")
     panel = Panel.from_frame(history[history["unique_id"].isin(fixtures.series_ids()[:2])], columns=columns)  # each goes its own way
 

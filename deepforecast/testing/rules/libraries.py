@@ -14,7 +14,7 @@ from deepforecast.testing.subject import Subject
 
 @rule(packages=("polars",), shared=True)
 def polars_in_polars_out(subject: Subject) -> None:
-    """A polars frame gives the forecast of pandas as a polars frame, dtypes kept."""
+    """A polars frame gives the same forecast as pandas, as a polars frame with the same dtypes."""
     import polars
 
     frame = polars.DataFrame({name: fixtures.daily_panel()[name].to_list() for name in ("unique_id", "ds", "y")})
@@ -23,7 +23,7 @@ def polars_in_polars_out(subject: Subject) -> None:
 
 @rule(packages=("pyarrow",), shared=True)
 def pyarrow_in_pyarrow_out(subject: Subject) -> None:
-    """A pyarrow table gives the forecast of pandas as a pyarrow table, dtypes kept."""
+    """A pyarrow table gives the same forecast as pandas, as a pyarrow table with the same dtypes."""
     import pyarrow
 
     _expect_same_in_library(subject, pyarrow.Table.from_pandas(fixtures.daily_panel(), preserve_index=False), pyarrow.Table)
@@ -31,7 +31,7 @@ def pyarrow_in_pyarrow_out(subject: Subject) -> None:
 
 @rule(packages=("pyarrow",), shared=True)
 def arrow_dtypes_of_pandas_are_kept(subject: Subject) -> None:
-    """A pandas frame with arrow dtypes gives the same forecast, ids and times in these dtypes."""
+    """A pandas frame with arrow dtypes gives the same forecast, with ids and times in these dtypes."""
     frame = fixtures.daily_panel().convert_dtypes(dtype_backend="pyarrow")
     _expect_same_in_library(subject, frame, type(frame))
 

@@ -35,7 +35,7 @@ not_filled: Condition = _requires_no_filling
 
 @rule(requires("missing"), not_filled)
 def series_with_missing_values_are_forecast(subject: Subject) -> None:
-    """Missing values are said once, move no stamp, and the forecast stays within the noise of that of the whole series."""
+    """Missing values give one warning, the same timestamps, and a forecast close to that of the complete series."""
     name, complete_forecast = subject.fitted().name, subject.fitted().predict()
     expected_beside, expected = (complete_forecast[complete_forecast["unique_id"] == series_id].reset_index(drop=True) for series_id in ("s0", "s1"))
     spread = float(fixtures.daily_panel()["y"].std())
@@ -55,7 +55,7 @@ def series_with_missing_values_are_forecast(subject: Subject) -> None:
 
 @rule(requires_no("missing"), not_filled)
 def missing_values_are_refused(subject: Subject) -> None:
-    """A missing value is refused: column, series, stamp, and `missing=` as the way out."""
+    """Missing values raise an error with column, series and timestamp that suggests `missing=`."""
     for position in MISSING_ROWS:
         frame = daily_panel_with_missing("s1", position)
         stamp = str(frame.loc[frame["y"].isna(), "ds"].iloc[0].date())
@@ -65,7 +65,7 @@ def missing_values_are_refused(subject: Subject) -> None:
 
 @rule(not_filled, shared=True)
 def a_missing_row_is_a_missing_value(subject: Subject) -> None:
-    """A row that is not there is a missing value at a known stamp: the same forecast, or the same refusal."""
+    """A missing row gives the same forecast or error as a missing value."""
     frame = _series_with_missing("middle")
     outcomes = []
     for variant in (frame, frame.dropna()):
@@ -87,7 +87,7 @@ def a_missing_row_is_a_missing_value(subject: Subject) -> None:
 
 @rule(shared=True)
 def missing_values_are_filled_when_asked(subject: Subject) -> None:
-    """`missing="interpolate"`, "ffill" and "zero" fill within the series, quietly: the forecast is that of the filled frame."""
+    """`missing="interpolate"`, "ffill" and "zero" give the forecast of the filled frame without a warning."""
     frame = _series_with_missing("middle")
     gap = int(np.flatnonzero(frame["y"].isna())[0])
     previous, following = frame["y"][gap - 1], frame["y"][gap + 1]
@@ -117,7 +117,7 @@ def _series_with_missing(position: str) -> Frame:
 
 
 def daily_panel_with_missing(series: str, position: str) -> Frame:
-    """`fixtures.daily()` with some values of a series missing."""
+    """Return `daily_panel` with missing values in one series."""
     frame = fixtures.daily_panel()
     rows = np.flatnonzero(frame["unique_id"] == series)[MISSING_ROWS[position]]
     return fixtures.replace_target(frame, np.where(frame.index.isin(rows), np.nan, frame["y"]))

@@ -20,7 +20,7 @@ CALENDARS = (("h", "2024-03-29", 60, "Europe/Berlin"), ("ME", "2019-10-31", 40, 
 
 @rule()
 def rows_are_series_times_horizon(subject: Subject) -> None:
-    """The forecast has a row for each series and step, each series from its own end, ordered by id and time, and finite."""
+    """The forecast has one finite row per series and step after its last row, sorted by id and time."""
     model, frame = subject.fitted(), fixtures.daily_panel()
     forecast = model.predict()
     ends = frame.groupby("unique_id")["ds"].max()
@@ -40,7 +40,7 @@ def rows_are_series_times_horizon(subject: Subject) -> None:
 
 @rule(shared=True)
 def times_follow_the_calendar(subject: Subject) -> None:
-    """Hours over a change of the clocks, month ends and business days go on as the calendar says, time zone kept."""
+    """Forecast times follow the calendar (DST, month ends, business days) and keep the time zone."""
     for freq, start, length, zone in CALENDARS:
         frame = fixtures.series_from_values(_sine_wave(length), "s0", pd.Timestamp(start, tz=zone), freq)
         min_rows = subject.make()._min_observations(Panel.from_frame(frame, freq=freq))
@@ -58,7 +58,7 @@ def times_follow_the_calendar(subject: Subject) -> None:
 
 @rule(shared=True)
 def units_of_time_are_kept(subject: Subject) -> None:
-    """Stamps in seconds or nanoseconds give the same forecast, in the unit they came in."""
+    """Timestamps in seconds or nanoseconds give the same forecast in the same unit."""
     frame = fixtures.daily_panel()
     expected = subject.fitted().predict()
     for unit in ("s", "ns"):
@@ -69,7 +69,7 @@ def units_of_time_are_kept(subject: Subject) -> None:
 
 @rule(shared=True)
 def ids_keep_their_dtype(subject: Subject) -> None:
-    """Integer and categorical ids give the same forecasts and come back as they are, unused categories invisible."""
+    """Integer and categorical ids give the same forecasts and keep their dtype; unused categories do not matter."""
     frame, expected = fixtures.daily_panel(), subject.fitted().predict()
     for labels in (_integer_ids(), _categorical_ids()):
         ids = pd.Series(labels.take([fixtures.series_ids().index(series_id) for series_id in frame["unique_id"]]))
@@ -87,7 +87,7 @@ def ids_keep_their_dtype(subject: Subject) -> None:
 
 @rule(shared=True)
 def column_names_are_kept(subject: Subject) -> None:
-    """The caller's own column names, and those of the other dialect, give the same forecast under these names."""
+    """Other column names give the same forecast under these names."""
     frame, expected = fixtures.daily_panel(), subject.fitted().predict()
     for names, columns in (
         (("shop", "day", "sales"), {"id": "shop", "time": "day", "target": "sales"}),
@@ -101,7 +101,7 @@ def column_names_are_kept(subject: Subject) -> None:
 
 @rule()
 def alias_names_the_forecast(subject: Subject) -> None:
-    """`alias` is the name of the forecast column and of its bounds."""
+    """`alias` names the forecast column and its bounds."""
     forecast = subject.forecast(fixtures.one_series(), model=subject.make(alias="mine"), level=subject.levels)
     unexpected = [name for name in forecast.columns[2:] if name != "mine" and not name.startswith("mine-")]
     expect("mine" in forecast.columns and not unexpected, f"with alias='mine' the columns are {list(forecast.columns)}")
@@ -109,7 +109,7 @@ def alias_names_the_forecast(subject: Subject) -> None:
 
 @rule(shared=True)
 def one_series_needs_no_id(subject: Subject) -> None:
-    """A frame without an id column is one series, as is a Series with dates; the forecast is that with an id."""
+    """A frame without an id column, or a Series with dates, gives the forecast of one series with an id."""
     frame, name = fixtures.one_series(), subject.fitted_on_series().name
     expected = subject.fitted_on_series().predict()
     for label, source in (("a frame without ids", frame[["ds", "y"]]), ("a Series", frame.set_index("ds")["y"])):
@@ -120,7 +120,7 @@ def one_series_needs_no_id(subject: Subject) -> None:
 
 @rule(shared=True)
 def integer_time_works(subject: Subject) -> None:
-    """Integer time goes on in its own step; a season that it cannot tell is asked for by the parameter's name.
+    """Integer time continues in its own step; a season length that cannot be inferred raises an error naming the parameter.
 
     A local model gives the forecast of dates; one that reads dates does with the parameters in its class's `dateless`.
     """
@@ -142,7 +142,7 @@ def integer_time_works(subject: Subject) -> None:
 
 
 def required_seasons(subject: Subject, frame: Frame) -> dict[str, Any]:
-    """Parameters to give for data whose season cannot be inferred: those that stand at "auto" and that the error names."""
+    """Return the "auto" parameters that the error names if the season length cannot be inferred."""
     from deepforecast.errors import ParameterError
 
     model = subject.make()

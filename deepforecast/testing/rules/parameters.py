@@ -24,7 +24,7 @@ PLAIN_TYPES = {int, float, str, bool, type(None), list, tuple}
 
 @rule()
 def constructor_only_stores(subject: Subject) -> None:
-    """The constructor stores the very objects it is given and nothing else."""
+    """The constructor stores the given objects and nothing else."""
     arguments = {**subject.parameters, "alias": "".join(["some", " name"]), "horizon": np.int64(HORIZON)}
     model = subject.cls(**arguments)
     for name, param in params.declared_params(subject.cls).items():
@@ -36,7 +36,7 @@ def constructor_only_stores(subject: Subject) -> None:
 
 @rule()
 def unknown_parameters_are_refused(subject: Subject) -> None:
-    """An unknown parameter is an error that names it and the nearest known one."""
+    """An unknown parameter raises an error that names it and the closest match."""
     with expect_error(ParameterTypeError, "horizn", "horizon", when="constructed with horizn=3"):
         subject.make(horizn=3)
     with expect_error(ParameterTypeError, "horizn", "horizon", when="set_params(horizn=3)"):
@@ -45,7 +45,7 @@ def unknown_parameters_are_refused(subject: Subject) -> None:
 
 @rule()
 def illegal_values_are_refused(subject: Subject) -> None:
-    """A value out of range or of the wrong type is an error that names the parameter, on construction and in set_params."""
+    """A value out of range or of the wrong type raises an error with the parameter in constructor and `set_params`."""
     model = subject.make()
     original = model.get_params(deep=False)
     for name, value in illegal_values(subject.cls):
@@ -59,7 +59,7 @@ def illegal_values_are_refused(subject: Subject) -> None:
 
 @rule()
 def set_params_sets(subject: Subject) -> None:
-    """set_params gives the model itself, changes what it names and leaves the rest."""
+    """`set_params` returns the model itself and changes only the given parameters."""
     model = subject.make()
     original = model.get_params(deep=False)
     expect(model.set_params(horizon=HORIZON + 2, alias="other") is model, "set_params does not give the model itself")
@@ -77,7 +77,7 @@ def set_params_sets(subject: Subject) -> None:
 
 @rule()
 def clone_is_equal_and_unfitted(subject: Subject) -> None:
-    """A clone has the same parameters, some changed if asked, nothing that was learned, and no wrapped model in common."""
+    """A clone has the same parameters except given changes, is not fitted and shares no wrapped model."""
     model = subject.fitted()
     copy = model.clone()
     expect(type(copy) is type(model) and copy == model, f"the clone {copy!r} is not equal to {model!r}")
@@ -95,7 +95,7 @@ def clone_is_equal_and_unfitted(subject: Subject) -> None:
 
 @rule(packages=("sklearn",))
 def scikit_learn_clones(subject: Subject) -> None:
-    """`sklearn.base.clone` accepts the model and gives an equal one that is not fitted."""
+    """`sklearn.base.clone` returns an equal, unfitted model."""
     from sklearn.base import clone
 
     model = subject.fitted()
@@ -106,7 +106,7 @@ def scikit_learn_clones(subject: Subject) -> None:
 
 @rule()
 def repr_rebuilds_the_model(subject: Subject) -> None:
-    """The repr is a call that gives an equal model."""
+    """Evaluating the repr gives an equal model."""
     for model in (subject.make(), subject.make(alias='it\'s "so"'), subject.make(horizon=None)):
         text = repr(model)
         expect(plain_values.evaluate(text, plain_values.collect_classes(model)) == model, f"{text} does not give an equal model")
@@ -114,7 +114,7 @@ def repr_rebuilds_the_model(subject: Subject) -> None:
 
 @rule()
 def parameters_survive_json(subject: Subject) -> None:
-    """Parameters are plain values and models: after JSON they give an equal model."""
+    """Parameters survive a round trip through JSON."""
     model = subject.make()
     text = json.dumps(plain_values.to_plain(model), allow_nan=False)
     expect(plain_values.from_plain(json.loads(text), plain_values.collect_classes(model)) == model, f"{text} does not give an equal model")
@@ -122,7 +122,7 @@ def parameters_survive_json(subject: Subject) -> None:
 
 @rule()
 def equality_is_by_parameters(subject: Subject) -> None:
-    """Models are equal if class and parameters are; what compares equal hashes equal, or has no hash."""
+    """Models are equal if class and parameters are equal; equal models have equal hashes, or none."""
     model, equal_model, different_model = subject.make(), subject.make(), subject.make(horizon=HORIZON + 1)
     expect(model == equal_model and model == subject.fitted(), "models with the same parameters are not equal")
     expect(model != different_model and model != "text", "models with other parameters, or text, are equal")
@@ -135,7 +135,7 @@ def equality_is_by_parameters(subject: Subject) -> None:
 
 @rule()
 def sampled_configurations_are_valid(subject: Subject) -> None:
-    """Every configuration drawn from the declared search ranges is legal."""
+    """Every configuration sampled from the declared search space is valid."""
     for seed in range(20):
         configuration = params.sample(subject.cls, params.RandomTrial(seed))
         model = subject.make(**configuration)
@@ -144,7 +144,7 @@ def sampled_configurations_are_valid(subject: Subject) -> None:
 
 
 def illegal_values(cls: type[Forecaster]) -> Iterator[tuple[str, Any]]:
-    """Values just outside what each parameter declares, and of other types."""
+    """Yield values just outside the declared range of each parameter, and of other types."""
     for name, param in params.declared_params(cls).items():
         accepted_types = {typing.get_origin(member) or member for member in union_members(param.annotation)}
         beyond = [bound + step for bound, step in ((param.at_least, -1), (param.at_most, 1)) if bound is not None]

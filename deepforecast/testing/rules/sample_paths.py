@@ -18,7 +18,7 @@ SAMPLES = 1000
 
 @rule(requires("simulates"))
 def paths_have_a_row_for_each_step(subject: Subject) -> None:
-    """simulate gives a row for each series, sample and step, in this order, finite, with the times of the forecast."""
+    """`simulate` returns one finite row per series, sample and step, in this order, at the times of the forecast."""
     model = subject.fitted()
     paths, forecast = model.simulate(4), model.predict()
     expect(list(paths.columns) == ["unique_id", "ds", "sample", model.name], f"the columns are {list(paths.columns)}")
@@ -37,7 +37,7 @@ def paths_have_a_row_for_each_step(subject: Subject) -> None:
 
 @rule(requires("simulates"))
 def paths_are_seeded(subject: Subject) -> None:
-    """The same seed gives the same paths, another gives others; more samples begin with the fewer."""
+    """The same seed gives the same paths, another seed others, and more samples extend fewer."""
     model = subject.fitted()
     first = model.simulate(5, seed=3)
     expect_same(model.simulate(5, seed=3), first, "the paths of the same seed")
@@ -49,7 +49,7 @@ def paths_are_seeded(subject: Subject) -> None:
 
 @rule(requires("simulates", "by_series"))
 def paths_do_not_depend_on_other_series(subject: Subject) -> None:
-    """A series has the same paths whatever series are simulated beside it."""
+    """The paths of a series do not depend on the other series."""
     model = subject.fitted()
     panel_paths = model.simulate(5)
     for name in fixtures.series_ids():
@@ -61,7 +61,7 @@ def paths_do_not_depend_on_other_series(subject: Subject) -> None:
 
 @rule(requires("simulates"))
 def paths_agree_with_the_intervals(subject: Subject) -> None:
-    """Of many paths, as many lie inside an interval as its level says, half of them above the median.
+    """The share of paths inside an interval matches its level, and half of the paths are above the median.
 
     Where values are few, paths lie on a bound itself: the share without those is at most what it is to be, with them at least.
     """
@@ -85,6 +85,6 @@ def paths_agree_with_the_intervals(subject: Subject) -> None:
 
 @rule(requires_no("simulates"))
 def simulate_is_refused(subject: Subject) -> None:
-    """A model that cannot draw paths says so."""
+    """`simulate` of a model without sample paths raises CapabilityError."""
     with expect_error(CapabilityError, subject.fitted().name, when="simulate is asked for"):
         subject.fitted().simulate(5)

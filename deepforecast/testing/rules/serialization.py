@@ -18,7 +18,7 @@ from deepforecast.testing.subject import Subject
 
 @rule(fresh_interpreter.requires_importable_module)
 def a_fresh_process_forecasts_the_same(subject: Subject) -> None:
-    """Saved here and loaded in a fresh process, the model gives the same forecast to the bit, and is equal."""
+    """A saved model loaded in a new process is equal and gives exactly the same forecast."""
     for model in (subject.fitted(), subject.calibrated()):
         level = subject.levels if model.intervals is None else [50, 80]
         with _folder() as folder:
@@ -36,7 +36,7 @@ def a_fresh_process_forecasts_the_same(subject: Subject) -> None:
 
 @rule()
 def a_loaded_model_can_be_updated(subject: Subject) -> None:
-    """A model loaded without its data takes updates and new histories as the one that was saved."""
+    """A loaded model accepts updates and new series like the saved one."""
     recent, model = fixtures.split(5)[1], subject.fitted_copy(5)
     with _folder() as folder:
         model.save(str(folder / "model"))
@@ -52,7 +52,7 @@ def a_loaded_model_can_be_updated(subject: Subject) -> None:
 
 @rule()
 def a_failed_save_leaves_what_was_there(subject: Subject) -> None:
-    """save replaces a file whole; where it cannot write it raises SaveError, leaves nothing, and the model works on."""
+    """A failed `save` raises SaveError, leaves existing files unchanged and the model usable."""
     model = subject.fitted()
     expected = model.predict()
     with _folder() as folder:
@@ -72,7 +72,7 @@ def a_failed_save_leaves_what_was_there(subject: Subject) -> None:
 
 @rule()
 def an_altered_file_is_refused(subject: Subject) -> None:
-    """A file with one bit flipped, or cut short, is no model: ModelFileError with the path."""
+    """A corrupted or truncated file raises ModelFileError with the path."""
     with _folder() as folder:
         path = folder / "model"
         subject.fitted().save(path)

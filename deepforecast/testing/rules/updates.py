@@ -28,14 +28,14 @@ SHIFT = 100.0  # many times the spread of a series
 
 @rule()
 def the_training_frame_gives_the_same_forecast(subject: Subject) -> None:
-    """predict(frame=...) with the frame of fit is predict()."""
+    """`predict(frame=...)` with the training frame equals `predict()`."""
     model = subject.fitted()
     _expect_close_forecasts(subject, model.predict(frame=fixtures.daily_panel(), level=subject.levels), model.predict(level=subject.levels))
 
 
 @rule()
 def longer_histories_move_the_state(subject: Subject) -> None:
-    """predict(frame=...) forecasts from the end of the histories given, parameters as they are, the model untouched."""
+    """`predict(frame=...)` forecasts from the end of the given series without changing the model."""
     model = subject.fitted_copy(RECENT)
     first = model.predict()
     forecast = model.predict(frame=fixtures.daily_panel())
@@ -47,7 +47,7 @@ def longer_histories_move_the_state(subject: Subject) -> None:
 
 @rule()
 def update_equals_a_longer_history(subject: Subject) -> None:
-    """update(rows), at once or day by day, is forecasting from the longer history: parameters stay, the state moves on."""
+    """`update`, at once or row by row, equals forecasting from the longer series with the same parameters."""
     recent, fitted = fixtures.split(RECENT)[1], subject.fitted_copy(RECENT)
     expected = fitted.predict(frame=fixtures.daily_panel(), level=subject.levels)
     expect(fitted.update(recent) is fitted, "update does not give the model itself")
@@ -60,7 +60,7 @@ def update_equals_a_longer_history(subject: Subject) -> None:
 
 @rule()
 def new_values_move_the_forecast(subject: Subject) -> None:
-    """Other values, in predict(frame=...) or by update, give every series another forecast: or none does, as is declared."""
+    """New values in `predict(frame=...)` or `update` change all forecasts or none, as declared."""
     frame, declared = fixtures.random_walks(), subject.capabilities.new_values
     history, recent = fixtures.split(2 * fixtures.SEASON, frame)
     model = subject.make().fit(history)
@@ -83,7 +83,7 @@ def new_values_move_the_forecast(subject: Subject) -> None:
 
 @rule()
 def update_refuses_what_is_not_new(subject: Subject) -> None:
-    """Rows that are known already, or of unknown series, are refused by id, and the model is as before."""
+    """`update` with old rows or unknown series raises an error with the id and leaves the model unchanged."""
     history, recent = fixtures.split(RECENT)
     model = subject.fitted_copy(RECENT)
     expected = model.predict()
@@ -99,7 +99,7 @@ def update_refuses_what_is_not_new(subject: Subject) -> None:
 
 @rule(requires("by_series"))
 def unknown_series_are_fitted_and_reported(subject: Subject) -> None:
-    """predict(frame=...) fits a series not seen in fit, says so once by its id, and leaves the others as they are."""
+    """`predict(frame=...)` fits new series with one warning that lists them, and does not change the others."""
     level = subject.levels if subject.capabilities.local else None  # pooled bands rest on the series that were there in fit
     training_frame = fixtures.daily_panel()[fixtures.daily_panel()["unique_id"] != "s1"]
     model = subject.make().fit(training_frame)
@@ -112,7 +112,7 @@ def unknown_series_are_fitted_and_reported(subject: Subject) -> None:
 
 @rule(requires_no("by_series"))
 def unknown_series_are_forecast(subject: Subject) -> None:
-    """A model learned across series forecasts one it has not seen; only one that learns things of each series says so."""
+    """A global model forecasts new series; it warns only if it has learned per-series parameters."""
     training_frame = fixtures.daily_panel()[fixtures.daily_panel()["unique_id"] != "s1"]
     model = subject.make().fit(training_frame)
     with collect_warnings() as messages:
