@@ -27,7 +27,6 @@ PHRASES = {  # what the field says instead
     r"columns? known (?:ahead|up to now)": "future or past covariates",
     r"forms? that (?:add|multipl(?:y|ies))": "additive or multiplicative model",
     r"Say": "Pass, Use or Set",
-    r"hearing|heard": "collect warnings",
     r"no number": "NaN or infinite",
 }
 FORBIDDEN = re.compile(r"\b(?:" + "|".join(PHRASES) + r")\b")

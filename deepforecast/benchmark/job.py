@@ -135,7 +135,7 @@ def run_job(suite: Suite, prepared: PreparedTask, job: Job, folder: Path | None)
 
 
 def given_season_length(prepared: PreparedTask) -> int | None:
-    """The season models are told: that of the task, and on integer time, which has none of its own, that of the dataset.
+    """The season length passed to the models: that of the task, and on integer time, which has none of its own, that of the dataset.
 
     Else they find the seasons of the frequency by themselves, of which there may be several.
     """

@@ -100,7 +100,7 @@ class Row:
 
 
 def read_rows(folder: str | Path) -> list[Row]:
-    """The rows of a run, of each job the last. A last line that was never finished is said and left out.
+    """Read the latest row of each job of a run. An unfinished last line is reported and ignored.
 
     >>> import tempfile
     >>> row = Row(suite="s", task="t", dataset="d", model="Naive", seed=0, job="t-Naive-0", settings="0")

@@ -1,7 +1,7 @@
 """Jobs of other libraries, which run in their own environments and exchange files in a folder.
 
     history.parquet    unique_id, ds, y, covariates: every row up to the last cutoff
-    future.parquet     unique_id, cutoff, ds, columns known ahead: one row a forecast that is asked for
+    future.parquet     unique_id, cutoff, ds, future covariates: one row per requested forecast
     static.parquet     unique_id and the static columns, if there are any
     job.json           name, model, parameters, horizon, freq, season_length, level, columns, refit, windows, size, seed,
                        time_limit, threads

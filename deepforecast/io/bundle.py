@@ -32,7 +32,7 @@ from deepforecast.io.atomic import replace_file
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAGIC = b"\x89DFC\r\n\x1a\n"  # not valid text; transfers in text mode change it, as for PNG
 MAX_MANIFEST = 1_000_000
 
@@ -171,8 +171,11 @@ def _check_start(start: bytes) -> None:
             f"its format {version} is newer than {FORMAT_VERSION}, the latest that this version of deepforecast reads; "
             "update deepforecast"
         )
-    if version < 1:
-        raise ValueError(f"there is no format {version}; save the model or copy the file again")
+    if version < FORMAT_VERSION:
+        raise ValueError(
+            f"its format {version} is older than {FORMAT_VERSION}, the only one that this version of deepforecast reads; "
+            "fit the model and save it again"
+        )
 
 
 def _read_block(file: BinaryIO, remaining: int, max_length: int, digest: _Hash) -> bytes:

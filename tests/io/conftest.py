@@ -47,7 +47,7 @@ def peak():  # in megabytes; ru_maxrss would include that of the process this on
 MAGIC = b"\x89DFC\r\n\x1a\n"
 
 
-def seal(manifest: bytes, block: bytes, version: int = 1, manifest_length: int | None = None) -> bytes:
+def seal(manifest: bytes, block: bytes, version: int = FORMAT_VERSION, manifest_length: int | None = None) -> bytes:
     """A model file with a true checksum around whatever content, built without the library."""
     start = MAGIC + struct.pack("<I", version)
     rest = struct.pack("<Q", len(manifest) if manifest_length is None else manifest_length) + manifest + block
