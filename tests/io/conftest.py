@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from deepforecast import errors
+from deepforecast.io.bundle import FORMAT_VERSION
 
 # What a child that saves and loads starts with. Its model says one number in four places, so that a mixture of two would show.
 CHILD = """
