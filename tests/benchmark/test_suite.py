@@ -136,7 +136,7 @@ def test_suites_are_found_by_name_or_path(tmp_path: Path) -> None:
     assert find_suite("quick") == BUILT_IN_SUITES / "quick.yaml"
     with pytest.raises(ParameterError, match="Unknown suite quik"):
         find_suite("quik")
-    with pytest.raises(ParameterError, match="there is no file"):
+    with pytest.raises(ParameterError, match="does not exist"):
         find_suite(str(tmp_path / "none.yaml"))
 
 

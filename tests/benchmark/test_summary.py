@@ -101,7 +101,7 @@ def test_series_of_one_task_are_a_table_of_models(tmp_path: Path) -> None:
     models, series, values = read_series_metrics(tmp_path, held, "a", "mae")
     assert (models, series) == (["A", "B"], ["x", "y"])
     assert values.tolist() == [[0.5, 5.0], [1.5, 5.0]]
-    with pytest.raises(ParameterError, match="here mae"):
+    with pytest.raises(ParameterError, match="\\(mae\\)"):
         read_series_metrics(tmp_path, held, "a", "mase")
     with pytest.raises(DataError, match="b has none"):
         read_series_metrics(tmp_path, held, "b", "mae")

@@ -68,7 +68,7 @@ def test_every_suite_named_in_the_help_ships(run: Any) -> None:
 
 def test_without_a_folder_nothing_is_kept_and_that_is_said(run: Any, asked: list[Any]) -> None:
     ran = run("benchmark", "small.yaml")
-    assert "--output FOLDER keeps it" in ran.err
+    assert "pass --output FOLDER to save them" in ran.err
     assert not Path(asked[0][1]).exists()
 
 
@@ -110,16 +110,16 @@ def test_an_audit(run: Any, asked: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["nowhere"], "There is no suite nowhere"),
-        (["nowhere.yaml"], "there is no file nowhere.yaml"),
+        (["nowhere"], "Unknown suite nowhere"),
+        (["nowhere.yaml"], "the file nowhere.yaml does not exist"),
         (["quick", "m1"], "Exactly one suite must be given, got quick m1"),
         (["audit"], "Exactly one suite must be given, got none"),
         (["quick", "--models", "Naiv"], "Did you mean Naive"),
         (["quick", "--series", "0"], "series"),
         (["quick", "--time-limit", "-1"], "time_limit"),
         (["quick", "--jobs", "0"], "jobs"),
-        (["quick", "--metric", "rmse"], "here mase, smape, wape, weighted_quantile_loss, coverage-80; got rmse"),
-        (["quick", "--metric", "coverage"], "coverage-80; got coverage"),
+        (["quick", "--metric", "rmse"], "(mase, smape, wape, weighted_quantile_loss, coverage-80), got rmse"),
+        (["quick", "--metric", "coverage"], "coverage-80), got coverage"),
     ],
 )
 def test_wrong_use_is_refused(run: Any, asked: list[Any], words: list[str], told: str) -> None:
@@ -127,7 +127,7 @@ def test_wrong_use_is_refused(run: Any, asked: list[Any], words: list[str], told
 
 
 def test_a_metric_of_the_suite_decides_and_another_is_refused_before_the_run(run: Any, asked: list[Any]) -> None:
-    assert "here mase, smape; got rmse" in run("benchmark", "small.yaml", "--metric", "rmse").refusal()
+    assert "(mase, smape), got rmse" in run("benchmark", "small.yaml", "--metric", "rmse").refusal()
     assert asked == []
     assert "mase of suite small" in run("benchmark", "small.yaml", "--metric", "mase").out
 

@@ -11,7 +11,7 @@ import pytest
 def test_good_data(run) -> None:
     ran = run("check", "sales.csv")
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out.splitlines() == ["2 series, 140 rows, freq D, 2024-01-01 to 2024-03-10", "No errors: a model can be fitted."]
+    assert ran.out.splitlines() == ["2 series, 140 rows, freq D, 2024-01-01 to 2024-03-10", "No errors: models can be fitted to these data."]
 
 
 def test_findings_and_exit_code(run, folder: Path) -> None:
@@ -23,7 +23,7 @@ def test_findings_and_exit_code(run, folder: Path) -> None:
     assert "warning  gaps (2): 007, first at 2024-01-05" in gap.out
     assert double.status == 1
     assert "error    duplicates (1): 007, first at 2024-01-03" in double.out
-    assert double.out.splitlines()[-1] == "1 kind of error: every fit would refuse these data."
+    assert double.out.splitlines()[-1] == "1 kind of error: models cannot be fitted to these data."
 
 
 def test_as_json(run, folder: Path) -> None:

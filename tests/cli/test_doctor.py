@@ -20,7 +20,7 @@ def test_says_what_is_here(run) -> None:
     assert "usable" in facts["threads"]["cpus"]
     assert facts["gpu"] == {"torch": "not checked (--no-gpu)"}
     assert set(facts["packages"]) == set(doctor.REQUIRED)
-    assert facts["caches"]["temporary files"].endswith("(can be written)")
+    assert facts["caches"]["temporary files"].endswith("(writable)")
 
 
 def test_the_packages_are_those_of_the_project() -> None:
@@ -71,7 +71,7 @@ def test_a_torch_that_breaks_or_hangs_does_not_break_the_doctor(monkeypatch: pyt
     monkeypatch.setattr(subprocess, "run", asked(stderr="...\nImportError: libcudart.so", code=1))
     assert doctor._gpu("2.10") == {"torch": "check failed: ImportError: libcudart.so"}
     monkeypatch.setattr(subprocess, "run", asked(code=-11))
-    assert doctor._gpu("2.10") == {"torch": "could not be asked: exit code -11"}
+    assert doctor._gpu("2.10") == {"torch": "check failed: exit code -11"}
     monkeypatch.setattr(subprocess, "run", hangs)
     assert doctor._gpu("2.10") == {"torch": "not checked: torch did not respond within 30 s"}
     assert doctor._gpu("missing") == {"torch": "not checked: torch is missing"}

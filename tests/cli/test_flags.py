@@ -46,7 +46,7 @@ def test_kind_range_and_default_are_said() -> None:
     assert said["shuffle"] == "shuffle (true or false; default True)"
     assert said["lags"] == "lags (a list of at least 1; default (1, 7))"
     assert said["trainer"] == "passed on (JSON; default none)"
-    assert said["inner"] == "model inside (a model; needed)"
+    assert said["inner"] == "model inside (a model; required)"
     assert said["degree"] == "of the trend (0 or 1; default 0)"
     assert said["window"] == "of the mean (auto or a whole number of at least 1; default auto)"
     assert said["missing"].endswith("(auto, interpolate, ffill or zero; default auto)")
@@ -56,7 +56,7 @@ def test_help_formats() -> None:
     text = " ".join(parser().format_help().split())
     assert "step size, in 100 % of" in text
     assert "--shuffle, --no-shuffle" in text
-    assert "inner: model inside (a model; needed); freq: an option of the command has this name" in text
+    assert "inner: model inside (a model; required); freq: an option of the command has this name" in text
 
 
 def test_only_what_was_given_is_passed_on() -> None:

@@ -49,7 +49,7 @@ def wording(*options: str) -> MessageTranslator:
         ("a model whose capabilities.domain is 'real'.", "one whose domain is real in deepforecast models --json."),
         ("score(board.forecasts, metrics='owa', train=frame, reference='Naive2')",
          "deepforecast cross-validate with --metrics owa --reference Naive2"),
-        ("Say predict(horizon=...).", "Pass --horizon STEPS."),
+        ("Pass predict(horizon=...).", "Pass --horizon STEPS."),
         ("it needs a horizon: Naive(horizon=...).", "it needs a horizon: --horizon STEPS."),
         ("pool=True is for all, pool=False for each", "--pool is for all, --no-pool for each"),
         ("is in the frame or in static=; add it", "is in the frame or in --static-data; add it"),
@@ -87,9 +87,9 @@ def test_where_models_are_named_with_their_parameters_the_way_out_is_so_written(
 
 LINES = {  # what is done wrong -> a way out that a command line has
     "predict nope.dfc": "Save one first: deepforecast fit with --save FILE.",
-    "fit sales.csv --model Conformal --set model=Naive --save m.dfc": "Pass --horizon VALUE.",
-    "fit sales.csv --model Conformal:model=Naive --save m.dfc": "options: --model Conformal --set model=Naive.",
-    "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compare drops covariates",
+    "fit sales.csv --model Conformal --set model=Naive --save m.dfc": "needs a horizon: --horizon VALUE.",
+    "fit sales.csv --model Conformal:model=Naive --save m.dfc": "Use --model Conformal --set model=Naive.",
+    "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compare runs models without",
     "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",
     "cross-validate sales.csv --model Naive --horizon 7 --windows 30": "--windows 30 with --horizon 7 (step 7, gap 0) must have 1",
     "cross-validate sales.csv --model Naive Naive --horizon 3": "Give MODEL:alias=... to one of them.",
@@ -97,9 +97,9 @@ LINES = {  # what is done wrong -> a way out that a command line has
     "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage": "forecast with --level, e.g. --level 80 95.",
     "cross-validate sales.csv --model Naive --horizon 3 --metrics owa": "give --reference, the name of a model column",
     "compare sales.csv --horizon 3 --metrics owa": "deepforecast cross-validate with --metrics owa --reference Naive2.",
-    "compare sales.csv --horizon 3 --plot board.bmp": "must end in .png, .svg or .pdf; got board.bmp.",
+    "compare sales.csv --horizon 3 --plot board.bmp": "must end in .png, .svg or .pdf, got board.bmp.",
     "fit sales.csv --model Naive --target ds --save m.dfc": "ds has more than one (time, target).",
-    "frobnicate": "There is check, fit, predict, cross-validate, compare, tune, benchmark, models, doctor, demo.",
+    "frobnicate": "Available: check, fit, predict, cross-validate, compare, tune, benchmark, models, doctor, demo.",
 }
 
 

@@ -47,7 +47,7 @@ def test_what_a_model_prints_can_be_given_back() -> None:
     [
         ("", "must be a registered name, got ''"),
         ("Nave", "must be a registered name, got 'Nave'. Did you mean Naive"),
-        ("Oracle9000", "There is "),
+        ("Oracle9000", "Available: "),
         ("SeasonalNaive:7", "must be given as name=value, got '7'"),
         ("SeasonalNaive:season_lenght=7", "has no parameter season_lenght. Did you mean season_length"),
         ("SeasonalNaive:season_length=0", "season_length is 'auto' or an integer"),

@@ -36,7 +36,7 @@ def test_a_decimal_comma_when_said() -> None:
 
 @pytest.mark.parametrize("text", ["1,5", "abc", "1 000", "1_000", "0x10", "$5", "5%", "١", "--1", "1e", "true", "."])
 def test_other_text_is_refused_by_row(text: str) -> None:
-    with pytest.raises(DataError, match="Column y holds numbers; data row 2 holds "):
+    with pytest.raises(DataError, match="Column y must be numeric; data row 2 holds "):
         read("1", text)
 
 
@@ -47,5 +47,5 @@ def test_a_comma_brings_its_own_hint() -> None:
 
 @pytest.mark.parametrize("text", ["9007199254740993", "-9007199254740993", "99999999999999999999"])
 def test_integers_that_a_float_would_round_are_refused(text: str) -> None:
-    with pytest.raises(DataError, match=r"Column y holds integers beyond 2\^53"):
+    with pytest.raises(DataError, match=r"Column y must not hold integers beyond 2\^53"):
         read("1", text, None)

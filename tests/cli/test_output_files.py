@@ -79,7 +79,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # as on a disk that is full after 1000 bytes
     try:
-        with pytest.raises(SaveError, match=r"f\.csv cannot be written: File too large.*still does"):
+        with pytest.raises(SaveError, match=r"f\.csv cannot be written: File too large.*was not changed"):
             write_bytes(str(path), b"after" * 1000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -92,7 +92,7 @@ FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
 
 def test_spreadsheet_formulas_are_written_unchanged_with_a_warning() -> None:
     risky = pd.DataFrame({"unique_id": FORMULAS, "=y": 1.0})
-    with pytest.warns(DataWarning, match=r"Text that a spreadsheet would run as a formula.*--spreadsheet-safe") as said:
+    with pytest.warns(DataWarning, match=r"Text that spreadsheets run as a formula.*--spreadsheet-safe") as said:
         data = csv_bytes(risky)
     assert "=y" in str(said[0].message)
     assert pd.read_csv(io.BytesIO(data))["unique_id"].tolist() == FORMULAS
@@ -112,13 +112,13 @@ def test_places_are_looked_at_before_the_work(tmp_path: Path, monkeypatch: pytes
     Path("folder.csv").mkdir()
     check_frame_target("-")
     check_frame_target(None)
-    with pytest.raises(ParameterError, match=r"ends in \.csv, \.parquet or \.pq; got f\.txt"):
+    with pytest.raises(ParameterError, match=r"must end in \.csv, \.parquet or \.pq, got f\.txt"):
         check_frame_target("f.txt")
     with pytest.raises(ParameterError, match="must have a name, got ''"):
         check_target("")
     with pytest.raises(SaveError, match="is a folder"):
         check_frame_target("folder.csv")
-    with pytest.raises(SaveError, match="file is not a folder"):
+    with pytest.raises(SaveError, match="file is not a writable folder"):
         check_target("file/f.csv")
 
 
@@ -194,7 +194,7 @@ def test_two_outputs_are_two_files_also_where_neither_exists(run, folder: Path) 
 def test_every_option_that_names_a_file_is_declared_as_input_or_output(command: str) -> None:
     parser = Parser(command, "", "")
     import_module(f"deepforecast.cli.{command.replace('-', '_')}").add_arguments(parser, [])
-    files = {"FILE", "DATA", "SUITE", "PLACE"} | ({"MODEL"} if command == "predict" else set())
+    files = {"FILE", "DATA", "SUITE", "STORAGE"} | ({"MODEL"} if command == "predict" else set())
     expected = [action.dest for action in parser._actions if action.metavar in files]
     declared = [action.dest for action in (*parser.inputs, *parser.targets)]
     assert sorted(declared) == sorted(expected)
@@ -240,7 +240,7 @@ def test_a_model_replaces_a_model_and_an_empty_file(tmp_path: Path, content: byt
 
 def test_folders_of_targets_must_exist(tmp_path: Path) -> None:
     path = str(tmp_path / "new" / "deep" / "f.csv")
-    with pytest.raises(SaveError, match=r"there is no folder .*new/deep\. Make it first, e\.g\. mkdir -p"):
+    with pytest.raises(SaveError, match=r"the folder .*new/deep does not exist\. Create it first, e\.g\. with mkdir -p"):
         check_frame_target(path)
     check_target(path, new_folder=True)
     assert list(tmp_path.iterdir()) == []

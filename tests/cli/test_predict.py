@@ -88,7 +88,7 @@ def test_spreadsheet_formulas_among_the_ids(run, folder: Path) -> None:
     Naive(horizon=1).fit(frame).save(folder / "evil.dfc")
     plain, safe = run("predict", "evil.dfc"), run("predict", "evil.dfc", "--spreadsheet-safe")
     assert "\n=cmd|" in plain.out
-    assert plain.err.startswith("warning: Text that a spreadsheet would run as a formula")
+    assert plain.err.startswith("warning: Text that spreadsheets run as a formula")
     assert "\n'=cmd|" in safe.out
     assert safe.err == ""
 

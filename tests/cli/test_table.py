@@ -37,7 +37,7 @@ def test_long_tables_show_both_ends() -> None:
         "...",
         "98",
         "99",
-        "(96 of 100 rows omitted; --output FILE writes all)",
+        "(96 of 100 rows omitted; --output FILE writes all rows)",
     ]
 
 

@@ -85,5 +85,5 @@ def test_what_has_not_one_reading_is_refused(text: list[str | None], reading: di
 
 @pytest.mark.parametrize("zone", ["Berlin", "../etc/passwd", "", "Europe/Berlin\0"])
 def test_zones_that_are_none_are_refused(zone: str) -> None:
-    with pytest.raises(ParameterError, match="--time-zone is a name"):
+    with pytest.raises(ParameterError, match="--time-zone must be a name"):
         read("2024-01-05", time_zone=zone)

@@ -55,7 +55,7 @@ def test_the_best_model_is_fitted_to_all_data_and_saved(run, folder: Path) -> No
 def test_where_the_best_model_cannot_be_saved_is_said_before_the_search(run, folder: Path) -> None:
     (folder / "notes.txt").write_text("mine")
     assert "--save must be a new file or a model file" in run(*LINE, "--save", "notes.txt", "--storage", "s.log").refusal()
-    assert "there is no folder" in run(*LINE, "--save", "new/best.dfc", "--storage", "s.log").refusal()
+    assert "does not exist" in run(*LINE, "--save", "new/best.dfc", "--storage", "s.log").refusal()
     assert "deepforecast tune reads as DATA" in run(*LINE, "--save", "sales.csv").refusal()
     assert "deepforecast tune writes as --storage" in run(*LINE, "--save", "s.log", "--storage", "s.log").refusal()
     assert not (folder / "s.log").exists()
@@ -113,7 +113,7 @@ def test_numbers_without_a_point_are_numbers(run, folder: Path) -> None:
         ("a: &x [1]\nb: *x\n", "without references"),
         ("window: [", "must be a valid YAML file"),
         ("", "`name: [...]`"),
-        ("window: [2]\nwindow: [3]", "window stands twice"),
+        ("window: [2]\nwindow: [3]", "window occurs twice"),
         ("window: {low: 2, high: 9, log: maybe}", "'log': True"),
         ("window: {choices: 3}", "'choices': [...]"),
         ("3: [1]", "no parameter 3"),

@@ -336,7 +336,7 @@ def test_what_takes_positive_values_alone_is_checked_on_these() -> None:
     assert "values_outside_the_domain_are_refused" not in skipped
     found, reason = outcome(Reckless, "values_outside_the_domain_are_refused")
     assert found == "failed"
-    assert "no DataError when y is 0 in a row" in reason
+    assert "DataError must be raised when y is 0 in a row" in reason
 
 
 class Mixing(Conformal):

@@ -46,7 +46,7 @@ def test_a_wrapper_gets_a_simple_model_of_its_own() -> None:
 
 
 def test_what_nobody_can_guess_is_asked_for() -> None:
-    with pytest.raises(ParameterError, match=r"Needy needs table: its class method examples\(\) says"):
+    with pytest.raises(ParameterError, match=r"Needy must have a class method examples\(\) with values of table"):
         make_subjects(Needy)
     assert make_subjects(Needy(table={"a": 1}))[0].make() == Needy(table={"a": 1}, horizon=HORIZON)
 
