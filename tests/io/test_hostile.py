@@ -214,7 +214,7 @@ def corpus(sealed: Sealed) -> dict[str, bytes]:
     arrays = declared(*entries, data=bytes(len(entries)))
     return {
         **{f"{name}_{place}": put(sealed, made()) for name, made in FOREIGN.items() for place, put in MISSING_ROWS.items()},
-        **{name: sealed(case.manifest, case.arrays, 1, case.manifest_length) for name, case in REFUSED.items()},
+        **{name: sealed(case.manifest, case.arrays, manifest_length=case.manifest_length) for name, case in REFUSED.items()},
         **{name: sealed(json.dumps(manifest).encode(), arrays) for name, manifest in HARMLESS.items()},
     }
 
