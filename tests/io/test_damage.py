@@ -163,7 +163,7 @@ def test_sparse_file_of_4_gigabytes_is_refused(tmp_path: Path, child: RunChild, 
     header = json.dumps({"a": {"dtype": "U8", "shape": [large], "data_offsets": [0, large]}}).encode()
     starts = {
         "nothing": (b"", "not a model file"),
-        "magic": (b"\x89DFC\r\n\x1a\n\1\0\0\0", "Expecting value"),
+        "magic": (b"\x89DFC\r\n\x1a\n\2\0\0\0", "Expecting value"),
         "long manifest": (sealed(b"", b"", manifest_length=size - 1_000), "declares a block of"),
         "long header": (sealed(b"{}", struct.pack("<Q", size - 1_000)), "declares a block of"),
         "well-formed": (sealed(b"{}", struct.pack("<Q", len(header)) + header), "checksum"),
