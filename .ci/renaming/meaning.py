@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mypy import nodes
+from mypy.subtypes import is_subtype
+from mypy.typevars import fill_typevars_with_any
 from sources import FUNCTIONS, Reference, Scope, Source, Text, arguments, module_of
 from tables import Names, Table
 from types_of import Types
@@ -175,12 +177,13 @@ class Meaning:
                 relatives = {base for base in each.mro if name in base.names}
                 if len(relatives) > 1 and relatives & family:
                     family |= relatives
-        for each in list(family):
-            if each.is_protocol:
-                required = set(each.protocol_members)
-                family |= {
-                    other for other in self.definers[name] if required <= {n for base in other.mro for n in base.names}
-                }
+        keys = {(module, qualname) for module, qualname, _ in self.member_keys}
+        for protocol in [each for each in family if each.is_protocol]:
+            for other in self.definers[name]:
+                scope = self.class_of.get(other)
+                own = scope is not None and (other.module_name, f"{scope.qualname}.{name}") in keys
+                if not own and is_subtype(fill_typevars_with_any(other), fill_typevars_with_any(protocol)):
+                    family.add(other)
         for each in family:
             if each not in self.infos:
                 self.errors.append(f"symbols: {key}: {each.fullname}, of another package, defines {name}")
