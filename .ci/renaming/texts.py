@@ -199,7 +199,9 @@ class Plan(Edits):
     @property
     def _dotted(self) -> re.Pattern[str]:
         if not hasattr(self, "_dotted_pattern"):
-            tops = {self.new_top(m) for m in self.modules if not m.startswith("page_")}
+            sources = [source for source in self.sources if source.host is None]
+            tops = {source.module.partition(".")[0] for source in sources}
+            tops |= {source.path.relative_to(self.root).parts[0].removesuffix(".py") for source in sources}
             short = {old.partition(".")[2] for old in self.table.modules if old.count(".") > 1}
             alternatives = [rf"{re.escape(top)}(?:\.\w+)+(?::[A-Za-z_][\w.]*)?" for top in sorted(tops)]
             quoted = [rf"(?<=[\"'`]){re.escape(name)}(?=[\"'`])" for name in sorted(short)]
@@ -207,11 +209,6 @@ class Plan(Edits):
             self._path = re.compile(r"(?<![\w.-])((?:[\w-]+/)+[\w-]+\.py)\b((?:::\w+)*)")
             self._short = short
         return self._dotted_pattern
-
-    @staticmethod
-    def new_top(module: str) -> str:
-        """The first part of a dotted name."""
-        return module.partition(".")[0]
 
     def new_qualname(self, dotted: str) -> str:
         """What a name with dots, and perhaps a colon after the module, becomes."""
