@@ -168,12 +168,23 @@ def project(root: Path) -> Path:
     return root
 
 
-def rename(root: Path, cache: Path, *tables: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+def rename(
+    root: Path, cache: Path, *tables: str, options: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     paths = []
     for number, table in enumerate(tables):
         paths.append(root / f"table{number}.yaml")
         paths[-1].write_text(table, "utf-8")
-    command = [sys.executable, str(TOOL), "--root", str(root), "--cache", str(cache), *options, *map(str, paths)]
+    command = [
+        sys.executable,
+        str(TOOL),
+        "--root",
+        str(root),
+        "--cache",
+        str(cache),
+        *options,
+        *map(str, paths),
+    ]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
 
 
@@ -190,7 +201,9 @@ def renamed(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> dict[str, 
     return {**texts, "report": done.stdout}
 
 
-def test_modules_move_with_their_tests_and_everything_that_names_them(renamed: dict[str, str]) -> None:
+def test_modules_move_with_their_tests_and_everything_that_names_them(
+    renamed: dict[str, str],
+) -> None:
     assert "pkg/scaling.py" not in renamed
     assert (
         "from pkg import scales\nfrom pkg.scales import Moves, Scale, Walker\nfrom pkg.scales import shifted as shift"
@@ -200,15 +213,23 @@ def test_modules_move_with_their_tests_and_everything_that_names_them(renamed: d
     assert "moved: pkg/scaling.py -> pkg/scales.py" in renamed["report"]
 
 
-def test_attributes_are_renamed_where_the_type_is_the_class_or_derived_from_it(renamed: dict[str, str]) -> None:
+def test_attributes_are_renamed_where_the_type_is_the_class_or_derived_from_it(
+    renamed: dict[str, str],
+) -> None:
     text = renamed["pkg/scales.py"]
     assert '"""A `loc` and a `spread`.\n\n    >>> Scale(loc=1.0).loc\n' in text
     assert "    loc: float\n" in text
     assert "replace(scale, loc=scale.loc + distance)" in text
     assert "return super().inverse(other, verbose=verbose) + self.loc" in text
-    assert 'class Seat:\n    place: str = "seat"\n\n    def back(self) -> str:\n        return self.place\n' in text
+    assert (
+        'class Seat:\n    place: str = "seat"\n\n    def back(self) -> str:\n        return self.place\n'
+        in text
+    )
     assert "place = seat.place\n    return place + str(dict(place=place))" in text
-    assert 'getattr(first, "loc"), scales.Wide(loc=2.0).inverse(1.0, verbose=True)' in renamed["pkg/using.py"]
+    assert (
+        'getattr(first, "loc"), scales.Wide(loc=2.0).inverse(1.0, verbose=True)'
+        in renamed["pkg/using.py"]
+    )
 
 
 def test_a_class_that_fits_a_protocol_follows_it(renamed: dict[str, str]) -> None:
@@ -219,7 +240,10 @@ def test_a_class_that_fits_a_protocol_follows_it(renamed: dict[str, str]) -> Non
 def test_names_in_functions_are_renamed_by_scope(renamed: dict[str, str]) -> None:
     text = renamed["pkg/scales.py"]
     assert "scaled = [value * scale.spread for scale in (self, self)]" in text
-    assert 'return sum(scale + self.loc for scale in scaled) + len(f"{verbose} told {self.loc!r}")' in text
+    assert (
+        'return sum(scale + self.loc for scale in scaled) + len(f"{verbose} told {self.loc!r}")'
+        in text
+    )
     assert '"""`verbose` has no effect; see `loc`."""' in text
     assert "except ValueError as cause:\n        raise TypeError(str(cause)) from cause" in text
     assert "take = lambda result_scale: result_scale + 1" in text
@@ -232,7 +256,9 @@ def test_exports_types_and_calls_by_keyword_follow(renamed: dict[str, str]) -> N
     assert "scales.shifted(first, distance=2.0) or shift(first, 1.0)" in renamed["pkg/using.py"]
 
 
-def test_tests_follow_fixtures_parameters_and_what_functions_without_types_return(renamed: dict[str, str]) -> None:
+def test_tests_follow_fixtures_parameters_and_what_functions_without_types_return(
+    renamed: dict[str, str],
+) -> None:
     text = renamed["tests/test_scaling.py"]
     assert (
         '@pytest.mark.parametrize(("loc", "expected"), [(1.0, 2.0)])\ndef test_back(small_scale, loc, expected, monkeypatch):'
@@ -277,7 +303,9 @@ def test_pages_follow(renamed: dict[str, str]) -> None:
         ("symbols:\n  pkg.scaling:moved: class", "must be an identifier"),
     ],
 )  # fmt: skip
-def test_a_table_with_an_error_changes_nothing(tmp_path: Path, cache: Path, table: str, message: str) -> None:
+def test_a_table_with_an_error_changes_nothing(
+    tmp_path: Path, cache: Path, table: str, message: str
+) -> None:
     root = project(tmp_path)
     done = rename(root, cache, table)
     assert done.returncode == 1
@@ -287,7 +315,12 @@ def test_a_table_with_an_error_changes_nothing(tmp_path: Path, cache: Path, tabl
 
 def test_two_tables_may_not_differ(tmp_path: Path, cache: Path) -> None:
     root = project(tmp_path)
-    done = rename(root, cache, "symbols:\n  pkg.scaling:moved: shifted", "symbols:\n  pkg.scaling:moved: pushed")
+    done = rename(
+        root,
+        cache,
+        "symbols:\n  pkg.scaling:moved: shifted",
+        "symbols:\n  pkg.scaling:moved: pushed",
+    )
     assert "pkg.scaling:moved: pushed here, shifted before" in done.stderr
     assert {name: (root / name).read_text("utf-8") for name in FILES} == FILES
 

@@ -46,7 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
     if plan.errors:
         print(f"{len(set(plan.errors))} errors: nothing is written", file=sys.stderr)
         return 1
-    files = [each for each in [*sources, *texts] if each.edits and getattr(each, "host", None) is None]
+    files = [
+        each for each in [*sources, *texts] if each.edits and getattr(each, "host", None) is None
+    ]
     counts = f"{len(table)} entries, {sum(len(each.edits) for each in files)} edits in {len(files)} files"
     if options.dry_run:
         for each in files:
@@ -63,8 +65,12 @@ def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=".ci/rename", description=__doc__)
     parser.add_argument("tables", nargs="+", type=Path, metavar="TABLE.yaml")
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the top of the checkout")
-    parser.add_argument("--cache", type=Path, help="folder in which mypy keeps what it knows of other packages")
-    parser.add_argument("--dry-run", action="store_true", help="write nothing; count the edits of each file")
+    parser.add_argument(
+        "--cache", type=Path, help="folder in which mypy keeps what it knows of other packages"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="write nothing; count the edits of each file"
+    )
     return parser
 
 
@@ -72,14 +78,17 @@ def note_mirrored_tests(table: Table, sources: list[Source]) -> None:
     """The tests of a module move with it, if they are in tests/<room>/test_<module>.py and nothing is there yet."""
     modules = {source.module for source in sources}
     for old, new in list(table.modules.items()):
-        tests, target = (f"tests.{room}.test_{stem.lstrip('_')}" for room, stem in map(_room_and_stem, (old, new)))
+        tests, target = (
+            f"tests.{package}.test_{stem.lstrip('_')}"
+            for package, stem in map(_room_and_stem, (old, new))
+        )
         if old.count(".") > 1 and tests in modules and target not in modules and tests != target:
             table.modules.setdefault(tests, target)
 
 
 def _room_and_stem(module: str) -> tuple[str, str]:
-    room, _, stem = module.partition(".")[2].rpartition(".")
-    return room, stem
+    package, _, stem = module.partition(".")[2].rpartition(".")
+    return package, stem
 
 
 def write(plan: Plan) -> None:
@@ -93,13 +102,17 @@ def write(plan: Plan) -> None:
         if old != new and (plan.root / old).exists():
             (plan.root / new).parent.mkdir(parents=True, exist_ok=True)
             subprocess.run(["git", "mv", old, new], cwd=plan.root, check=True)
-    names = [path.relative_to(plan.root).as_posix() for path in written if path.suffix in (".py", ".pyi")]
+    names = [
+        path.relative_to(plan.root).as_posix() for path in written if path.suffix in (".py", ".pyi")
+    ]
     python = [str(plan.root / plan.moved_paths.get(name, name)) for name in names]
     generator = plan.new_module("deepforecast.testing.index")
     if "deepforecast.testing.index" in plan.modules:
         environment = os.environ | {"PYTHONPATH": str(plan.root)}
         command = [sys.executable, "-m", generator]
-        done = subprocess.run(command, cwd=plan.root, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=plan.root, env=environment, capture_output=True, text=True
+        )
         if done.returncode:
             plan.by_hand[f"python -m {generator} failed"].append(done.stderr.strip()[-500:])
     ruff = [sys.executable, "-m", "ruff", "check", "--quiet"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from meaning import argument_names, is_test, sees, takes_any_keyword
 from sources import Reference, Scope, Source, from_module
-from values import Place, Values, called_name
+from values import Expression, Values, called_name
 
 FORWARDING = {"partial", "submit", "map", "run", "apply", "delayed", "replace", "given", "example"}
 
@@ -21,16 +21,24 @@ class Edits(Values):
         """Note the edits in all sources."""
         for source in self.sources:
             for each in source.references:
-                if each.kind == "name":
+                if each.category == "name":
                     source.replace(each.start, each.name, self.new_name(source, each))
-                elif each.kind == "attribute":
+                elif each.category == "attribute":
                     self._attribute(source, each)
                 elif isinstance(each.call, ast.Call):
                     self._keyword(source, each, each.call)
                 elif isinstance(each.call, ast.MatchClass):
                     target = self.entity(source, each.call.cls, each.scope)
-                    infos = [self.info_of.get(scope) for scope in self.scopes(*target, "classes")] if target else []
-                    source.replace(each.start, each.name, (infos and self.new_member(infos[0], each.name)) or each.name)
+                    infos = (
+                        [self.info_of.get(scope) for scope in self.scopes(*target, "classes")]
+                        if target
+                        else []
+                    )
+                    source.replace(
+                        each.start,
+                        each.name,
+                        (infos and self.new_member(infos[0], each.name)) or each.name,
+                    )
             for node, scope in source.imports:
                 self._import(source, node, scope)
 
@@ -43,8 +51,12 @@ class Edits(Values):
             else:
                 new = self.new_global(owner[0], each.name)
             source.replace(each.start, each.name, new)
-        elif each.name in self.members and not (owner is not None and owner[0].partition(".")[0] not in self.packages):
-            news, remark = self.attribute(Place(source, each.node.value, each.scope), each.name)
+        elif each.name in self.members and not (
+            owner is not None and owner[0].partition(".")[0] not in self.packages
+        ):
+            news, remark = self.attribute(
+                Expression(source, each.node.value, each.scope), each.name
+            )
             if len(news) == 1 and (renamed := news.pop()) is not None:
                 source.replace(each.start, each.name, renamed)
                 if remark:
@@ -55,76 +67,106 @@ class Edits(Values):
                         f"{each.name} -> {renamed}",
                     )
             elif remark:
-                self.note("Decide by hand: attributes", source, each.start, f"{each.name}: {remark}")
+                self.note(
+                    "Decide by hand: attributes", source, each.start, f"{each.name}: {remark}"
+                )
 
     def _keyword(self, source: Source, each: Reference, call: ast.Call) -> None:
         name = each.name
         if name not in self.members and name not in self.renamed_arguments:
             return
-        place = Place(source, call, each.scope)
-        targets = self.targets(place.at(call.func))
+        expression = Expression(source, call, each.scope)
+        targets = self.targets(expression.with_node(call.func))
         called = called_name(call)
         news: set[str | None] = set()
         unclear = targets is None
         for target in targets or ():
-            news |= (found := self.keyword_of(target, name, place))
+            news |= (new_names := self.keyword_of(target, name, expression))
             unclear = unclear or (
-                not found and (target is None or (isinstance(target, Scope) and takes_any_keyword(target)))
+                not new_names
+                and (target is None or (isinstance(target, Scope) and takes_any_keyword(target)))
             )
         if unclear and not news - {None}:
-            certain = self._forwarded(place, each, call, called)
+            certain = self._forwarded(expression, each, call, called)
             if certain is not None:
                 news |= {certain}
             elif targets is None:
                 news |= self._by_name(source, each, call, called)
             elif targets == [None] and called not in ("dict", "update", "SimpleNamespace"):
                 pass  # another package has its own names
-            elif self.spoken_of(source, name) and not self._declared(place, call, name):
+            elif self.spoken_of(source, name) and not self._declared(expression, call, name):
                 self.note("Decide by hand: keywords that are passed on", source, each.start, name)
         if len(news) == 1 and (new := news.pop()) is not None:
             source.replace(each.start, name, new)
         elif len(news) > 1:
-            self.note("Decide by hand: keywords", source, each.start, f"{name}: what is called differs")
+            self.note(
+                "Decide by hand: keywords", source, each.start, f"{name}: what is called differs"
+            )
 
-    def _declared(self, place: Place, call: ast.Call, name: str) -> bool:
+    def _declared(self, expression: Expression, call: ast.Call, name: str) -> bool:
         """Whether the receiver of the call has an attribute of that name, which then is the one that stays."""
-        infos = self.classes_of(place.at(call.func.value)) if isinstance(call.func, ast.Attribute) else []
-        return bool(infos) and all(info.get(name) for info in infos)
+        infos = (
+            self.classes_of(expression.with_node(call.func.value))
+            if isinstance(call.func, ast.Attribute)
+            else []
+        )
+        return bool(infos) and all(class_info.get(name) for class_info in infos)
 
-    def _forwarded(self, place: Place, each: Reference, call: ast.Call, called: str) -> str | None:
+    def _forwarded(
+        self, expression: Expression, each: Reference, call: ast.Call, called: str
+    ) -> str | None:
         """The new keyword where a function or object is the first argument, or the receiver takes any keyword."""
         if isinstance(call.func, ast.Attribute):
-            news = {self.new_member(info, each.name) for info in self.classes_of(place.at(call.func.value))}
+            news = {
+                self.new_member(class_info, each.name)
+                for class_info in self.classes_of(expression.with_node(call.func.value))
+            }
             if len(news) == 1 and None not in news:
                 return news.pop()
         if called not in FORWARDING:
             return None
         if not call.args:
-            return self._decorated(place.source, each, call)
-        news = {self.new_member(info, each.name) for info in self.classes_of(place.at(call.args[0]))}
-        for target in self.targets(place.at(call.args[0])) or ():
+            return self._decorated(expression.source, each, call)
+        news = {
+            self.new_member(class_info, each.name)
+            for class_info in self.classes_of(expression.with_node(call.args[0]))
+        }
+        for target in self.targets(expression.with_node(call.args[0])) or ():
             news |= self.keyword_of(target, each.name)
         news.discard(None)
         return news.pop() if len(news) == 1 else None
 
     def _decorated(self, source: Source, each: Reference, call: ast.Call) -> str | None:
         """The new keyword of a decorator, such as hypothesis.given, that names an argument of the function."""
-        functions = (scope for found in source.functions.values() for scope in found)
-        decorated = [scope for scope in functions if call in getattr(scope.node, "decorator_list", ())]
+        functions = (scope for scopes in source.functions.values() for scope in scopes)
+        decorated = [
+            scope for scope in functions if call in getattr(scope.node, "decorator_list", ())
+        ]
         return self.new_argument(decorated[0], each.name) if decorated else None
 
-    def _by_name(self, source: Source, each: Reference, call: ast.Call, called: str) -> set[str | None]:
+    def _by_name(
+        self, source: Source, each: Reference, call: ast.Call, called: str
+    ) -> set[str | None]:
         """What the keyword becomes if everything of that name in the project takes it and renames it alike."""
-        candidates = [scope for scope in self.named.get(called, ()) if each.name in argument_names(scope)]
+        candidates = [
+            scope for scope in self.named.get(called, ()) if each.name in argument_names(scope)
+        ]
         news = {self.new_argument(scope, each.name) for scope in candidates}
         if len(news) == 1 and None not in news:
             heading = "Renamed by the name of what is called, whose type is not known"
             self.note(heading, source, each.start, f"{each.name} -> {next(iter(news))}")
             return news
         if news - {None} or (
-            not candidates and not isinstance(call.func, ast.Attribute) and self.spoken_of(source, each.name)
+            not candidates
+            and not isinstance(call.func, ast.Attribute)
+            and self.spoken_of(source, each.name)
         ):
-            self.note("Decide by hand: keywords", source, each.start, f"{each.name}: what is called is not known")
+            self.note(
+                "Decide by hand: keywords",
+                source,
+                each.start,
+                f"{each.name}: what is called is not known",
+            )
         return set()
 
     def _import(self, source: Source, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
@@ -145,7 +187,12 @@ class Edits(Values):
             if alias.asname == alias.name:  # `as` only says that it is exported
                 source.replace(source.end(alias) - len(alias.name), alias.name, new)
         if len(parents) > 1:
-            self.note("Split this import by hand: its modules part", source, start, " and ".join(sorted(parents)))
+            self.note(
+                "Split this import by hand: its modules part",
+                source,
+                start,
+                " and ".join(sorted(parents)),
+            )
         elif parents and (parent := parents.pop()) != module:
             if node.level:
                 dots = "." * node.level + (node.module or "")
@@ -162,12 +209,16 @@ class Edits(Values):
             if "fixture" in decorators:
                 self.fixtures[scope.qualname].append(source)
         for source, scope, decorators in functions:
-            if not (scope.qualname.rpartition(".")[2].startswith("test") or "fixture" in decorators):
+            if not (
+                scope.qualname.rpartition(".")[2].startswith("test") or "fixture" in decorators
+            ):
                 continue
             parametrized = self._parametrized(source, scope)
             for name in argument_names(scope) - set(parametrized):
                 homes = [home for home in self.fixtures.get(name, ()) if sees(source, home)]
-                home = next((each for each in homes if each is source), homes[-1] if homes else None)
+                home = next(
+                    (each for each in homes if each is source), homes[-1] if homes else None
+                )
                 fixture_new = self.globals.get((home.module, name)) if home else None
                 own_new = self.new_argument(scope, name)
                 if home is not None and own_new is not None and own_new != fixture_new:
@@ -185,20 +236,24 @@ class Edits(Values):
         """The tests, fixtures and other functions in files of tests, with their decorators."""
         for source in self.sources:
             if source.host is None and is_test(source.module):
-                for scope in (each for found in source.functions.values() for each in found):
+                for scope in (each for scopes in source.functions.values() for each in scopes):
                     decorators = getattr(scope.node, "decorator_list", [])
                     yield source, scope, " ".join(ast.unparse(each) for each in decorators)
 
     def _parametrized(self, source: Source, scope: Scope) -> dict[str, list[int]]:
         """The names that `parametrize` gives to a test, and where they stand."""
-        found: dict[str, list[int]] = defaultdict(list)
+        starts: dict[str, list[int]] = defaultdict(list)
         for outer in scope.chain:
             for decorator in getattr(outer.node, "decorator_list", []):
-                calls = [each for each in ast.walk(decorator) if isinstance(each, ast.Call) and each.args]
-                for call in (each for each in calls if ast.unparse(each.func).endswith("parametrize")):
+                calls = [
+                    each for each in ast.walk(decorator) if isinstance(each, ast.Call) and each.args
+                ]
+                for call in (
+                    each for each in calls if ast.unparse(each.func).endswith("parametrize")
+                ):
                     for each in ast.walk(call.args[0]):
                         if isinstance(each, ast.Constant) and isinstance(each.value, str):
                             start, end = source.start(each), source.end(each)
                             for match in re.finditer(r"\w+", source.text[start:end]):
-                                found[match.group()].append(start + match.start())
-        return found
+                                starts[match.group()].append(start + match.start())
+        return starts

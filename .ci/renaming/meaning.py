@@ -29,7 +29,9 @@ class Meaning:
         self.errors = table.errors
         self.packages = {name.partition(".")[0] for name in self.modules}
         self.globals: dict[tuple[str, str], str] = {}  # module and name -> new name
-        self.members: dict[str, dict[nodes.TypeInfo, str]] = defaultdict(dict)  # old name -> class -> new name
+        self.members: dict[str, dict[nodes.TypeInfo, str]] = defaultdict(
+            dict
+        )  # old name -> class -> new name
         self.local_names: dict[Scope, Names] = {}  # function or module -> names in it and below
         self.argument_names: dict[Scope, Names] = {}  # function -> its own arguments
         self.member_keys: list[tuple[str, str, str]] = []
@@ -78,12 +80,18 @@ class Meaning:
         name = module_of(module.replace(".", "/") + ".py")
         return name if name in self.modules or module not in self.modules else module
 
-    def scopes(self, module: str, qualname: str, kind: str) -> list[Scope]:
+    def scopes(self, module: str, qualname: str, category: str) -> list[Scope]:
         """The classes or functions of this name."""
-        return [scope for source in self.modules.get(module, ()) for scope in getattr(source, kind).get(qualname, ())]
+        return [
+            scope
+            for source in self.modules.get(module, ())
+            for scope in getattr(source, category).get(qualname, ())
+        ]
 
     def _local(self, label: str, module: str, qualname: str, old: str, new: str) -> None:
-        owners = self.scopes(module, qualname, "functions") or self.scopes(module, qualname, "classes")
+        owners = self.scopes(module, qualname, "functions") or self.scopes(
+            module, qualname, "classes"
+        )
         if not qualname:
             owners = [source.scope for source in self.modules.get(module, ())]
             if any(None in owner.names.get(old, ()) for owner in owners):
@@ -97,14 +105,17 @@ class Meaning:
             self.local_names.setdefault(owner, {})[old] = new
 
     def _binds(self, module: str, owner: Scope, name: str) -> bool:
-        found = (
+        references = (
             each
             for source in self.modules[module]
             for each in source.references
-            if each.kind == "name" and each.name == name
+            if each.category == "name" and each.name == name
         )
         return any(
-            owner in each.scope.chain and (bound := each.scope.resolve(name)) and owner in bound.chain for each in found
+            owner in each.scope.chain
+            and (bound := each.scope.resolve(name))
+            and owner in bound.chain
+            for each in references
         )
 
     def _parameter(self, key: str, module: str, qualname: str, old: str, new: str) -> None:
@@ -119,7 +130,9 @@ class Meaning:
             if not functions or any(old in scope.names for scope in classes):
                 self.member_keys.append((module, f"{qualname}.{old}", new))
         elif not functions:
-            self.errors.append(f"parameters: {key}: there is no function or class {module}:{qualname}")
+            self.errors.append(
+                f"parameters: {key}: there is no function or class {module}:{qualname}"
+            )
         elif not any(old in argument_names(scope) for scope in functions):
             self.errors.append(f"parameters: {key}: it has no argument {old}")
         for scope in functions:
@@ -130,7 +143,9 @@ class Meaning:
         line = source.line_of(start)
         text = source.lines[line - 1].strip()
         path = source.path.relative_to(self.root)
-        self.by_hand[heading].append(f"{path}:{line}: {text}" + (f"    [{remark}]" if remark else ""))
+        self.by_hand[heading].append(
+            f"{path}:{line}: {text}" + (f"    [{remark}]" if remark else "")
+        )
 
     def read_members(self, types_: Types) -> None:
         """The entries of attributes and methods: each follows in every class that inherits it or that it comes from."""
@@ -144,9 +159,11 @@ class Meaning:
         }
         self.infos = list(types_.infos.values())
         self.info_of = {
-            scope: types_.infos[place] for place, scope in self.class_scopes.items() if place in types_.infos
+            scope: types_.infos[position]
+            for position, scope in self.class_scopes.items()
+            if position in types_.infos
         }
-        self.class_of = {info: scope for scope, info in self.info_of.items()}
+        self.class_of = {class_info: scope for scope, class_info in self.info_of.items()}
         definers: dict[str, list[nodes.TypeInfo]] = defaultdict(list)
         for each in self.infos:
             for name in each.names:
@@ -155,17 +172,21 @@ class Meaning:
         for module, qualname, new in self.member_keys:
             owner, _, name = qualname.rpartition(".")
             for scope in self.scopes(module, owner, "classes"):
-                info = self.info_of.get(scope)
-                if info is None:
-                    self.errors.append(f"symbols: {module}:{qualname}: mypy does not reach the class {owner}")
-                elif not any(name in base.names for base in info.mro):
-                    self.errors.append(f"symbols: {module}:{qualname}: {owner} has no attribute {name}")
+                class_info = self.info_of.get(scope)
+                if class_info is None:
+                    self.errors.append(
+                        f"symbols: {module}:{qualname}: mypy does not reach the class {owner}"
+                    )
+                elif not any(name in base.names for base in class_info.mro):
+                    self.errors.append(
+                        f"symbols: {module}:{qualname}: {owner} has no attribute {name}"
+                    )
                 else:
-                    self._rename_member(f"{module}:{qualname}", info, name, new)
+                    self._rename_member(f"{module}:{qualname}", class_info, name, new)
         self._check_members()
 
-    def _rename_member(self, key: str, info: nodes.TypeInfo, name: str, new: str) -> None:
-        family = {base for base in info.mro if name in base.names}
+    def _rename_member(self, key: str, class_info: nodes.TypeInfo, name: str, new: str) -> None:
+        family = {base for base in class_info.mro if name in base.names}
         size = 0
         while size < len(family):
             size = len(family)
@@ -179,36 +200,48 @@ class Meaning:
                     family |= relatives
         keys = {(module, qualname) for module, qualname, _ in self.member_keys}
         for protocol in [each for each in family if each.is_protocol]:
-            for other in self.definers[name]:
-                scope = self.class_of.get(other)
-                own = scope is not None and (other.module_name, f"{scope.qualname}.{name}") in keys
-                if not own and is_subtype(fill_typevars_with_any(other), fill_typevars_with_any(protocol)):
-                    family.add(other)
+            for candidate in self.definers[name]:
+                scope = self.class_of.get(candidate)
+                has_entry = (
+                    scope is not None
+                    and (candidate.module_name, f"{scope.qualname}.{name}") in keys
+                )
+                if not has_entry and is_subtype(
+                    fill_typevars_with_any(candidate), fill_typevars_with_any(protocol)
+                ):
+                    family.add(candidate)
         for each in family:
             if each not in self.infos:
-                self.errors.append(f"symbols: {key}: {each.fullname}, of another package, defines {name}")
+                self.errors.append(
+                    f"symbols: {key}: {each.fullname}, of another package, defines {name}"
+                )
             elif self.members[name].setdefault(each, new) != new:
                 self.errors.append(
                     f"symbols: {key}: {each.fullname}.{name} becomes {new} and {self.members[name][each]}"
                 )
-            elif each is not info:
+            elif each is not class_info:
                 self.by_hand["Renamed too, as it is the same attribute"].append(
                     f"{each.fullname}.{name} -> {new} (as {key})"
                 )
 
     def _check_members(self) -> None:
         for name, family in self.members.items():
-            for info, new in family.items():
-                relatives = {*info.mro, *(other for other in self.infos if info in other.mro)}
-                for other in relatives:
-                    if new in other.names and other not in self.members.get(new, {}):
+            for class_info, new in family.items():
+                relatives = {
+                    *class_info.mro,
+                    *(relative for relative in self.infos if class_info in relative.mro),
+                }
+                for relative in relatives:
+                    if new in relative.names and relative not in self.members.get(new, {}):
                         self.errors.append(
-                            f"symbols: {info.fullname}.{name} cannot become {new}: {other.fullname} has it"
+                            f"symbols: {class_info.fullname}.{name} cannot become {new}: {relative.fullname} has it"
                         )
 
     def read_names(self) -> None:
         """The names that change, for the search in strings."""
-        owners: dict[str, set[tuple[str, str]]] = defaultdict(set)  # old name -> module and class or function
+        owners: dict[str, set[tuple[str, str]]] = defaultdict(
+            set
+        )  # old name -> module and class or function
         for key, names in self.table.parameters.items():
             for old in names:
                 owners[old].add((key.partition(":")[0], key.partition(":")[2].split(".")[0]))
@@ -286,7 +319,9 @@ class Meaning:
                 for origin in origins or ():
                     if origin is not None and origin != (module, name) and depth < 20:
                         return self.canonical(*origin, depth + 1)
-            if f"{module}.{name}" in self.modules or any(m.startswith(f"{module}.{name}.") for m in self.modules):
+            if f"{module}.{name}" in self.modules or any(
+                m.startswith(f"{module}.{name}.") for m in self.modules
+            ):
                 return f"{module}.{name}", ""
         return module, name
 
@@ -295,26 +330,29 @@ class Meaning:
         bound = each.scope.resolve(each.name)
         if bound is None:
             return each.name
-        if bound.kind == "module":
+        if bound.category == "module":
             return self.new_global(source.module, each.name)
         for origin in bound.names.get(each.name, ()):
             if origin is not None:
                 return self.imported(origin, each.name)
-        if bound.kind == "class":
+        if bound.category == "class":
             return self.new_member(self.info_of.get(bound), each.name) or each.name
-        own = self.argument_names.get(bound, {})
-        if each.name in own and each.name in argument_names(bound):
-            return own[each.name]
+        new_arguments = self.argument_names.get(bound, {})
+        if each.name in new_arguments and each.name in argument_names(bound):
+            return new_arguments[each.name]
         for scope in bound.chain:
             if each.name in self.local_names.get(scope, {}):
                 return self.local_names[scope][each.name]
         return each.name
 
-    def new_member(self, info: nodes.TypeInfo | None, name: str) -> str | None:
+    def new_member(self, class_info: nodes.TypeInfo | None, name: str) -> str | None:
         """What an attribute of a class becomes; None if it stays."""
-        if info is None or name not in self.members:
+        if class_info is None or name not in self.members:
             return None
-        return next((self.members[name][base] for base in info.mro if base in self.members[name]), None)
+        return next(
+            (self.members[name][base] for base in class_info.mro if base in self.members[name]),
+            None,
+        )
 
     def new_argument(self, scope: Scope, name: str) -> str | None:
         """What an argument of a function becomes; None if it stays, or if it has none of that name."""
@@ -322,7 +360,14 @@ class Meaning:
             return None
         if name in self.argument_names.get(scope, {}):
             return self.argument_names[scope][name]
-        return next((names[name] for outer in scope.chain if name in (names := self.local_names.get(outer, {}))), None)
+        return next(
+            (
+                names[name]
+                for outer in scope.chain
+                if name in (names := self.local_names.get(outer, {}))
+            ),
+            None,
+        )
 
     def source_with(self, scope: Scope) -> Source | None:
         """The source of a scope."""
@@ -333,12 +378,22 @@ class Meaning:
     def source_of(self, module: str) -> Source | None:
         """The source of a module; its file of Python, not of types."""
         return next(
-            (source for source in self.modules.get(self.import_name(module), ()) if source.path.suffix == ".py"), None
+            (
+                source
+                for source in self.modules.get(self.import_name(module), ())
+                if source.path.suffix == ".py"
+            ),
+            None,
         )
 
     def is_stub(self, scope: Scope) -> bool:
         """Whether a function stands in a file of types."""
-        return any(scope in found for s in self.sources if s.path.suffix == ".pyi" for found in s.functions.values())
+        return any(
+            scope in scopes
+            for s in self.sources
+            if s.path.suffix == ".pyi"
+            for scopes in s.functions.values()
+        )
 
     @property
     def renamed_arguments(self) -> set[str]:
@@ -354,12 +409,12 @@ class Meaning:
             }
         return self._renamed_arguments
 
-    def near(self, source: Source, info: nodes.TypeInfo) -> bool:
+    def near(self, source: Source, class_info: nodes.TypeInfo) -> bool:
         """Whether a file may well handle objects of a class: it is beside it, or speaks of it."""
-        room = info.module_name.rpartition(".")[0]
-        return source.module.startswith((f"{room}.", f"tests.{room.partition('.')[2]}.")) or self.speaks_of(
-            source, info.module_name, info.name
-        )
+        package = class_info.module_name.rpartition(".")[0]
+        return source.module.startswith(
+            (f"{package}.", f"tests.{package.partition('.')[2]}.")
+        ) or self.speaks_of(source, class_info.module_name, class_info.name)
 
     def speaks_of(self, text: Text, module: str, name: str) -> bool:
         """Whether the module, or the class or function (or one derived from it), is named in a text."""
@@ -369,13 +424,19 @@ class Meaning:
 
     def spoken_of(self, text: Text, name: str, of_classes: bool = False) -> bool:
         """Whether a text names a class, function or module of which the name is a renamed part; or only of classes."""
-        return any(self.speaks_of(text, *owner) for owner in self.owners[name] if not of_classes or owner[1] != name)
+        return any(
+            self.speaks_of(text, *owner)
+            for owner in self.owners[name]
+            if not of_classes or owner[1] != name
+        )
 
     def _family_names(self, module: str, name: str) -> set[str]:
         key = (module, name)
         if key not in self._families:
-            bases = {self.info_of.get(scope) for scope in self.scopes(module, name, "classes")} - {None}
-            names = {info.name for info in self.infos if bases & set(info.mro)}
+            bases = {self.info_of.get(scope) for scope in self.scopes(module, name, "classes")} - {
+                None
+            }
+            names = {class_info.name for class_info in self.infos if bases & set(class_info.mro)}
             self._families[key] = {name, module.rpartition(".")[2], *names}
         return self._families[key]
 
@@ -383,7 +444,9 @@ class Meaning:
 def argument_names(scope: Scope) -> set[str]:
     """Names of the arguments of a function."""
     return (
-        {arg.arg for arg in arguments(scope.node.args)} if isinstance(scope.node, (*FUNCTIONS, ast.Lambda)) else set()
+        {arg.arg for arg in arguments(scope.node.args)}
+        if isinstance(scope.node, (*FUNCTIONS, ast.Lambda))
+        else set()
     )
 
 
@@ -406,4 +469,6 @@ def is_test(module: str) -> bool:
 
 def sees(source: Source, home: Source) -> bool:
     """Whether the tests of a file have the fixtures of another."""
-    return home is source or (home.path.name == "conftest.py" and home.path.parent in source.path.parents)
+    return home is source or (
+        home.path.name == "conftest.py" and home.path.parent in source.path.parents
+    )

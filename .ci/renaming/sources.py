@@ -14,18 +14,26 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
-SEARCH_PATHS = ("tutorials/site", "benchmarks/peers", "benchmarks", "tutorials", "docs")  # folders that are on sys.path
+SEARCH_PATHS = (
+    "tutorials/site",
+    "benchmarks/peers",
+    "benchmarks",
+    "tutorials",
+    "docs",
+)  # folders that are on sys.path
 TEXTS = (".md", ".toml", ".yaml", ".yml", ".html", ".js", ".txt", "")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Origin = tuple[str, str] | None  # ("module", name in module), ("module", "") for a module, None for a definition
+Origin = (
+    tuple[str, str] | None
+)  # ("module", name in module), ("module", "") for a module, None for a definition
 
 
 @dataclass(eq=False)
 class Scope:
     """The names bound in a module, class, function, lambda or comprehension."""
 
-    kind: str  # module, class, function (lambdas too), block (comprehensions)
+    category: str  # module, class, function (lambdas too), block (comprehensions)
     node: ast.AST
     parent: Scope | None
     names: dict[str, list[Origin]] = field(default_factory=dict)
@@ -35,8 +43,8 @@ class Scope:
     def qualname(self) -> str:
         """Names of the enclosing classes and functions and its own, with dots; lambdas and blocks add nothing."""
         outer = self.parent.qualname if self.parent else ""
-        own = getattr(self.node, "name", "") if self.kind in ("class", "function") else ""
-        return f"{outer}.{own}".strip(".") if own else outer
+        own_name = getattr(self.node, "name", "") if self.category in ("class", "function") else ""
+        return f"{outer}.{own_name}".strip(".") if own_name else outer
 
     @cached_property
     def chain(self) -> list[Scope]:
@@ -46,7 +54,7 @@ class Scope:
     def resolve(self, name: str) -> Scope | None:
         """The scope whose binding the name refers to here; None for a builtin."""
         for scope in self.chain:
-            if scope.kind == "class" and scope is not self:
+            if scope.category == "class" and scope is not self:
                 continue
             if name in scope.elsewhere:
                 return scope.elsewhere[name]
@@ -64,9 +72,9 @@ class Scope:
 
 @dataclass(eq=False)
 class Reference:
-    """A name in the text: `kind` is name, attribute, keyword or pattern (a keyword in a class pattern)."""
+    """A name in the text: `category` is name, attribute, keyword or pattern (a keyword in a class pattern)."""
 
-    kind: str
+    category: str
     name: str
     start: int
     scope: Scope
@@ -122,7 +130,9 @@ class Source(Text):
     module: str
     is_package: bool = False
     host: Text | None = None  # the file in which these examples stand
-    shifts: dict[int, int] = field(default_factory=dict)  # line -> how many columns further right it is there
+    shifts: dict[int, int] = field(
+        default_factory=dict
+    )  # line -> how many columns further right it is there
     scopes: list[Scope] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
     functions: dict[str, list[Scope]] = field(default_factory=dict)
@@ -130,7 +140,9 @@ class Source(Text):
     imports: list[tuple[ast.Import | ast.ImportFrom, Scope]] = field(default_factory=list)
     strings: list[tuple[ast.Constant, Scope]] = field(default_factory=list)
     calls: list[tuple[ast.Call, Scope]] = field(default_factory=list)
-    values: dict[tuple[Scope, str], list[Value]] = field(default_factory=dict)  # what is assigned to a name
+    values: dict[tuple[Scope, str], list[Value]] = field(
+        default_factory=dict
+    )  # what is assigned to a name
     returned: dict[Scope, list[tuple[ast.expr, Scope]]] = field(
         default_factory=dict
     )  # what a function returns or yields
@@ -141,32 +153,38 @@ class Source(Text):
         self.scope = self.new_scope("module", self.tree, None)
         _Visitor(self).visit_all(self.tree.body, self.scope)
 
-    def new_scope(self, kind: str, node: ast.AST, parent: Scope | None) -> Scope:
+    def new_scope(self, category: str, node: ast.AST, parent: Scope | None) -> Scope:
         """A scope of this source."""
-        self.scopes.append(Scope(kind, node, parent))
+        self.scopes.append(Scope(category, node, parent))
         return self.scopes[-1]
 
-    def at(self, line: int, column: int) -> int:
+    def offset(self, line: int, column: int) -> int:
         """The place in the text of a line (from 1) and a column in bytes, as `ast` counts them."""
         text = self.lines[line - 1]
-        return self.starts[line - 1] + (column if text.isascii() else len(text.encode()[:column].decode()))
+        return self.starts[line - 1] + (
+            column if text.isascii() else len(text.encode()[:column].decode())
+        )
 
     def start(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias) -> int:
         """Where a node begins."""
-        return self.at(node.lineno, node.col_offset)
+        return self.offset(node.lineno, node.col_offset)
 
     def end(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias) -> int:
         """Where a node ends."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
-        return self.at(node.end_lineno, node.end_col_offset)
+        return self.offset(node.end_lineno, node.end_col_offset)
 
     def replace(self, start: int, old: str, new: str) -> None:
         """The same; in examples, in the file they stand in."""
         super().replace(start, old, new)
         line = self.line_of(start)
         if self.host is not None and line in self.shifts:
-            self.host.replace(self.host.starts[line - 1] + start - self.starts[line - 1] + self.shifts[line], old, new)
+            self.host.replace(
+                self.host.starts[line - 1] + start - self.starts[line - 1] + self.shifts[line],
+                old,
+                new,
+            )
 
     @cached_property
     def scope_of(self) -> dict[ast.AST, Scope]:
@@ -203,14 +221,14 @@ class _Visitor:
 
     def add(
         self,
-        kind: str,
+        category: str,
         name: str,
         start: int,
         scope: Scope,
         node: ast.AST,
         call: ast.Call | ast.MatchClass | None = None,
     ) -> None:
-        self.source.references.append(Reference(kind, name, start, scope, node, call))
+        self.source.references.append(Reference(category, name, start, scope, node, call))
 
     def search(self, pattern: str, start: int) -> int:
         """Where the group of the pattern begins, from `start` on."""
@@ -231,7 +249,9 @@ class _Visitor:
 
     def visit_FunctionDef(self, node: Function, scope: Scope) -> None:
         scope.bind(node.name)
-        self.add("name", node.name, self.search(r"\bdef\s+(\w+)", self.source.start(node)), scope, node)
+        self.add(
+            "name", node.name, self.search(r"\bdef\s+(\w+)", self.source.start(node)), scope, node
+        )
         self.visit_all(node.decorator_list, scope)
         if node.returns is not None:
             self.visit(node.returns, scope)
@@ -246,7 +266,10 @@ class _Visitor:
 
     def function(self, node: ast.AST, args: ast.arguments, scope: Scope) -> Scope:
         inner = self.source.new_scope("function", node, scope)
-        self.visit_all([*args.defaults, *(default for default in args.kw_defaults if default is not None)], scope)
+        self.visit_all(
+            [*args.defaults, *(default for default in args.kw_defaults if default is not None)],
+            scope,
+        )
         for arg in arguments(args):
             inner.bind(arg.arg)
             self.add("name", arg.arg, self.source.start(arg), inner, arg)
@@ -256,7 +279,9 @@ class _Visitor:
 
     def visit_ClassDef(self, node: ast.ClassDef, scope: Scope) -> None:
         scope.bind(node.name)
-        self.add("name", node.name, self.search(r"\bclass\s+(\w+)", self.source.start(node)), scope, node)
+        self.add(
+            "name", node.name, self.search(r"\bclass\s+(\w+)", self.source.start(node)), scope, node
+        )
         self.visit_all(node.decorator_list, scope)
         self.visit_all(node.bases, scope)
         self.visit_all([keyword.value for keyword in node.keywords], scope)
@@ -264,14 +289,20 @@ class _Visitor:
         self.source.classes.setdefault(inner.qualname, []).append(inner)
         self.visit_all(node.body, inner)
 
-    def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, scope: Scope) -> None:
+    def visit_ListComp(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, scope: Scope
+    ) -> None:
         inner = self.source.new_scope("block", node, scope)
         for number, loop in enumerate(node.generators):
             self.visit(loop.iter, inner if number else scope)
             self.visit(loop.target, inner)
-            self.assign(loop.target, Value(loop.iter, inner if number else scope, loops=True), inner)
+            self.assign(
+                loop.target, Value(loop.iter, inner if number else scope, loops=True), inner
+            )
             self.visit_all(loop.ifs, inner)
-        self.visit_all([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt], inner)
+        self.visit_all(
+            [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt], inner
+        )
 
     visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
 
@@ -280,9 +311,13 @@ class _Visitor:
         if isinstance(target, ast.Name):
             bound = scope.elsewhere.get(target.id, scope)
             self.source.values.setdefault((bound, target.id), []).append(value)
-        elif isinstance(target, ast.Tuple | ast.List) and not any(isinstance(e, ast.Starred) for e in target.elts):
+        elif isinstance(target, ast.Tuple | ast.List) and not any(
+            isinstance(child, ast.Starred) for child in target.elts
+        ):
             for i, element in enumerate(target.elts):
-                self.assign(element, Value(value.node, value.scope, (*value.path, i), value.loops), scope)
+                self.assign(
+                    element, Value(value.node, value.scope, (*value.path, i), value.loops), scope
+                )
 
     def visit_Assign(self, node: ast.Assign, scope: Scope) -> None:
         self.children(node, scope)
@@ -295,14 +330,14 @@ class _Visitor:
 
     def visit_Return(self, node: ast.Return | ast.Yield, scope: Scope) -> None:
         self.children(node, scope)
-        function = next((each for each in scope.chain if each.kind == "function"), None)
+        function = next((each for each in scope.chain if each.category == "function"), None)
         if node.value is not None and function is not None:
             self.source.returned.setdefault(function, []).append((node.value, scope))
 
     visit_Yield = visit_Return
 
     def visit_NamedExpr(self, node: ast.NamedExpr, scope: Scope) -> None:
-        target = next(outer for outer in scope.chain if outer.kind != "block")
+        target = next(outer for outer in scope.chain if outer.category != "block")
         if target is not scope:  # the comprehension sees it as a name of the scope around it
             target.bind(node.target.id)
             self.add("name", node.target.id, self.source.start(node.target), scope, node.target)
@@ -334,8 +369,8 @@ class _Visitor:
         for pattern in node.patterns:
             self.visit(pattern, scope)
         for name, pattern in zip(node.kwd_attrs, node.kwd_patterns, strict=True):
-            before = self.source.text[: self.source.at(pattern.lineno, pattern.col_offset)]
-            self.add("pattern", name, before.rindex(name), scope, node, node)
+            text_before = self.source.text[: self.source.offset(pattern.lineno, pattern.col_offset)]
+            self.add("pattern", name, text_before.rindex(name), scope, node, node)
             self.visit(pattern, scope)
 
     def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar, scope: Scope) -> None:
@@ -344,7 +379,11 @@ class _Visitor:
         if node.name is not None:
             scope.bind(node.name)
             self.add(
-                "name", node.name, self.source.at(node.end_lineno, node.end_col_offset) - len(node.name), scope, node
+                "name",
+                node.name,
+                self.source.offset(node.end_lineno, node.end_col_offset) - len(node.name),
+                scope,
+                node,
             )
 
     visit_MatchStar = visit_MatchAs
@@ -353,7 +392,7 @@ class _Visitor:
         self.children(node, scope)
         if node.rest is not None:
             scope.bind(node.rest)
-            end = self.source.at(node.end_lineno, node.end_col_offset)
+            end = self.source.offset(node.end_lineno, node.end_col_offset)
             self.add("name", node.rest, self.source.text.rindex(node.rest, 0, end), scope, node)
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler, scope: Scope) -> None:
@@ -361,19 +400,27 @@ class _Visitor:
             self.visit(node.type, scope)
         if node.name is not None and node.type is not None:
             scope.bind(node.name)
-            self.add("name", node.name, self.search(r"\bas\s+(\w+)", self.source.end(node.type)), scope, node)
+            self.add(
+                "name",
+                node.name,
+                self.search(r"\bas\s+(\w+)", self.source.end(node.type)),
+                scope,
+                node,
+            )
         self.visit_all(node.body, scope)
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
         for name in node.names:
             target: Scope | None = self.source.scope
             if isinstance(node, ast.Nonlocal):
-                outer = [each for each in scope.chain[1:] if each.kind == "function"]
+                outer = [each for each in scope.chain[1:] if each.category == "function"]
                 target = next((each for each in outer if name in each.names), outer[0])
             assert target is not None
             target.names.setdefault(name, [])
             scope.elsewhere[name] = target
-            self.add("name", name, self.search(rf"\b({name})\b", self.source.start(node)), scope, node)
+            self.add(
+                "name", name, self.search(rf"\b({name})\b", self.source.start(node)), scope, node
+            )
 
     visit_Nonlocal = visit_Global
 
@@ -398,21 +445,29 @@ class _Visitor:
 def arguments(args: ast.arguments) -> list[ast.arg]:
     """All arguments, in the order of the text."""
     several = [args.vararg] if args.vararg else []
-    return [*args.posonlyargs, *args.args, *several, *args.kwonlyargs, *([args.kwarg] if args.kwarg else [])]
+    return [
+        *args.posonlyargs,
+        *args.args,
+        *several,
+        *args.kwonlyargs,
+        *([args.kwarg] if args.kwarg else []),
+    ]
 
 
 def from_module(source: Source, node: ast.ImportFrom) -> str:
     """The full name of the module that `from ... import` names."""
     if not node.level:
         return node.module or ""
-    parts = source.module.split(".")
-    parts = parts[: len(parts) - node.level + source.is_package]
-    return ".".join([*parts, *([node.module] if node.module else [])])
+    names = source.module.split(".")
+    names = names[: len(names) - node.level + source.is_package]
+    return ".".join([*names, *([node.module] if node.module else [])])
 
 
 def read_project(root: Path) -> tuple[list[Source], list[Text]]:
     """The Python files of a project with the examples in docstrings and pages, and its other texts; as git knows them."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True, text=True
+    ).stdout
     sources: list[Source] = []
     texts: list[Text] = []
     for name in sorted(filter(None, listed.split("\0"))):
@@ -429,7 +484,9 @@ def read_project(root: Path) -> tuple[list[Source], list[Text]]:
             sources.append(Source(path, text, module_of(name), is_package=path.stem == "__init__"))
         else:
             texts.append(Text(path, text))
-    examples = [each for source in sources if source.path.suffix == ".py" for each in in_docstrings(source)]
+    examples = [
+        each for source in sources if source.path.suffix == ".py" for each in in_docstrings(source)
+    ]
     pages = [each for text in texts if text.path.suffix == ".md" for each in in_page(text)]
     return [*sources, *examples, *pages], texts
 
@@ -443,7 +500,9 @@ def in_docstrings(source: Source) -> Iterator[Source]:
             continue
         text = node.body[0]
         if not (
-            isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+            isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+            and isinstance(text.value.value, str)
         ):
             continue
         lines = [""] * (text.end_lineno or 0)
@@ -459,7 +518,9 @@ def in_docstrings(source: Source) -> Iterator[Source]:
                 else ""
             )
             number += 1
-            yield from _example(source, "\n".join(lines), f"{source.module}__example{number}", shifts)
+            yield from _example(
+                source, "\n".join(lines), f"{source.module}__example{number}", shifts
+            )
 
 
 def in_page(page: Text) -> Iterator[Source]:
@@ -473,7 +534,9 @@ def in_page(page: Text) -> Iterator[Source]:
             lines[number] = line
     if any(lines):
         module = "page_" + re.sub(r"\W", "_", page.path.as_posix())
-        yield from _example(page, "\n".join(lines), module, dict.fromkeys(range(1, len(lines) + 1), 0))
+        yield from _example(
+            page, "\n".join(lines), module, dict.fromkeys(range(1, len(lines) + 1), 0)
+        )
 
 
 def _example(host: Text, text: str, module: str, shifts: dict[int, int]) -> Iterator[Source]:

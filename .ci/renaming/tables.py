@@ -25,38 +25,54 @@ class Table:
     errors: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.modules) + len(self.symbols) + sum(map(len, [*self.parameters.values(), *self.locals.values()]))
+        return (
+            len(self.modules)
+            + len(self.symbols)
+            + sum(map(len, [*self.parameters.values(), *self.locals.values()]))
+        )
 
     def renamed_keys(self, name: Callable[[str], str]) -> Table:
         """The table with other names of modules."""
 
         def key(text: str) -> str:
-            module, colon, rest = text.partition(":")
-            return name(module) + colon + rest
+            module, colon, qualname = text.partition(":")
+            return name(module) + colon + qualname
 
         modules = {name(old): name(new) for old, new in self.modules.items()}
         symbols = {key(old): new for old, new in self.symbols.items()}
         parameters = {key(old): new for old, new in self.parameters.items()}
-        return Table(modules, symbols, parameters, {key(old): new for old, new in self.locals.items()}, self.errors)
+        return Table(
+            modules,
+            symbols,
+            parameters,
+            {key(old): new for old, new in self.locals.items()},
+            self.errors,
+        )
 
     def add(self, path: Path) -> None:
         """Add the entries of a file."""
         content = _Loader(path.read_text("utf-8")).get_single_data() or {}
         for section, entries in content.items():
             if section not in SECTIONS:
-                self.errors.append(f"{path.name}: a section must be one of {', '.join(SECTIONS)}; got {section}")
+                self.errors.append(
+                    f"{path.name}: a section must be one of {', '.join(SECTIONS)}; got {section}"
+                )
                 continue
             for key, new in (entries or {}).items():
-                own = getattr(self, section)
+                target = getattr(self, section)
                 if isinstance(new, Mapping):
                     for old, name in new.items():
-                        self._put(path, own.setdefault(key, {}), f"{key}: {old}", str(old), name)
+                        self._put(path, target.setdefault(key, {}), f"{key}: {old}", str(old), name)
                 else:
-                    self._put(path, own, key, key, new)
+                    self._put(path, target, key, key, new)
 
     def _put(self, path: Path, names: Names, label: str, key: str, new: Any) -> None:
-        if not isinstance(new, str) or any(not name.isidentifier() or iskeyword(name) for name in new.split(".")):
-            self.errors.append(f"{path.name}: {label}: a new name must be an identifier; got {new!r}")
+        if not isinstance(new, str) or any(
+            not name.isidentifier() or iskeyword(name) for name in new.split(".")
+        ):
+            self.errors.append(
+                f"{path.name}: {label}: a new name must be an identifier; got {new!r}"
+            )
         elif names.setdefault(key, new) != new:
             self.errors.append(f"{path.name}: {label}: {new} here, {names[key]} before")
 
@@ -68,7 +84,13 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
-        twice = sorted({key for key in keys if keys.count(key) > 1}) if len(set(keys)) < len(keys) else []
+        twice = (
+            sorted({key for key in keys if keys.count(key) > 1})
+            if len(set(keys)) < len(keys)
+            else []
+        )
         if twice:
-            raise yaml.constructor.ConstructorError(None, None, f"{twice[0]} occurs twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{twice[0]} occurs twice", node.start_mark
+            )
         return super().construct_mapping(node, deep)

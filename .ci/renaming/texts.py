@@ -9,7 +9,7 @@ from typing import Any
 from edits import Edits
 from meaning import prefixes
 from sources import FUNCTIONS, Reference, Scope, Source, Text, module_of
-from values import Place
+from values import Expression
 
 
 class Plan(Edits):
@@ -32,9 +32,11 @@ class Plan(Edits):
         """A string that is one name: an entry of `__all__`, of `__slots__`, an argument of setattr, a type written as text."""
         name = node.value
         use = self.uses(source).get(id(node))
-        kind = use[0] if use else ""
-        if kind == "type":
-            for match in re.finditer(r"[A-Za-z_]\w*", source.text[source.start(node) : source.end(node)]):
+        purpose = use[0] if use else ""
+        if purpose == "type":
+            for match in re.finditer(
+                r"[A-Za-z_]\w*", source.text[source.start(node) : source.end(node)]
+            ):
                 if scope.resolve(match.group()) is source.scope:
                     new = self.new_global(source.module, match.group())
                     source.replace(source.start(node) + match.start(), match.group(), new)
@@ -42,26 +44,30 @@ class Plan(Edits):
         if name not in self.owners:
             return
         new = name
-        if kind == "export":
+        if purpose == "export":
             new = self.new_global(source.module, name)
-        elif kind == "slot":
+        elif purpose == "slot":
             new = self.new_member(self.info_of.get(scope), name) or name
-        elif use and kind == "lazy":
+        elif use and purpose == "lazy":
             module = next(
                 (
                     m
-                    for m in (use[1], f"{source.module}.{use[1]}", f"{source.module.partition('.')[0]}.{use[1]}")
+                    for m in (
+                        use[1],
+                        f"{source.module}.{use[1]}",
+                        f"{source.module.partition('.')[0]}.{use[1]}",
+                    )
                     if m in self.modules
                 ),
                 "",
             )
             new = self.new_global(module, name) if module else name
-        elif use and kind == "attribute":
+        elif use and purpose == "attribute":
             target = self.entity(source, use[1], scope)
             if target is not None and not target[1] and target[0] in self.modules:
                 new = self.new_global(target[0], name)
             elif name in self.members:
-                news, remark = self.attribute(Place(source, use[1], scope), name)
+                news, remark = self.attribute(Expression(source, use[1], scope), name)
                 new = (len(news) == 1 and news.pop()) or name
                 if remark:
                     self.note(
@@ -72,22 +78,27 @@ class Plan(Edits):
                     )
         if new != name:
             source.replace(source.text.index(name, source.start(node)), name, new)
-        elif kind == "attribute" or source.text.find(name, source.start(node)) in source.edits:
+        elif purpose == "attribute" or source.text.find(name, source.start(node)) in source.edits:
             pass  # decided already
         elif source.path.suffix == ".py" and self.spoken_of(source, name, of_classes=True):
             heading = "parameter" if name in self.parameters else "attribute"
-            self.note(f"Decide by hand: strings equal to the name of a {heading}", source, source.start(node), name)
+            self.note(
+                f"Decide by hand: strings equal to the name of a {heading}",
+                source,
+                source.start(node),
+                name,
+            )
 
     def uses(self, source: Source) -> dict[int, tuple[str, Any]]:
         """What strings are for: the node's id -> kind, and what it is about."""
         if source in self._uses:
             return self._uses[source]
-        found: dict[int, tuple[str, Any]] = {}
+        purposes: dict[int, tuple[str, Any]] = {}
 
-        def note(node: ast.AST | None, kind: str, about: Any = None) -> None:
+        def note(node: ast.AST | None, purpose: str, about: Any = None) -> None:
             for each in ast.walk(node) if node is not None else ():
                 if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                    found[id(each)] = (kind, about)
+                    purposes[id(each)] = (purpose, about)
 
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -108,10 +119,17 @@ class Plan(Edits):
             if isinstance(node, FUNCTIONS):
                 note(node.returns, "type")
             if isinstance(node, ast.Call):
-                called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                called = (
+                    node.func.attr
+                    if isinstance(node.func, ast.Attribute)
+                    else getattr(node.func, "id", "")
+                )
                 if called == "cast" and node.args:
                     note(node.args[0], "type")
-                if called in ("TypeVar", "ParamSpec", "NewType", "NamedTuple", "namedtuple") and node.args:
+                if (
+                    called in ("TypeVar", "ParamSpec", "NewType", "NamedTuple", "namedtuple")
+                    and node.args
+                ):
                     note(node.args[0], "export")
                 for keyword in node.keywords if called == "TypeVar" else ():
                     note(keyword.value, "type")
@@ -121,7 +139,10 @@ class Plan(Edits):
                     and isinstance(node.func, ast.Attribute)
                 ):
                     note(node.args[0], "attribute", node.func.value)
-                if called in ("getattr", "setattr", "hasattr", "delattr", "object") and len(node.args) > 1:
+                if (
+                    called in ("getattr", "setattr", "hasattr", "delattr", "object")
+                    and len(node.args) > 1
+                ):
                     note(node.args[1], "attribute", node.args[0])
         for node in [
             each
@@ -129,22 +150,28 @@ class Plan(Edits):
             if isinstance(each, ast.Subscript) and ast.unparse(each.value).endswith("Literal")
         ]:
             for each in ast.walk(node.slice):
-                found.pop(id(each), None)
-        self._uses[source] = found
-        return found
+                purposes.pop(id(each), None)
+        self._uses[source] = purposes
+        return purposes
 
     def edit_texts(self) -> None:
         """Names of modules with dots, paths of files and names between backticks, in comments, strings and other files."""
         moved = {
-            self.path_of(old): self.path_of(self.new_module(old)) for old in self.modules if self.new_module(old) != old
+            self.path_of(old): self.path_of(self.new_module(old))
+            for old in self.modules
+            if self.new_module(old) != old
         }
-        self.moved_paths = {old: new for old, new in moved.items() if old is not None and new is not None}
+        self.moved_paths = {
+            old: new for old, new in moved.items() if old is not None and new is not None
+        }
         for text in self.texts:
             self._mentions(text, 0, text.text)
             if text.path.suffix == ".md":
                 for match in re.finditer(r"`(\w+)(?:=[^`]*|\(\))?`", text.text):
                     if match.start(1) not in text.edits and self.spoken_of(text, match.group(1)):
-                        self._note_text("Decide by hand: names in pages", text, match.start(1), match.group(1))
+                        self._note_text(
+                            "Decide by hand: names in pages", text, match.start(1), match.group(1)
+                        )
         for source in self.sources:
             if source.host is None:
                 for token in source.tokens:
@@ -178,7 +205,10 @@ class Plan(Edits):
             self._replace_mention(text, first + match.start(), match.group(), new)
         for match in self._path.finditer(piece):
             self._replace_mention(
-                text, first + match.start(1), match.group(1), self.moved_paths.get(match.group(1), match.group(1))
+                text,
+                first + match.start(1),
+                match.group(1),
+                self.moved_paths.get(match.group(1), match.group(1)),
             )
             module = module_of(match.group(1))
             start = match.end(1)
@@ -193,7 +223,9 @@ class Plan(Edits):
                 start, outer = start + len(name), name
 
     def _replace_mention(self, text: Text, start: int, old: str, new: str) -> None:
-        if old != new and not any(start <= place < start + len(old) for place in text.edits):
+        if old != new and not any(
+            start <= edit_start < start + len(old) for edit_start in text.edits
+        ):
             text.replace(start, old, new)
 
     @property
@@ -201,11 +233,18 @@ class Plan(Edits):
         if not hasattr(self, "_dotted_pattern"):
             sources = [source for source in self.sources if source.host is None]
             tops = {source.module.partition(".")[0] for source in sources}
-            tops |= {source.path.relative_to(self.root).parts[0].removesuffix(".py") for source in sources}
+            tops |= {
+                source.path.relative_to(self.root).parts[0].removesuffix(".py")
+                for source in sources
+            }
             short = {old.partition(".")[2] for old in self.table.modules if old.count(".") > 1}
-            alternatives = [rf"{re.escape(top)}(?:\.\w+)+(?::[A-Za-z_][\w.]*)?" for top in sorted(tops)]
+            alternatives = [
+                rf"{re.escape(top)}(?:\.\w+)+(?::[A-Za-z_][\w.]*)?" for top in sorted(tops)
+            ]
             quoted = [rf"(?<=[\"'`]){re.escape(name)}(?=[\"'`])" for name in sorted(short)]
-            self._dotted_pattern = re.compile(r"(?<![\w./-])(?:" + "|".join([*alternatives, *quoted]) + ")")
+            self._dotted_pattern = re.compile(
+                r"(?<![\w./-])(?:" + "|".join([*alternatives, *quoted]) + ")"
+            )
             self._path = re.compile(r"(?<![\w.-])((?:[\w-]+/)+[\w-]+\.py)\b((?:::\w+)*)")
             self._short = short
         return self._dotted_pattern
@@ -213,7 +252,11 @@ class Plan(Edits):
     def new_qualname(self, dotted: str) -> str:
         """What a name with dots, and perhaps a colon after the module, becomes."""
         if dotted in self._short:
-            top = next(old.partition(".")[0] for old in self.table.modules if old.partition(".")[2] == dotted)
+            top = next(
+                old.partition(".")[0]
+                for old in self.table.modules
+                if old.partition(".")[2] == dotted
+            )
             new = self.new_module(f"{top}.{dotted}")
             return new.removeprefix(f"{top}.")
         head, colon, tail = dotted.partition(":")
@@ -225,23 +268,23 @@ class Plan(Edits):
         names = [*head.removeprefix(module).strip(".").split("."), *tail.split(".")]
         names = [name for name in names if name]
         news = []
-        place: tuple[str, str] | None = (module, "")
+        module_place: tuple[str, str] | None = (module, "")
         scope: Scope | None = None
         for name in names:
             if scope is not None:
                 news.append(self.new_member(self.info_of.get(scope), name) or name)
                 scope = None
-            elif place is not None:
-                news.append(self.new_global(place[0], name))
-                target = self.canonical(place[0], name)
+            elif module_place is not None:
+                news.append(self.new_global(module_place[0], name))
+                target = self.canonical(module_place[0], name)
                 scope = next(iter(self.scopes(*target, "classes")), None)
-                place = None
+                module_place = None
             else:
                 news.append(name)
         separator = ":" if colon else "."
-        before = len(names) - len([n for n in tail.split(".") if n])
-        return ".".join([self.new_module(module), *news[:before]]) + (
-            separator + ".".join(news[before:]) if colon else ""
+        n_attributes = len(names) - len([n for n in tail.split(".") if n])
+        return ".".join([self.new_module(module), *news[:n_attributes]]) + (
+            separator + ".".join(news[n_attributes:]) if colon else ""
         )
 
     def _backticks(self, source: Source, first: int, piece: str, line: int) -> None:
@@ -250,7 +293,7 @@ class Plan(Edits):
             name, start = match.group(1), first + match.start(1)
             scope = self._innermost(source, line)
             bound = scope.resolve(name)
-            members = [o for o in scope.chain if o.kind == "class"]
+            members = [o for o in scope.chain if o.category == "class"]
             new = name
             if bound is not None:
                 new = self.new_name(source, Reference("name", name, start, scope, scope.node))
@@ -261,15 +304,20 @@ class Plan(Edits):
                 owner = self.canonical(source.module, name)
                 classes = self.scopes(*owner, "classes")
                 attribute = match.group(2)[1:].partition(".")[0]
-                info = (
+                class_info = (
                     self.info_of.get(classes[0])
                     if classes
                     else self.info_of.get(members[0])
                     if members and name == "self"
                     else None
                 )
-                place = start + len(name) + 1
-                self._replace_mention(source, place, attribute, self.new_member(info, attribute) or attribute)
+                start_of_attribute = start + len(name) + 1
+                self._replace_mention(
+                    source,
+                    start_of_attribute,
+                    attribute,
+                    self.new_member(class_info, attribute) or attribute,
+                )
         if piece[:1] != "#":
             for match in re.finditer(r"\b(\w+)=|`(\w+)`", piece):
                 name = match.group(1) or match.group(2)
@@ -277,18 +325,30 @@ class Plan(Edits):
                 if (
                     name in self.parameters
                     and self.spoken_of(source, name)
-                    and not any(start <= place <= start + 1 for place in source.edits)
+                    and not any(
+                        start <= start_of_attribute <= start + 1
+                        for start_of_attribute in source.edits
+                    )
                 ):
                     self.note("Decide by hand: parameters named in text", source, start, name)
 
     def _innermost(self, source: Source, line: int) -> Scope:
         if source not in self._spans:
-            scopes = [s for group in (source.classes, source.functions) for found in group.values() for s in found]
+            scopes = [
+                s
+                for group in (source.classes, source.functions)
+                for same_name in group.values()
+                for s in same_name
+            ]
             spans = [
-                (getattr(scope.node, "lineno", 0), getattr(scope.node, "end_lineno", 0), scope) for scope in scopes
+                (getattr(scope.node, "lineno", 0), getattr(scope.node, "end_lineno", 0), scope)
+                for scope in scopes
             ]
             self._spans[source] = sorted(spans, key=lambda span: span[1] - span[0])
-        return next((scope for first, last, scope in self._spans[source] if first <= line <= last), source.scope)
+        return next(
+            (scope for first, last, scope in self._spans[source] if first <= line <= last),
+            source.scope,
+        )
 
     # -- what would go wrong ----------------------------------------------------------------------------------------------
 
@@ -301,18 +361,18 @@ class Plan(Edits):
             try:
                 text = source.changed()
                 compile(text, str(source.path), "exec", dont_inherit=True)
-                after = Source(source.path, text, source.module, source.is_package)
+                changed = Source(source.path, text, source.module, source.is_package)
             except (SyntaxError, ValueError) as error:
                 self.errors.append(f"{where}: {error}")
                 continue
             before_index = {scope: i for i, scope in enumerate(source.scopes)}
-            after_index = {scope: i for i, scope in enumerate(after.scopes)}
+            after_index = {scope: i for i, scope in enumerate(changed.scopes)}
             meant: dict[tuple[int, str], tuple[int, str]] = {}
             origin: dict[tuple[int, str], tuple[int, str]] = {}
             reported = set()
             pairs = zip(
-                (each for each in source.references if each.kind == "name"),
-                (each for each in after.references if each.kind == "name"),
+                (each for each in source.references if each.category == "name"),
+                (each for each in changed.references if each.category == "name"),
                 strict=True,
             )
             for old, new in pairs:
@@ -320,15 +380,21 @@ class Plan(Edits):
                 old_key = (before_index[old_scope] if old_scope else -1, old.name)
                 new_key = (after_index[new_scope] if new_scope else -1, new.name)
                 same = meant.setdefault(old_key, new_key) == new_key and old_key[0] == new_key[0]
-                other = origin.setdefault(new_key, old_key)
-                if (same and other == old_key) or (old.name, new.name) in reported:
+                first_key = origin.setdefault(new_key, old_key)
+                if (same and first_key == old_key) or (old.name, new.name) in reported:
                     continue
                 reported.add((old.name, new.name))
-                place = f"{new_scope.qualname or 'the module'}" if new_scope else "builtins"
-                found = f"{source.module}:{old.scope.qualname}: {source.lines[source.line_of(old.start) - 1].strip()!r}"
+                scope_name = f"{new_scope.qualname or 'the module'}" if new_scope else "builtins"
+                found_at = f"{source.module}:{old.scope.qualname}: {source.lines[source.line_of(old.start) - 1].strip()!r}"
                 if same:
-                    self.errors.append(f"{other[1]} and {old.name} would both be {new.name} in {place} ({found})")
+                    self.errors.append(
+                        f"{first_key[1]} and {old.name} would both be {new.name} in {scope_name} ({found_at})"
+                    )
                 elif old.name == new.name:
-                    self.errors.append(f"{old.name} would be that of {place}, which has become {new.name} ({found})")
+                    self.errors.append(
+                        f"{old.name} would be that of {scope_name}, which has become {new.name} ({found_at})"
+                    )
                 else:
-                    self.errors.append(f"{old.name} cannot become {new.name}, which is that of {place} ({found})")
+                    self.errors.append(
+                        f"{old.name} cannot become {new.name}, which is that of {scope_name} ({found_at})"
+                    )

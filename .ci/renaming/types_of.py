@@ -27,7 +27,18 @@ UNTYPED = (  # without annotations, or too large to follow: their values are Any
         "pandas",
         "safetensors",
     ),
-    *("numba", "skops", "onnx", "onnxruntime", "onnxscript", "yaml", "rdata", "matplotlib", "lightgbm", "xgboost"),
+    *(
+        "numba",
+        "skops",
+        "onnx",
+        "onnxruntime",
+        "onnxscript",
+        "yaml",
+        "rdata",
+        "matplotlib",
+        "lightgbm",
+        "xgboost",
+    ),
     *("catboost", "optuna", "hypothesis", "pytorch_lightning", "torchmetrics"),
 )
 Span = tuple[int, int, int, int]
@@ -42,34 +53,56 @@ class Types:
 
     def __init__(self, root: Path, sources: list[Source], cache: Path) -> None:
         stubbed = {source.module for source in sources if source.path.suffix == ".pyi"}
-        seen = [source for source in sources if source.path.suffix == ".pyi" or source.module not in stubbed]
-        ends = list(accumulate(len(source.lines) + 1 for source in seen))
+        checked = [
+            source
+            for source in sources
+            if source.path.suffix == ".pyi" or source.module not in stubbed
+        ]
+        ends = list(accumulate(len(source.lines) + 1 for source in checked))
         starts = [0, *ends]
-        built = _build(root, cache, [(source, starts[i]) for i, source in enumerate(seen)])
-        self._types: dict[Source, dict[Span, types.Type]] = {source: {} for source in seen}
-        infos = {info for source in seen for info in _classes(built.files[source.module].names, source.module)}
-        for node, kind in built.types.items():
+        built = _build(root, cache, [(source, starts[i]) for i, source in enumerate(checked)])
+        self._types: dict[Source, dict[Span, types.Type]] = {source: {} for source in checked}
+        infos = {
+            class_info
+            for source in checked
+            for class_info in _classes(built.files[source.module].names, source.module)
+        }
+        for node, expression_type in built.types.items():
             i = bisect_left(ends, node.line)
-            if i >= len(seen) or node.end_line is None:
+            if i >= len(checked) or node.end_line is None:
                 continue
-            span = (node.line - starts[i], node.column, node.end_line - starts[i], node.end_column or 0)
-            self._types[seen[i]][span] = kind
-            proper = types.get_proper_type(kind)
+            span = (
+                node.line - starts[i],
+                node.column,
+                node.end_line - starts[i],
+                node.end_column or 0,
+            )
+            self._types[checked[i]][span] = expression_type
+            proper = types.get_proper_type(expression_type)
             if isinstance(proper, types.Instance):
                 infos.add(proper.type)
             elif isinstance(proper, types.FunctionLike) and proper.is_type_obj():
                 infos.add(proper.type_object())
-        places = {source.module: starts[i] for i, source in enumerate(seen) if source.host is None}
+        places = {
+            source.module: starts[i] for i, source in enumerate(checked) if source.host is None
+        }
         self.infos = {  # by module and line
-            (info.module_name, info.defn.line - places[info.module_name]): info
-            for info in infos
-            if info.module_name in places
+            (
+                class_info.module_name,
+                class_info.defn.line - places[class_info.module_name],
+            ): class_info
+            for class_info in infos
+            if class_info.module_name in places
         }
 
     def of(self, source: Source, node: ast.expr) -> list[types.ProperType]:
         """The types of an expression, those of a union apart and None left out; `AnyType` alone where it has none."""
-        kind = self._types.get(source, {}).get(span_of(node))
-        return [types.AnyType(types.TypeOfAny.unannotated)] if kind is None else list(flat(kind))
+        expression_type = self._types.get(source, {}).get(span_of(node))
+        return (
+            [types.AnyType(types.TypeOfAny.unannotated)]
+            if expression_type is None
+            else list(flat(expression_type))
+        )
 
 
 def _classes(names: nodes.SymbolTable, outer: str) -> Iterable[nodes.TypeInfo]:
@@ -84,9 +117,9 @@ def span_of(node: ast.expr) -> Span:
     return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
 
 
-def flat(kind: types.Type) -> Iterable[types.ProperType]:
+def flat(mypy_type: types.Type) -> Iterable[types.ProperType]:
     """The types of a union, or the one there is; without None, and the bound in place of a type variable."""
-    proper = types.get_proper_type(kind)
+    proper = types.get_proper_type(mypy_type)
     if isinstance(proper, types.UnionType):
         for each in proper.items:
             yield from flat(each)
@@ -100,32 +133,34 @@ def flat(kind: types.Type) -> Iterable[types.ProperType]:
         yield proper
 
 
-def instance_of(kind: types.ProperType) -> nodes.TypeInfo | None:
+def instance_of(mypy_type: types.ProperType) -> nodes.TypeInfo | None:
     """The class of which the value is, or the class itself where the value is a class."""
-    if isinstance(kind, types.Instance):
-        return kind.type
-    if isinstance(kind, types.TupleType):
-        return kind.partial_fallback.type
-    if isinstance(kind, types.TypedDictType | types.LiteralType):
-        return kind.fallback.type
-    if isinstance(kind, types.TypeType):
-        inner = next(iter(flat(kind.item)), None)
+    if isinstance(mypy_type, types.Instance):
+        return mypy_type.type
+    if isinstance(mypy_type, types.TupleType):
+        return mypy_type.partial_fallback.type
+    if isinstance(mypy_type, types.TypedDictType | types.LiteralType):
+        return mypy_type.fallback.type
+    if isinstance(mypy_type, types.TypeType):
+        inner = next(iter(flat(mypy_type.item)), None)
         return None if inner is None else instance_of(inner)
-    if isinstance(kind, types.FunctionLike) and kind.is_type_obj():
-        return kind.type_object()
+    if isinstance(mypy_type, types.FunctionLike) and mypy_type.is_type_obj():
+        return mypy_type.type_object()
     return None
 
 
-def definition_of(kind: types.ProperType) -> nodes.SymbolNode | None:
+def definition_of(mypy_type: types.ProperType) -> nodes.SymbolNode | None:
     """The function that a value is."""
-    return kind.definition if isinstance(kind, types.CallableType) else None
+    return mypy_type.definition if isinstance(mypy_type, types.CallableType) else None
 
 
 def _build(root: Path, cache: Path, sources: list[tuple[Source, int]]) -> build.BuildResult:
     options = Options()
     options.export_types = True
     options.check_untyped_defs = True
-    options.incremental = True  # other packages come from the cache; a source with a text never does
+    options.incremental = (
+        True  # other packages come from the cache; a source with a text never does
+    )
     options.cache_dir = str(cache)
     options.ignore_missing_imports = True
     options.follow_imports = "silent"
@@ -136,10 +171,17 @@ def _build(root: Path, cache: Path, sources: list[tuple[Source, int]]) -> build.
     options.mypy_path = [str(root), *(str(root / folder) for folder in SEARCH_PATHS)]
     for package in UNTYPED:
         for pattern in (package, f"{package}.*"):
-            options.per_module_options[pattern] = {"follow_imports": "skip", "ignore_missing_imports": True}
+            options.per_module_options[pattern] = {
+                "follow_imports": "skip",
+                "ignore_missing_imports": True,
+            }
     options.build_per_module_cache()
     inputs = []
     for each, blank in sources:
-        path = each.path if each.host is None else each.path.with_name(each.module.rpartition(".")[2] + ".py")
+        path = (
+            each.path
+            if each.host is None
+            else each.path.with_name(each.module.rpartition(".")[2] + ".py")
+        )
         inputs.append(BuildSource(str(path), each.module, "\n" * blank + each.text, followed=False))
     return build.build(inputs, options)

@@ -29,15 +29,15 @@ Target = Scope | nodes.TypeInfo | None  # a function, a class, or something of a
 
 
 @dataclass(frozen=True)
-class Place:
+class Expression:
     """An expression where it stands: the source, its scope, and what the arguments of functions around it are."""
 
     source: Source
     node: ast.expr
     scope: Scope
-    given: Mapping[tuple[Scope, str], Place] = field(default_factory=dict)
+    arguments: Mapping[tuple[Scope, str], Expression] = field(default_factory=dict)
 
-    def at(self, node: ast.expr, scope: Scope | None = None) -> Place:
+    def with_node(self, node: ast.expr, scope: Scope | None = None) -> Expression:
         """Another expression, seen with the same arguments."""
         return replace(self, node=node, scope=scope or self.scope)
 
@@ -57,317 +57,460 @@ class Values(Meaning):
                     members = vars(import_module(library))
                 except ImportError:
                     continue
-                self._foreign |= {name for each in members.values() if isinstance(each, type) for name in dir(each)}
+                self._foreign |= {
+                    name
+                    for each in members.values()
+                    if isinstance(each, type)
+                    for name in dir(each)
+                }
         return self._foreign
 
-    def attribute(self, place: Place, name: str) -> tuple[set[str | None], str]:
+    def attribute(self, expression: Expression, name: str) -> tuple[set[str | None], str]:
         """What an attribute of the value of an expression becomes, and a remark if that is not certain."""
-        node = place.node
+        node = expression.node
         if isinstance(node, ast.Name) and node.id in UNTYPED:  # imported where it is needed
             return {None}, ""
-        kinds = [kind for kind in self.types.of(place.source, node) if not _is_function(kind)]
-        infos = self.classes_of(place)
+        mypy_types = [
+            mypy_type
+            for mypy_type in self.types.of(expression.source, node)
+            if not _is_function(mypy_type)
+        ]
+        infos = self.classes_of(expression)
         if infos:
             news: set[str | None] = set()
-            for info in infos:
-                if info.get(name) or not (new := self._in_subclasses(info, name)):
-                    news.add(self.new_member(info, name))
+            for class_info in infos:
+                if class_info.get(name) or not (new := self._in_subclasses(class_info, name)):
+                    news.add(self.new_member(class_info, name))
                 else:
                     news |= new
             if len(news) > 1:
                 return news, "its classes differ"
-            if news == {None} and any(info.fallback_to_any and not info.get(name) for info in infos):
+            if news == {None} and any(
+                class_info.fallback_to_any and not class_info.get(name) for class_info in infos
+            ):
                 return news, "a base class is unknown"
             return news, ""
-        if not kinds or not all(isinstance(kind, types.AnyType) for kind in kinds):
+        if not mypy_types or not all(
+            isinstance(mypy_type, types.AnyType) for mypy_type in mypy_types
+        ):
             return {None}, ""
         local = [
-            info
-            for info in self.definers[name]
-            if info.module_name == place.source.module or not is_test(info.module_name)
+            class_info
+            for class_info in self.definers[name]
+            if class_info.module_name == expression.source.module
+            or not is_test(class_info.module_name)
         ]
-        news = {self.new_member(info, name) for info in local}
-        near = any(self.near(place.source, info) for info in self.members[name])
+        news = {self.new_member(class_info, name) for class_info in local}
+        near = any(self.near(expression.source, class_info) for class_info in self.members[name])
         if len(news) == 1 and near and name not in self.foreign:
             return news, "no type is known"
         return {None}, "no type is known" if near else ""
 
-    def _in_subclasses(self, info: nodes.TypeInfo, name: str) -> set[str | None]:
+    def _in_subclasses(self, class_info: nodes.TypeInfo, name: str) -> set[str | None]:
         """What an attribute that only subclasses have becomes in them."""
-        return {self.new_member(other, name) for other in self.definers[name] if info in other.mro}
+        return {
+            self.new_member(subclass, name)
+            for subclass in self.definers[name]
+            if class_info in subclass.mro
+        }
 
-    def classes_of(self, place: Place, depth: int = 0) -> list[nodes.TypeInfo]:
+    def classes_of(self, expression: Expression, depth: int = 0) -> list[nodes.TypeInfo]:
         """The classes of which the value of an expression is, or which it is itself; none if they are not known."""
-        node = place.node
+        node = expression.node
         if is_super(node):
-            around = next((outer for outer in place.scope.chain if outer.kind == "class"), None)
-            info = self.info_of.get(around) if around else None
-            return [info] if info else []
-        target = self.entity(place.source, node, place.scope)
+            around = next(
+                (outer for outer in expression.scope.chain if outer.category == "class"), None
+            )
+            class_info = self.info_of.get(around) if around else None
+            return [class_info] if class_info else []
+        target = self.entity(expression.source, node, expression.scope)
         if target is not None and (scopes := self.scopes(*target, "classes")):
-            return [info for scope in scopes if (info := self.info_of.get(scope))]
-        infos = [instance_of(kind) for kind in self.types.of(place.source, node) if not _is_function(kind)]
+            return [class_info for scope in scopes if (class_info := self.info_of.get(scope))]
+        infos = [
+            instance_of(mypy_type)
+            for mypy_type in self.types.of(expression.source, node)
+            if not _is_function(mypy_type)
+        ]
         if infos and all(infos):
-            return [info for info in infos if info]
+            return [class_info for class_info in infos if class_info]
         if (
             infos
-            and not place.given
-            and not any(isinstance(k, types.AnyType) for k in self.types.of(place.source, node))
+            and not expression.arguments
+            and not any(
+                isinstance(expression_type, types.AnyType)
+                for expression_type in self.types.of(expression.source, node)
+            )
         ):
             return []
-        return self._inferred(place, depth) if depth < 12 else []
+        return self._inferred(expression, depth) if depth < 12 else []
 
-    def _inferred(self, place: Place, depth: int) -> list[nodes.TypeInfo]:
-        node = place.node
+    def _inferred(self, expression: Expression, depth: int) -> list[nodes.TypeInfo]:
+        node = expression.node
         if isinstance(node, ast.IfExp):
-            return self._union([place.at(node.body), place.at(node.orelse)], depth)
+            return self._union(
+                [expression.with_node(node.body), expression.with_node(node.orelse)], depth
+            )
         if isinstance(node, ast.Name | ast.Subscript):
-            return self._union(self.values_of(place, depth + 1), depth)
+            return self._union(self.values_of(expression, depth + 1), depth)
         if isinstance(node, ast.Attribute):
-            found = []
-            for info in self.classes_of(place.at(node.value), depth + 1):
-                found += _attribute_classes(info, node.attr)
-            return found
+            class_infos = []
+            for class_info in self.classes_of(expression.with_node(node.value), depth + 1):
+                class_infos += _attribute_classes(class_info, node.attr)
+            return class_infos
         if isinstance(node, ast.Call):
-            called = [(each, each.node) for each in self.values_of(place.at(node.func), depth + 1)]
-            lambdas = [each.at(f.body, each.source.scope_of[f]) for each, f in called if isinstance(f, ast.Lambda)]
+            called = [
+                (each, each.node)
+                for each in self.values_of(expression.with_node(node.func), depth + 1)
+            ]
+            lambdas = [
+                each.with_node(f.body, each.source.scope_of[f])
+                for each, f in called
+                if isinstance(f, ast.Lambda)
+            ]
             if lambdas:
                 return self._union(lambdas, depth)
-            found = []
-            for target in self.targets(place.at(node.func), depth + 1) or [None]:
+            class_infos = []
+            for target in self.targets(expression.with_node(node.func), depth + 1) or [None]:
                 classes = (
                     [target]
                     if isinstance(target, nodes.TypeInfo)
-                    else self._returned(place, target, depth)
+                    else self._returned(expression, target, depth)
                     if target
                     else []
                 )
                 if not classes:
                     return []
-                found += classes
-            return found
+                class_infos += classes
+            return class_infos
         return []
 
-    def _union(self, places: list[Place], depth: int) -> list[nodes.TypeInfo]:
-        found = [self.classes_of(each, depth + 1) for each in places if not _is_none(each.node)]
-        return [info for infos in found for info in infos] if all(found) else []
+    def _union(self, places: list[Expression], depth: int) -> list[nodes.TypeInfo]:
+        groups = [self.classes_of(each, depth + 1) for each in places if not _is_none(each.node)]
+        return [class_info for infos in groups for class_info in infos] if all(groups) else []
 
-    def _returned(self, place: Place, function: Scope, depth: int) -> list[nodes.TypeInfo]:
+    def _returned(
+        self, expression: Expression, function: Scope, depth: int
+    ) -> list[nodes.TypeInfo]:
         """The classes of what a call of the function returns."""
-        node, call = function.node, place.node
+        node, call = function.node, expression.node
         assert isinstance(call, ast.Call)
         annotation = getattr(node, "returns", None)
         source = self.source_with(function)
         if source is None:
             return []
-        if isinstance(annotation, ast.Name) and annotation.id == "Self" and isinstance(call.func, ast.Attribute):
-            return self.classes_of(place.at(call.func.value), depth + 1)
+        if (
+            isinstance(annotation, ast.Name)
+            and annotation.id == "Self"
+            and isinstance(call.func, ast.Attribute)
+        ):
+            return self.classes_of(expression.with_node(call.func.value), depth + 1)
         if annotation is not None:
             target = self.entity(source, annotation, source.scope)
             scopes = self.scopes(*target, "classes") if target else []
             if scopes:
-                return [info for scope in scopes if (info := self.info_of.get(scope))]
-        return self._union(self._returns(place, function), depth)
+                return [class_info for scope in scopes if (class_info := self.info_of.get(scope))]
+        return self._union(self._returns(expression, function), depth)
 
-    def _returns(self, place: Place, function: Scope) -> list[Place]:
+    def _returns(self, expression: Expression, function: Scope) -> list[Expression]:
         """The expressions that a call of the function returns."""
         source = self.source_with(function)
-        given = self._given(place, function) if isinstance(place.node, ast.Call) else {}
+        argument_values = (
+            self._argument_values(expression, function)
+            if isinstance(expression.node, ast.Call)
+            else {}
+        )
         return (
-            [Place(source, node, scope, given) for node, scope in source.returned.get(function, ())] if source else []
+            [
+                Expression(source, node, scope, argument_values)
+                for node, scope in source.returned.get(function, ())
+            ]
+            if source
+            else []
         )
 
-    def _given(self, place: Place, function: Scope) -> dict[tuple[Scope, str], Place]:
+    def _argument_values(
+        self, expression: Expression, function: Scope
+    ) -> dict[tuple[Scope, str], Expression]:
         """The arguments of a call, by the names that the function has for them."""
-        call, node = place.node, function.node
+        call, node = expression.node, function.node
         assert isinstance(call, ast.Call)
         if not isinstance(node, FUNCTIONS):
             return {}
         names = [arg.arg for arg in [*node.args.posonlyargs, *node.args.args]]
-        if function.parent is not None and function.parent.kind == "class":
+        if function.parent is not None and function.parent.category == "class":
             names = names[1:]
         positional = zip(names, call.args, strict=False)
         keywords = [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
         return {
-            (function, name): place.at(value)
+            (function, name): expression.with_node(value)
             for name, value in [*positional, *keywords]
             if not isinstance(value, ast.Starred)
         }
 
-    def values_of(self, place: Place, depth: int = 0) -> list[Place]:
+    def values_of(self, expression: Expression, depth: int = 0) -> list[Expression]:
         """The expressions that may be the value of a name or an element; none if they are not known."""
-        node = place.node
+        node = expression.node
         if depth > 12:
             return []
         if isinstance(node, ast.Lambda):
-            return [place]
+            return [expression]
         if (
             isinstance(node, ast.Subscript)
             and isinstance(node.slice, ast.Constant)
             and isinstance(node.slice.value, int)
         ):
-            return self._element(place.at(node.value), node.slice.value, depth + 1)
-        bound = place.scope.resolve(node.id) if isinstance(node, ast.Name) else None
+            return self._element(expression.with_node(node.value), node.slice.value, depth + 1)
+        bound = expression.scope.resolve(node.id) if isinstance(node, ast.Name) else None
         if bound is None or not isinstance(node, ast.Name):
             return []
-        if (bound, node.id) in place.given:
-            argument = place.given[bound, node.id]
+        if (bound, node.id) in expression.arguments:
+            argument = expression.arguments[bound, node.id]
             return self.values_of(argument, depth + 1) or [argument]
-        found: list[Place] = []
-        for value in place.source.values.get((bound, node.id), ()):
-            places = [place.at(value.node, value.scope)]
+        assigned: list[Expression] = []
+        for value in expression.source.values.get((bound, node.id), ()):
+            expressions = [expression.with_node(value.node, value.scope)]
             if value.loops:
-                places = [each for one in places for each in self._elements(one, depth + 1)]
+                expressions = [
+                    each
+                    for container in expressions
+                    for each in self._elements(container, depth + 1)
+                ]
             for index in value.path:
-                places = [each for one in places for each in self._element(one, index, depth + 1)]
-            if not places:
+                expressions = [
+                    each
+                    for container in expressions
+                    for each in self._element(container, index, depth + 1)
+                ]
+            if not expressions:
                 return []
-            found += places
-        if not found and node.id in argument_names(bound):
-            found = [*self._parameters(place.source, bound, node.id), *self._fixture(place.source, bound, node.id)]
-        return found
-
-    def _elements(self, place: Place, depth: int) -> list[Place]:
-        """The elements of a list or tuple that is written out."""
-        if isinstance(place.node, ast.List | ast.Tuple | ast.Set):
-            return [
-                place.at(each.args[0] if isinstance(each, ast.Call) and is_call(each, "param") else each)
-                for each in place.node.elts
+            assigned += expressions
+        if not assigned and node.id in argument_names(bound):
+            assigned = [
+                *self._parameters(expression.source, bound, node.id),
+                *self._fixture(expression.source, bound, node.id),
             ]
-        if isinstance(place.node, ast.Name) and depth < 12:
-            target = self.entity(place.source, place.node, place.scope)
+        return assigned
+
+    def _elements(self, expression: Expression, depth: int) -> list[Expression]:
+        """The elements of a list or tuple that is written out."""
+        if isinstance(expression.node, ast.List | ast.Tuple | ast.Set):
+            return [
+                expression.with_node(
+                    each.args[0] if isinstance(each, ast.Call) and is_call(each, "param") else each
+                )
+                for each in expression.node.elts
+            ]
+        if isinstance(expression.node, ast.Name) and depth < 12:
+            target = self.entity(expression.source, expression.node, expression.scope)
             source = self.source_of(target[0]) if target else None
-            if source is not None and source is not place.source and target:
+            if source is not None and source is not expression.source and target:
                 values = source.values.get((source.scope, target[1]), ())
-                return [each for v in values for each in self._elements(Place(source, v.node, v.scope), depth + 1)]
-            return [each for value in self.values_of(place, depth + 1) for each in self._elements(value, depth + 1)]
+                return [
+                    each
+                    for assigned in values
+                    for each in self._elements(
+                        Expression(source, assigned.node, assigned.scope), depth + 1
+                    )
+                ]
+            return [
+                each
+                for value in self.values_of(expression, depth + 1)
+                for each in self._elements(value, depth + 1)
+            ]
         return []
 
-    def _element(self, place: Place, index: int, depth: int) -> list[Place]:
+    def _element(self, expression: Expression, index: int, depth: int) -> list[Expression]:
         """One element of a tuple, also of one that a function returns."""
-        node = place.node
+        node = expression.node
         if isinstance(node, ast.List | ast.Tuple):
-            return [place.at(node.elts[index])] if -len(node.elts) <= index < len(node.elts) else []
+            return (
+                [expression.with_node(node.elts[index])]
+                if -len(node.elts) <= index < len(node.elts)
+                else []
+            )
         if isinstance(node, ast.Name):
             return [
-                each for value in self.values_of(place, depth + 1) for each in self._element(value, index, depth + 1)
+                each
+                for value in self.values_of(expression, depth + 1)
+                for each in self._element(value, index, depth + 1)
             ]
         if is_call(node, "param") and isinstance(node, ast.Call):
-            return [place.at(node.args[index])] if index < len(node.args) else []
+            return [expression.with_node(node.args[index])] if index < len(node.args) else []
         if isinstance(node, ast.Call) and depth < 12:
             functions = [
-                target for target in self.targets(place.at(node.func), depth + 1) or () if isinstance(target, Scope)
+                target
+                for target in self.targets(expression.with_node(node.func), depth + 1) or ()
+                if isinstance(target, Scope)
             ]
-            returns = [each for function in functions for each in self._returns(place, function)]
+            returns = [
+                each for function in functions for each in self._returns(expression, function)
+            ]
             return [each for value in returns for each in self._element(value, index, depth + 1)]
         return []
 
-    def _parameters(self, source: Source, scope: Scope, name: str) -> list[Place]:
+    def _parameters(self, source: Source, scope: Scope, name: str) -> list[Expression]:
         """What `parametrize` gives to an argument of a test."""
-        found = []
+        expressions = []
         for decorator in getattr(scope.node, "decorator_list", []):
-            if not (is_call(decorator, "parametrize") and len(decorator.args) > 1 and scope.parent is not None):
+            if not (
+                is_call(decorator, "parametrize")
+                and len(decorator.args) > 1
+                and scope.parent is not None
+            ):
                 continue
-            words = [each.value for each in ast.walk(decorator.args[0]) if isinstance(each, ast.Constant)]
+            words = [
+                each.value for each in ast.walk(decorator.args[0]) if isinstance(each, ast.Constant)
+            ]
             names = re.findall(r"\w+", " ".join(map(str, words)))
             if name in names:
-                rows = self._elements(Place(source, decorator.args[1], scope.parent), 0)
+                rows = self._elements(Expression(source, decorator.args[1], scope.parent), 0)
                 index = names.index(name)
-                found += rows if len(names) == 1 else [each for row in rows for each in self._element(row, index, 0)]
-        return found
+                expressions += (
+                    rows
+                    if len(names) == 1
+                    else [each for row in rows for each in self._element(row, index, 0)]
+                )
+        return expressions
 
-    def _fixture(self, source: Source, scope: Scope, name: str) -> list[Place]:
+    def _fixture(self, source: Source, scope: Scope, name: str) -> list[Expression]:
         """What the fixture that an argument of a test names returns."""
         for home in self.fixtures.get(name, ()):
             if sees(source, home):
-                returned = [each for function in home.functions[name] for each in home.returned.get(function, ())]
-                return [Place(home, node, inner) for node, inner in returned]
+                returned = [
+                    each
+                    for function in home.functions[name]
+                    for each in home.returned.get(function, ())
+                ]
+                return [Expression(home, node, inner) for node, inner in returned]
         return []
 
-    def targets(self, place: Place, depth: int = 0) -> list[Target] | None:
+    def targets(self, expression: Expression, depth: int = 0) -> list[Target] | None:
         """The functions and classes that an expression may call; None if they are not known."""
-        node, source, scope = place.node, place.source, place.scope
-        kinds = self.types.of(source, node)
-        if isinstance(node, ast.Call) and node.args and all(isinstance(kind, types.AnyType) for kind in kinds):
-            inner = self.targets(place.at(node.args[0]), depth + 1)  # delayed(function)(...), njit(function)(...)
+        node, source, scope = expression.node, expression.source, expression.scope
+        mypy_types = self.types.of(source, node)
+        if (
+            isinstance(node, ast.Call)
+            and node.args
+            and all(isinstance(mypy_type, types.AnyType) for mypy_type in mypy_types)
+        ):
+            inner = self.targets(
+                expression.with_node(node.args[0]), depth + 1
+            )  # delayed(function)(...), njit(function)(...)
             if inner:
                 return inner
         target = self.entity(source, node, scope)
         if target is not None:
             if target[0].partition(".")[0] not in self.packages:
                 return [None]
-            infos = [info for each in self.scopes(*target, "classes") if (info := self.info_of.get(each))]
+            infos = [
+                class_info
+                for each in self.scopes(*target, "classes")
+                if (class_info := self.info_of.get(each))
+            ]
             if infos or self.scopes(*target, "functions"):
                 return [*self.scopes(*target, "functions"), *infos]
-        if isinstance(node, ast.Name) and (bound := scope.resolve(node.id)) and bound.kind != "module":
+        if (
+            isinstance(node, ast.Name)
+            and (bound := scope.resolve(node.id))
+            and bound.category != "module"
+        ):
             functions = source.functions.get(f"{bound.qualname}.{node.id}".strip("."), ())
             nested = [each for each in functions if each.parent is bound]
             if nested:
                 return [*nested]
-        if isinstance(node, ast.Attribute) and (methods := self._methods(place, node, depth)) is not None:
+        if (
+            isinstance(node, ast.Attribute)
+            and (methods := self._methods(expression, node, depth)) is not None
+        ):
             return methods
-        if any(isinstance(kind, types.AnyType) for kind in kinds):
-            found: list[Target] = []
-            for value in self.values_of(place, depth + 1) if depth < 12 else ():
+        if any(isinstance(mypy_type, types.AnyType) for mypy_type in mypy_types):
+            targets: list[Target] = []
+            for value in self.values_of(expression, depth + 1) if depth < 12 else ():
                 if value.node is not node:
-                    found += self.targets(value, depth + 1) or []
-            return found or None
-        return [each for kind in kinds for each in self._called(kind)] or None
+                    targets += self.targets(value, depth + 1) or []
+            return targets or None
+        return [each for mypy_type in mypy_types for each in self._called(mypy_type)] or None
 
-    def _called(self, kind: types.ProperType) -> list[Target]:
+    def _called(self, mypy_type: types.ProperType) -> list[Target]:
         """The functions and classes that calling a value of this type reaches."""
-        if isinstance(kind, types.Instance):
-            return [self.method(kind.type, "forward") or self.method(kind.type, "__call__")]
-        if (info := instance_of(kind)) is not None:
-            return [info]
-        if (definition := definition_of(kind)) is not None:
-            module = next((each for each in prefixes(definition.fullname) if each in self.modules), "")
-            return [*self.scopes(module, definition.fullname.removeprefix(module).strip("."), "functions")] or [None]
+        if isinstance(mypy_type, types.Instance):
+            return [
+                self.method(mypy_type.type, "forward") or self.method(mypy_type.type, "__call__")
+            ]
+        if (class_info := instance_of(mypy_type)) is not None:
+            return [class_info]
+        if (definition := definition_of(mypy_type)) is not None:
+            module = next(
+                (each for each in prefixes(definition.fullname) if each in self.modules), ""
+            )
+            return [
+                *self.scopes(
+                    module, definition.fullname.removeprefix(module).strip("."), "functions"
+                )
+            ] or [None]
         return [None]
 
-    def _methods(self, place: Place, node: ast.Attribute, depth: int) -> list[Target] | None:
-        infos = self.classes_of(place.at(node.value), depth + 1)
+    def _methods(
+        self, expression: Expression, node: ast.Attribute, depth: int
+    ) -> list[Target] | None:
+        infos = self.classes_of(expression.with_node(node.value), depth + 1)
         if is_super(node.value):
             bases = infos[0].mro[1:] if infos else []
-            return [next((each for base in bases if (each := self.own_method(base, node.attr))), None)]
-        found = [self.method(info, node.attr) for info in infos]
-        return [*found] if any(found) else None
+            return [
+                next((each for base in bases if (each := self.own_method(base, node.attr))), None)
+            ]
+        methods = [self.method(class_info, node.attr) for class_info in infos]
+        return [*methods] if any(methods) else None
 
-    def method(self, info: nodes.TypeInfo, name: str) -> Scope | None:
+    def method(self, class_info: nodes.TypeInfo, name: str) -> Scope | None:
         """The function that a method of a class is, if it is one of the project."""
-        return next((each for base in info.mro if (each := self.own_method(base, name))), None)
+        return next(
+            (each for base in class_info.mro if (each := self.own_method(base, name))), None
+        )
 
-    def own_method(self, info: nodes.TypeInfo, name: str) -> Scope | None:
+    def own_method(self, class_info: nodes.TypeInfo, name: str) -> Scope | None:
         """The same, if the class itself defines it."""
-        scope = self.class_of.get(info)
+        scope = self.class_of.get(class_info)
         source = self.source_with(scope) if scope else None
         if scope is None or source is None:
             return None
-        found = [each for each in source.functions.get(f"{scope.qualname}.{name}", ()) if each.parent is scope]
-        return found[-1] if found else None
+        methods = [
+            each
+            for each in source.functions.get(f"{scope.qualname}.{name}", ())
+            if each.parent is scope
+        ]
+        return methods[-1] if methods else None
 
-    def keyword_of(self, target: Target, name: str, place: Place | None = None, depth: int = 0) -> set[str | None]:
+    def keyword_of(
+        self, target: Target, name: str, expression: Expression | None = None, depth: int = 0
+    ) -> set[str | None]:
         """What a keyword becomes in a call of a function or class; nothing if it is passed on one knows not where."""
         if isinstance(target, nodes.TypeInfo):
             maker = self.method(target, "__init__")
-            explicit = maker is not None and name in argument_names(maker) and not self.is_stub(maker)
-            return {self.new_argument(maker, name) if maker and explicit else self.new_member(target, name)}
+            explicit = (
+                maker is not None and name in argument_names(maker) and not self.is_stub(maker)
+            )
+            return {
+                self.new_argument(maker, name)
+                if maker and explicit
+                else self.new_member(target, name)
+            }
         if target is not None and name in argument_names(target):
             return {self.new_argument(target, name)}
         if target is None or not takes_any_keyword(target) or depth > 4:
             return set()
         source = self.source_with(target)
-        rest = target.node.args.kwarg.arg  # type: ignore[attr-defined]
-        given = self._given(place, target) if place else {}
+        kwargs_name = target.node.args.kwarg.arg  # type: ignore[attr-defined]
+        argument_values = self._argument_values(expression, target) if expression else {}
         news: set[str | None] = set()
         for call, inner in source.calls if source else ():
             if (
                 source
                 and target in inner.chain
-                and any(k.arg is None and rest in names_in(k.value) for k in call.keywords)
+                and any(k.arg is None and kwargs_name in names_in(k.value) for k in call.keywords)
             ):
-                passed = Place(source, call, inner, given)
-                for each in self.targets(passed.at(call.func), 1) or ():
+                passed = Expression(source, call, inner, argument_values)
+                for each in self.targets(passed.with_node(call.func), 1) or ():
                     news |= self.keyword_of(each, name, passed, depth + 1)
         return news
 
@@ -382,21 +525,23 @@ class Values(Meaning):
         return self._functions_by_name
 
 
-def _attribute_classes(info: nodes.TypeInfo, name: str) -> list[nodes.TypeInfo]:
+def _attribute_classes(class_info: nodes.TypeInfo, name: str) -> list[nodes.TypeInfo]:
     """The classes of which an attribute is, as far as it is annotated."""
-    symbol = info.get(name)
+    symbol = class_info.get(name)
     node = symbol.node if symbol else None
     if isinstance(node, nodes.Decorator):
         node = node.func if node.func.is_property else None
-        kind = node.type.ret_type if node and isinstance(node.type, types.CallableType) else None
+        mypy_type = (
+            node.type.ret_type if node and isinstance(node.type, types.CallableType) else None
+        )
     else:
-        kind = node.type if isinstance(node, nodes.Var) else None
-    infos = [instance_of(each) for each in flat(kind)] if kind else []
-    return [info for info in infos if info] if all(infos) else []
+        mypy_type = node.type if isinstance(node, nodes.Var) else None
+    infos = [instance_of(each) for each in flat(mypy_type)] if mypy_type else []
+    return [class_info for class_info in infos if class_info] if all(infos) else []
 
 
-def _is_function(kind: types.ProperType) -> bool:
-    return isinstance(kind, types.FunctionLike) and not kind.is_type_obj()
+def _is_function(mypy_type: types.ProperType) -> bool:
+    return isinstance(mypy_type, types.FunctionLike) and not mypy_type.is_type_obj()
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -405,7 +550,9 @@ def _is_none(node: ast.expr) -> bool:
 
 def is_super(node: ast.expr) -> bool:
     """Whether it is super()."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+    )
 
 
 def is_call(node: ast.expr, name: str) -> bool:
