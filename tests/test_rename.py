@@ -106,13 +106,17 @@ def small():
     return Scale(1.0)
 
 
+SMALL = dict(place=1.0)
+
+
 def made(**told):
     return Scale(**told)
 
 
 @pytest.mark.parametrize(("place", "found"), [(1.0, 2.0)])
 def test_back(small, place, found, monkeypatch):
-    scale = made(place=place)
+    scale = made(**{"place": place})
+    assert made(place=place) == scale == Scale(**SMALL)
     monkeypatch.setattr("pkg.scaling.moved", None)
     monkeypatch.setattr(Scale, "back", lambda self, other: other)
     assert scale.place + small.place == found
@@ -264,7 +268,9 @@ def test_tests_follow_fixtures_parameters_and_what_functions_without_types_retur
         '@pytest.mark.parametrize(("loc", "expected"), [(1.0, 2.0)])\ndef test_back(small_scale, loc, expected, monkeypatch):'
         in text
     )
-    assert "scale = made(loc=loc)" in text
+    assert "SMALL = dict(loc=1.0)" in text
+    assert 'made(**{"loc": loc})' in text
+    assert "assert made(loc=loc) == scale" in text
     assert 'monkeypatch.setattr("pkg.scales.shifted", None)' in text
     assert 'monkeypatch.setattr(Scale, "inverse", lambda self, other: other)' in text
     assert "assert scale.loc + small_scale.loc == expected" in text
@@ -272,7 +278,7 @@ def test_tests_follow_fixtures_parameters_and_what_functions_without_types_retur
 
 def test_a_dictionary_key_is_listed_and_stays(renamed: dict[str, str]) -> None:
     assert 'assert {"place": 1}' in renamed["tests/test_scaling.py"]
-    assert 'tests/test_scaling.py:21: assert {"place": 1}    [place]' in renamed["report"]
+    assert 'tests/test_scaling.py:25: assert {"place": 1}    [place]' in renamed["report"]
 
 
 def test_mutants_follow_the_code_that_they_change(renamed: dict[str, str]) -> None:
@@ -330,5 +336,5 @@ def test_a_dry_run_counts_and_changes_nothing(tmp_path: Path, cache: Path) -> No
     done = rename(root, cache, TABLE, options=("--dry-run",))
     assert done.returncode == 0, done.stderr
     assert "tests/mutants/area.yaml: 9\n" in done.stdout
-    assert "17 entries, 88 edits in 5 files" in done.stdout
+    assert "17 entries, 91 edits in 5 files" in done.stdout
     assert {name: (root / name).read_text("utf-8") for name in FILES} == FILES

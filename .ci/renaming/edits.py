@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from meaning import argument_names, is_test, sees, takes_any_keyword
 from sources import Reference, Scope, Source, from_module
-from values import Expression, Values, called_name
+from values import Expression, Target, Values, called_name
 
 FORWARDING = {"partial", "submit", "map", "run", "apply", "delayed", "replace", "given", "example"}
 
@@ -19,6 +19,7 @@ class Edits(Values):
 
     def edit(self) -> None:
         """Note the edits in all sources."""
+        self._double_starred()
         for source in self.sources:
             for each in source.references:
                 if each.category == "name":
@@ -73,24 +74,12 @@ class Edits(Values):
 
     def _keyword(self, source: Source, each: Reference, call: ast.Call) -> None:
         name = each.name
-        if name not in self.members and name not in self.renamed_arguments:
+        if each.start in source.edits or not self._may_be_renamed(name):
             return
-        expression = Expression(source, call, each.scope)
-        targets = self.targets(expression.with_node(call.func))
-        called = called_name(call)
-        news: set[str | None] = set()
-        unclear = targets is None
-        for target in targets or ():
-            news |= (new_names := self.keyword_of(target, name, expression))
-            unclear = unclear or (
-                not new_names
-                and (target is None or (isinstance(target, Scope) and takes_any_keyword(target)))
-            )
+        expression, called = Expression(source, call, each.scope), called_name(call)
+        news, targets, unclear = self._new_keywords(expression, call, name)
         if unclear and not news - {None}:
-            certain = self._forwarded(expression, each, call, called)
-            if certain is not None:
-                news |= {certain}
-            elif targets is None:
+            if targets is None:
                 news |= self._by_name(source, each, call, called)
             elif targets == [None] and called not in ("dict", "update", "SimpleNamespace"):
                 pass  # another package has its own names
@@ -99,9 +88,69 @@ class Edits(Values):
         if len(news) == 1 and (new := news.pop()) is not None:
             source.replace(each.start, name, new)
         elif len(news) > 1:
-            self.note(
-                "Decide by hand: keywords", source, each.start, f"{name}: what is called differs"
-            )
+            remark = f"{name}: what is called differs"
+            self.note("Decide by hand: keywords", source, each.start, remark)
+
+    def _may_be_renamed(self, name: str) -> bool:
+        return name in self.members or name in self.renamed_arguments
+
+    def _new_keywords(
+        self, expression: Expression, call: ast.Call, name: str
+    ) -> tuple[set[str | None], list[Target] | None, bool]:
+        """What a keyword becomes, what is called, and whether something may be called that is not known."""
+        targets = self.targets(expression.with_node(call.func))
+        news: set[str | None] = set()
+        unclear = targets is None
+        for target in targets or ():
+            new_names = self.keyword_of(target, name, expression)
+            news |= new_names
+            is_open = target is None or (isinstance(target, Scope) and takes_any_keyword(target))
+            unclear = unclear or (is_open and not new_names)
+        if unclear and not news - {None}:
+            certain = self._forwarded(expression, name, call, called_name(call))
+            if certain is not None:
+                return news | {certain}, targets, False
+        return news, targets, unclear
+
+    def _double_starred(self) -> None:
+        """Keys of dictionaries that calls take by ** are keywords too."""
+        news: dict[tuple[Source, int, str], set[str | None]] = defaultdict(set)
+        for source in self.sources:
+            for call, scope in source.calls:
+                for value in [keyword.value for keyword in call.keywords if keyword.arg is None]:
+                    expression = Expression(source, call, scope)
+                    for home, start, name in self._keys(expression.with_node(value)):
+                        if self._may_be_renamed(name):
+                            keywords = self._new_keywords(expression, call, name)[0]
+                            news[home, start, name] |= keywords
+        for (home, start, name), names in news.items():
+            new = next(iter(names)) if len(names) == 1 else None
+            if new is not None:
+                home.replace(start, name, new)
+                self.note("Renamed keys of dictionaries that are passed by **", home, start, name)
+
+    def _keys(self, expression: Expression, depth: int = 0) -> Iterable[tuple[Source, int, str]]:
+        """Where the keys of a dictionary that is written out stand, and what they are."""
+        node, source = expression.node, expression.source
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if key is None:
+                    yield from self._keys(expression.with_node(value), depth + 1)
+                elif isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    start = source.text.find(key.value, source.start(key), source.end(key))
+                    yield source, start, key.value
+        elif isinstance(node, ast.Call) and called_name(node) == "dict":
+            for keyword in node.keywords:
+                if keyword.arg is None:
+                    yield from self._keys(expression.with_node(keyword.value), depth + 1)
+                else:
+                    yield source, source.start(keyword), keyword.arg
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            yield from self._keys(expression.with_node(node.left), depth + 1)
+            yield from self._keys(expression.with_node(node.right), depth + 1)
+        elif isinstance(node, ast.Name | ast.Subscript) and depth < 6:
+            for assigned in self.values_of(expression):
+                yield from self._keys(assigned, depth + 1)
 
     def _declared(self, expression: Expression, call: ast.Call, name: str) -> bool:
         """Whether the receiver of the call has an attribute of that name, which then is the one that stays."""
@@ -113,12 +162,12 @@ class Edits(Values):
         return bool(infos) and all(class_info.get(name) for class_info in infos)
 
     def _forwarded(
-        self, expression: Expression, each: Reference, call: ast.Call, called: str
+        self, expression: Expression, name: str, call: ast.Call, called: str
     ) -> str | None:
         """The new keyword where a function or object is the first argument, or the receiver takes any keyword."""
         if isinstance(call.func, ast.Attribute):
             news = {
-                self.new_member(class_info, each.name)
+                self.new_member(class_info, name)
                 for class_info in self.classes_of(expression.with_node(call.func.value))
             }
             if len(news) == 1 and None not in news:
@@ -126,23 +175,23 @@ class Edits(Values):
         if called not in FORWARDING:
             return None
         if not call.args:
-            return self._decorated(expression.source, each, call)
+            return self._decorated(expression.source, name, call)
         news = {
-            self.new_member(class_info, each.name)
+            self.new_member(class_info, name)
             for class_info in self.classes_of(expression.with_node(call.args[0]))
         }
         for target in self.targets(expression.with_node(call.args[0])) or ():
-            news |= self.keyword_of(target, each.name)
+            news |= self.keyword_of(target, name)
         news.discard(None)
         return news.pop() if len(news) == 1 else None
 
-    def _decorated(self, source: Source, each: Reference, call: ast.Call) -> str | None:
+    def _decorated(self, source: Source, name: str, call: ast.Call) -> str | None:
         """The new keyword of a decorator, such as hypothesis.given, that names an argument of the function."""
         functions = (scope for scopes in source.functions.values() for scope in scopes)
         decorated = [
             scope for scope in functions if call in getattr(scope.node, "decorator_list", ())
         ]
-        return self.new_argument(decorated[0], each.name) if decorated else None
+        return self.new_argument(decorated[0], name) if decorated else None
 
     def _by_name(
         self, source: Source, each: Reference, call: ast.Call, called: str
