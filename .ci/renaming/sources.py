@@ -324,6 +324,11 @@ class _Visitor:
         for target in node.targets:
             self.assign(target, Value(node.value, scope), scope)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign, scope: Scope) -> None:
+        self.children(node, scope)
+        if node.value is not None:
+            self.assign(node.target, Value(node.value, scope), scope)
+
     def visit_For(self, node: ast.For, scope: Scope) -> None:
         self.children(node, scope)
         self.assign(node.target, Value(node.iter, scope, loops=True), scope)
