@@ -33,11 +33,14 @@ def main(arguments: list[str] | None = None) -> int:
     plan = Plan(root, table, sources, texts)
     plan.read_members(Types(root, sources, options.cache or root / "build" / "rename-cache"))
     plan.read_names()
-    plan.follow_fixtures()
-    plan.edit()
-    plan.edit_strings()
-    mutants.follow(plan)
-    plan.edit_texts()
+    try:
+        plan.follow_fixtures()
+        plan.edit()
+        plan.edit_strings()
+        mutants.follow(plan)
+        plan.edit_texts()
+    except ValueError as conflict:  # one name becomes two
+        plan.errors.append(str(conflict))
     plan.check()
     if not plan.errors:
         mutants.check(plan)

@@ -27,6 +27,7 @@ class Meaning:
             self.modules[source.module].append(source)
         self.table = table.renamed_keys(self.import_name)
         self.errors = table.errors
+        self.by_hand["Decide by hand: remarks of the tables"] += table.remarks
         self.packages = {name.partition(".")[0] for name in self.modules}
         self.globals: dict[tuple[str, str], str] = {}  # module and name -> new name
         self.members: dict[str, dict[nodes.TypeInfo, str]] = defaultdict(

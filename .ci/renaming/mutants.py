@@ -6,116 +6,122 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import yaml
 from sources import FUNCTIONS, Scope, Source, Text
 from texts import Plan
 
 Spans = list[tuple[int, int]]
+Match = list[tuple[int, int, int]]  # for each line: start and end in the source, start in `old`
 NAME = re.compile(r"(\.\s*)?\b([A-Za-z_]\w*)\b(?=(\s*=(?!=))?)")
 
 
+@dataclass
+class Edit:
+    """One edit of a mutant: nodes of YAML, which tell where they stand."""
+
+    text: Text
+    symbol: yaml.ScalarNode
+    old: yaml.ScalarNode
+    new: yaml.ScalarNode
+    label: str
+
+
 def follow(plan: Plan) -> None:
-    """Note the edits in all files of mutants, and list the mutants that would not apply any more."""
-    for text in plan.texts:
-        if text.path.suffix == ".yaml" and "tests/mutants/" in text.path.as_posix():
-            for symbol, old, new, label in _edits(text):
-                _follow(plan, text, symbol, old, new, label)
+    """Note the edits in all files of mutants."""
+    for text in _files(plan):
+        for edit in _edits(text):
+            source = plan.source_of(edit.symbol.value.partition(":")[0])
+            matches = _matches(source, edit.symbol.value, edit.old.value) if source else []
+            if source is not None and len(matches) == 1:
+                _follow_old(plan, source, edit, matches[0])
+                _follow_new(plan, source, edit, matches[0])
 
 
 def check(plan: Plan) -> None:
     """List the mutants that applied before and do not apply to the changed sources."""
-    for text in plan.texts:
-        if text.path.suffix != ".yaml" or "tests/mutants/" not in text.path.as_posix():
-            continue
+    for text in _files(plan):
         changed_text = Text(text.path, text.changed())
-        for (symbol, old, _, label), (_, changed_old, _, _) in zip(
-            _edits(text), _edits(changed_text), strict=True
-        ):
-            source = plan.source_of(symbol.value.partition(":")[0])
-            if source is None or not _matches(source, source.text, symbol.value, old.value):
-                plan.by_hand["Mutants that do not apply as it is"].append(label)
-            else:
-                changed = Source(source.path, source.changed(), source.module, source.is_package)
-                name = plan.new_qualname(symbol.value).partition(":")[2]
-                if len(_matches(changed, changed.text, f":{name}", changed_old.value)) != 1:
-                    plan.by_hand["Decide by hand: mutants that would not apply"].append(label)
+        for edit, changed_edit in zip(_edits(text), _edits(changed_text), strict=True):
+            source = plan.source_of(edit.symbol.value.partition(":")[0])
+            if source is None or not _matches(source, edit.symbol.value, edit.old.value):
+                plan.by_hand["Mutants that do not apply as it is"].append(edit.label)
+                continue
+            changed = Source(source.path, source.changed(), source.module, source.is_package)
+            symbol = plan.new_qualname(edit.symbol.value)
+            if len(_matches(changed, symbol, changed_edit.old.value)) != 1:
+                plan.by_hand["Decide by hand: mutants that would not apply"].append(edit.label)
 
 
-def _edits(text: Text) -> Iterator[tuple[yaml.ScalarNode, yaml.ScalarNode, yaml.ScalarNode, str]]:
-    """Symbol, old and new of each edit on a symbol, as nodes that tell their place, and the mutant's name."""
+def _files(plan: Plan) -> list[Text]:
+    paths = plan.root / "tests" / "mutants"
+    return [
+        text for text in plan.texts if text.path.parent == paths and text.path.suffix == ".yaml"
+    ]
+
+
+def _edits(text: Text) -> Iterator[Edit]:
+    """The edits of symbols in a file."""
     document = yaml.compose(text.text, yaml.SafeLoader)
     for mutant in document.value if isinstance(document, yaml.SequenceNode) else ():
         keys = {key.value: value for key, value in mutant.value}
-        edits = keys["edits"].value if "edits" in keys else [mutant]
-        for edit in edits:
+        label = f"{text.path.name}: {keys['name'].value}"
+        for edit in keys["edits"].value if "edits" in keys else [mutant]:
             entry = {key.value: value for key, value in edit.value}
             if {"symbol", "old", "new"} <= set(entry):
-                yield (
-                    entry["symbol"],
-                    entry["old"],
-                    entry["new"],
-                    f"{text.path.name}: {keys['name'].value}",
-                )
+                yield Edit(text, entry["symbol"], entry["old"], entry["new"], label)
 
 
-def _follow(
-    plan: Plan,
-    text: Text,
-    symbol: yaml.ScalarNode,
-    old: yaml.ScalarNode,
-    new: yaml.ScalarNode,
-    label: str,
-) -> None:
-    module, _, name = symbol.value.partition(":")
-    source = plan.source_of(module)
-    matches = _matches(source, source.text, symbol.value, old.value) if source is not None else []
-    if source is None or len(matches) != 1:
-        return
-    learned: dict[tuple[str, str], set[str]] = defaultdict(set)  # within `old`
-    around: dict[tuple[str, str], set[str]] = defaultdict(set)  # within the symbol
-    spans = symbol_spans(source, name)
-    inside = [(first, last) for first, last, _ in matches[0]]
+def _follow_old(plan: Plan, source: Source, edit: Edit, match: Match) -> None:
+    """`old` is a piece of the source, and has the edits of that."""
+    for start, (name, new_name) in source.edits.items():
+        for first, last, offset in match:
+            if first <= start < last:
+                _replace(plan, edit, edit.old, offset + start - first, name, new_name)
+
+
+def _follow_new(plan: Plan, source: Source, edit: Edit, match: Match) -> None:
+    """Names in `new` become what they become in `old`, else in the symbol, else anywhere."""
+    qualname = edit.symbol.value.partition(":")[2]
+    spans = symbol_spans(source, qualname)
+    mappings = [
+        _learned(source, [(first, last) for first, last, _ in match]),
+        _learned(source, spans),
+    ]
+    symbols = [*source.functions.get(qualname, ()), *source.classes.get(qualname, ())]
+    scope = symbols[0] if symbols else source.scope
+    for match_ in NAME.finditer(edit.new.value):
+        dot, name, equals = match_.groups()
+        category = "attribute" if dot else "keyword" if equals else "name"
+        keys = [(category, name), *([("name", name)] if equals and not dot else [])]
+        learned = [mapping[key] for mapping in mappings for key in keys if key in mapping]
+        news = learned[0] if learned else _elsewhere(plan, source, scope, category, name)
+        if len(news) > 1:
+            line = f"{edit.label}: in `new`, {name} becomes {' or '.join(sorted(news))}"
+            plan.by_hand["Decide by hand: mutants"].append(line)
+        elif (new_name := next(iter(news), name)) != name:
+            _replace(plan, edit, edit.new, match_.start(2), name, new_name)
+
+
+def _learned(source: Source, spans: Spans) -> dict[tuple[str, str], set[str]]:
+    """What the names in some pieces of a source become."""
+    mapping: dict[tuple[str, str], set[str]] = defaultdict(set)
     for each in source.references:
         if any(first <= each.start < last for first, last in spans):
-            new_name = source.edits.get(each.start, ("", each.name))[1]
             category = "keyword" if each.category == "pattern" else each.category
-            around[category, each.name].add(new_name)
-            if any(first <= each.start < last for first, last in inside):
-                learned[category, each.name].add(new_name)
-    for start, (old_name, new_name) in source.edits.items():
-        for first, last, offset in matches[0]:
-            if first <= start < last:
-                if start + len(old_name) > last:
-                    plan.by_hand["Decide by hand: mutants"].append(
-                        f"{label}: {old_name} -> {new_name} reaches beyond `old`"
-                    )
-                else:
-                    text.replace(
-                        _offset_in_file(text, old, offset + start - first), old_name, new_name
-                    )
-    scope = _scope(source, spans, name)
-    for match in NAME.finditer(new.value):
-        word = match.group(2)
-        category = "attribute" if match.group(1) else "keyword" if match.group(3) else "name"
-        kinds = ("keyword", "name") if category == "keyword" else (category,)
-        news = next(
-            (
-                mapping[possible_category, word]
-                for mapping in (learned, around)
-                for possible_category in kinds
-                if (possible_category, word) in mapping
-            ),
-            None,
-        )
-        if news is None:
-            news = _elsewhere(plan, source, scope, category, word)
-        if len(news) > 1:
-            plan.by_hand["Decide by hand: mutants"].append(
-                f"{label}: in `new`, {word} becomes {' or '.join(sorted(news))}"
-            )
-        elif (new_name := next(iter(news), word)) != word:
-            text.replace(_offset_in_file(text, new, match.start(2)), word, new_name)
+            mapping[category, each.name].add(source.edits.get(each.start, ("", each.name))[1])
+    return mapping
+
+
+def _replace(
+    plan: Plan, edit: Edit, node: yaml.ScalarNode, offset: int, name: str, new_name: str
+) -> None:
+    start = _offset_in_file(edit.text, node, offset)
+    if edit.text.text[start : start + len(name)] == name:
+        edit.text.replace(start, name, new_name)
+    else:  # quotes that YAML escapes, or an end within the name
+        plan.by_hand["Decide by hand: mutants"].append(f"{edit.label}: {name} -> {new_name}")
 
 
 def _elsewhere(plan: Plan, source: Source, scope: Scope, category: str, word: str) -> set[str]:
@@ -174,7 +180,7 @@ def symbol_spans(source: Source, name: str) -> Spans:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def _matches(source: Source, text: str, symbol: str, old: str) -> list[list[tuple[int, int, int]]]:
+def _matches(source: Source, symbol: str, old: str) -> list[Match]:
     """Where `old` is: for each match, of each of its lines, the start and end in the source and the start in `old`."""
     lines = old.split("\n")
     pattern = re.compile(r"\n[ ]*".join(f"({re.escape(line.lstrip(' '))})" for line in lines))
@@ -185,13 +191,7 @@ def _matches(source: Source, text: str, symbol: str, old: str) -> list[list[tupl
     matches = []
     for first, last in symbol_spans(source, symbol.partition(":")[2]):
         position = first
-        while match := pattern.search(text, position, last):
+        while match := pattern.search(source.text, position, last):
             matches.append([(*match.span(i + 1), offset) for i, offset in enumerate(offsets)])
             position = match.start() + 1
     return matches
-
-
-def _scope(source: Source, spans: Spans, name: str) -> Scope:
-    return next(
-        iter([*source.functions.get(name, ()), *source.classes.get(name, ())]), source.scope
-    )

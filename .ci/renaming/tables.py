@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from keyword import iskeyword
@@ -23,6 +24,7 @@ class Table:
     parameters: dict[str, Names] = field(default_factory=dict)
     locals: dict[str, Names] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)  # what a table leaves to a person
 
     def __len__(self) -> int:
         return (
@@ -41,17 +43,18 @@ class Table:
         modules = {name(old): name(new) for old, new in self.modules.items()}
         symbols = {key(old): new for old, new in self.symbols.items()}
         parameters = {key(old): new for old, new in self.parameters.items()}
-        return Table(
-            modules,
-            symbols,
-            parameters,
-            {key(old): new for old, new in self.locals.items()},
-            self.errors,
-        )
+        local_names = {key(old): new for old, new in self.locals.items()}
+        return Table(modules, symbols, parameters, local_names, self.errors, self.remarks)
 
     def add(self, path: Path) -> None:
         """Add the entries of a file."""
-        content = _Loader(path.read_text("utf-8")).get_single_data() or {}
+        text = path.read_text("utf-8")
+        self.remarks += [line.strip() for line in text.splitlines() if "# MANUAL:" in line]
+        try:
+            content = _Loader(text).get_single_data() or {}
+        except yaml.YAMLError as error:
+            self.errors.append(f"{path.name}: {error}")
+            return
         for section, entries in content.items():
             if section not in SECTIONS:
                 self.errors.append(
@@ -77,20 +80,16 @@ class Table:
             self.errors.append(f"{path.name}: {label}: {new} here, {names[key]} before")
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """Reads `no`, `on` and `off` as the names they are, and reports a key that occurs twice."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
-        twice = (
-            sorted({key for key in keys if keys.count(key) > 1})
-            if len(set(keys)) < len(keys)
-            else []
-        )
+        twice = [key for key, count in Counter(keys).items() if count > 1]
         if twice:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"{twice[0]} occurs twice", node.start_mark
-            )
-        return super().construct_mapping(node, deep)
+            problem = f"{twice[0]} occurs twice"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping

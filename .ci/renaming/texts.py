@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from edits import Edits
 from meaning import prefixes
 from sources import FUNCTIONS, Reference, Scope, Source, Text, module_of
-from values import Expression
+from values import Expression, called_name
+
+ACCESSING = ("getattr", "setattr", "hasattr", "delattr", "object")  # patch.object too
+REGISTERING = ("register_buffer", "register_parameter")  # of torch.nn.Module
 
 
 class Plan(Edits):
@@ -26,133 +30,71 @@ class Plan(Edits):
             for constant, scope in source.strings:
                 self._string(source, constant, scope)
 
-    # -- strings ----------------------------------------------------------------------------------------------------------
-
     def _string(self, source: Source, node: ast.Constant, scope: Scope) -> None:
-        """A string that is one name: an entry of `__all__`, of `__slots__`, an argument of setattr, a type written as text."""
-        name = node.value
-        use = self.uses(source).get(id(node))
-        purpose = use[0] if use else ""
+        """A string that is one name: an entry of `__all__`, an argument of setattr, a type written as text."""
+        purpose, about = self.uses(source).get(id(node), ("", None))
+        start, name = source.start(node), node.value
         if purpose == "type":
-            for match in re.finditer(
-                r"[A-Za-z_]\w*", source.text[source.start(node) : source.end(node)]
-            ):
-                if scope.resolve(match.group()) is source.scope:
-                    new = self.new_global(source.module, match.group())
-                    source.replace(source.start(node) + match.start(), match.group(), new)
+            self._type_in_quotes(source, node, scope)
+        elif name not in self.owners:
             return
-        if name not in self.owners:
-            return
-        new = name
-        if purpose == "export":
-            new = self.new_global(source.module, name)
-        elif purpose == "slot":
-            new = self.new_member(self.info_of.get(scope), name) or name
-        elif use and purpose == "lazy":
-            module = next(
-                (
-                    m
-                    for m in (
-                        use[1],
-                        f"{source.module}.{use[1]}",
-                        f"{source.module.partition('.')[0]}.{use[1]}",
-                    )
-                    if m in self.modules
-                ),
-                "",
-            )
-            new = self.new_global(module, name) if module else name
-        elif use and purpose == "attribute":
-            target = self.entity(source, use[1], scope)
-            if target is not None and not target[1] and target[0] in self.modules:
-                new = self.new_global(target[0], name)
-            elif name in self.members:
-                news, remark = self.attribute(Expression(source, use[1], scope), name)
-                new = (len(news) == 1 and news.pop()) or name
-                if remark:
-                    self.note(
-                        "Decide by hand: names of attributes in strings",
-                        source,
-                        source.start(node),
-                        f"{name}: {remark}",
-                    )
-        if new != name:
-            source.replace(source.text.index(name, source.start(node)), name, new)
-        elif purpose == "attribute" or source.text.find(name, source.start(node)) in source.edits:
+        elif (new := self._new_string(source, node, scope, purpose, about)) != name:
+            source.replace(source.text.index(name, start), name, new)
+        elif purpose == "attribute" or source.text.find(name, start) in source.edits:
             pass  # decided already
         elif source.path.suffix == ".py" and self.spoken_of(source, name, of_classes=True):
-            heading = "parameter" if name in self.parameters else "attribute"
-            self.note(
-                f"Decide by hand: strings equal to the name of a {heading}",
-                source,
-                source.start(node),
-                name,
-            )
+            owner = "a parameter" if name in self.parameters else "an attribute"
+            self.note(f"Decide by hand: strings equal to the name of {owner}", source, start, name)
+
+    def _type_in_quotes(self, source: Source, node: ast.Constant, scope: Scope) -> None:
+        start = source.start(node)
+        for match in re.finditer(r"[A-Za-z_]\w*", source.text[start : source.end(node)]):
+            if scope.resolve(match.group()) is source.scope:
+                new = self.new_global(source.module, match.group())
+                source.replace(start + match.start(), match.group(), new)
+
+    def _new_string(
+        self, source: Source, node: ast.Constant, scope: Scope, purpose: str, about: Any
+    ) -> str:
+        """What a string becomes, by what it is for."""
+        name = str(node.value)
+        if purpose == "export":
+            return self.new_global(source.module, name)
+        if purpose == "slot":
+            return self.new_member(self.info_of.get(scope), name) or name
+        if purpose == "lazy":  # the name in the module that the dictionary gives for it
+            package = source.module.partition(".")[0]
+            modules = [about, f"{source.module}.{about}", f"{package}.{about}"]
+            module = next((each for each in modules if each in self.modules), "")
+            return self.new_global(module, name) if module else name
+        if purpose != "attribute":
+            return name
+        target = self.entity(source, about, scope)
+        if target is not None and not target[1] and target[0] in self.modules:
+            return self.new_global(target[0], name)
+        if name not in self.members:
+            return name
+        news, remark = self.attribute(Expression(source, about, scope), name)
+        if remark:
+            heading = "Decide by hand: names of attributes in strings"
+            self.note(heading, source, source.start(node), f"{name}: {remark}")
+        return (len(news) == 1 and news.pop()) or name
 
     def uses(self, source: Source) -> dict[int, tuple[str, Any]]:
-        """What strings are for: the node's id -> kind, and what it is about."""
-        if source in self._uses:
-            return self._uses[source]
-        purposes: dict[int, tuple[str, Any]] = {}
-
-        def note(node: ast.AST | None, purpose: str, about: Any = None) -> None:
-            for each in ast.walk(node) if node is not None else ():
-                if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                    purposes[id(each)] = (purpose, about)
-
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-                names = {
-                    getattr(each, "id", "")
-                    for each in (node.targets if isinstance(node, ast.Assign) else [node.target])
-                }
-                if "__all__" in names:
-                    note(node.value, "export")
-                if names & {"__slots__", "__match_args__"}:
-                    note(node.value, "slot")
-            if isinstance(node, ast.Dict):
-                for key, value in zip(node.keys, node.values, strict=True):
-                    if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                        note(key, "lazy", value.value)
-            if isinstance(node, ast.AnnAssign | ast.arg):
-                note(node.annotation, "type")
-            if isinstance(node, FUNCTIONS):
-                note(node.returns, "type")
-            if isinstance(node, ast.Call):
-                called = (
-                    node.func.attr
-                    if isinstance(node.func, ast.Attribute)
-                    else getattr(node.func, "id", "")
-                )
-                if called == "cast" and node.args:
-                    note(node.args[0], "type")
-                if (
-                    called in ("TypeVar", "ParamSpec", "NewType", "NamedTuple", "namedtuple")
-                    and node.args
-                ):
-                    note(node.args[0], "export")
-                for keyword in node.keywords if called == "TypeVar" else ():
-                    note(keyword.value, "type")
-                if (
-                    called in ("register_buffer", "register_parameter")
-                    and node.args
-                    and isinstance(node.func, ast.Attribute)
-                ):
-                    note(node.args[0], "attribute", node.func.value)
-                if (
-                    called in ("getattr", "setattr", "hasattr", "delattr", "object")
-                    and len(node.args) > 1
-                ):
-                    note(node.args[1], "attribute", node.args[0])
-        for node in [
-            each
-            for each in ast.walk(source.tree)
-            if isinstance(each, ast.Subscript) and ast.unparse(each.value).endswith("Literal")
-        ]:
-            for each in ast.walk(node.slice):
-                purposes.pop(id(each), None)
-        self._uses[source] = purposes
-        return purposes
+        """What strings are for: the node's id -> purpose, and what it is about."""
+        if source not in self._uses:
+            purposes: dict[int, tuple[str, Any]] = {}
+            for node in ast.walk(source.tree):
+                for piece, purpose, about in _purposes(node):
+                    for each in ast.walk(piece):
+                        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                            purposes[id(each)] = (purpose, about)
+            for node in ast.walk(source.tree):
+                if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Literal"):
+                    for each in ast.walk(node.slice):
+                        purposes.pop(id(each), None)
+            self._uses[source] = purposes
+        return self._uses[source]
 
     def edit_texts(self) -> None:
         """Names of modules with dots, paths of files and names between backticks, in comments, strings and other files."""
@@ -398,3 +340,34 @@ class Plan(Edits):
                     self.errors.append(
                         f"{old.name} cannot become {new.name}, which is that of {scope_name} ({found_at})"
                     )
+
+
+def _purposes(node: ast.AST) -> Iterable[tuple[ast.AST, str, Any]]:
+    """Pieces of code in which strings are names, what for, and what they are about."""
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = {getattr(each, "id", "") for each in targets}
+        if "__all__" in names:
+            yield node.value, "export", None
+        if names & {"__slots__", "__match_args__"}:
+            yield node.value, "slot", None
+    if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
+        yield node.annotation, "type", None
+    if isinstance(node, FUNCTIONS) and node.returns is not None:
+        yield node.returns, "type", None
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is not None and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield key, "lazy", value.value
+    if isinstance(node, ast.Call) and node.args:
+        called = called_name(node)
+        if called == "cast":
+            yield node.args[0], "type", None
+        if called in ("TypeVar", "ParamSpec", "NewType", "NamedTuple", "namedtuple"):
+            yield node.args[0], "export", None
+        if called == "TypeVar":
+            yield from ((keyword.value, "type", None) for keyword in node.keywords)
+        if called in REGISTERING and isinstance(node.func, ast.Attribute):
+            yield node.args[0], "attribute", node.func.value
+        if called in ACCESSING and len(node.args) > 1:
+            yield node.args[1], "attribute", node.args[0]

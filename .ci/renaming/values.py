@@ -194,22 +194,22 @@ class Values(Meaning):
         """The classes of what a call of the function returns."""
         node, call = function.node, expression.node
         assert isinstance(call, ast.Call)
-        annotation = getattr(node, "returns", None)
         source = self.source_with(function)
-        if source is None:
+        annotation = getattr(node, "returns", None)
+        if source is None or isinstance(annotation, ast.Subscript | ast.Attribute | ast.Constant):
             return []
-        if (
-            isinstance(annotation, ast.Name)
-            and annotation.id == "Self"
-            and isinstance(call.func, ast.Attribute)
-        ):
+        names = sorted(names_in(annotation)) if annotation is not None else []
+        if names == ["Self"] and isinstance(call.func, ast.Attribute):
             return self.classes_of(expression.with_node(call.func.value), depth + 1)
-        if annotation is not None:
-            target = self.entity(source, annotation, source.scope)
+        infos = []
+        for name in names:
+            target = self.entity(source, ast.Name(name), source.scope)
             scopes = self.scopes(*target, "classes") if target else []
-            if scopes:
-                return [class_info for scope in scopes if (class_info := self.info_of.get(scope))]
-        return self._union(self._returns(expression, function), depth)
+            infos += [class_info for scope in scopes if (class_info := self.info_of.get(scope))]
+            is_foreign = target is None or target[0].partition(".")[0] not in self.packages
+            if not scopes and is_foreign and name != "Any":
+                return []
+        return infos or self._union(self._returns(expression, function), depth)
 
     def _returns(self, expression: Expression, function: Scope) -> list[Expression]:
         """The expressions that a call of the function returns."""
@@ -507,12 +507,28 @@ class Values(Meaning):
             if (
                 source
                 and target in inner.chain
-                and any(k.arg is None and kwargs_name in names_in(k.value) for k in call.keywords)
+                and self._passes_on(source, call, inner, kwargs_name)
             ):
                 passed = Expression(source, call, inner, argument_values)
                 for each in self.targets(passed.with_node(call.func), 1) or ():
                     news |= self.keyword_of(each, name, passed, depth + 1)
         return news
+
+    @staticmethod
+    def _passes_on(source: Source, call: ast.Call, scope: Scope, kwargs_name: str) -> bool:
+        """Whether a call gets the keywords of the function around it, perhaps with others in a dictionary."""
+        for value in [keyword.value for keyword in call.keywords if keyword.arg is None]:
+            bound = scope.resolve(value.id) if isinstance(value, ast.Name) else None
+            assigned = (
+                source.values.get((bound, value.id), [])
+                if bound and isinstance(value, ast.Name)
+                else []
+            )
+            if any(
+                kwargs_name in names_in(node) for node in [value, *(each.node for each in assigned)]
+            ):
+                return True
+        return False
 
     @property
     def named(self) -> dict[str, list[Scope]]:
