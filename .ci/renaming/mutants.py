@@ -148,11 +148,13 @@ def _offset_in_file(text: Text, node: yaml.ScalarNode, offset: int) -> int:
         return start + offset
     if node.style in ("'", '"'):
         return start + 1 + offset
-    text_before = node.value[:offset]
-    line = node.start_mark.line + 1 + text_before.count("\n")  # from 0
+    text_before = str(node.value)[:offset]
+    line = int(node.start_mark.line) + 1 + text_before.count("\n")  # from 0
     first = next(row for row in text.lines[node.start_mark.line + 1 :] if row.strip())
-    indent = len(first) - len(first.lstrip(" ")) - (len(node.value) - len(node.value.lstrip(" ")))
-    return int(text.starts[line]) + indent + len(text_before) - (text_before.rfind("\n") + 1)
+    value = str(node.value)
+    indent = len(first) - len(first.lstrip(" ")) - (len(value) - len(value.lstrip(" ")))
+    start = text.starts[line]
+    return start + indent + len(text_before) - (text_before.rfind("\n") + 1)
 
 
 def symbol_spans(source: Source, name: str) -> Spans:

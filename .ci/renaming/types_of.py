@@ -135,8 +135,8 @@ def flat(mypy_type: types.Type) -> Iterable[types.ProperType]:
 
 def instance_of(mypy_type: types.ProperType) -> nodes.TypeInfo | None:
     """The class of which the value is, or the class itself where the value is a class."""
-    if isinstance(mypy_type, types.Instance):
-        return mypy_type.type
+    if isinstance(mypy_type, types.Instance):  # object says nothing
+        return None if mypy_type.type.fullname == "builtins.object" else mypy_type.type
     if isinstance(mypy_type, types.TupleType):
         return mypy_type.partial_fallback.type
     if isinstance(mypy_type, types.TypedDictType | types.LiteralType):
