@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 @inner_no_alloc
 def forward_power(trace: Floats, steps: int, width: int, state: Floats, season_states: Floats, product: bool) -> None:
-    """Run the recursion; `product`: multiplicative season. A growth b <= 0 turns the lane into NaN."""
+    """Run the recursion; `product`: multiplicative season. Growth b <= 0 makes a lane NaN."""
     for k in range(LANES):
         alpha, beta, gamma, phi = state[k], state[LANES + k], state[2 * LANES + k], state[3 * LANES + k]
         level, growth = state[4 * LANES + k], state[5 * LANES + k]
@@ -63,7 +63,7 @@ def forward_power(trace: Floats, steps: int, width: int, state: Floats, season_s
 
 @inner_no_alloc
 def backward_power(trace: Floats, steps: int, width: int, state: Floats, state_gradient: Floats, season_gradient: Floats, product: bool) -> None:
-    """Run the adjoint of `forward_power` from the last step to the first, as `backward_additive`."""
+    """Run the adjoint of `forward_power` from the last step to the first."""
     for k in range(LANES):
         alpha, beta, gamma, phi = state[k], state[LANES + k], state[2 * LANES + k], state[3 * LANES + k]
         level_gradient, growth_gradient = 0.0, 0.0
