@@ -23,7 +23,7 @@ from deepforecast.kernels.numba_pipeline import HotCompiler, InnerCompiler, Kern
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_rewrites": True}
-"""No fast mathematics: where a product and a sum may be rounded at once, a loop's last bits hang on where its arrays lie."""
+"""No fast math: with fused multiply-add the last bits would depend on memory alignment."""
 
 
 def compiled(function: Function) -> Function:
@@ -72,7 +72,7 @@ def compile_notice(family: str) -> Iterator[None]:
 
 
 class _CompileListener(event.Listener):  # type: ignore[misc]  # numba is not typed
-    """Says that a kernel is being compiled; a second one of the same family says nothing."""
+    """Print a notice at the first compilation of a kernel family."""
 
     def __init__(self, family: str) -> None:
         self._family = family

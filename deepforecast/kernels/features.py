@@ -1,7 +1,7 @@
-"""Features of the past, for all rows of a panel at once, and for the next row of all series while a forecast goes on.
+"""Lag and window features for all rows of a panel, and for the next row during recursive forecasts.
 
-A feature is a row of four numbers and a level, as `data.lags.Lagged` names them; windows skip missing values and are NaN where
-they hold none (a deviation: fewer than two).
+A feature is (kind, lag, size, stride) and a level, see `data.lags.Lagged`; windows skip missing
+values and are NaN if empty (a standard deviation: with fewer than two values).
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LAG, DIFFERENCE, MEAN, STD, MIN, MAX, QUANTILE, EXPANDING_MEAN, EXPANDING_STD, EXPANDING_MIN, EXPANDING_MAX, EWM = range(12)
-COUNT, TOTAL, SQUARES, LOW, HIGH, WEIGHTED = range(6)  # of a running summary
+COUNT, TOTAL, SQUARES, LOW, HIGH, WEIGHTED = range(6)  # elements of a running summary
 SUMMARY = 6
 
 
 @compiled
 def fill_features(y: Floats, indptr: Ints, features: Ints, levels: Floats, first: int, columns: NDArray[np.float32]) -> None:
-    """The features of every row, into the columns of `columns` from `first`: kind, lag, size and stride of each in `features`."""
+    """Write features of every row to `columns` from column `first`; `features`: kind, lag, size,
+    stride.
+    """
     for series in range(len(indptr) - 1):
         begin, end = indptr[series], indptr[series + 1]
         for number in range(len(features)):
@@ -60,7 +62,7 @@ def fill_next_row(recent: Floats, n_past: int, features: Ints, levels: Floats, r
 
 @compiled
 def fill_missing(y: Floats, indptr: Ints, lag: int, drift: Floats) -> None:
-    """In the place of each missing value put the one `lag` rows before and the `drift` of its series, or else the last one."""
+    """Replace missing values by the value `lag` rows before plus `drift`, or else the last value."""
     for series in range(len(indptr) - 1):
         for row in range(indptr[series], indptr[series + 1]):
             if math.isnan(y[row]) and row > indptr[series]:
@@ -72,7 +74,7 @@ def fill_missing(y: Floats, indptr: Ints, lag: int, drift: Floats) -> None:
 
 @compiled
 def begin_expanding(y: Floats, indptr: Ints, features: Ints, levels: Floats, running: Floats) -> None:
-    """Take the whole history of every series into `running`, but for the rows a lag leaves out."""
+    """Update `running` by the history of every series, except rows that the lag excludes."""
     running[:] = 0.0
     for series in range(len(indptr) - 1):
         for number in range(len(features)):
@@ -94,7 +96,7 @@ def extend_expanding(y: Floats, indptr: Ints, n_processed: int, features: Ints, 
 
 @compiled
 def update_expanding(recent: Floats, n_past: int, features: Ints, levels: Floats, running: Floats) -> None:
-    """Take the value that a row further on has come into sight of each feature."""
+    """Update `running` by the value that becomes available for the next row."""
     for series in range(len(recent)):
         for number in range(len(features)):
             if features[number, 0] >= EXPANDING_MEAN:
@@ -217,7 +219,7 @@ def _fill_moments(y: Floats, begin: int, end: int, feature_kind: int, lag: int, 
 
 @inner
 def _fill_extremes(y: Floats, begin: int, end: int, feature_kind: int, lag: int, size: int, column: NDArray[np.float32]) -> None:
-    """A queue of the values that may still become the extreme of a window."""
+    """Minimum or maximum by a monotonic queue."""
     sign = 1.0 if feature_kind == MIN else -1.0
     queue = np.empty(end - begin, np.int64)
     head, tail = 0, 0
