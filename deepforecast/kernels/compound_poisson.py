@@ -31,9 +31,10 @@ SQRT_3 = math.sqrt(3.0)
 
 
 def quantiles(noise: Floats, change: Floats, count: Floats, probabilities: Floats, student: bool = False) -> Floats:
-    """Quantiles (places, probabilities) of noise of a deviation plus changes of a size, `count` of them expected.
+    """Quantiles (steps, probabilities) of noise with scale `noise` plus changes with mean size
+    `change`.
 
-    student: the noise is Student's t with 3 degrees of freedom, `noise` its scale.
+    `count` of changes are expected. `student`: the noise is Student's t with 3 degrees of freedom.
 
     >>> quantiles(np.ones(1), np.zeros(1), np.zeros(1), np.array([0.1, 0.5, 0.975])).round(3)
     array([[-1.282,  0.   ,  1.96 ]])

@@ -90,7 +90,7 @@ def _new_workspace(rows: int, season: int) -> Workspace:
 
 @compiled_no_alloc
 def _search(y: Floats, indptr: Ints, index: Floats, plan: Ints, workspace: Workspace, progress: Ints, estimates: Floats) -> None:
-    """Search until all of the plan is done or `ROWS_PER_CALL` rows are evaluated; the next call continues at `progress`."""
+    """Search until the plan is done or `ROWS_PER_CALL` rows are evaluated; resumes at `progress`."""
     rows, states, lane_major_gains, errors, products, searches, lanes, initial_states, lane_gains = workspace
     n_started, n_done, evaluated = progress[N_STARTED], progress[N_DONE], 0
     while n_done < len(plan) and evaluated < ROWS_PER_CALL:
@@ -145,7 +145,7 @@ def _load_series(values: Floats, lane: int, rows: Floats) -> int:
 
 @inner_no_alloc
 def _load_states(initial_states: Floats, begin: int, lane: int, state: Floats) -> None:
-    """Where the runs of a form begin."""
+    """Copy the initial states of a form to a lane."""
     period = len(initial_states) - 1
     for row in range(period + 1):
         slot = 1 + (begin + row - 1) % period if row > 0 else 0
@@ -154,7 +154,7 @@ def _load_states(initial_states: Floats, begin: int, lane: int, state: Floats) -
 
 @inner_no_alloc
 def _begin_search(form: int, search: Floats, partial: Floats) -> None:
-    """Begin the search of a lane's next form, at a level that neither drifts nor waits."""
+    """Start the search of the next form of a lane."""
     status, trial = search[STATUS], search[TRIAL]
     status[MIN_SQUARES] = np.inf
     status[DAMPING] = 1e-3
@@ -183,7 +183,7 @@ def _store_best(search: Floats, estimate: Floats) -> None:
 
 @inlined
 def _advance_search(form: int, products: Floats, search: Floats) -> bool:
-    """Take in what was found at a lane's trial and set the next one; True when there is nothing to gain."""
+    """Process the products at the trial point and set the next trial; True if converged."""
     squares, status, trial, best = products[0], search[STATUS], search[TRIAL], search[BEST]
     least = status[MIN_SQUARES]
     first, is_better = not math.isfinite(least), math.isfinite(squares) and squares < least
@@ -274,13 +274,13 @@ def _set_step(form: int, search: Floats) -> None:
 
 @inner_no_alloc
 def _is_complex(form: int, pair: int) -> bool:
-    """Whether the first or second pair of parameters is a complex one: NONE has the first alone, SIMPLE the second."""
+    """Whether the first or second pair of parameters is complex; NONE has the first only."""
     return form == pair if form < PARTIAL else form == FULL or pair == 0
 
 
 @inner_no_alloc
 def _follow_boundary(search: Floats, equations: Floats, number: int) -> bool:
-    """Where a step leaves through a circle it stands on: make it follow the arc instead. True if that was so."""
+    """Let a step that leaves through a boundary circle follow its arc; True if it did."""
     first, circle = number // 3 * 2, STABILITY_CIRCLES[number % 3]
     second = first + 1
     x, z = search[BEST, first] - circle[0], search[BEST, second] - circle[1]
