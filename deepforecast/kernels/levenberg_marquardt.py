@@ -1,9 +1,13 @@
 """Estimation of complex exponential smoothing by Levenberg-Marquardt, 16 series at a time.
 
 A lane fits the forms of a series in turn: partial; full from the optimum of partial, a special case
-of it; then none and simple, abandoned early if they are far behind. With the residuals e and their
-Jacobian J from `complex_gradient`, a step solves (J'J + correction + damping) step = -J'e, so that
-each step takes one evaluation. Lanes end on the same row; a finished lane takes the next series.
+of it; then none and simple, abandoned early if they are far behind. With the residuals e, their
+Jacobian J from `complex_gradient`, and a secant correction C of second order, a step solves
+
+    (J'J + C + damping diag(J'J)) step = -J'e
+
+so that each step takes one evaluation. Lanes end on the same row; a finished lane takes the next
+series.
 """
 
 from __future__ import annotations
