@@ -1,1 +1,1 @@
-"""Compiled arithmetic of the classical models: arrays in, arrays out. Import one where it is called: numba comes with it."""
+"""Compiled numerics of the statistical models; import lazily, as each module imports numba."""

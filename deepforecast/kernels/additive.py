@@ -1,14 +1,18 @@
-"""The likeliest parameters of a trend with changes of slope plus features: Prophet's posterior, to its maximum.
+"""Maximum a posteriori parameters of a piecewise linear trend plus features (Prophet).
 
-    minus log posterior = n log s + sum of losses(r / s) + 2 s^2 + D (free - 0)^2 / 2 + weight * |changes|
+    -log posterior = n log s + sum loss(r / s) + 2 s^2 + D |free|^2 / 2 + weight |changes|_1
 
-with r the residuals of the scaled values, s their deviation (a half normal prior of 0.5), `free` the coefficients with a normal
-prior of precision D, `changes` those with a Laplace prior. Losses are r^2 / 2 s^2, or those of Student's t.
+with r the residuals of the scaled values, s their scale (half-normal prior of deviation 0.5),
+`free` the coefficients with a normal prior of precision D, and `changes` the slope changes with a
+Laplace prior. The loss is normal, r^2 / (2 s^2), or that of Student's t.
 
-`fit_linear` is for a model that is linear in all of them: the values enter through X'y and y'y alone, so series on the same rows
-share X'X. For a given s the free ones are eliminated (the first columns of a Cholesky factor) and what is left is a quadratic
-with a penalty (`lasso`); s follows in closed form, and the two take turns: from large to small, so what is found is the most
-regular of the maxima if there are several. `kernels.gauss_newton` is for the rest.
+`fit_linear` fits models linear in all parameters from X'X, X'y and y'y, so that series on the same
+rows share X'X. For a given s the free coefficients are eliminated (partial Cholesky factor), which
+leaves a lasso problem; s has a closed form, and the two alternate from a large s downwards, which
+selects the most regular of several maxima. `gauss_newton` fits the other models.
+
+Taylor & Letham (2018), Forecasting at scale, *The American Statistician* 72,
+doi:10.1080/00031305.2017.1380080.
 """
 
 from __future__ import annotations
@@ -25,24 +29,27 @@ from deepforecast.kernels.lasso import minimize_lasso
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MAX_RESIDUAL_PASSES = 6  # of exact residuals
-MAX_ITERATIONS = 60  # of parameters and deviation
-VARIANCE_TOLERANCE = 1e-10  # relative change of the variance at which the turns end
-MIN_VARIANCE = 1e-26  # a variance: residuals of scaled values are not known better
-START_VARIANCE = 1.0  # variance to start from, no less than what will be found
-PIVOT_TOLERANCE = 1e-15  # of its size what is left of a diagonal element that others explain
+MAX_RESIDUAL_PASSES = 6  # passes with exact residuals
+MAX_ITERATIONS = 60  # alternations of parameters and variance
+VARIANCE_TOLERANCE = 1e-10  # relative change of the variance at convergence
+MIN_VARIANCE = 1e-26  # rounding error of scaled values
+START_VARIANCE = 1.0  # upper bound of the variance of scaled values
+PIVOT_TOLERANCE = 1e-15  # relative size of the pivot of a collinear column
 
 
 class Prior(NamedTuple):
-    """`precision` of the first columns, which are free, and the `weight` of the sizes of the others, the changes."""
+    """`precision` of the first, free columns, and Laplace `weight` of the changes, the others."""
 
     precision: Floats
     weight: float
 
 
 class Workspace(NamedTuple):
-    """Where a search works, for p parameters: `system` (p, p + 1), `factor` and `gram` (p, p), `vectors` (8, p), `gradient` and
-    `active` (p,), and `residuals` (rows,)."""
+    """Work arrays for p parameters.
+
+    `system` (p, p + 1), `factor` and `gram` (p, p), `vectors` (8, p), `gradient` and `active` (p,),
+    `residuals` (rows,).
+    """
 
     system: Floats
     factor: Floats
@@ -54,7 +61,7 @@ class Workspace(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """What is found of each series: parameters, deviation, objective."""
+    """Parameters, scale and objective of each series."""
 
     x: Floats
     deviation: Floats
@@ -62,13 +69,13 @@ class Solution(NamedTuple):
 
 
 def new_workspace(size: int, rows: int) -> Workspace:
-    """Room for a model of `size` parameters."""
+    """Allocate a workspace for `size` parameters."""
     system, factor, gram = np.empty((size, size + 1)), np.empty((size, size)), np.zeros((size, size))
     return Workspace(system, factor, gram, np.zeros((8, size)), np.empty(size), np.zeros(size, dtype=np.int64), np.empty(rows))
 
 
 def fit_linear(y: Floats, design: Floats, prior: Prior, constant: int) -> Solution:
-    """The best for series `y` (series, rows) on one `design` (rows, columns). constant: its column of ones."""
+    """Fit `y` (series, rows) on one `design` (rows, columns), whose column `constant` is all ones."""
     rows, size = design.shape
     solution = Solution(np.zeros((len(y), size)), np.empty(len(y)), np.empty(len(y)))
     design = np.ascontiguousarray(design)
@@ -106,7 +113,7 @@ def _fit_linear(
 
 @inner_no_alloc
 def _alternate(squares: float, rows: int, prior: Prior, variance: float, x: Floats, workspace: Workspace) -> tuple[float, float]:
-    """Parameters and variance in turn, by the sums alone; the variance and the sum of squares at the end."""
+    """Alternate parameters and variance from the Gram matrix; return variance and sum of squares."""
     start, step = workspace.vectors[6], workspace.vectors[7]
     predicted_squares = squares
     for i in range(len(x)):
@@ -124,7 +131,7 @@ def _alternate(squares: float, rows: int, prior: Prior, variance: float, x: Floa
 
 @inner_no_alloc
 def solve(variance: float, prior: Prior, start: Floats, x: Floats, workspace: Workspace) -> None:
-    """`x` becomes the best by a model whose residuals fall by `workspace.gram` and `workspace.slope` as parameters leave `start`."""
+    """Minimize the quadratic model of the residuals around `start` over `x`."""
     system, size, n_free = workspace.system, len(x), len(prior.precision)
     for i in range(size):
         for j in range(i, size):
@@ -148,7 +155,7 @@ def solve(variance: float, prior: Prior, start: Floats, x: Floats, workspace: Wo
 
 @inner_no_alloc
 def _eliminate(system: Floats, gram: Floats, n_free: int, size: int) -> None:
-    """The first `n_free` rows become those of a Cholesky factor, the others what is left of them, the last column with them."""
+    """Eliminate the first `n_free` rows (Cholesky); the others become the Schur complement."""
     for i in range(n_free):
         if not system[i, i] > PIVOT_TOLERANCE * gram[i, i]:
             for j in range(i, size + 1):
@@ -166,7 +173,7 @@ def _eliminate(system: Floats, gram: Floats, n_free: int, size: int) -> None:
 
 @inner_no_alloc
 def _solve_changes(weight: float, start: Floats, x: Floats, n_free: int, workspace: Workspace) -> None:
-    """The changes of slope, once the others are eliminated."""
+    """Solve for the slope changes after elimination of the free coefficients."""
     size, system = len(x), workspace.system
     linear = workspace.vectors[3, : size - n_free]
     for i in range(n_free, size):
@@ -181,7 +188,7 @@ def _solve_changes(weight: float, start: Floats, x: Floats, n_free: int, workspa
 
 @inner_no_alloc
 def add_products(design: Floats, weight: Floats, gram: Floats) -> None:
-    """The upper half of the weighted X'X, added to what is there, four rows at a time: the same bits whatever stands beside."""
+    """Add the upper half of the weighted X'X, four rows at a time, in a fixed order of summation."""
     rows, size = design.shape
     for row in range(0, rows - 3, 4):
         first_row, second_row, third_row, fourth_row = design[row], design[row + 1], design[row + 2], design[row + 3]
@@ -200,7 +207,7 @@ def add_products(design: Floats, weight: Floats, gram: Floats) -> None:
 
 @inner_no_alloc
 def add_gradient(design: Floats, residuals: Floats, gradient: Floats) -> None:
-    """X'r, added to what is there."""
+    """Add X'r."""
     for row in range(len(residuals)):
         multiplier = residuals[row]
         for j in range(len(gradient)):
@@ -228,7 +235,7 @@ def _sum_of_squares(residuals: Floats) -> float:
 
 @inner_no_alloc
 def _predicted_squares(gram: Floats, gradient: Floats, squares: float, step: Floats) -> float:
-    """The sum of squares after a step, by the upper half of X'X."""
+    """Sum of squares after a step, from the upper half of X'X."""
     total = squares
     for i in range(len(step)):
         if step[i] != 0.0:
@@ -241,13 +248,13 @@ def _predicted_squares(gram: Floats, gradient: Floats, squares: float, step: Flo
 
 @inner_no_alloc
 def variance_mode(squares: float, rows: int) -> float:
-    """The likeliest variance under its prior: where rows / s - squares / s^3 + 4 s is 0."""
+    """Mode of the variance s^2: root of rows / s - squares / s^3 + 4 s = 0."""
     return max(2.0 * squares / (rows + math.sqrt(rows * rows + 16.0 * squares)), MIN_VARIANCE)
 
 
 @inner_no_alloc
 def negative_log_posterior(losses: float, rows: int, variance: float, x: Floats, prior: Prior) -> float:
-    """Minus its logarithm, without constants."""
+    """Negative log posterior without constants; `losses`: sum of the losses."""
     total, n_free = losses + 0.5 * rows * math.log(variance) + 2.0 * variance, len(prior.precision)
     for i in range(len(x)):
         total += 0.5 * prior.precision[i] * x[i] * x[i] if i < n_free else prior.weight * abs(x[i])

@@ -1,4 +1,4 @@
-"""Arrays as kernels take them."""
+"""Conversion of arrays for kernels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 
 def as_read_only(values: Any) -> NDArray[np.float64]:
-    """Numbers that a kernel does not write to, without a copy: a view that cannot be written to, whatever it came from.
+    """Return a read-only view (no copy if possible).
 
-    Kernels are compiled anew for arrays that can be written to; so histories, which often cannot, come like this always.
+    Numba compiles separate versions for writable and read-only arrays; histories are often
+    read-only.
     """
     view = np.require(values, np.float64, ["C"]).view()
     view.flags.writeable = False

@@ -1,10 +1,19 @@
-"""Complex exponential smoothing (Svetunkov, Kourentzes & Ord 2022): the four forms as one recursion.
+"""Complex exponential smoothing: the four models as one recursion.
 
-A pair (x, z) with complex parameter p0 + i p1 and error e moves by
-    x' = x - (1 - p1) z + (p0 - p1) e        z' = x + (1 - p0) z + (p0 + p1) e.
-The level is such a pair at lag 1, the season one at lag m; e = y - x of the level - x of the season. Forms: none (level alone),
-simple (season alone, which then carries the level too), full (both), and partial (the season is real: x' = x + p0 e, z = 0).
-A missing value is stepped over with e = 0.
+A pair (x, z), the real and imaginary part of the state, with complex smoothing parameter p0 + i p1
+and error e follows
+
+    x' = x - (1 - p1) z + (p0 - p1) e
+    z' = x + (1 - p0) z + (p0 + p1) e
+
+The level is a pair at lag 1, the season one at lag m; e = y - x(level) - x(season). Models: none
+(level only), simple (season only, which includes the level), full (both), and partial (level, and a
+real season: x' = x + p0 e, z = 0). At a missing value e = 0.
+
+References
+----------
+Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69,
+doi:10.1002/nav.22074.
 """
 
 from __future__ import annotations
@@ -25,17 +34,18 @@ NONE, SIMPLE, PARTIAL, FULL = range(4)
 
 
 class Workspace(NamedTuple):
-    """Where a run works, and what it finds."""
+    """Work arrays and results of a run."""
 
     gains: Floats
-    zero_state: Floats  # two pairs without value
+    zero_state: Floats  # two pairs that stay 0
     fitted: Floats
 
 
 def backcast_states(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats) -> tuple[Floats, Floats]:
-    """Level (series, 2) and season (series, m, 2; the first row's first) before the first row, by backcasting.
+    """Initial level (series, 2) and season (series, m, 2; that of the first row first) by
+    backcasting.
 
-    The recursion runs over the series from a rough start, back again, and what it arrives at is the start.
+    The recursion runs forward from heuristic states and backward to the first row.
     """
     level, season = np.zeros((len(forms), 2)), np.zeros((*index.shape, 2))
     _run_recursion(y, indptr, forms, parameters, index, level, season)
@@ -45,7 +55,7 @@ def backcast_states(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, in
 def filter_series(
     y: Floats, indptr: Ints, forms: Ints, parameters: Floats, level: Floats, season: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """One-step-ahead forecasts of the rows, and level and season (the next row's first) after the last."""
+    """One-step-ahead forecasts, and level and season (of the next row first) after the last row."""
     level, season = level.copy(), season.copy()
     fitted = _run_recursion(y, indptr, forms, parameters, np.empty((len(forms), 0)), level, season)
     season_order = (np.arange(season.shape[1]) + np.diff(indptr)[:, None]) % season.shape[1]
@@ -53,7 +63,7 @@ def filter_series(
 
 
 def forecast_components(forms: Ints, parameters: Floats, level: Floats, season: Floats, steps: int) -> tuple[Floats, Floats]:
-    """Return the level's and the season's part of the forecasts (series, steps)."""
+    """Contributions of level and season to the forecasts, (series, steps) each."""
     missing = np.full((len(forms), steps), np.nan)
     return (
         _forecast(missing, forms, parameters, level, 0.0 * season),
@@ -62,9 +72,9 @@ def forecast_components(forms: Ints, parameters: Floats, level: Floats, season: 
 
 
 def impulse_response(forms: Ints, parameters: Floats, season: int, steps: int) -> Floats:
-    """Return what a shock of 1 at the first step adds to it and to the later ones (series, steps)."""
+    """Effect of a unit shock at the first step on each step (series, steps)."""
     shock = np.full((len(forms), steps), np.nan)
-    shock[:, 0] = 1.0  # the error of a first value that nothing was expected of
+    shock[:, 0] = 1.0  # zero states: the first error is the value 1
     states = np.zeros((len(forms), 2)), np.zeros((len(forms), season, 2))
     response = _forecast(shock, forms, parameters, *states)
     response[:, 0] = 1.0
@@ -72,7 +82,7 @@ def impulse_response(forms: Ints, parameters: Floats, season: int, steps: int) -
 
 
 def _forecast(y: Floats, forms: Ints, parameters: Floats, level: Floats, season: Floats) -> Floats:
-    """Forecasts of the rows (series, steps) from the states, which stay as they are."""
+    """Forecasts (series, steps) from copies of the states."""
     series, steps = y.shape
     indptr, index = np.arange(series + 1) * steps, np.empty((series, 0))
     forecasts = _run_recursion(y.reshape(-1), indptr, forms, parameters, index, level.copy(), season.copy())
@@ -80,7 +90,9 @@ def _forecast(y: Floats, forms: Ints, parameters: Floats, level: Floats, season:
 
 
 def _run_recursion(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats, level: Floats, season: Floats) -> Floats:
-    """Move level and season: on over the rows, or, with an index, to their start. Forecasts of the rows."""
+    """Filter the rows, or with `index` backcast to the initial states; in place. Return the
+    forecasts.
+    """
     workspace = Workspace(np.empty(14), np.zeros((2, 2)), np.empty(len(y)))
     with compile_notice("complex exponential smoothing"):
         _run_series(as_read_only(y), indptr, forms, parameters, index, level, season, workspace)
@@ -89,21 +101,23 @@ def _run_recursion(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, ind
 
 @inner_no_alloc
 def fill_gains(form: int, parameters: Floats, coefficients: Floats) -> None:
-    """The coefficients of both pairs, 7 each: z and e in x', x, z and e in z'; whether p0 counts in x, whether z is there."""
+    """Coefficients of both pairs, 7 each: z, e in x'; x, z, e in z'; 1 if p0 affects x; 1 if z is
+    used.
+    """
     for number in range(14):
         coefficients[number] = 0.0
     for pair in range(2):
         p0, p1, offset = parameters[2 * pair], parameters[2 * pair + 1], 7 * pair
         if pair == 1 and form == PARTIAL:
             coefficients[8], coefficients[12] = p0, 1.0
-        elif form >= PARTIAL or form == pair:  # NONE has the first alone, SIMPLE the second
+        elif form >= PARTIAL or form == pair:  # NONE has only the first pair, SIMPLE the second
             coefficients[offset], coefficients[offset + 1], coefficients[offset + 2] = p1 - 1.0, p0 - p1, 1.0
             coefficients[offset + 3], coefficients[offset + 4], coefficients[offset + 5], coefficients[offset + 6] = 1.0 - p0, p0 + p1, 1.0, 1.0
 
 
 @inner_no_alloc
 def set_initial_states(values: Floats, form: int, index: Floats, level: Floats, season: Floats) -> None:
-    """Where the backcasting begins: means and seasonal indices, with the imaginary part 1/1.1 of the real one."""
+    """Heuristic states: means and seasonal indices, imaginary part 1/1.1 of the real one."""
     period, rows = len(index), len(values)
     first, total, count = period, 0.0, 0.0
     if form == NONE and first < 10:
@@ -125,7 +139,7 @@ def set_initial_states(values: Floats, form: int, index: Floats, level: Floats, 
 
 @inner_no_alloc
 def _step(level: Floats, season: Floats, g: Floats, error: float) -> None:
-    """Both pairs over one row."""
+    """Advance both pairs by one row."""
     x, z = level[0], level[1]
     level[0] = x + g[0] * z + g[1] * error
     level[1] = g[2] * x + g[3] * z + g[4] * error
@@ -136,7 +150,7 @@ def _step(level: Floats, season: Floats, g: Floats, error: float) -> None:
 
 @inner_no_alloc
 def _filter_rows(values: Floats, backward: bool, level: Floats, season: Floats, g: Floats, fitted: Floats) -> None:
-    """Over all rows, back to the first or on to the last."""
+    """Filter all rows, forward or backward."""
     for step in range(len(values)):
         row = len(values) - 1 - step if backward else step
         phase = row % len(season)
@@ -159,6 +173,6 @@ def _run_series(
             _filter_rows(y[begin:end], direction == 1, level[i], season[i], g, fitted[begin:end])
             if not backcasting:
                 continue
-            _step(level[i], zero_state[0], g, 0.0)  # one row more, without an error, and from there the other way
+            _step(level[i], zero_state[0], g, 0.0)  # one extra row without error before turning
             for phase in range(index.shape[1]):
                 _step(zero_state[1], season[i, phase], g, 0.0)

@@ -1,7 +1,8 @@
-"""How kernels are compiled: by numba on the first call, kept on disk, without the GIL, and never stale.
+"""Compilation of kernels: numba on the first call, cached on disk, without the GIL.
 
-Numba takes a kept kernel for current while its own source file is as it was; what it calls in other files may have changed.
-Here a kernel is current while all sources of this room are. Where no folder can be written, kernels live in memory.
+Numba considers a cached kernel current as long as its own file is unchanged, although functions it
+calls from other files may have changed. Here the cache depends on all sources of this package. If
+no folder is writable, kernels are compiled in memory.
 """
 
 from __future__ import annotations
@@ -23,38 +24,43 @@ from deepforecast.kernels.numba_pipeline import HotCompiler, InnerCompiler, Kern
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_rewrites": True}
-"""No fast mathematics: where a product and a sum may be rounded at once, a loop's last bits hang on where its arrays lie."""
+"""No fast math: with fused multiply-add the last bits would depend on memory alignment."""
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function on its first call: with float64, int64 and bool arrays only, so that it happens once."""
+    """Compile on the first call, for float64, int64 and bool arrays."""
     return _compiled(function)
 
 
 def inner(function: Function) -> Function:
-    """For what kernels alone call: part of them when they are compiled and kept, never called from Python."""
+    """Compile for calls from kernels only; never called from Python."""
     return cast(Function, numba.njit(pipeline_class=InnerCompiler, no_cpython_wrapper=True, **OPTIONS)(function))
 
 
 def inlined(function: Function) -> Function:
-    """For a piece of one kernel: put where it is called before anything is compiled. A few lines, or what mostly calls others:
-    arguments of calls take long to compile, above all tuples of arrays."""
+    """Inline into the calling kernel before compilation.
+
+    For short functions or those that mostly call others: arguments, above all tuples of arrays, are
+    expensive to compile.
+    """
     return cast(Function, numba.njit(inline="always", **OPTIONS)(function))
 
 
 def compiled_no_alloc(function: Function) -> Function:
-    """`compiled` for what makes no arrays: they are then handed on uncounted. Counting is an atomic operation for each array
-    and call, and can take half the time of small functions."""
+    """`compiled` for functions that allocate no arrays, without reference counting.
+
+    Counting is an atomic operation per array and call, up to half the time of small functions.
+    """
     return _compiled(function, _nrt=False)
 
 
 def inner_no_alloc(function: Function) -> Function:
-    """`inner` for what makes no arrays."""
+    """`inner` for functions that allocate no arrays."""
     return cast(Function, numba.njit(pipeline_class=InnerCompiler, _nrt=False, no_cpython_wrapper=True, **OPTIONS)(function))
 
 
 def hot(function: Function) -> Function:
-    """`inner_no_alloc` for what runs most: its loops are optimised before anything is around them."""
+    """`inner_no_alloc` for the innermost loops, optimized on their own before they are linked."""
     return cast(Function, numba.njit(pipeline_class=HotCompiler, _nrt=False, no_cpython_wrapper=True, **OPTIONS)(function))
 
 
@@ -63,7 +69,7 @@ _notified = set[str]()
 
 @contextmanager
 def compile_notice(family: str) -> Iterator[None]:
-    """Write to a terminal or a notebook, once in a process, that these kernels are compiled, if that happens in the block."""
+    """Print once per process, in a terminal or notebook, if kernels are compiled in the block."""
     if family in _notified or not shows_live_output(sys.stderr):
         yield
         return
@@ -72,36 +78,36 @@ def compile_notice(family: str) -> Iterator[None]:
 
 
 class _CompileListener(event.Listener):  # type: ignore[misc]  # numba is not typed
-    """Says that a kernel is being compiled; a second one of the same family says nothing."""
+    """Print a notice at the first compilation of a kernel family."""
 
     def __init__(self, family: str) -> None:
         self._family = family
 
     def on_start(self, event: Any) -> None:
-        """A kernel is being compiled."""
+        """Print the notice when a compilation starts."""
         if self._family not in _notified:
             _notified.add(self._family)
             sys.stderr.write(f"deepforecast: compiling {self._family}, once on this machine ...\n")
 
     def on_end(self, event: Any) -> None:
-        """It was."""
+        """Do nothing when it ends."""
 
 
 def _compiled(function: Function, **overrides: bool) -> Function:
     options = {"pipeline_class": KernelCompiler, **OPTIONS, **overrides}
-    if numba.config.DISABLE_JIT:  # NUMBA_DISABLE_JIT=1, to step through kernels: plain Python, with nothing to keep
+    if numba.config.DISABLE_JIT:  # NUMBA_DISABLE_JIT=1, for debugging: plain Python
         return function
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
         dispatcher._cache._cache_file._source_stamp = _source_digest()
         dispatcher._cache.save_overload = _ignore_write_errors(dispatcher._cache.save_overload)
-    except RuntimeError:  # no folder for kept kernels: not beside the sources, not in the user's cache
+    except RuntimeError:  # no writable cache folder
         dispatcher = numba.njit(**options)(function)
     return cast(Function, dispatcher)
 
 
 def _ignore_write_errors(save: Callable[..., None]) -> Callable[..., None]:
-    """`save`, and where the disk is full or no longer takes anything the kernel lives in memory."""
+    """Wrap `save` so that a kernel stays in memory if it cannot be written."""
 
     def try_save(*arguments: Any) -> None:
         with suppress(OSError):
@@ -112,7 +118,7 @@ def _ignore_write_errors(save: Callable[..., None]) -> Callable[..., None]:
 
 @cache
 def _source_digest() -> str:
-    """Tells the sources of this room from any others."""
+    """Hash of all sources of this package."""
     digest = sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())

@@ -1,6 +1,7 @@
-"""Complex exponential smoothing over the rows of 16 series side by side, with the derivatives of its errors.
+"""Complex exponential smoothing of 16 series at a time, with derivatives of the errors.
 
-The sum of squares is that of the last of three runs: on from a rough start, back, on again; the derivatives go along with it.
+Three runs: forward from heuristic states, backward, forward again. The sum of squares is that of
+the last; the derivatives by the parameters are propagated through all three.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ Ints = NDArray[np.int64]
 
 LANES = 16
 QUANTITIES = 5  # the value, and its derivatives by the level's p0 and p1 and the season's
-STATE = 2 * QUANTITIES * LANES  # of a pair in all lanes: x and z of the value, of its first derivative, ...
+STATE = 2 * QUANTITIES * LANES  # size of a pair: x and z of the value, of its first derivative, ...
 
 
-NEGATIVE_ZERO = -0.0  # changes no number that it is added to, not even -0.0: so the sum is left out
+NEGATIVE_ZERO = -0.0  # neutral in sums, even with -0.0: the compiler drops the addition
 INITIAL, CURRENT, BACKCAST, ZERO = range(4)
-"""States (4, 1 + m, STATE), of level and places of the season: where the first run begins; in between; where the last one does;
-and none."""
+"""Rows of `states` (4, 1 + m, STATE), level and m seasonal states: start of the first run; current;
+start of the last run; zeros."""
 
 
 @inlined
 def evaluate(rows: Floats, first_rows: Ints, states: Floats, gains: Floats, errors: Floats, products: Floats) -> None:
-    """Products of errors and derivatives of the last of three runs, all lanes: on, back, and on again.
+    """Products of errors and derivatives in the last run, for all lanes.
 
-    rows (2, rows + 1, LANES): the values, and 1 where they are seen, else 0; one of zeros behind them. begins (LANES,): the row
-    of a lane's first value.
+    `rows` (2, rows + 1, LANES): values, and 1 if observed, else 0; the last row is 0. `first_rows`
+    (LANES,): row of the first value of each lane.
     """
     last, current, zero_state = rows.shape[1] - 1, states[CURRENT], states[ZERO]
     first = last
@@ -41,15 +42,15 @@ def evaluate(rows: Floats, first_rows: Ints, states: Floats, gains: Floats, erro
         for position in range(STATE):
             zero_state[slot, position] = 0.0
     for direction in range(3):
-        source, target, backward = states[direction], states[1 + direction % 2], direction == 1  # rough to live, live to start, start to live
+        source, target, backward = states[direction], states[1 + direction % 2], direction == 1  # INITIAL to CURRENT to BACKCAST to CURRENT
         for slot in range(len(target)):
             for position in range(STATE):
-                target[slot, position] = 0.0  # and so stays where a lane has not begun
+                target[slot, position] = 0.0  # remains 0 before the first row of a lane
         row, end = first, last
         if backward:
             row, end = last, first
         while row != end:
-            next_row = end  # or the next row on the way where a series begins
+            next_row = end  # or the next row at which a series starts
             for lane in range(LANES):
                 if min(row, next_row) < first_rows[lane] < max(row, next_row):
                     next_row = first_rows[lane]
@@ -59,7 +60,7 @@ def evaluate(rows: Floats, first_rows: Ints, states: Floats, gains: Floats, erro
             if backward:
                 _start_lanes(first_rows, next_row, source, target)
             row = next_row
-        for slot in range(len(target) if direction < 2 else 0):  # one row more without an error, and from there the other way
+        for slot in range(len(target) if direction < 2 else 0):  # one extra row without error before turning
             level, season = zero_state, target[slot : slot + 1]
             if slot == 0:
                 level, season = target, zero_state
@@ -68,7 +69,7 @@ def evaluate(rows: Floats, first_rows: Ints, states: Floats, gains: Floats, erro
 
 @inner_no_alloc
 def _start_lanes(first_rows: Ints, row: int, source: Floats, target: Floats) -> None:
-    """Move the states of the lanes whose series begin in a row."""
+    """Copy the states of lanes whose series start at this row."""
     for lane in range(LANES):
         if first_rows[lane] == row:
             for slot in range(len(source)):
@@ -78,7 +79,7 @@ def _start_lanes(first_rows: Ints, row: int, source: Floats, target: Floats) -> 
 
 @inner_no_alloc
 def _step(state: Floats, offset: int, error: float, g: Floats, k: int, x_extra: float, z_extra: float) -> None:
-    """Move a pair, or a derivative of it, with its error and with what else there is."""
+    """Advance a pair, or a derivative of it, with its error and inhomogeneous terms."""
     x, z = state[offset], state[offset + LANES]
     state[offset] = x + g[k] * z + g[LANES + k] * error + x_extra
     state[offset + LANES] = g[2 * LANES + k] * x + g[3 * LANES + k] * z + g[4 * LANES + k] * error + z_extra
@@ -88,7 +89,7 @@ def _step(state: Floats, offset: int, error: float, g: Floats, k: int, x_extra: 
 def _filter_rows(
     rows: Floats, levels: Floats, seasons: Floats, g: Floats, errors: Floats, begin: int, end: int, products: Floats
 ) -> None:
-    """From one row to another, on or back. All lanes at once: at distances known beforehand."""
+    """Filter rows `begin` to `end`, forward or backward; constant offsets, so that lanes vectorize."""
     level = levels[0]
     for step in range(abs(end - begin)):
         t = begin + step if end > begin else begin - 1 - step
@@ -125,7 +126,7 @@ def _filter_rows(
 
 @inner_no_alloc
 def _add_products(errors: Floats, products: Floats) -> None:
-    """Of the errors of a row and their derivatives."""
+    """Add the products of the errors of a row and their derivatives."""
     for k in range(LANES):
         for i in range(QUANTITIES):
             for j in range(i, QUANTITIES):

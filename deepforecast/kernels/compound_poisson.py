@@ -1,14 +1,15 @@
-"""Quantiles of noise plus a trend whose slope goes on changing: exact, without a draw.
+"""Quantiles of noise plus a trend with random future slope changes, without simulation.
 
-Changes of slope come at random (a Poisson process, `count` of them expected until the step) and are Laplace distributed, so
-what one that came a share w of the way before the step adds is w times a Laplace number. The characteristic function of their
-sum has a closed form,
+Changes arrive as a Poisson process, `count` of them expected until the step, with Laplace sizes;
+one that arrives when a share w of the horizon remains adds w times its size. The characteristic
+function of their sum is
 
-    exp(count * (arctan(a v) / (a v) - 1)),      a: the mean size of what a change at the very start adds,
+    exp(count * (arctan(a v) / (a v) - 1)),      a: mean absolute effect of a change at the very start.
 
-and the distribution of it and of the noise follows by Davies' sum (1973, *Biometrika* 60), whose error is the probability of
-what lies further out than 2 pi over its stride. All is in units of the noise; where that is next to nothing beside the
-changes, the case that none came is kept apart, and the others see a little more noise than there is.
+The distribution function with noise follows by the inversion sum of Davies (1973), *Biometrika* 60,
+doi:10.1093/biomet/60.2.415, whose error is the probability beyond 2 pi over its stride. Units are
+those of the noise. If the noise is negligible next to the changes, the case of no change is treated
+separately and the noise of the other cases is slightly widened.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from deepforecast.kernels.compilation import compile_notice, compiled_no_alloc, 
 
 Floats = NDArray[np.float64]
 
-MAX_CHANGE = 20.0  # the largest a that is computed as it is
+MAX_CHANGE = 20.0  # largest a used without widening the noise
 MAX_NODES = 8000
-NEGLIGIBLE_CHANGE = 1e-9  # a spread of changes beside that of the noise that is nothing
+NEGLIGIBLE_CHANGE = 1e-9  # changes relative to the noise that count as 0
 NORMAL, STUDENT = 0, 1
 SQRT_3 = math.sqrt(3.0)
 
 
 def quantiles(noise: Floats, change: Floats, count: Floats, probabilities: Floats, student: bool = False) -> Floats:
-    """Quantiles (places, probabilities) of noise of a deviation plus changes of a size, `count` of them expected.
+    """Quantiles (steps, probabilities) of noise with scale `noise` plus changes with mean size
+    `change`.
 
-    student: the noise is Student's t with 3 degrees of freedom, `noise` its scale.
+    `count` of changes are expected. `student`: the noise is Student's t with 3 degrees of freedom.
 
     >>> quantiles(np.ones(1), np.zeros(1), np.zeros(1), np.array([0.1, 0.5, 0.975])).round(3)
     array([[-1.282,  0.   ,  1.96 ]])
@@ -80,7 +82,7 @@ def _quantiles(scales: Floats, levels: Floats, noise_kind: int, upper_quantiles:
 
 @inner_no_alloc
 def _characteristic_function(relative_change: float, count: float, noise_kind: int, transform: Floats) -> tuple[float, int]:
-    """The characteristic function at the nodes, over pi and the number of the node; their stride and how many there are."""
+    """Characteristic function at node k over pi k; return stride and number of nodes."""
     length = 16.0 + relative_change * (60.0 + 16.0 * math.sqrt(count)) + (500.0 if noise_kind == STUDENT else 0.0)
     last = 20.0 if noise_kind == STUDENT else 8.2
     nodes = min(int(last * length / (2.0 * math.pi)) + 1, len(transform))
@@ -96,14 +98,14 @@ def _characteristic_function(relative_change: float, count: float, noise_kind: i
 def _invert_distribution(
     probability: float, guess: float, widening: float, no_change_probability: float, noise_kind: int, stride: float, transform: Floats, nodes: int
 ) -> float:
-    """Where the distribution function is `probability`, at least 1 / 2: Newton's steps inside a bracket."""
+    """Quantile of `probability` >= 1 / 2 by Newton's method within a bracket."""
     if probability <= 0.5:
         return 0.0
     low, high, x = 0.0, math.pi / stride * widening, guess
     for _ in range(200):
         value, slope = _distribution(x / widening, stride, transform, nodes)
         slope /= widening
-        if widening > 1.0:  # no change came: the noise as it is, not as it was widened
+        if widening > 1.0:  # no change: replace the widened noise by the actual one
             value += no_change_probability * (_noise_distribution(x, noise_kind) - _noise_distribution(x / widening, NORMAL))
             slope += no_change_probability * (_noise_density(x, noise_kind) - _noise_density(x / widening, NORMAL) / widening)
         if value < probability:
@@ -121,7 +123,7 @@ def _invert_distribution(
 
 @inner_no_alloc
 def _distribution(x: float, stride: float, transform: Floats, nodes: int) -> tuple[float, float]:
-    """Davies' sum, and its slope."""
+    """Davies' inversion sum and its derivative."""
     angle = stride * x
     turn_cos, turn_sin = math.cos(angle), math.sin(angle)
     c, s = math.cos(0.5 * angle), math.sin(0.5 * angle)

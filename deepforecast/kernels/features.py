@@ -1,7 +1,7 @@
-"""Features of the past, for all rows of a panel at once, and for the next row of all series while a forecast goes on.
+"""Lag and window features for all rows of a panel, and for the next row during recursive forecasts.
 
-A feature is a row of four numbers and a level, as `data.lags.Lagged` names them; windows skip missing values and are NaN where
-they hold none (a deviation: fewer than two).
+A feature is (kind, lag, size, stride) and a level, see `data.lags.Lagged`; windows skip missing
+values and are NaN if empty (a standard deviation: with fewer than two values).
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LAG, DIFFERENCE, MEAN, STD, MIN, MAX, QUANTILE, EXPANDING_MEAN, EXPANDING_STD, EXPANDING_MIN, EXPANDING_MAX, EWM = range(12)
-COUNT, TOTAL, SQUARES, LOW, HIGH, WEIGHTED = range(6)  # of a running summary
+COUNT, TOTAL, SQUARES, LOW, HIGH, WEIGHTED = range(6)  # elements of a running summary
 SUMMARY = 6
 
 
 @compiled
 def fill_features(y: Floats, indptr: Ints, features: Ints, levels: Floats, first: int, columns: NDArray[np.float32]) -> None:
-    """The features of every row, into the columns of `columns` from `first`: kind, lag, size and stride of each in `features`."""
+    """Write features of every row to `columns` from column `first`; `features`: kind, lag, size,
+    stride.
+    """
     for series in range(len(indptr) - 1):
         begin, end = indptr[series], indptr[series + 1]
         for number in range(len(features)):
@@ -43,8 +45,11 @@ def fill_features(y: Floats, indptr: Ints, features: Ints, levels: Floats, first
 
 @compiled
 def fill_next_row(recent: Floats, n_past: int, features: Ints, levels: Floats, running: Floats, next_features: Floats) -> None:
-    """The features of the next row of every series: `recent` (series, room) holds its last values up to column `n_past`, NaN before
-    its begin; `running` (series, features, SUMMARY) what `update_expanding` has seen of it."""
+    """Features of the next row of every series.
+
+    `recent` (series, capacity): last values up to column `n_past`, NaN before the start of a
+    series. `running` (series, features, SUMMARY): summaries of the expanding features.
+    """
     for series in range(len(recent)):
         for number in range(len(features)):
             feature_kind, lag, size, stride = features[number]
@@ -60,7 +65,7 @@ def fill_next_row(recent: Floats, n_past: int, features: Ints, levels: Floats, r
 
 @compiled
 def fill_missing(y: Floats, indptr: Ints, lag: int, drift: Floats) -> None:
-    """In the place of each missing value put the one `lag` rows before and the `drift` of its series, or else the last one."""
+    """Replace missing values by the value `lag` rows before plus `drift`, or else the last value."""
     for series in range(len(indptr) - 1):
         for row in range(indptr[series], indptr[series + 1]):
             if math.isnan(y[row]) and row > indptr[series]:
@@ -72,7 +77,7 @@ def fill_missing(y: Floats, indptr: Ints, lag: int, drift: Floats) -> None:
 
 @compiled
 def begin_expanding(y: Floats, indptr: Ints, features: Ints, levels: Floats, running: Floats) -> None:
-    """Take the whole history of every series into `running`, but for the rows a lag leaves out."""
+    """Update `running` by the history of every series, except rows that the lag excludes."""
     running[:] = 0.0
     for series in range(len(indptr) - 1):
         for number in range(len(features)):
@@ -84,7 +89,7 @@ def begin_expanding(y: Floats, indptr: Ints, features: Ints, levels: Floats, run
 
 @compiled
 def extend_expanding(y: Floats, indptr: Ints, n_processed: int, features: Ints, levels: Floats, running: Floats) -> None:
-    """Go on with the values that come into sight when each series grows from its first `n_processed` rows to all of them."""
+    """Update `running` as each series grows from `n_processed` rows to all of its rows."""
     for series in range(len(indptr) - 1):
         for number in range(len(features)):
             lag = features[number, 1]
@@ -94,7 +99,7 @@ def extend_expanding(y: Floats, indptr: Ints, n_processed: int, features: Ints, 
 
 @compiled
 def update_expanding(recent: Floats, n_past: int, features: Ints, levels: Floats, running: Floats) -> None:
-    """Take the value that a row further on has come into sight of each feature."""
+    """Update `running` by the value that becomes available for the next row."""
     for series in range(len(recent)):
         for number in range(len(features)):
             if features[number, 0] >= EXPANDING_MEAN:
@@ -103,7 +108,7 @@ def update_expanding(recent: Floats, n_past: int, features: Ints, levels: Floats
 
 @inner
 def window_feature(y: Floats, begin: int, row: int, feature_kind: int, lag: int, size: int, stride: int, level: float) -> float:
-    """One window, value by value."""
+    """Feature of one window, computed directly."""
     newest_row = row - lag
     if newest_row < begin:
         return np.nan
@@ -113,7 +118,7 @@ def window_feature(y: Floats, begin: int, row: int, feature_kind: int, lag: int,
     if feature_kind == QUANTILE:
         return _window_quantile(y, newest_row, stop, stride, level, size)
     count, total, position = 0, 0.0, newest_row
-    while position > stop:  # a range with a stride would divide to know its length, which takes as long as a small window
+    while position > stop:  # a strided range would need a division, slow for small windows
         value = y[position]
         if value == value:
             count += 1
@@ -134,7 +139,7 @@ def window_feature(y: Floats, begin: int, row: int, feature_kind: int, lag: int,
 
 @inner
 def _window_extreme(y: Floats, first: int, stop: int, stride: int, sign: float) -> float:
-    """The smallest value of a window times `sign`; missing ones are never smaller."""
+    """Minimum of `sign` times the window values, missing ones ignored."""
     best, position = np.inf, first
     while position > stop:
         value = sign * y[position]
@@ -146,7 +151,7 @@ def _window_extreme(y: Floats, first: int, stop: int, stride: int, sign: float) 
 
 @inner
 def _window_quantile(y: Floats, first: int, stop: int, stride: int, level: float, size: int) -> float:
-    """Linear between order statistics."""
+    """Quantile by linear interpolation of order statistics."""
     ordered = np.empty(size)
     count, position = 0, first
     while position > stop:
@@ -182,12 +187,12 @@ def _fill_lags(y: Floats, begin: int, end: int, feature_kind: int, lag: int, str
 
 @inner
 def _fill_moments(y: Floats, begin: int, end: int, feature_kind: int, lag: int, size: int, stride: int, column: NDArray[np.float32]) -> None:
-    """Running sums along each of the `stride` interleaved series, taken anew every `size` values so that nothing lingers."""
+    """Running sums of `stride` interleaved series, recomputed every `size` values against rounding."""
     for phase in range(stride):
         count, total, squares, age, centre = 0, 0.0, 0.0, size, 0.0
         for row in range(begin + phase, end, stride):
             newest_row = row - lag
-            if age >= size:  # anew
+            if age >= size:  # recompute
                 age, count, total, squares = 0, 0, 0.0, 0.0
                 centre = y[newest_row] if newest_row >= begin else y[begin]
                 centre = 0.0 if math.isnan(centre) else centre
@@ -217,7 +222,7 @@ def _fill_moments(y: Floats, begin: int, end: int, feature_kind: int, lag: int, 
 
 @inner
 def _fill_extremes(y: Floats, begin: int, end: int, feature_kind: int, lag: int, size: int, column: NDArray[np.float32]) -> None:
-    """A queue of the values that may still become the extreme of a window."""
+    """Minimum or maximum by a monotonic queue."""
     sign = 1.0 if feature_kind == MIN else -1.0
     queue = np.empty(end - begin, np.int64)
     head, tail = 0, 0

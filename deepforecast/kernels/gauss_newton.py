@@ -1,12 +1,12 @@
-"""The likeliest parameters where the model is no straight line in them: `kernels.additive` by tangents.
+"""Maximum a posteriori parameters of nonlinear additive models, by Gauss-Newton steps.
 
-Features that multiply the trend, trends that saturate, errors of Student's t. Each step solves the same problem for the model
-as its tangents say (and for t as squares with weights, which lie above its losses), then goes as far that way as the
-posterior gains, so it never falls. Parameters are the trend's (rate and offset; offset alone where it is flat), one for each
-feature, one for each change of slope.
+For multiplicative features, logistic trends and Student's t errors. Each step solves the problem of
+`additive` for the linearized model (and for t the weighted squares that majorize its loss), with a
+line search, so that the posterior never decreases. Parameters: those of the trend (rate and offset;
+offset only if flat), one per feature, one per slope change.
 
-    trend = rate t + offset + sum of changes (t - when)+                           or flat, the offset alone
-    trend = cap / (1 + exp(-rate (t - offset) - sum of changes (t - when)+))       if it saturates
+    linear      rate t + offset + sum_j change_j (t - t_j)+         flat: the offset only
+    logistic    cap / (1 + exp(-rate (t - offset) - sum_j change_j (t - t_j)+))
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ Floats = NDArray[np.float64]
 
 LINEAR, LOGISTIC, FLAT = 0, 1, 2
 MAX_ITERATIONS = 500
-GAIN_TOLERANCE = 1e-11  # of the objective, per row, below which a step is the last
-MIN_STEP_SIZE = 1e-9  # share of a step
-TREND, MULTIPLIER, FITTED, WEIGHT, RESIDUAL = range(5)  # of the lines
+GAIN_TOLERANCE = 1e-11  # of the objective, per row, at convergence
+MIN_STEP_SIZE = 1e-9  # of the line search
+TREND, MULTIPLIER, FITTED, WEIGHT, RESIDUAL = range(5)  # rows of `lines`
 
 
 class Rows(NamedTuple):
-    """A series as the kernel takes it: scaled values and times, `capacity` (saturating trends), `changepoint_hinges` (rows, changes),
-    `features` (rows, features) and which of these `multiply`; `growth`, one of those above; `freedom` of Student's t, 0 for
-    normal errors."""
+    """One series: scaled values and times, `capacity` (logistic trend), `changepoint_hinges` (rows,
+    changes), `features` (rows, features) and which of these `multiply`, `growth` (a constant
+    above), and `freedom`, the degrees of freedom of Student's t, 0 for normal errors.
+    """
 
     y: Floats
     time: Floats
@@ -54,7 +55,7 @@ class Rows(NamedTuple):
 
 
 def fit_nonlinear(rows: Rows, prior: Prior, start: Floats) -> tuple[Floats, float, float]:
-    """Parameters, deviation and objective from a start."""
+    """Parameters, scale and objective from a start."""
     x, state = np.array(start, dtype=np.float64), np.array([1.0, 0.0])
     lines, jacobian = np.empty((5, len(rows.y))), np.empty((len(rows.y), len(start)))
     with compile_notice("the maximum of an additive model"):
@@ -97,7 +98,7 @@ def _gauss_newton(rows: Rows, prior: Prior, x: Floats, state: Floats, lines: Flo
 
 @inner_no_alloc
 def _set_fitted(rows: Rows, x: Floats, lines: Floats) -> None:
-    """Trend, share (what multiplies it) and fitted values."""
+    """Trend, multiplier of the trend, and fitted values."""
     changes, count = rows.changepoint_hinges.shape[1], len(rows.multiply)
     n_trend = len(x) - changes - count
     for row in range(len(rows.time)):
@@ -119,7 +120,7 @@ def _set_fitted(rows: Rows, x: Floats, lines: Floats) -> None:
 
 @inner_no_alloc
 def _set_jacobian(rows: Rows, x: Floats, lines: Floats, jacobian: Floats) -> None:
-    """How the fitted values move with each parameter, (rows, parameters)."""
+    """Jacobian of the fitted values, (rows, parameters)."""
     changes, count = rows.changepoint_hinges.shape[1], len(rows.multiply)
     n_trend = len(x) - changes - count
     for row in range(len(rows.time)):
@@ -138,7 +139,7 @@ def _set_jacobian(rows: Rows, x: Floats, lines: Floats, jacobian: Floats) -> Non
 
 @inner_no_alloc
 def _set_normal_equations(y: Floats, lines: Floats, jacobian: Floats, gram: Floats, gradient: Floats) -> None:
-    """Weighted sums of products of the tangents (the upper half), and of them and the residuals."""
+    """Weighted J'J (upper half) and J'r."""
     for i in range(len(gradient)):
         gradient[i] = 0.0
         for j in range(i, len(gradient)):
@@ -161,7 +162,7 @@ def _total_loss(rows: Rows, lines: Floats, variance: float) -> float:
 
 @inner_no_alloc
 def _update_variance(rows: Rows, lines: Floats, variance: float) -> float:
-    """The likeliest variance for these residuals, and the weight of each row under it."""
+    """Mode of the variance for these residuals, and the weights of the rows under it."""
     freedom = rows.freedom
     for _ in range(50):
         total = 0.0

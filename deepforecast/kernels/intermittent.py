@@ -1,6 +1,13 @@
-"""Intermittent demand: sizes and intervals (or probabilities) smoothed apart, and sums of blocks smoothed together.
+"""Intermittent demand: Croston's method, TSB, and smoothing of temporally aggregated blocks.
 
-A value that is not 0 is a demand. A missing value (NaN) is passed over: neither a demand nor a period without one.
+A demand is a nonzero value. With sizes z, intervals q and demand indicator d,
+
+    Croston (at demands)        z <- z + alpha (y - z),  q <- q + beta (interval - q),  forecast z / q
+    TSB (p in every period)     p <- p + beta (d - p),   z as above at demands,         forecast p z
+
+Missing values are skipped: neither a demand nor a period without one. Croston (1972), *Operational
+Research Quarterly* 23, doi:10.1057/jors.1972.50; Teunter, Syntetos & Babai (2011), *European
+Journal of Operational Research* 214, doi:10.1016/j.ejor.2011.05.018.
 """
 
 from __future__ import annotations
@@ -18,14 +25,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 INTERVALS, PROBABILITY = 0, 1
-"""What is smoothed beside the sizes: the periods from demand to demand (Croston), or whether there is one (TSB)."""
+"""Second smoothed series: intervals between demands (Croston) or demand probability (TSB)."""
 
 KERNEL_FAMILY = "the kernels of intermittent demand"
 
 
 def fit_demands(y: Floats, indptr: Ints, method: int, bounds: Floats, n_sizes: int) -> tuple[Floats, Floats, Floats]:
-    """Smoothing parameters (series, 2) of sizes and of intervals or probabilities, each of least squared one-step errors
-    between its two `bounds` (2, 2); with them the state after the last row and the last `n_sizes` sizes: see `update_demands`.
+    """Least-squares smoothing parameters (series, 2) of sizes and of intervals or probabilities.
+
+    `bounds` (2, 2): lower and upper bound of each. Also returns the state after the last row and
+    the last `n_sizes` sizes, see `update_demands`.
     """
     count = len(indptr) - 1
     alpha, state, sizes = np.zeros((count, 2)), np.full((count, 3), np.nan), np.full((count, n_sizes), np.nan)
@@ -36,8 +45,10 @@ def fit_demands(y: Floats, indptr: Ints, method: int, bounds: Floats, n_sizes: i
 
 
 def update_demands(y: Floats, indptr: Ints, method: int, alpha: Floats, state: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """`state` (series, 3: level of the sizes, of intervals or probabilities, periods since a demand; NaN levels before the
-    first one) and the last sizes (the newest on the right, NaN where there are fewer), moved over the rows of `y`.
+    """Update states and last sizes by the rows of `y`.
+
+    `state` (series, 3): level of the sizes, level of intervals or probabilities (NaN before the
+    first demand), periods since the last demand. `sizes`: newest last, NaN where there are fewer.
     """
     state, sizes = np.array(state, order="C"), np.array(sizes, order="C")
     with compile_notice(KERNEL_FAMILY):
@@ -46,7 +57,7 @@ def update_demands(y: Floats, indptr: Ints, method: int, alpha: Floats, state: F
 
 
 def filter_levels(y: Floats, indptr: Ints, method: int, alpha: Floats) -> tuple[Floats, Floats]:
-    """The two levels before each row, from a start of which nothing is known."""
+    """Both levels before each row, from an empty state."""
     filtered = np.empty((2, len(y)))
     with compile_notice(KERNEL_FAMILY):
         _levels(as_read_only(y), _as_integers(indptr), method, _as_floats(alpha), filtered)
@@ -54,7 +65,7 @@ def filter_levels(y: Floats, indptr: Ints, method: int, alpha: Floats) -> tuple[
 
 
 def mean_intervals(y: Floats, indptr: Ints) -> Ints:
-    """The mean of the periods from one demand to the next, a whole number; 1 where there is none."""
+    """Mean interval between demands, rounded; 1 without any."""
     intervals = np.empty(len(indptr) - 1, np.int64)
     with compile_notice(KERNEL_FAMILY):
         _mean_intervals(as_read_only(y), _as_integers(indptr), intervals)
@@ -62,8 +73,11 @@ def mean_intervals(y: Floats, indptr: Ints) -> Ints:
 
 
 def fit_blocks(y: Floats, indptr: Ints, rows: Ints, low: float, high: float) -> tuple[Floats, Floats]:
-    """Smoothing parameters of the sums of blocks of `rows` (series, levels; 0: no such level) that end with each series, and
-    with them the state after the last one: see `update_blocks`."""
+    """Smoothing parameters of sums of blocks, and the state after the last row, see
+    `update_blocks`.
+
+    `rows` (series, levels): block lengths, 0 for an unused level; blocks end with the series.
+    """
     alpha, state = np.zeros(rows.shape), np.zeros((*rows.shape, 4))
     with compile_notice(KERNEL_FAMILY):
         _fit_block_sums(as_read_only(y), _as_integers(indptr), _as_integers(rows), np.array([low, high]), alpha, state)
@@ -71,10 +85,12 @@ def fit_blocks(y: Floats, indptr: Ints, rows: Ints, low: float, high: float) -> 
 
 
 def update_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints, state: Floats) -> tuple[Floats, Floats]:
-    """Move `state` (series, levels, 4: smoothed sum, rows so far of a block, how many hold a value, their sum) over the rows of
-    `y`, of which the first `skip` (series, levels) belong to no block. Moved, and for each row the forecast of a row before it.
+    """Update states by the rows of `y`; return them and the forecast of each row from the rows
+    before.
 
-    The forecast is the mean over levels of what a row of a block holds; NaN before any block is complete.
+    `state` (series, levels, 4): smoothed sum, rows of the current block so far, how many are
+    observed, their sum. The first `skip` (series, levels) rows belong to no block. The forecast is
+    the mean over levels of the smoothed sum per row; NaN before any block is complete.
     """
     state = np.array(state, order="C")
     forecasts = np.empty(len(y))
@@ -84,11 +100,11 @@ def update_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints
 
 
 def tilt_probabilities(sizes: Floats, occurrence: Floats, mean: Floats) -> Floats:
-    """Probabilities of 0 and of each of the `sizes` (series, 1 + sizes) with this mean, as near as can be to the plain ones:
-    1 - occurrence, and equal shares of occurrence.
+    """Probabilities of 0 and each of `sizes` (series, 1 + sizes) that have the given mean.
 
-    Exponential tilting: the weight of a value grows by exp(t * value), which changes least in the sense of Kullback and
-    Leibler. A mean that no weights can give is met as nearly as they can.
+    Exponential tilting: the distribution closest in Kullback-Leibler divergence to 1 - occurrence
+    for 0 and equal shares of occurrence for the sizes; its weights are multiplied by exp(t * size).
+    A mean out of reach is approximated as closely as possible.
     """
     probabilities = np.zeros((sizes.shape[0], sizes.shape[1] + 1))
     with compile_notice(KERNEL_FAMILY):
@@ -98,11 +114,11 @@ def tilt_probabilities(sizes: Floats, occurrence: Floats, mean: Floats) -> Float
 
 @compiled
 def _smooth_demands(y: Floats, indptr: Ints, method: int, bounds: Floats, alpha: Floats, state: Floats, sizes: Floats) -> None:
-    """Without `bounds`, alpha is as it is given."""
+    """Smooth sizes and intervals; `alpha` is estimated only if `bounds` are not empty."""
     longest = 0
     for i in range(len(indptr) - 1):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    demand_sizes, intervals = np.empty(longest + 1), np.empty(longest + 1)  # one more: written to ahead of time
+    demand_sizes, intervals = np.empty(longest + 1), np.empty(longest + 1)  # one more as scratch
     for i in range(len(indptr) - 1):
         demands, count, periods_since = _extract_demands(y, indptr[i], indptr[i + 1], method, state[i, 2], demand_sizes, intervals)
         if len(bounds) > 0:
@@ -120,8 +136,9 @@ def _smooth_demands(y: Floats, indptr: Ints, method: int, bounds: Floats, alpha:
 
 @inner_no_alloc
 def _extract_demands(y: Floats, begin: int, end: int, method: int, periods_since: float, demand_sizes: Floats, intervals: Floats) -> Any:
-    """Write the sizes of demands, and the periods from one to the next or whether there is one in each period; how many of
-    each, and the periods since the last."""
+    """Write sizes and intervals (or indicators); return their numbers and the periods since the
+    last.
+    """
     demands, periods = 0, periods_since
     for row in range(begin, end):
         value = y[row]
@@ -192,7 +209,7 @@ def _fit_block_sums(y: Floats, indptr: Ints, rows: Ints, bounds: Floats, alpha: 
 
 @inner_no_alloc
 def _block_sums(y: Floats, start: int, end: int, width: int, complete: bool, sums: Floats) -> int:
-    """Write the sums of blocks, missing rows as the mean of the others; how many. `complete`: nothing is missing."""
+    """Write block sums, missing rows as the mean of the others; return how many."""
     count = 0
     while start < end:
         total, n_observed = 0.0, width
@@ -243,7 +260,7 @@ def _smooth_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Int
 @compiled_no_alloc
 def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, probabilities: Floats) -> None:
     for i in range(len(sizes)):
-        n_sizes, largest = 0.0, 0.0  # a count that begins as a whole number would be a second kind of argument
+        n_sizes, largest = 0.0, 0.0  # floats: an integer would compile a second version
         for position in range(sizes.shape[1]):
             if not np.isnan(sizes[i, position]):
                 n_sizes += 1.0
@@ -266,7 +283,7 @@ def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, probabilities: Floats
 
 @inner_no_alloc
 def _tilted_weights(sizes: Floats, n_sizes: float, largest: float, occurrence: float, tilt: float, probabilities: Floats) -> Any:
-    """Write down the tilted probabilities; their mean and variance, in units of the largest size."""
+    """Write tilted probabilities; return their mean and variance in units of the largest size."""
     max_exponent = 0.0 if occurrence < 1.0 else -np.inf
     for position in range(len(sizes)):
         if not np.isnan(sizes[position]):

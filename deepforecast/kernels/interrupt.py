@@ -1,4 +1,4 @@
-"""Kernels that Ctrl-C can end."""
+"""Kernels that Ctrl-C can interrupt."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 
 def run_interruptible(kernel: Callable[..., None], stop: NDArray[np.int64], *arguments: Any) -> None:
-    """Call `kernel(stop, *arguments)`, which reads `stop` about every second and returns once it is not 0.
+    """Call `kernel(stop, *arguments)`, which reads `stop` about every second and returns if it is
+    not 0.
 
-    Signals are handled by the main thread alone, and only while it runs Python: there the kernel gets a thread of its own.
+    Python handles signals in the main thread only, so that there the kernel runs in another thread.
     """
     if threading.current_thread() is not threading.main_thread():
         kernel(stop, *arguments)

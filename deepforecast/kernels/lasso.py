@@ -1,8 +1,8 @@
-"""The least of a quadratic with a penalty on sizes, x'Qx / 2 - b'x + weight * (|x_1| + ... + |x_n|), exactly.
+"""Exact minimum of x'Qx / 2 - b'x + weight |x|_1 by an active set method.
 
-An active set: the numbers that are not 0 solve linear equations as long as they keep their signs; one that would change it
-becomes 0, and the one whose slope is steepest joins. The function falls with every change, so it ends, and from a near start
-within a few of them.
+The nonzero elements solve a linear system as long as they keep their signs; an element that would
+change its sign becomes 0, and the zero that violates |gradient| <= weight most joins. The objective
+decreases with every change, so that the method ends in finitely many steps.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from deepforecast.kernels.compilation import inner_no_alloc
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-GRADIENT_TOLERANCE = 1e-10  # by how much of its size a slope may exceed the penalty
-PIVOT_TOLERANCE = 1e-12  # of its size what is left of a diagonal element that others explain
+GRADIENT_TOLERANCE = 1e-10  # relative tolerance of |gradient| <= weight
+PIVOT_TOLERANCE = 1e-12  # relative size of the pivot of a collinear column
 
 
 @inner_no_alloc
 def minimize_lasso(matrix: Floats, linear: Floats, weight: float, x: Floats, factor: Floats, workspace: Floats, active: Ints) -> None:
-    """`x` from a start to where the function is least. `factor` (n, n), `workspace` (3, n) and `active` are overwritten."""
+    """Minimize over `x` from a start. `factor` (n, n), `workspace` (3, n), `active` are
+    overwritten.
+    """
     size, count = len(x), 0
     for i in range(size):
         workspace[2, i] = 0.0
@@ -48,7 +50,7 @@ def minimize_lasso(matrix: Floats, linear: Floats, weight: float, x: Floats, fac
 
 @inner_no_alloc
 def _steepest_zero(matrix: Floats, linear: Floats, weight: float, x: Floats, gradient: Floats, excluded: Floats) -> int:
-    """The zero whose slope exceeds the penalty most, or -1; the slopes are left in `gradient`."""
+    """Zero that violates the optimality condition most, or -1; sets `gradient`."""
     size, steepest, largest = len(x), -1, weight * (1.0 + GRADIENT_TOLERANCE)
     for i in range(size):
         gradient[i] = -linear[i]
@@ -66,7 +68,7 @@ def _steepest_zero(matrix: Floats, linear: Floats, weight: float, x: Floats, gra
 def _move_active(
     matrix: Floats, linear: Floats, weight: float, x: Floats, factor: Floats, workspace: Floats, active: Ints, count: int
 ) -> bool:
-    """Move the active ones to where they solve their equations, or as far as all keep their signs; whether all the way."""
+    """Move to the solution of the active set, or to the first sign change; True if the former."""
     target, sign = workspace[0], workspace[1]
     for a in range(count):
         i = active[a]
@@ -91,7 +93,7 @@ def _move_active(
 
 @inner_no_alloc
 def _solve_active(matrix: Floats, factor: Floats, target: Floats, active: Ints, count: int) -> None:
-    """`target` becomes the solution of the active rows and columns; what depends on earlier ones is 0."""
+    """Solve the active rows and columns in place of `target`; 0 for collinear columns."""
     for a in range(count):
         for c in range(a, count):
             factor[a, c] = matrix[active[a], active[c]]

@@ -1,10 +1,13 @@
-"""The parameters of complex exponential smoothing: least squares with exact derivatives, 16 searches side by side.
+"""Estimation of complex exponential smoothing by Levenberg-Marquardt, 16 series at a time.
 
-A lane holds one series and fits its forms one after another: partial, full from what was found for partial, which it
-generalises, then those without a season beside the level, which are left when they are far behind. The sum of squares is that
-of the last of three runs: on from a rough start, back, on again; the derivatives of its errors go along with it, so that a
-Gauss-Newton (Levenberg-Marquardt) step takes one evaluation. Lanes end on the same row, whatever their lengths; a lane that is
-done takes the next series.
+A lane fits the forms of a series in turn: partial; full from the optimum of partial, a special case
+of it; then none and simple, abandoned early if they are far behind. With the residuals e, their
+Jacobian J from `complex_gradient`, and a secant correction C of second order, a step solves
+
+    (J'J + C + damping diag(J'J)) step = -J'e
+
+so that each step takes one evaluation. Lanes end on the same row; a finished lane takes the next
+series.
 """
 
 from __future__ import annotations
@@ -24,32 +27,32 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-MAX_EVALUATIONS = 60  # evaluations of a search
+MAX_EVALUATIONS = 60  # per search
 RELATIVE_TOLERANCE = 1e-7  # relative gain in the sum of squares
-DAMPING_GROWTH = 10.0  # the damping grows, when a step was too long
-UPDATE_DAMPING = 0.1  # damping below which a step tells of second derivatives
-STABILITY_MARGIN = 1e-4  # how far parameters stay inside the region of stability
-MIN_SEASON_GAIN, MAX_SEASON_GAIN = 0.0, 1.0  # of a real season
+DAMPING_GROWTH = 10.0  # factor of the damping after a rejected step
+UPDATE_DAMPING = 0.1  # damping below which steps update the correction
+STABILITY_MARGIN = 1e-4  # distance of parameters to the boundary of the stable region
+MIN_SEASON_GAIN, MAX_SEASON_GAIN = 0.0, 1.0  # bounds of p0 of a real season
 ORDER = np.array([PARTIAL, FULL, NONE, SIMPLE])
 START_PARAMETERS = np.array([[1.3, 1.0, 0.0, 0.0], [0.0, 0.0, 1.3, 1.0], [1.3, 1.0, 0.1, 0.0], [1.3, 1.0, 1.3, 1.0]])
-"""Of each form, parameters of a level that neither drifts nor waits, and a season alike."""
-PATIENCE, MAX_RATIO = 5, 1.5  # evaluations after which a form is left whose sum of squares is so many times another's
+"""Start parameters (level p0, p1, season p0, p1) by form."""
+PATIENCE, MAX_RATIO = 5, 1.5  # evaluations, ratio of the squares to another form's: then abandoned
 TRIAL, BEST, STATUS, PRODUCTS, CORRECTION, SYSTEM = 0, 1, 2, 3, 7, 11
-"""Rows of a search (19, 5): parameters evaluated next, and the best; how it goes; products of the derivatives at the best, and
-with the errors, less than 0 (4 rows); what these lack to be second derivatives (4); equations (4), and these once more."""
+"""Rows of a search (19, 5): trial parameters; best parameters; status, below; J'J and -J'e at the best
+(4 rows); second-order correction of J'J (4); linear system (4) and its copy (4)."""
 MIN_SQUARES, DAMPING, GROWTH, MIN_SQUARES_OF_OTHERS, N_EVALUATIONS = range(5)
-"""How it goes: the least sum of squares so far, the damping of steps, how it grows; the least of other forms; evaluations."""
+"""Elements of STATUS: least squares so far, damping, its growth, least of other forms, evaluations."""
 ROWS_PER_CALL = 2**19
-"""Rows that one call evaluates, about a second at most: Python handles Ctrl-C between calls."""
+"""Rows per call, about a second: Python handles Ctrl-C between calls."""
 N_STARTED, N_DONE = range(2)  # series of the plan, in `progress`
 PLAN_ROW, FORM_COLUMN, FIRST_ROW = range(3)
-"""Of a lane: the row of its series in the plan, -1 for none; the column of the form it is at; the row of the first value."""
+"""Rows of `lanes`: row of the series in the plan, -1 for none; column of its form; first row."""
 STABILITY_CIRCLES = np.array([[1.5, 0.5, math.sqrt(1.5)], [0.5, 1.0, -0.5], [2.5, 0.0, -math.sqrt(1.25)]])
-"""The region of stability of a pair in the plane of p0 and p1: centre and radius, negative where it lies outside the circle."""
+"""Stable region of a pair (p0, p1): centre and radius of circles; negative: outside the circle."""
 
 
 class Workspace(NamedTuple):
-    """Where the searches work."""
+    """Work arrays of the searches."""
 
     rows: Floats  # (2, rows + 1, LANES), states (4, 1 + m, STATE): as `evaluate` has them
     states: Floats
@@ -63,13 +66,14 @@ class Workspace(NamedTuple):
 
 
 def estimate(y: Floats, indptr: Ints, index: Floats, forms: Bools) -> tuple[Floats, Floats]:
-    """Parameters (series, 4, 4) and sums of squares (series, 4) of the forms that are asked for (series, 4); NaN of others.
+    """Parameters (series, 4, 4) and sums of squares (series, 4) of the requested `forms` (series,
+    4).
 
-    The full one needs the partial one; what is left far behind another is no minimum. index: seasonal indices (series, m; the
-    first row's first), to begin with.
+    NaN for other forms and for forms abandoned far behind another. The full form requires the
+    partial one. `index`: initial seasonal indices (series, m; that of the first row first).
     """
     lengths, estimates = np.diff(indptr), np.full((len(indptr) - 1, 4, 5), np.nan)
-    queue = np.argsort(-lengths, kind="stable")  # neighbours are about as long
+    queue = np.argsort(-lengths, kind="stable")  # so that lanes have similar lengths
     form_ranks = np.sort(np.where(forms[:, ORDER], np.arange(4), 4), axis=1)
     plan = np.append(ORDER, -1)[np.pad(form_ranks, [(0, 0), (0, 1)], constant_values=4)]  # the forms of each, -1 behind the last
     plan = np.column_stack([queue, plan[queue]])[plan[queue, 0] >= 0]
@@ -90,7 +94,7 @@ def _new_workspace(rows: int, season: int) -> Workspace:
 
 @compiled_no_alloc
 def _search(y: Floats, indptr: Ints, index: Floats, plan: Ints, workspace: Workspace, progress: Ints, estimates: Floats) -> None:
-    """Search until all of the plan is done or `ROWS_PER_CALL` rows are evaluated; the next call continues at `progress`."""
+    """Search until the plan is done or `ROWS_PER_CALL` rows are evaluated; resumes at `progress`."""
     rows, states, lane_major_gains, errors, products, searches, lanes, initial_states, lane_gains = workspace
     n_started, n_done, evaluated = progress[N_STARTED], progress[N_DONE], 0
     while n_done < len(plan) and evaluated < ROWS_PER_CALL:
@@ -133,7 +137,7 @@ def _search(y: Floats, indptr: Ints, index: Floats, plan: Ints, workspace: Works
 
 @inner_no_alloc
 def _load_series(values: Floats, lane: int, rows: Floats) -> int:
-    """Put a series into a lane, its last row last; which its first is."""
+    """Copy a series to a lane, aligned at the last row; return its first row."""
     last: int = rows.shape[1] - 1
     begin = last - len(values)
     for t in range(last):
@@ -145,7 +149,7 @@ def _load_series(values: Floats, lane: int, rows: Floats) -> int:
 
 @inner_no_alloc
 def _load_states(initial_states: Floats, begin: int, lane: int, state: Floats) -> None:
-    """Where the runs of a form begin."""
+    """Copy the initial states of a form to a lane."""
     period = len(initial_states) - 1
     for row in range(period + 1):
         slot = 1 + (begin + row - 1) % period if row > 0 else 0
@@ -154,7 +158,7 @@ def _load_states(initial_states: Floats, begin: int, lane: int, state: Floats) -
 
 @inner_no_alloc
 def _begin_search(form: int, search: Floats, partial: Floats) -> None:
-    """Begin the search of a lane's next form, at a level that neither drifts nor waits."""
+    """Start the search of the next form of a lane."""
     status, trial = search[STATUS], search[TRIAL]
     status[MIN_SQUARES] = np.inf
     status[DAMPING] = 1e-3
@@ -170,7 +174,6 @@ def _begin_search(form: int, search: Floats, partial: Floats) -> None:
 
 @inner_no_alloc
 def _store_best(search: Floats, estimate: Floats) -> None:
-    """What the search of a form has found."""
     status = search[STATUS]
     status[N_EVALUATIONS] = MAX_EVALUATIONS
     status[MIN_SQUARES_OF_OTHERS] = min(status[MIN_SQUARES_OF_OTHERS], status[MIN_SQUARES])
@@ -184,7 +187,7 @@ def _store_best(search: Floats, estimate: Floats) -> None:
 
 @inlined
 def _advance_search(form: int, products: Floats, search: Floats) -> bool:
-    """Take in what was found at a lane's trial and set the next one; True when there is nothing to gain."""
+    """Process the products at the trial point and set the next trial; True if converged."""
     squares, status, trial, best = products[0], search[STATUS], search[TRIAL], search[BEST]
     least = status[MIN_SQUARES]
     first, is_better = not math.isfinite(least), math.isfinite(squares) and squares < least
@@ -275,13 +278,13 @@ def _set_step(form: int, search: Floats) -> None:
 
 @inner_no_alloc
 def _is_complex(form: int, pair: int) -> bool:
-    """Whether the first or second pair of parameters is a complex one: NONE has the first alone, SIMPLE the second."""
+    """Whether the first or second pair of parameters is complex; NONE has the first only."""
     return form == pair if form < PARTIAL else form == FULL or pair == 0
 
 
 @inner_no_alloc
 def _follow_boundary(search: Floats, equations: Floats, number: int) -> bool:
-    """Where a step leaves through a circle it stands on: make it follow the arc instead. True if that was so."""
+    """Let a step that leaves through a boundary circle follow its arc; True if it did."""
     first, circle = number // 3 * 2, STABILITY_CIRCLES[number % 3]
     second = first + 1
     x, z = search[BEST, first] - circle[0], search[BEST, second] - circle[1]
@@ -321,7 +324,7 @@ def _solve(equations: Floats, system: Floats) -> None:
 
 @inner_no_alloc
 def _project_to_stable(form: int, trial: Floats) -> None:
-    """Bring parameters back to where the recursion forgets its past: inside one circle, outside two."""
+    """Project parameters to the stable region: inside one circle, outside two."""
     if form == PARTIAL:
         trial[2] = min(max(trial[2], MIN_SEASON_GAIN), MAX_SEASON_GAIN)
     for number in range(18):  # three times around each pair

@@ -1,9 +1,10 @@
-"""Locally weighted regression (loess) of evenly spaced values, as the STL decomposition smooths them.
+"""Locally weighted regression (loess) of evenly spaced values, as used by STL.
 
-The smooth at a place is that of a constant or a line fitted to the `width` nearest values, weights falling with their distance
-(tricube). Weights depend on distances alone: where values have none of their own, what each counts for is laid down once
-(`fill_weight_table`) and applied to many places at a time: all inner places, all places of an edge, all phases of a season together.
-Plain loops and few array operations throughout: each of those costs a second to compile.
+The smooth at a point is a constant or line fitted to the `width` nearest values with tricube
+weights (1 - |u|^3)^3 of the relative distance u (Cleveland 1979, *JASA* 74,
+doi:10.1080/01621459.1979.10481038). Weights depend on distances only: without robustness weights
+the smooth is a fixed linear filter, tabulated once by `fill_weight_table` and applied to many
+points at a time. Plain loops, as every array operation costs about a second of compilation.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from deepforecast.kernels.compilation import inner, inner_no_alloc
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LARGEST_TABLE = 1 << 21  # weights kept at once; beyond it those of an edge are made anew each time
-BLOCK = 1 << 13  # places smoothed at a time: their sums stay in the processor's cache, and `stop` is read in between
+LARGEST_TABLE = 1 << 21  # table size beyond which edge weights are recomputed
+BLOCK = 1 << 13  # points per block: fits the cache; `stop` is read between blocks
 
 
 class Window(NamedTuple):
-    """Smooth over `width` values by a constant (0) or line (1), every `jump`-th place, with the values' own weights or not."""
+    """Smoother: `width` values, degree 0 or 1, every `jump`-th point, with robustness weights or
+    not.
+    """
 
     width: int
     degree: int
@@ -32,7 +35,7 @@ class Window(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Values that stand in an array from `start` on, `stride` apart, and their weights."""
+    """Values of an array from `start` on at a `stride`, and their weights."""
 
     values: Floats
     weights: Floats
@@ -43,20 +46,20 @@ class Line(NamedTuple):
 
 @inner_no_alloc
 def edge_size(n: int, window: Window) -> int:
-    """Places at an edge, whose neighbours lie on one side: half a window, or all where the window holds every value."""
+    """Number of points at an edge: half a window, or all if the window holds every value."""
     return n if window.width >= n else (window.width - 1) // 2
 
 
 @inner_no_alloc
 def is_tabled(n: int, window: Window) -> bool:
-    """Whether many places are smoothed at a time, by weights that were laid down."""
+    """Whether tabulated weights are used."""
     small = min(n, window.width) * (edge_size(n, window) + 1) <= LARGEST_TABLE
     return small and not window.weighted and min(window.jump, n - 1) == 1
 
 
 @inner
 def fill_weight_table(n: int, window: Window, table: Floats) -> None:
-    """Write what each value counts for at an inner place, and behind it at the places of the left edge, by value and place."""
+    """Filter weights of an interior point, then those of the left edge by (value, point)."""
     n_neighbours, sides = min(n, window.width), edge_size(n, window)
     kernel_weights = np.empty(n_neighbours)
     for number in range(sides + 1):
@@ -68,7 +71,7 @@ def fill_weight_table(n: int, window: Window, table: Floats) -> None:
 
 @inner_no_alloc
 def smooth_with_table(y: Floats, n: int, window: Window, table: Floats, buffer: Floats, smooth: Floats, stop: Ints) -> None:
-    """Smooth `y[:n]` into `smooth`, with the weights of `fill_weight_table`, until `stop[0]` is not 0."""
+    """Smooth `y[:n]` with the weights of `fill_weight_table`; stop early if `stop[0]` is not 0."""
     n_neighbours, sides = min(n, window.width), edge_size(n, window)
     for right in range(2 if window.width < n else 1):
         first, direction = (n - 1, -1) if right else (0, 1)
@@ -88,9 +91,9 @@ def smooth_with_table(y: Floats, n: int, window: Window, table: Floats, buffer: 
 
 @inner
 def smooth_phases(line: Line, phases: int, window: Window, buffer: Floats, smooth: Floats) -> None:
-    """Smooth `phases` series side by side, the next beginning one further on, and go one place beyond both their ends.
+    """Smooth `phases` interleaved series and extrapolate each by one point at both ends.
 
-    `smooth` has the layout of the values, but begins one `stride` earlier: with the place before the first.
+    `smooth` has the layout of the values but starts one `stride` earlier.
     """
     n, n_neighbours, half = line.n, min(line.n, window.width), (window.width - 1) // 2
     kernel_weights = np.empty(n_neighbours)
@@ -105,13 +108,16 @@ def smooth_phases(line: Line, phases: int, window: Window, buffer: Floats, smoot
 
 @inner_no_alloc
 def smooth_line(line: Line, window: Window, kernel_weights: Floats, smooth: Floats, smooth_start: int, n_beyond: int, stop: Ints) -> None:
-    """Smooth one series at every `jump`-th place and at the last one, straight lines between, to `smooth[to + i * stride]`; and
-    `n_beyond` places (0 or 1) further at both ends; until `stop[0]` is not 0."""
+    """Smooth one series at every `jump`-th and the last point, interpolating linearly.
+
+    Writes to `smooth[smooth_start + i * stride]`, with `n_beyond` points (0 or 1) extrapolated at
+    both ends; stops early if `stop[0]` is not 0.
+    """
     n, n_neighbours, half, stride = line.n, min(line.n, window.width), (window.width - 1) // 2, line.stride
     step = max(min(window.jump, n - 1), 1)
     first, previous, position = 0, 0, -n_beyond
     while position < n + n_beyond and stop[0] == 0:
-        if position % step == 0 or position >= n:  # the last place, if none of these, is seen from the window of the one before it
+        if position % step == 0 or position >= n:  # the last point uses the window of the one before it
             first = min(max(position - half, 0), n - n_neighbours)
         value = fit_at(line, window, position, first, kernel_weights)
         if np.isnan(value) and position >= 0:
@@ -130,7 +136,7 @@ def smooth_line(line: Line, window: Window, kernel_weights: Floats, smooth: Floa
 
 @inner_no_alloc
 def fit_at(line: Line, window: Window, position: int, first: int, kernel_weights: Floats) -> float:
-    """The smooth at a place, from the values behind `first`; NaN where none of them has any weight."""
+    """Local fit at a point from the window starting at `first`; NaN if all weights are 0."""
     n, n_neighbours = line.n, min(line.n, window.width)
     _neighbour_weights(kernel_weights, n, window, position - first)
     s0, s1, s2, t0, t1 = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -151,7 +157,7 @@ def fit_at(line: Line, window: Window, position: int, first: int, kernel_weights
 
 @inner_no_alloc
 def _neighbour_weights(kernel_weights: Floats, n: int, window: Window, position: int) -> None:
-    """Weights of neighbouring values at a place counted from the first: what each counts for, where they have no others."""
+    """Filter weights of the window values at a point, without robustness weights."""
     n_neighbours = min(n, window.width)
     bandwidth = float(max(position, n_neighbours - 1 - position) + max(window.width - n, 0) // 2)
     s0, s1, s2 = 0.0, 0.0, 0.0
@@ -173,7 +179,7 @@ def _neighbour_weights(kernel_weights: Floats, n: int, window: Window, position:
 
 @inner_no_alloc
 def _can_fit_line(variance: float, n: int, window: Window) -> bool:
-    """Whether the places of the values that count lie far enough apart for a line."""
+    """Whether the weighted variance of the positions suffices for a line."""
     return window.degree > 0 and variance > 0.0 and np.sqrt(variance) > 0.001 * (n - 1.0)
 
 
@@ -181,7 +187,7 @@ def _can_fit_line(variance: float, n: int, window: Window) -> bool:
 def _weighted_sums(
     source: Floats, start: int, stride: int, factors: Floats, first: int, direction: int, count: int, sums: Floats
 ) -> None:
-    """out[c] = the sum of each[first + turn * i] * wide[start + stride * i + c]."""
+    """sums[c] = sum_i factors[first + direction * i] * source[start + stride * i + c]."""
     columns = len(sums)
     for c in range(columns):
         sums[c] = 0.0

@@ -1,12 +1,12 @@
-"""How numba turns a kernel into code, without what it does for functions that may be anything.
+"""Numba compiler pipelines that shorten the compilation of kernels.
 
-It is taken through its own doors, a compiler class and a code library; where a later numba has others, all is as it would have
-been, and takes longer.
+They use numba's extension points, a compiler class and a code library; if a later numba lacks
+these, its own pipeline is used, which takes longer.
 
-- What kernels alone call is only a part of them: it is optimised and made into machine code once, where it is called. (With
-  numba's own library each level of calls is translated, and all below it once more.)
-- A compilation makes millions of objects that live until its end: the collector of cycles, which would look at them again and
-  again, waits.
+- Functions called by kernels only are linked into them and optimized once, there. (Numba's own
+  library translates every level of calls again.)
+- The cyclic garbage collector is paused: a compilation creates millions of objects that live until
+  its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numba.core.compiler import Compiler
 
 
 class KernelCompiler(Compiler):  # type: ignore[misc]  # numba is not typed
-    """For what is called from Python."""
+    """Compiler of kernels called from Python."""
 
     def compile_extra(self, function: Any) -> Any:
         """Through all passes."""
@@ -30,10 +30,10 @@ class KernelCompiler(Compiler):  # type: ignore[misc]  # numba is not typed
 
 
 class _LinkOnlyLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code that is linked into that of others, and nothing else."""
+    """Code library that is only linked into others."""
 
     def _finalize_final_module(self) -> None:
-        """No machine code is made of it here."""
+        """Generate no machine code."""
         self._finalized = True
 
     @property
@@ -42,18 +42,18 @@ class _LinkOnlyLibrary(JITCodeLibrary):  # type: ignore[misc]
         return self
 
     def set_env(self, name: str, environment: Any) -> None:
-        """It has none, as if it came from the disk."""
+        """Ignore the environment, as for functions loaded from the cache."""
 
 
 class _UnoptimizedLibrary(_LinkOnlyLibrary):
-    """The same, as it is."""
+    """Link-only library that is not optimized on its own."""
 
     def _optimize_final_module(self) -> None:
-        """It will be where it is linked into."""
+        """Leave optimization to the library it is linked into."""
 
 
 class InnerCompiler(KernelCompiler):
-    """For what kernels alone call."""
+    """Compiler of functions called by kernels only."""
 
     library_class: type[_LinkOnlyLibrary] = _UnoptimizedLibrary
 
@@ -65,14 +65,13 @@ class InnerCompiler(KernelCompiler):
 
 
 class HotCompiler(InnerCompiler):
-    """For what runs most of them: optimised by itself, too, where nothing else is around its loops."""
+    """Compiler of innermost loops, which are also optimized on their own."""
 
     library_class = _LinkOnlyLibrary
 
 
 @contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
-    """Without the collector of cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

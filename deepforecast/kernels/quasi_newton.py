@@ -1,8 +1,9 @@
-"""Quasi-Newton minimisation (BFGS), one step at a time and for several problems side by side.
+"""BFGS minimization, one evaluation at a time, for several problems side by side.
 
-A kernel owns the loop: it evaluates all lanes at their `trial` points at once, hands each lane's value and gradient to
-`advance`, and evaluates again those that are not done. So the objective can be computed for many series in one pass.
-Coordinates are unconstrained; bounds are a matter of the kernel's transformations.
+The caller owns the loop: it evaluates all lanes at their `trial` points, passes value and gradient
+of each lane to `advance`, and repeats for the lanes that continue. Coordinates are unconstrained;
+callers transform bounded parameters. See Nocedal & Wright (2006), *Numerical Optimization*, chapter
+6.
 """
 
 from __future__ import annotations
@@ -19,30 +20,30 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CONTINUE, CONVERGED, STALLED = 0, 1, 2
-"""Evaluate at `trial`; a minimum; no descent any more or no rounds left (`point` and `value` are the best seen)."""
+"""Evaluate at `trial`; minimum; no descent or no evaluations left (`point`, `value`: the best)."""
 
 ARMIJO = 1e-4
 MIN_STEP_SIZE = 1e-12
 
 
 class Search(NamedTuple):
-    """The state of `lanes` searches in at most `width` coordinates."""
+    """State of `lanes` searches in at most `width` coordinates."""
 
     trial: Floats  # (lanes, width): where to evaluate next
-    point: Floats  # (lanes, width): the best seen
+    point: Floats  # (lanes, width): the best so far
     gradient: Floats  # (lanes, width): the gradient there
     direction: Floats  # (lanes, width): the direction searched along
     inverse_hessian: Floats  # (lanes, width, width): approximate inverse of the Hessian
     value: Floats  # (lanes,): the value at point
-    directional_derivative: Floats  # (lanes,): slope along heading
-    step_size: Floats  # (lanes,): trial = point + stride * heading
+    directional_derivative: Floats  # (lanes,): gradient times direction
+    step_size: Floats  # (lanes,): trial = point + step_size * direction
     n_evaluations: Ints  # (lanes,): evaluations so far
     size: Ints  # (lanes,): coordinates in use
-    n_updates: Ints  # (lanes,): steps since `inverse_hessian` was last set anew, -1 before the first
+    n_updates: Ints  # (lanes,): updates since `inverse_hessian` was reset, -1 before the first
 
 
 def new_search(lanes: int, width: int) -> Search:
-    """Room for `lanes` searches."""
+    """Allocate `lanes` searches."""
     trial, point, gradient, direction = np.zeros((4, lanes, width))
     value, directional_derivative, step_size = np.zeros((3, lanes))
     n_evaluations, size, n_updates = np.zeros((3, lanes), np.int64)
@@ -52,7 +53,7 @@ def new_search(lanes: int, width: int) -> Search:
 
 @compiled_no_alloc
 def begin_search(search: Search, lane: int, start: Floats, scale: Floats) -> None:
-    """Begin a search in a lane, from `start`. `scale` (squares of likely distances) is the first inverse Hessian's diagonal."""
+    """Start a search; `scale` (expected squared distances) is the diagonal of the inverse Hessian."""
     size = len(start)
     search.size[lane], search.n_evaluations[lane], search.n_updates[lane] = size, 0, -1
     search.value[lane] = np.inf
@@ -66,8 +67,10 @@ def begin_search(search: Search, lane: int, start: Floats, scale: Floats) -> Non
 
 @compiled_no_alloc
 def advance(search: Search, lane: int, value: float, gradient: Floats, tolerance: float, max_evaluations: int) -> int:
-    """Take in the value and gradient at the lane's trial point. `tolerance`: a gain in the value that does not matter;
-    `max_evaluations`: evaluations allowed."""
+    """Process value and gradient at the trial point of a lane; return its status.
+
+    `tolerance`: expected gain at which the search has converged.
+    """
     search.n_evaluations[lane] += 1
     first = search.n_updates[lane] < 0
     finite = math.isfinite(value)
@@ -107,7 +110,7 @@ def advance(search: Search, lane: int, value: float, gradient: Floats, tolerance
 
 @inlined
 def _backtrack(search: Search, lane: int, value: float, finite: bool) -> float:
-    """A shorter step along the same heading; 0 where the heading leads nowhere."""
+    """Shorter step along the direction; 0 if there is no descent."""
     step_size, directional_derivative, factor = search.step_size[lane], search.directional_derivative[lane], 0.25
     if finite:
         curvature = value - search.value[lane] - step_size * directional_derivative
@@ -119,22 +122,22 @@ def _backtrack(search: Search, lane: int, value: float, finite: bool) -> float:
 
 @inlined
 def _update_inverse_hessian(search: Search, lane: int, gradient: Floats) -> None:
-    """Take the change of the gradient over the step into the inverse Hessian. Loops run along rows: it is symmetric."""
+    """BFGS update of the inverse Hessian; loops run along rows, as it is symmetric."""
     size, inverse_hessian = search.size[lane], search.inverse_hessian[lane]
     trial, point, previous_gradient, scaled_change = search.trial[lane], search.point[lane], search.gradient[lane], search.direction[lane]
-    _multiply_symmetric(inverse_hessian, gradient, previous_gradient, size, scaled_change)  # the heading is of no use any more
+    _multiply_symmetric(inverse_hessian, gradient, previous_gradient, size, scaled_change)  # the direction is not needed any more
     step_dot_change, change_norm = 0.0, 0.0
     for i in range(size):
         change = gradient[i] - previous_gradient[i]
         step_dot_change += (trial[i] - point[i]) * change
         change_norm += scaled_change[i] * change
     if not (step_dot_change > 0.0 and math.isfinite(change_norm)):
-        if step_dot_change <= 0.0:  # bent downwards: nothing to learn but that longer steps pay
+        if step_dot_change <= 0.0:  # negative curvature: only lengthen the steps
             for i in range(size):
                 for j in range(size):
                     inverse_hessian[i, j] *= 4.0
         return
-    if search.n_updates[lane] == 0:  # the first step tells how large the Hessian is
+    if search.n_updates[lane] == 0:  # scale the initial matrix by the first step
         ratio = step_dot_change / change_norm
         for i in range(size):
             scaled_change[i] *= ratio
@@ -151,7 +154,7 @@ def _update_inverse_hessian(search: Search, lane: int, gradient: Floats) -> None
 
 @inlined
 def _multiply_symmetric(matrix: Floats, vector: Floats, subtrahend: Floats, size: int, product: Floats) -> None:
-    """A symmetric matrix times (vector - less), row by row so that it becomes vector instructions."""
+    """Symmetric matrix times (vector - subtrahend), row by row for vectorization."""
     for i in range(size):
         product[i] = 0.0
     for j in range(size):
@@ -162,7 +165,7 @@ def _multiply_symmetric(matrix: Floats, vector: Floats, subtrahend: Floats, size
 
 @inlined
 def _set_direction(search: Search, lane: int) -> None:
-    """The direction to go, downhill."""
+    """Quasi-Newton descent direction."""
     size, direction, gradient = search.size[lane], search.direction[lane], search.gradient[lane]
     for attempt in range(2):
         directional_derivative = 0.0
@@ -183,7 +186,7 @@ def _set_direction(search: Search, lane: int) -> None:
 
 @inner_no_alloc
 def _reset_inverse_hessian(search: Search, lane: int) -> None:
-    """Forget the inverse Hessian; the first step is then at most 1 long."""
+    """Reset the inverse Hessian so that the first step has length at most 1."""
     steepest = 0.0
     for i in range(search.size[lane]):
         steepest = max(steepest, abs(search.gradient[lane, i]))

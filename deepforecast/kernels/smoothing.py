@@ -1,4 +1,4 @@
-"""Simple exponential smoothing from the first value on, and its parameter of least squared one-step errors."""
+"""Simple exponential smoothing, l <- l + alpha (y - l), and its least-squares alpha."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECTION_TOLERANCE, DERIVATIVE_TOLERANCE = 1e-9, 3e-6  # by golden sections; by t
 
 @inner_no_alloc
 def smooth_level(values: Floats, count: int, level: float, alpha: float) -> float:
-    """The level after some values; it starts with the first if it is NaN."""
+    """Level after `count` values; a NaN level starts at the first value."""
     first = 0
     if np.isnan(level) and count > 0:
         level = values[0]
@@ -29,7 +29,7 @@ def smooth_level(values: Floats, count: int, level: float, alpha: float) -> floa
 
 @inner_no_alloc
 def smooth_two_levels(first_values: Floats, n_first: int, second_values: Floats, n_second: int, levels: Floats, alphas: Floats) -> None:
-    """The same of two series at once, neither of which waits for the other; the levels are moved."""
+    """The same for two independent series at once, in place."""
     first_level, second_level, first_start, second_start = levels[0], levels[1], 0, 0
     if np.isnan(first_level) and n_first > 0:
         first_level = first_values[0]
@@ -50,7 +50,7 @@ def smooth_two_levels(first_values: Floats, n_first: int, second_values: Floats,
 
 @inner_no_alloc
 def overflow_scale(values: Floats, count: int) -> float:
-    """What values are multiplied by so that their squares neither overflow nor vanish."""
+    """Factor by which squares of the values neither overflow nor underflow."""
     largest = 0.0
     for row in range(count):
         largest = max(largest, abs(values[row]))
@@ -59,7 +59,7 @@ def overflow_scale(values: Floats, count: int) -> float:
 
 @inner_no_alloc
 def fit_alpha(values: Floats, count: int, low: float, high: float, unit: float) -> float:
-    """The parameter of least squared errors: a bound, or where the derivative is 0; by golden sections if that is not plain."""
+    """Least-squares alpha: a bound or the root of the derivative, else by golden sections."""
     if count < 2 or low >= high:
         return low
     squares, slope, other_squares, other_slope = _two_losses(values, count, low, high, unit)
@@ -89,7 +89,7 @@ def fit_alpha(values: Floats, count: int, low: float, high: float, unit: float) 
 
 @inner_no_alloc
 def _two_losses(values: Floats, count: int, alpha: float, other_alpha: float, unit: float) -> Any:
-    """Half the sum of squared errors and its derivative, at two parameters at a time."""
+    """Half the sum of squared errors and its derivative at two values of alpha."""
     level, other_level, rate, other_rate = values[0], values[0], 0.0, 0.0
     squares, other_squares, slope, other_slope = 0.0, 0.0, 0.0, 0.0
     keep, other_keep = 1.0 - alpha, 1.0 - other_alpha

@@ -1,7 +1,10 @@
-"""Season, trend and remainder by loess (STL), with one season or several (MSTL), of many series.
+"""Seasonal-trend decomposition by loess, with one season (STL) or several (MSTL), of many series.
 
-Reference: Cleveland, Cleveland, McRae & Terpenning (1990), STL: A Seasonal-Trend Decomposition Procedure Based on Loess,
-*Journal of Official Statistics* 6; Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
+References
+----------
+Cleveland, Cleveland, McRae & Terpenning (1990), STL: A Seasonal-Trend Decomposition Procedure Based on
+Loess, *Journal of Official Statistics* 6.
+Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from deepforecast.kernels.loess import Floats, Ints, Line, Window
 def decompose(
     y: Floats, indptr: Ints, windows: Ints, loops: tuple[int, int, int], stop: Ints | None = None
 ) -> tuple[Floats, Floats]:
-    """Trend, shape (rows,), and seasons, shape (seasons, rows), of series without missing values.
+    """Trend (rows,) and seasons (seasons, rows) of series without missing values.
 
-    `windows`: for each season its length, and the widths, degrees and jumps of the smoothers of season, trend and low-pass (10
-    whole numbers); the season is taken out in this order. A series shorter than two seasons does without that one (its part is
-    0); without any the trend is the series. `loops`: inner and outer ones of STL, and of MSTL over the seasons. `stop`: one
-    number; the work ends soon after it is no longer 0.
+    `windows`: per season its length, and widths, degrees and jumps of the season, trend and
+    low-pass smoothers (10 integers); seasons are removed in this order. A series shorter than two
+    cycles of a season gets 0 for it; without any season the trend is the series. `loops`: inner and
+    outer iterations of STL, and iterations of MSTL over the seasons. `stop`: one number; nonzero
+    ends the work early.
     """
     stop = np.zeros(1, np.int64) if stop is None else stop
     y = np.require(y, np.float64, ["C", "W"])
@@ -40,7 +44,7 @@ def _decompose_series(stop: Ints, y: Floats, indptr: Ints, windows: Ints, loops:
         first = y[begin]
         deseasonalized, level, season = np.empty(n), np.empty(n), np.empty(n)
         for row in range(n):
-            deseasonalized[row] = y[begin + row] - first  # so that a constant is 0 throughout, and its trend exact
+            deseasonalized[row] = y[begin + row] - first  # exact for a constant series
             level[row] = deseasonalized[row]
         n_fitted = 0
         for season_index in range(len(windows)):
@@ -61,7 +65,11 @@ def _decompose_series(stop: Ints, y: Floats, indptr: Ints, windows: Ints, loops:
 
 @inner
 def _decompose_season(y: Floats, windows: Ints, season_index: int, loops: Ints, trend: Floats, season: Floats, stop: Ints) -> None:
-    """One season of one series."""
+    """STL of one season of one series.
+
+    Inner loop: smooth the detrended cycle-subseries, subtract their low-pass filter to get the
+    season, smooth the deseasonalized series to get the trend. Outer loop: robustness weights.
+    """
     n, period = len(y), windows[season_index, 0]
     robust = loops[1] > 0
     season_window = Window(windows[season_index, 1], windows[season_index, 4], windows[season_index, 7], robust)
@@ -113,7 +121,7 @@ def _smooth(
 def _smooth_phases(
     y: Floats, weights: Floats, period: int, window: Window, buffer: Floats, kernel_weights: Floats, smooth: Floats, stop: Ints
 ) -> None:
-    """Smooth each phase of the season from cycle to cycle, and go one cycle beyond both ends."""
+    """Smooth each cycle-subseries and extrapolate it by one cycle at both ends."""
     n = len(weights)
     n_longer = n % period
     if not window.weighted and min(window.jump, n // period) == 1:
@@ -130,7 +138,7 @@ def _smooth_phases(
 
 @inner_no_alloc
 def _low_pass(y: Floats, n: int, period: int, scratch: Floats, smooth: Floats) -> None:
-    """Moving averages over a season, a season, and 3 values."""
+    """Moving averages of lengths m, m and 3."""
     source, size = y, n + 2 * period
     for stage in range(3):
         width, target = (3 if stage == 2 else period), (scratch if stage == 1 else smooth)
@@ -146,9 +154,9 @@ def _low_pass(y: Floats, n: int, period: int, scratch: Floats, smooth: Floats) -
 
 @inner_no_alloc
 def _robustness_weights(y: Floats, trend: Floats, season: Floats, weights: Floats, scratch: Floats) -> None:
-    """Weights that fall with the size of what is left over (bisquare), to 0 at six times its median.
+    """Bisquare weights (1 - u^2)^2, u = |remainder| / (6 median |remainder|), 0 for u >= 1.
 
-    What is left over from rounding alone tells nothing: all weights are 1 then.
+    All weights are 1 if the remainder is only rounding error.
     """
     n, largest = len(y), 0.0
     for row in range(n):
@@ -164,7 +172,7 @@ def _robustness_weights(y: Floats, trend: Floats, season: Floats, weights: Float
 
 @inner_no_alloc
 def _select_rank(values: Floats, n: int, rank: int) -> float:
-    """The value with `rank` others before it in order; puts smaller ones before it."""
+    """Value of this rank in ascending order (quickselect, in place)."""
     low, high = 0, n - 1
     while low < high:
         pivot, i, j = values[(low + high) // 2], low, high

@@ -1,13 +1,25 @@
-"""The Theta models of Fiorucci et al. (2016): one recursion for the standard, optimised and dynamic ones.
+"""Theta models: one recursion for the standard, optimized and dynamic ones.
 
-With row t = 1, 2, ... of a series, smoothing alpha, weight w = 1 - 1/theta and a line A + B t, the forecast of row t is
-    l + w * ((1 - alpha)^(t-1) * A + (1 + (1 - alpha) + ... + (1 - alpha)^(t-1)) * B),    l += alpha * (y - l) once y is seen.
-The line is the least-squares one: through the whole series, or (dynamic) through the values before t. The errors are linear in
-w and in the first l, so these are solved for exactly, and the search is over alpha alone: many values of it in one pass.
+With row t = 1, 2, ..., smoothing parameter alpha, weight w = 1 - 1/theta and a line A + B t, the
+one-step forecast and the level follow
 
-The objective is S * P^(1/(n - 1)), with S the sum of the n squared errors and P that of the squared weights (1 - alpha)^(t-1)
-of the first l in them: the likelihood with the first l unknown (a flat prior), for w = 0 the exact one of ARIMA(0,1,1). Or, if
-errors at the start are skipped, S of the others: then what is best fits the first l to one of them where alpha is high.
+    mu_t = l + w ((1 - alpha)^(t-1) A + (1 + (1 - alpha) + ... + (1 - alpha)^(t-1)) B)
+    l   <- l + alpha (y_t - l)
+
+The line is fitted by least squares to the whole series or (dynamic) to the values before t. Errors
+are linear in w and the initial level, which are solved for exactly; the search is over alpha alone.
+
+The objective is S P^(1/(n - 1)), with S the sum of n squared errors and P that of the squared
+weights (1 - alpha)^(t-1) of the initial level: the likelihood with a flat prior of the initial
+level, for w = 0 the exact one of ARIMA(0,1,1). If initial errors are skipped, S of the others is
+minimized.
+
+References
+----------
+Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16,
+doi:10.1016/S0169-2070(00)00066-2.
+Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), *International Journal of Forecasting* 32,
+doi:10.1016/j.ijforecast.2016.02.005.
 """
 
 from __future__ import annotations
@@ -25,24 +37,24 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-LANES = 16  # values of alpha beside each other
-REFINEMENTS = 3  # each narrows the bracket of alpha to 2 / 15
-STATE_SIZE = 9  # numbers of a state, below
+LANES = 16  # values of alpha evaluated together
+REFINEMENTS = 3  # each narrows the bracket of alpha to 2 / 15 of its width
+STATE_SIZE = 9  # length of a state, indices below
 ROWS, LEVEL, POWER, POWERS, COUNT, MEAN_ROW, MEAN, SQUARES, PRODUCTS = range(STATE_SIZE)
-"""Rows passed; l; (1 - alpha)^rows; the sum of such powers; and the line: how many values, their mean row and mean, the sums of
-squares of rows and of products of rows and values, around the means."""
+"""Rows so far; l; (1 - alpha)^rows; the sum of these powers; and for the line: number of values, mean
+row, mean value, centred sums of squared rows and of products of rows and values."""
 START, POWER_LANE, SMOOTHED, SMOOTHED_DRIFT, POWER_SUM = (row * LANES for row in range(1, 6))
 FIXED_FIXED, FIXED_START, START_START, FIXED_DRIFT, START_DRIFT, DRIFT_DRIFT = (row * LANES for row in range(6, 12))
-"""Where in the lanes' array each quantity begins; alpha is first."""
+"""Offsets of the quantities in `lanes`; alpha is first."""
 ALPHA, WEIGHT, LOSS, SQUARED, FIRST = range(5)
-"""Of the best: alpha, w, objective, sum of squares, first level."""
-NEGLIGIBLE_POWER = 1e-200  # a power below: as good as 0, and numbers below 1e-308 are slow
+"""Elements of `best`: alpha, w, objective, sum of squares, initial level."""
+NEGLIGIBLE_POWER = 1e-200  # smaller powers are set to 0: subnormal numbers are slow
 
 
 class Workspace(NamedTuple):
-    """Where an estimation works."""
+    """Work arrays of an estimation."""
 
-    lines: Floats  # (2, rows): intercept and slope that each row is forecast by
+    lines: Floats  # (2, rows): intercept and slope of the line for each row
     lanes: Floats  # (12 * LANES,): by quantity, alpha first
     losses: Floats  # (LANES,)
     best: Floats  # (5,)
@@ -57,10 +69,12 @@ def estimate(
     dynamic: Bools,
     skip: Ints,
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """alpha, w, objective, sum of squares, and the state before the first row of each series.
+    """Return alpha, w, objective, sum of squares, and the state before the first row of each
+    series.
 
-    alpha, weight: lower and upper bounds. slope: of the line, NaN to find it. skip: leading errors that do not count. Values
-    are best near 1 in size and around 0; those missing are stepped over. What the first one is preceded by does not count.
+    `alpha`, `weight`: lower and upper bounds. `slope` of the line, NaN to estimate it. `skip`:
+    number of initial errors to omit. Values should be centred and of size about 1; missing ones are
+    skipped, and a series starts at its first observed value.
     """
     size = len(indptr) - 1
     estimates, states, rows = np.zeros((4, size)), np.zeros((size, STATE_SIZE)), int(np.diff(indptr).max())
@@ -73,7 +87,7 @@ def estimate(
 def filter_series(
     y: Floats, indptr: Ints, states: Floats, alpha: Floats, weight: Floats, dynamic: Bools
 ) -> tuple[Floats, Floats]:
-    """One-step-ahead forecasts of the rows (NaN before the first value), and the states after the last."""
+    """One-step-ahead forecasts (NaN before the first value), and the states after the last row."""
     fitted, states = np.full(len(y), np.nan), states.copy()
     with compile_notice("the Theta models"):
         _filter_series(y, indptr, states, alpha, weight, dynamic, fitted)
@@ -83,9 +97,10 @@ def filter_series(
 def simulate_paths(
     states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, shocks: Floats, level_offsets: Floats | None = None
 ) -> Floats:
-    """Paths from the states on, one for each row of shocks (series, paths, steps): forecasts where these are 0.
+    """Sample paths for `shocks` (series, paths, steps); with shocks of 0, the point forecast.
 
-    away: how far the level that a path begins at is from that of its state (series, paths).
+    `level_offsets` (series, paths): difference of the initial level of a path from that of the
+    state.
     """
     paths = np.empty(shocks.shape)
     level_offsets = np.zeros(shocks.shape[:2]) if level_offsets is None else np.ascontiguousarray(level_offsets)
@@ -97,8 +112,10 @@ def simulate_paths(
 def path_deviations(
     states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, steps: int, age: Ints | None = None
 ) -> Floats:
-    """Standard deviations (series, steps) of such paths where shocks have deviation 1, also those of the `age` rows before
-    the state that were stepped over: each has moved the level by alpha times its own, and nothing else."""
+    """Standard deviations (series, steps) of paths whose shocks have deviation 1.
+
+    `age`: missing rows before the state, each of which adds a shock times alpha to the level.
+    """
     standard_deviations = np.empty((len(states), steps))
     n_missed = np.zeros(len(states)) if age is None else age.astype(np.float64)
     with compile_notice("the Theta models"):
@@ -126,7 +143,7 @@ def _estimate(
             lanes[k] = low[i] + (high[i] - low[i]) * (k * k / ((LANES - 1) * (LANES - 1)))
         for refinement in range(REFINEMENTS + 2):
             _set_error_products(values, lines, lanes, skip[i])
-            for k in range(LANES - 1, -1, -1):  # of those alike, as all are where nothing is left over, the one that moves most
+            for k in range(LANES - 1, -1, -1):  # of equal losses (perfect fits) the largest alpha
                 losses[k] = _minimize_lane(lanes, k, min_weight[i], max_weight[i], max_level, power, best)
             if low[i] == high[i] or best[LOSS] == 0.0:
                 break
@@ -138,9 +155,9 @@ def _estimate(
 
 @inner_no_alloc
 def _fit_line(values: Floats, slope: float, dynamic: bool, state: Floats, lines: Floats) -> tuple[float, float]:
-    """The state before the first row, but for its level; intercept and slope of the line that each row is forecast by.
+    """Set the initial state except its level, and intercept and slope of the line for each row.
 
-    Gives the largest value without its sign, and how many there are.
+    Return the largest absolute value and the number of values.
     """
     for number in range(STATE_SIZE):
         state[number] = 0.0
@@ -167,7 +184,7 @@ def _fit_line(values: Floats, slope: float, dynamic: bool, state: Floats, lines:
 
 @inner_no_alloc
 def _set_error_products(values: Floats, lines: Floats, lanes: Floats, skip: int) -> None:
-    """For each alpha, products of what the errors are made of: error = fixed - first level * start - w * drift."""
+    """For each alpha, products of the terms of error = fixed - initial level * start - w * drift."""
     for k in range(LANES, 12 * LANES):
         lanes[k] = 0.0
     for k in range(LANES):
@@ -176,7 +193,7 @@ def _set_error_products(values: Floats, lines: Floats, lanes: Floats, skip: int)
         is_observed = 0.0 if math.isnan(values[t]) else 1.0
         value = values[t] if is_observed > 0.0 else 0.0
         intercept, slope, counts = lines[0, t], lines[1, t], is_observed if t >= skip else 0.0
-        for k in range(LANES):  # in one array, at distances known beforehand: so all lanes go at once
+        for k in range(LANES):  # one array with constant offsets: vectorizes
             gain, start, power = is_observed * lanes[k], lanes[START + k], lanes[POWER_LANE + k]
             line = power * intercept + (lanes[POWER_SUM + k] + power) * slope
             fixed, drift = value - lanes[SMOOTHED + k], lanes[SMOOTHED_DRIFT + k] + line
@@ -196,13 +213,15 @@ def _set_error_products(values: Floats, lines: Floats, lanes: Floats, skip: int)
 
 @inner_no_alloc
 def _minimize_lane(lanes: Floats, k: int, min_weight: float, max_weight: float, max_level: float, power: float, best: Floats) -> float:
-    """The least objective of a lane over w (light to heavy) and the first level (within reach), kept if the best."""
+    """Minimum of the objective of a lane over w and the initial level within bounds; stored if the
+    best.
+    """
     fs, ss, fd = lanes[FIXED_START + k], lanes[START_START + k], lanes[FIXED_DRIFT + k]
     sd, dd = lanes[START_DRIFT + k], lanes[DRIFT_DRIFT + k]
     least, determinant, default_weight = np.inf, ss * dd - sd * sd, min(max(0.5, min_weight), max_weight)
     factor = ss**power
     is_interior = determinant > 1e-13 * ss * dd and min_weight < max_weight
-    for corner in range(6):  # within all bounds; else along each of them
+    for corner in range(6):  # interior minimum, then along each bound
         weight, level = default_weight, 0.0
         if corner == 0 and is_interior:
             weight, level = (ss * fd - sd * fs) / determinant, (dd * fs - sd * fd) / determinant
@@ -227,7 +246,7 @@ def _minimize_lane(lanes: Floats, k: int, min_weight: float, max_weight: float, 
 
 @inner_no_alloc
 def _narrow_bracket(lanes: Floats, losses: Floats, last: bool) -> None:
-    """Put the alphas between the neighbours of the best; last: all where a parabola through the three has its bottom."""
+    """Space alphas between the neighbours of the best; `last`: all at the minimum of the parabola."""
     best_lane = 0
     for k in range(LANES):
         if losses[k] < losses[best_lane]:
@@ -248,7 +267,7 @@ def _narrow_bracket(lanes: Floats, losses: Floats, last: bool) -> None:
 
 @inner_no_alloc
 def _update_line(state: Floats, row: float, value: float) -> None:
-    """Take a value into the least-squares line."""
+    """Update the least-squares line by one value (Welford's recursion)."""
     state[COUNT] += 1.0
     deviation = row - state[MEAN_ROW]
     state[MEAN_ROW] += deviation / state[COUNT]
@@ -266,7 +285,7 @@ def _one_step_mean(state: Floats, weight: float) -> Any:
 
 @inner_no_alloc
 def _step(state: Floats, alpha: float, value: float, draws: bool) -> None:
-    """Go over a row with this value; draws: the line takes it in."""
+    """Advance the state by one row; `draws`: whether the value updates the line."""
     state[ROWS] += 1.0
     state[LEVEL] += alpha * (value - state[LEVEL])
     state[POWERS] += state[POWER]
@@ -306,7 +325,12 @@ def _simulate_paths(
 def _path_deviations(
     states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, n_missed: Floats, standard_deviations: Floats, work: Floats
 ) -> None:
-    """By the covariance of level, mean and sum of products, which follow the shocks linearly."""
+    """Variances from the covariance C of (level, mean, sum of products), which are linear in the
+    shocks.
+
+    With observation vector h, transition T and shock response r: variance = 1 + h' C h, C <- T C T'
+    + r r'.
+    """
     covariance, transition, product, shock_response, observation = work[0], work[1], work[2], work[3, 0], work[4, 0]
     for i in range(standard_deviations.shape[0]):
         state = states[i]
@@ -337,7 +361,7 @@ def _path_deviations(
 
 @inner_no_alloc
 def _propagate_covariance(covariance: Floats, transition: Floats, product: Floats, shock_response: Floats) -> None:
-    """The covariance after a linear step with a shock of variance 1."""
+    """C <- T C T' + r r'."""
     for j in range(3):
         for k in range(3):
             product[j, k] = transition[j, 0] * covariance[0, k] + transition[j, 1] * covariance[1, k] + transition[j, 2] * covariance[2, k]

@@ -1,4 +1,4 @@
-"""Values of regression trees that are held as flat arrays: what many trees say of each row, added up."""
+"""Sum of the leaf values of regression trees stored as flat arrays."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ NODES = ("column", "threshold", "left", "right", "missing_left", "table")
 
 
 def add_leaf_values(rows: Floats, first: Ints, nodes: Nodes, value: Floats, lefts: Ints, totals: Floats) -> None:
-    """Add to `totals` (rows, outputs) the `value` (nodes, outputs) of the leaf that each row falls into, tree after tree.
+    """Add to `totals` (rows, outputs) the leaf `value` (nodes, outputs) of every tree for each row.
 
-    Tree t has the nodes from `first[t]` to `first[t + 1]`, its root the first of them. `nodes` are of each its column (-1: a
-    leaf), the threshold up to which a row goes left, the nodes to the left and right, whether a missing value goes left, and of
-    a split of categories its row in `lefts` (1: the code goes left, 0: right, -1 and beyond its width: as if missing).
+    Tree t has the nodes `first[t]` to `first[t + 1]`, the first of which is its root. `nodes`:
+    column (-1: leaf); threshold up to which a row goes left; left child; right child; whether
+    missing values go left; for categorical splits the row of `lefts` (1: the code goes left, 0:
+    right, -1 or beyond its width: as a missing value).
     """
     with compile_notice("the kernel of regression trees"):
         _add_leaf_values(np.ascontiguousarray(rows, np.float64), first, nodes, value, lefts, totals)

@@ -1,4 +1,4 @@
-"""Tests that tell how often a series is to be differenced: KPSS, Dickey & Fuller, and the strength of its season."""
+"""Unit root tests for the order of differencing: KPSS, Dickey-Fuller, seasonal strength."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def kpss(values: Floats, lags: int | None = None) -> float:
 
 
 def adf(values: Floats, lags: int | None = None) -> tuple[float, float]:
-    """The augmented Dickey-Fuller statistic with a constant and `lags` lags ((n - 1)^(1/3) if not given); its 5 % point."""
+    """Augmented Dickey-Fuller statistic with a constant, and its 5 % critical value.
+
+    The default of `lags` is (n - 1)^(1/3).
+    """
     lags = int((len(values) - 1) ** (1 / 3)) if lags is None else lags
     change = np.diff(values)
     rows = len(change) - lags
@@ -51,7 +54,7 @@ def adf(values: Floats, lags: int | None = None) -> tuple[float, float]:
 
 
 def needs_difference(values: Floats, test: str) -> bool:
-    """Whether a test ("kpss", "adf") says, at 5 %, that a series is to be differenced."""
+    """Whether a test ("kpss" or "adf") suggests differencing at the 5 % level."""
     value_range = np.ptp(values) if len(values) else 0.0
     if len(values) < 5 or not value_range > 1e-12 * np.abs(values).max():
         return False
@@ -62,7 +65,7 @@ def needs_difference(values: Floats, test: str) -> bool:
 
 
 def count_differences(values: Floats, test: str, max_differences: int) -> int:
-    """How often a series is differenced until the test is content; not past a constant."""
+    """Number of differences until the test suggests none; stops at a constant series."""
     count = 0
     while count < max_differences and needs_difference(values, test):
         values = np.diff(values)
@@ -71,7 +74,7 @@ def count_differences(values: Floats, test: str, max_differences: int) -> int:
 
 
 def seasonal_strength(season: Floats, remainder: Floats) -> float:
-    """How much of what is not trend is season: 0 none, 1 all."""
+    """Seasonal strength max(0, 1 - var(remainder) / var(season + remainder)), 0 to 1."""
     largest = float(np.maximum(np.abs(season), np.abs(remainder)).max())
     if not largest > 0:
         return 0.0

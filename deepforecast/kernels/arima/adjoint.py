@@ -1,4 +1,6 @@
-"""The gradient of `with_holes`: its filter run from the last row to the first."""
+"""Gradient of `likelihood_with_missing`: adjoint of the Kalman filter, from the last row to the
+first.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,10 @@ Ints = NDArray[np.int64]
 
 @inlined
 def filter_gradient(orders: Ints, variables: Floats, delta: Floats, unknown: int, floor: float, workspace: Workspace) -> None:
-    """The gradient by lag into PHI_BAR, THETA_BAR, right after `with_holes`.
+    """Gradient by lag into PHI_GRADIENT and THETA_GRADIENT, right after `likelihood_with_missing`.
 
-    Path 0 is the target less its regression, put together as the rows go by; paths 1 to `unknown` are the unknowns, whose
-    determinant counts too.
+    Path 0 is the target less its regression; paths 1 to `unknown` are the unknown early values,
+    whose determinant is part of the likelihood.
     """
     vectors, sequences, matrices, _, gram, states, covariances, cross_covariances = workspace
     size, begin, (columns, rows) = state_size(orders, delta), len(delta) - 1, variables.shape
@@ -140,7 +142,7 @@ def _initial_gradient(
     orders: Ints, delta: Floats, columns: int, unknown: int, vectors: Floats, matrices: Floats, states: Floats, covariances: Floats
 ) -> None:
     p, q, r, m, size = orders[P], orders[Q], orders[R], len(delta) - 1, state_size(orders, delta)
-    for i in range(size):  # what the first rows said, less its regression
+    for i in range(size):  # initial mean, less its regression
         for column in range(1, columns):
             states[INITIAL_MEAN, 0, i] -= vectors[BETA, column - 1] * states[INITIAL_MEAN, column, i]
     for lag in range(1, p + 1):
@@ -166,7 +168,7 @@ def _initial_gradient(
 
 @inner_no_alloc
 def _invert(gram: Floats, size: int) -> None:
-    """gram[1] in place, a small symmetric matrix (Gauss & Jordan); rows of columns that tell nothing become 0."""
+    """Invert symmetric gram[1] in place (Gauss-Jordan); rows of collinear columns become 0."""
     for k in range(size):
         pivot = gram[1, k, k]
         scale = 1.0 / pivot if pivot > 0.0 else 0.0

@@ -1,4 +1,7 @@
-"""Estimation: starting values by Hannan & Rissanen (1982, Biometrika 69), then quasi-Newton steps with the exact gradient."""
+"""Maximum likelihood estimation by quasi-Newton steps with the exact gradient.
+
+Starting values: Hannan & Rissanen (1982), *Biometrika* 69, doi:10.1093/biomet/69.1.81.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +21,27 @@ from deepforecast.kernels.quasi_newton import CONTINUE, Search, advance, begin_s
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Pair = tuple[Floats, Floats]  # a point, and the gradient there
-Work = tuple[Floats, Floats, Floats]  # and the value with the number of evaluations
+Pair = tuple[Floats, Floats]  # point and gradient
+Work = tuple[Floats, Floats, Floats]  # point, gradient, and (value, number of evaluations)
 
 
 COMPARE, SEARCH, FINAL = range(3)
 SINGLE_LANE: Any = np.int64(0)
-"""The lane of a single search; no literal: kernels are compiled once more for each literal they are called with."""
+"""Lane of a single search, as a variable: numba compiles again for each literal argument."""
 
 
 class Problem(NamedTuple):
-    """What is estimated from. `variables` is complete and differenced, or neither: then `delta` says how to difference."""
+    """Data of an estimation: complete and differenced, or undifferenced with `delta`."""
 
     variables: Floats  # (1 + unknown + regressors, rows), C-contiguous
     delta: Floats  # 1 - delta_1 B - ..., by lag; [1] for differenced data
-    unknown: int  # columns for values missing among the first len(delta) - 1 rows
-    complete: bool  # nothing is missing
+    unknown: int  # number of missing values among the first len(delta) - 1 rows
+    complete: bool  # whether no value is missing
     floor: float  # variance below which a fit counts as perfect
 
 
 class Estimate(NamedTuple):
-    """A fitted model. `value`: minus the log likelihood, less the constant n (log(2 pi) + 1) / 2."""
+    """A fitted model; `value` is the negative log-likelihood less n (log(2 pi) + 1) / 2."""
 
     point: Floats
     factors: Floats
@@ -54,7 +57,10 @@ class Estimate(NamedTuple):
 def estimate(
     problem: Problem, structure: LagStructure, starts: Floats, *, conditional: bool = False, tolerance: float = 1e-6, max_evaluations: int = 300
 ) -> Estimate:
-    """Maximum likelihood, searched from the best of `starts` (places, coordinates); with `max_evaluations` 0, just evaluated there."""
+    """Maximum likelihood from the best of `starts` (starts, coordinates).
+
+    With `max_evaluations` 0 the likelihood is evaluated at the best start only.
+    """
     columns, rows = problem.variables.shape
     workspace = new_workspace(structure, rows, columns, len(problem.delta) - 1, problem.complete)
     point, gradient = starts[0].copy(), np.zeros(structure.size)
@@ -76,12 +82,14 @@ def estimate(
 def _search_complete(
     orders: Ints, lags: Ints, variables: Floats, settings: Floats, starts: Floats, search: Search, workspace: Workspace, work: Work
 ) -> None:
-    """settings: floor, whether conditional, tolerance, most evaluations."""
+    """Search without missing values; settings: floor, conditional, tolerance, maximum of
+    evaluations.
+    """
     vectors, _, matrices, _, _, _, _, _ = workspace
     point, gradient, summary = work
     floor, conditional, tolerance, max_evaluations = settings[0], settings[1] > 0.0, settings[2], int(settings[3])
     size, evaluations, start, best, best_value, stage = len(point), 0, 0, 0, np.inf, COMPARE
-    while True:  # one call for all that is evaluated: a second place would be compiled a second time
+    while True:  # a single call site, as numba would inline a second one again
         for i in range(size):
             point[i] = starts[start, i] if stage == COMPARE else search.trial[0, i] if stage == SEARCH else search.point[0, i]
         with_gradient, current = stage != COMPARE, np.inf
@@ -109,7 +117,7 @@ def _search_complete(
 def _search_with_missing(
     problem: Problem, structure: LagStructure, starts: Floats, tolerance: float, max_evaluations: int, workspace: Workspace, point: Floats, gradient: Floats
 ) -> tuple[float, int]:
-    """The same in steps, as an evaluation is long here: so that it is compiled only where something is missing."""
+    """Search with missing values, one compiled call per evaluation."""
 
     arguments = (structure.orders, structure.lags, problem.variables, problem.delta, np.array([problem.unknown, problem.floor]), workspace)
 
@@ -131,7 +139,7 @@ def _search_with_missing(
 def _evaluate_with_missing(
     orders: Ints, lags: Ints, variables: Floats, delta: Floats, settings: Floats, workspace: Workspace, work: Pair, with_gradient: bool
 ) -> float:
-    """settings: how many columns are unknowns, and the floor."""
+    """Objective and gradient; settings: number of unknown early values, floor."""
     vectors, _, matrices, _, _, _, _, _ = workspace
     point, gradient = work
     unknown, floor = int(settings[0]), settings[1]

@@ -1,12 +1,16 @@
-"""The exact likelihood of a complete stretch of an ARMA with regressors, and its gradient.
+"""Exact likelihood of complete ARMA data with regressors, and its gradient.
 
-With zeros before the first row, the recursion theta(B) e = phi(B) z gives e0 = L^-1 z; what the past really says of the first
-r rows, w ~ N(0, sigma^2 V), adds the first r columns X of 1 / theta. So e = e0 - X w, and
+With zeros before the first row, the recursion theta(B) e = phi(B) z gives e0 = L^-1 z. The
+presample effect on the first r rows, w ~ N(0, sigma^2 V), adds the first r columns X of
+theta(B)^-1, so that e = e0 - X w and
 
-    -2 log L = n log(2 pi sigma^2) + log det(I + V G) + min over w of (|e0 - X w|^2 + w' V^-1 w) / sigma^2,      G = X'X
+    -2 log L = n log(2 pi sigma^2) + log det(I + V G) + min_w Q(w) / sigma^2,
+    Q(w) = |e0 - X w|^2 + w' V^-1 w,    G = X'X.
 
-(Ljung & Box 1979, Biometrika 66, write the same in backcasts.) Only the recursions see all rows; they are sparse. Regression
-coefficients and sigma are concentrated out. The gradient is the recursions run backwards.
+Only the sparse recursions run over all rows; the rest is dense of size r. Regression coefficients
+(generalized least squares) and sigma are concentrated out. The gradient is the adjoint of the
+recursions. Ljung & Box (1979), *Biometrika* 66, doi:10.1093/biomet/66.2.265, write the same
+likelihood by backcasting.
 """
 
 from __future__ import annotations
@@ -43,16 +47,19 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NEGLIGIBLE_WEIGHT = 1e-18
-"""Where the weights of 1 / theta have fallen to this they are left out."""
+"""Absolute value below which weights of 1 / theta are truncated."""
 
 
 @inlined
 def exact_likelihood(orders: Ints, lags: Ints, variables: Floats, floor: float, conditional: bool, with_gradient: bool, workspace: Workspace) -> float:
-    """n log(S / n) / 2 + log det / 2 at PHI and THETA, S with n * `floor` added: a perfect fit has a likelihood too.
+    """Return n log(S / n) / 2 + log det / 2 at PHI and THETA.
 
-    data: (1 + regressors, rows), complete. conditional: the past before the first row is taken for 0. steep: with the gradient
-    by lag, into PHI_BAR and THETA_BAR. In `sequences`: each column through the recursion, the errors, the values less their
-    regression, 1 / theta, and its gradient.
+    S is the sum of squares plus n * `floor`, so that a perfect fit has a finite likelihood.
+    `variables` (1 + regressors, rows) is complete. `conditional`: the presample effect is taken as
+    0. `with_gradient`: write the gradient by lag to PHI_GRADIENT and THETA_GRADIENT.
+
+    Rows of `sequences`: filtered columns, errors, values less their regression, weights of 1 /
+    theta, gradient by the weights.
     """
     vectors, sequences, matrices, presample, gram, _, _, _ = workspace
     columns, rows = variables.shape
@@ -86,7 +93,7 @@ def exact_likelihood(orders: Ints, lags: Ints, variables: Floats, floor: float, 
 
 @inlined
 def _impulse_weights(orders: Ints, lags: Ints, rows: int, vectors: Floats, sequences: Floats, weights_row: int) -> int:
-    """The weights of 1 / theta, and how many of them matter."""
+    """Weights psi of 1 / theta(B); return how many are not negligible."""
     longest, last, t = orders[R], 0, 1
     sequences[weights_row, 0] = 1.0
     while t < rows and t - last <= longest:
@@ -109,7 +116,7 @@ def _impulse_weights(orders: Ints, lags: Ints, rows: int, vectors: Floats, seque
 def _autoregress(
     orders: Ints, lags: Ints, variables: Floats, source: int, rows: int, vectors: Floats, sequences: Floats, target: int
 ) -> None:
-    """tracks[out] less the sum of phi times lags of data[source]."""
+    """sequences[target, t] = variables[source, t] - sum_k phi_k variables[source, t - k]."""
     for index in range(orders[PHI_LAGS]):
         lag = lags[2, index]
         weight = vectors[PHI, lag]
@@ -119,7 +126,7 @@ def _autoregress(
 
 @inner_no_alloc
 def divide_by_theta(orders: Ints, lags: Ints, rows: int, vectors: Floats, sequences: Floats, target: int) -> None:
-    """theta(B)^-1 in place, zeros before the first row."""
+    """Apply theta(B)^-1 in place: e_t = x_t - sum_k theta_k e_{t-k}, zeros before the first row."""
     count = orders[THETA_LAGS]
     longest = lags[3, count - 1] if count > 0 else rows
     for t in range(min(longest, rows) if count > 0 else 0):
@@ -140,7 +147,7 @@ def divide_by_theta(orders: Ints, lags: Ints, rows: int, vectors: Floats, sequen
 
 @inner_no_alloc
 def _divide_transposed(orders: Ints, lags: Ints, rows: int, vectors: Floats, sequences: Floats, target: int) -> None:
-    """The transposed of `divide_by_theta`, in place, of the first `rows` values."""
+    """Transpose of `divide_by_theta` in place, over the first `rows` values."""
     for t in range(rows - 1, -1, -1):
         total = sequences[target, t]
         for index in range(orders[THETA_LAGS]):
@@ -153,7 +160,9 @@ def _divide_transposed(orders: Ints, lags: Ints, rows: int, vectors: Floats, seq
 
 @inlined
 def _presample_means(n_presample: int, rows: int, length: int, columns: int, sequences: Floats, matrices: Floats, presample: Floats) -> None:
-    """X'e0 of each column into past[0], the best past V (I + G V)^-1 X'e0 into past[1]."""
+    """Write X'e0 of each column to presample[0] and the mean of w, V (I + G V)^-1 X'e0, to
+    presample[1].
+    """
     for column in range(columns):
         for i in range(n_presample):
             presample[0, column, i] = dot_product(sequences, column, i, columns + 2, min(length, rows - i))
@@ -166,7 +175,7 @@ def _presample_means(n_presample: int, rows: int, length: int, columns: int, seq
 
 @inlined
 def _estimate_regression(n_presample: int, rows: int, columns: int, sequences: Floats, presample: Floats, gram: Floats, vectors: Floats) -> None:
-    """Regression coefficients by generalised least squares."""
+    """Regression coefficients by generalized least squares."""
     origin = rows - rows
     for row in range(columns):
         for column_index in range(row + 1):
@@ -181,7 +190,7 @@ def _estimate_regression(n_presample: int, rows: int, columns: int, sequences: F
 def _set_residuals(
     orders: Ints, lags: Ints, variables: Floats, n_presample: int, vectors: Floats, sequences: Floats, matrices: Floats, presample: Floats
 ) -> float:
-    """The errors at the best past, in their track; the sum of their squares and of what that past costs."""
+    """Write the errors e = e0 - X w at the mean of w; return |e|^2 + w' V^-1 w."""
     columns, rows = variables.shape
     errors, values = columns, columns + 1
     for i in range(n_presample):
@@ -202,7 +211,7 @@ def _set_residuals(
         score = presample[0, 0, i]
         for j in range(n_presample):
             score -= matrices[GRAM, i, j] * presample[1, 0, j]
-        vectors[PRESAMPLE_SCORE, i] = score  # V^-1 times the past, without V^-1
+        vectors[PRESAMPLE_SCORE, i] = score  # V^-1 w without inverting V
         sequences[errors, i] -= presample[1, 0, i]
     for i in range(n_presample):
         for j in range(n_presample):
@@ -215,9 +224,9 @@ def _set_residuals(
 def _gradient(
     orders: Ints, lags: Ints, columns: int, rows: int, n_presample: int, length: int, weight: float, workspace: Workspace
 ) -> None:
-    """Of the value by lag; `weight` is n / S."""
+    """Gradient of the objective by lag; `weight` is n / S."""
     vectors, sequences, matrices, _, _, _, _, _ = workspace
-    errors, values, adjoint_errors, adjoint_weights = columns, columns + 1, columns + 3, columns + 3  # what came back is used before its bars
+    errors, values, adjoint_errors, adjoint_weights = columns, columns + 1, columns + 3, columns + 3  # share a row, used in turn
     for lag in range(vectors.shape[1]):
         vectors[PHI_GRADIENT, lag] = 0.0
         vectors[THETA_GRADIENT, lag] = 0.0

@@ -1,4 +1,8 @@
-"""Starting values by Hannan & Rissanen (1982, Biometrika 69): least squares on lags of values and of estimated shocks."""
+"""Starting values of Hannan & Rissanen: least squares on lags of values and of estimated shocks.
+
+Hannan & Rissanen (1982), Recursive estimation of mixed autoregressive-moving average order,
+*Biometrika* 69, doi:10.1093/biomet/69.1.81.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MAX_START_PARTIAL = 0.97
-"""Starting values keep their partial autocorrelations below this."""
+"""Upper bound of the absolute partial autocorrelations of starting values."""
 
 
 def estimate_shocks(values: Floats, order: int) -> Floats:
-    """Two rows: the values, and the residuals of an autoregression of this order (Yule-Walker), 0 for its first rows."""
+    """Return the values and the residuals of a Yule-Walker autoregression (0 in its first rows)."""
     sequences = np.zeros((2, len(values)))
     sequences[0] = values
     with compile_notice("ARIMA"):
@@ -27,7 +31,7 @@ def estimate_shocks(values: Floats, order: int) -> Floats:
 
 
 def start_coordinates(structure: LagStructure, sequences: Floats, order: int) -> Floats:
-    """Coordinates for a model, from `estimate_shocks(values, order)`."""
+    """Starting coordinates of a model, from `estimate_shocks(values, order)`."""
     size = structure.size
     point, width = np.zeros(size), max(size, int(structure.lags.max(initial=0))) + 3
     vectors = np.zeros((max(BETA, FACTORS) + 10, width))

@@ -1,12 +1,23 @@
-"""The exact likelihood where values are missing, by a Kalman filter, and its gradient by the filter run in reverse.
+"""Exact likelihood with missing values by a Kalman filter.
 
-State i after row t - 1: what phi, theta and all before t say of y_{t+i}, without what lies between; one transition is a shift
-plus phi times the first state plus rho = (1, theta) times the new error. phi holds the differences too. Given the first m rows
-(m: the order of the differences) the state at row m has the covariance of the stationary part, so nothing is diffuse; values
-missing among these m rows are unknowns with a flat prior, each a column of its own beside the regressors (Ansley & Kohn 1985,
-Annals of Statistics 13). An observed row leaves no uncertainty about itself, so that its gradient needs one column a row.
+State i before row t is the prediction of y_{t+i} from all rows before t and the coefficients,
+without the effect of y_t ... y_{t+i-1}. With rho = (1, theta_1, ...), phi the autoregression times
+the differences, and excess P - rho rho' (P: covariance of the state in units of sigma^2), a row
+computes
 
-Once the uncertainty left by the past has died out, only a missing value brings it back: until then the gain stands still.
+    v = y - a_1,    F = P_11,    K_i = P_i1 / F
+    a_i' = a_{i+1} + K_{i+1} v + phi_i y       (missing: y = a_1, v = 0)
+    log L = -1/2 sum (log F + v^2 / (sigma^2 F)),   over observed rows
+
+Given the first m rows (m: order of differencing) the state at row m has the covariance of the
+stationary part, so no diffuse prior is needed. Values missing among these m rows are unknowns with
+a flat prior, each with a column of its own next to the regressors. Once the excess has converged to
+0 the gain is constant (steady state) until the next missing value.
+
+References
+----------
+Durbin & Koopman (2012), *Time Series Analysis by State Space Methods*, 2nd ed., Oxford, chapter 4.
+Ansley & Kohn (1985), *Annals of Statistics* 13, doi:10.1214/aos/1176349739.
 """
 
 from __future__ import annotations
@@ -39,18 +50,21 @@ from deepforecast.kernels.compilation import inlined, inner_no_alloc
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-STEADY_TOLERANCE = 1e-14
+STEADY_TOLERANCE = 1e-14  # of the excess
 
 
 @inner_no_alloc
 def state_size(orders: Ints, delta: Floats) -> int:
-    """How many states there are: the order of phi with its differences, or one more than that of theta."""
+    """Size of the state: max(p + m, q + 1)."""
     return int(max(orders[P] + len(delta) - 1, orders[Q] + 1))
 
 
 @inner_no_alloc
 def initialize_filter(orders: Ints, delta: Floats, variables: Floats, vectors: Floats, matrices: Floats, states: Floats, covariances: Floats) -> bool:
-    """Polynomials, and the state at row m = len(delta) - 1, given the m rows before. delta: 1 - delta_1 B - ..., by lag."""
+    """Set FULL_PHI, RHO and the state at row m = len(delta) - 1, given the m rows before.
+
+    `delta` holds the coefficients of 1 - delta_1 B - ... by lag. False if phi is not stationary.
+    """
     size, m = state_size(orders, delta), len(delta) - 1
     for i in range(size):
         vectors[FULL_PHI, i] = vectors[PHI, i + 1] if i < orders[P] else 0.0
@@ -81,13 +95,15 @@ def initialize_filter(orders: Ints, delta: Floats, variables: Floats, vectors: F
 
 @inner_no_alloc
 def run_filter(size: int, variables: Floats, begin: int, workspace: Workspace) -> float:
-    """Filter the rows from `begin`; the sum of the logarithms of their variances. A row is seen where data[0] is not NaN.
+    """Filter the rows from `begin`; return the sum of log F over observed rows (variables[0] not
+    NaN).
 
-    Each column's prediction goes to its track, the covariance of the states with the row (by columns) to `cross_covariances`.
+    Predictions of each column go to `sequences`, the column P_i1 of each row to
+    `cross_covariances`.
     """
     vectors, sequences, _, _, _, states, covariances, cross_covariances = workspace
     logs, product, columns = 0.0, 1.0, len(variables)
-    is_steady = begin < 0  # whether nothing is left of the past's uncertainty; no constant, for which more would be compiled
+    is_steady = begin < 0  # False, as a variable: numba compiles again for a constant
     for t in range(begin, variables.shape[1]):
         for i in range(size):
             cross_covariances[t, i] = vectors[RHO, i] if is_steady else covariances[EXCESS, i, 0] + vectors[RHO, i]
@@ -121,7 +137,7 @@ def run_filter(size: int, variables: Floats, begin: int, workspace: Workspace) -
 
 @inner_no_alloc
 def _update_observed(size: int, t: int, vectors: Floats, covariances: Floats, cross_covariances: Floats) -> bool:
-    """The covariance after a row was seen; whether all of it has died out."""
+    """Update the excess after an observed row; return whether it has converged to 0."""
     largest, variance = 0.0, cross_covariances[t, 0]
     for i in range(size - 1):
         gain, rho = cross_covariances[t, i + 1] / variance, vectors[RHO, i + 1]
@@ -153,7 +169,7 @@ def _update_missing(size: int, t: int, is_steady: bool, vectors: Floats, covaria
 
 @inlined
 def likelihood_with_missing(orders: Ints, variables: Floats, delta: Floats, unknown: int, floor: float, workspace: Workspace) -> float:
-    """As `exact`, for columns that are not differenced: the target, `unknown` columns for missing starts, regressors."""
+    """As `exact_likelihood`, for undifferenced columns: target, unknown early values, regressors."""
     vectors, sequences, matrices, _, gram, states, covariances, cross_covariances = workspace
     begin, (columns, rows) = len(delta) - 1, variables.shape
     if not initialize_filter(orders, delta, variables, vectors, matrices, states, covariances):
@@ -188,7 +204,7 @@ def likelihood_with_missing(orders: Ints, variables: Floats, delta: Floats, unkn
 
 @inlined
 def _error_products(variables: Floats, begin: int, sequences: Floats, gram: Floats, cross_covariances: Floats) -> int:
-    """Products of the columns' errors, over their variances; how many rows were seen."""
+    """Products of the columns' errors over F; return the number of observed rows."""
     columns, rows = variables.shape
     count = 0
     for i in range(columns):

@@ -1,10 +1,18 @@
-"""Where a fit keeps its numbers: few arrays with rows by name, as each further array is paid for when kernels are compiled.
+"""Work arrays of an ARIMA fit and names of their rows.
 
-form    (16,) whole numbers    lags (4, width)    vectors (rows below, width)    tracks (columns + 4, rows + 1)
-dense   (8, r, r)    past (2, columns, r)    gram (2, columns, columns)
-states (3, columns, width)    square (3, width, width)    against (rows, width)
+Few arrays with named rows, as every array argument costs compilation time. With `columns` the
+target, the unknown early values and the regressors, in this order, and r = max(p, q):
 
-`columns` are the target, the unknowns (values missing among the first rows) and the regressors, in this order.
+orders               integers, indices below
+lags                 (4, width) integers
+vectors              (21, width)
+sequences            (columns + 4, rows + 1)
+matrices             (8, r, r)
+presample            (2, columns, r)
+gram                 (2, columns, columns)
+states               (3, columns, width)
+covariances          (3, width, width)
+cross_covariances    (rows, width)
 """
 
 from __future__ import annotations
@@ -19,37 +27,37 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 AR, MA, SEASONAL_AR, SEASONAL_MA, SEASON, AR_LAG_LIST, MA_LAG_LIST, P, Q, R, PHI_LAGS, THETA_LAGS, FACTOR_START = range(13)
-"""Of `form`: numbers of coefficients; the season; whether ar, ma are lists of lags; orders of the products; how many lags;
-from BEGIN where the coefficients of each factor begin."""
+"""Indices of `orders`: numbers of coefficients; season; whether ar, ma are lists of lags; orders of
+phi and theta and their maximum; their numbers of lags; from FACTOR_START, offset of each factor."""
 
 PHI, THETA, PHI_GRADIENT, THETA_GRADIENT, FACTORS, FACTOR_GRADIENT, F, G, F_GRADIENT, G_GRADIENT, FIRST_ROW, PRESAMPLE_SCORE, ROW, PIVOTS = range(14)
 FULL_PHI, RHO, FULL_PHI_GRADIENT, RHO_GRADIENT, BETA, SUMMARY, TEMPORARY = range(14, 21)
-"""Of `vectors`. PHI, THETA and their gradients by lag, the others from 0."""
+"""Rows of `vectors`. PHI, THETA and their gradients are indexed by lag, the others from 0."""
 
 MEAN, INITIAL_MEAN, MEAN_GRADIENT = range(3)
-"""Of `states`: before the next row; what the first rows say of those after them; the gradient."""
+"""Rows of `states`: predicted state; effect of the first m rows on it; gradient."""
 
 EXCESS, COVARIANCE_GRADIENT, NEXT_GRADIENT = range(3)
-"""Of `square`: the covariance of the state less that of the next error; its gradient."""
+"""Of `covariances`: P - rho rho'; its gradient after and before a row."""
 
 COVARIANCE, SYSTEM, POSTERIOR, POSTERIOR_GRAM, GRAM, LOWER, MIDDLE, INNER = range(8)
-"""Of `dense`: V; the system it came from; V (I + G V)^-1; G (I + V G)^-1; G; three to work in."""
+"""Of `matrices`: V; its linear system; V (I + G V)^-1; G (I + V G)^-1; G; three work matrices."""
 
 
 class LagStructure(NamedTuple):
-    """Which lags a model has."""
+    """Lags and orders of a model."""
 
     orders: Ints
-    lags: Ints  # of ar, ma, the product phi, the product theta, ascending
+    lags: Ints  # rows: ar, ma, phi Phi, theta Theta; ascending
 
     @property
     def size(self) -> int:
-        """How many coordinates: those of ar, ma, seasonal ar, seasonal ma, in this order."""
+        """Number of coordinates: ar, ma, seasonal ar, seasonal ma, in this order."""
         return int(self.orders[:4].sum())
 
 
 class Workspace(NamedTuple):
-    """What an evaluation writes to."""
+    """Work arrays of an evaluation; shapes in the module docstring."""
 
     vectors: Floats
     sequences: Floats
@@ -69,7 +77,7 @@ def lag_structure(
     season: int = 1,
     lag_lists: tuple[bool, bool] = (False, False),
 ) -> LagStructure:
-    """The form with these lags of ar and ma and these seasonal orders. `lag_lists`: whether ar, ma are lists with lags left out."""
+    """Structure with these lags and seasonal orders; `lag_lists`: whether ar, ma omit lags."""
     phi = sorted({lag + season * multiple for lag in (0, *ar) for multiple in range(seasonal[0] + 1)} - {0})
     theta = sorted({lag + season * multiple for lag in (0, *ma) for multiple in range(seasonal[1] + 1)} - {0})
     p, q = max(phi, default=0), max(theta, default=0)
@@ -82,7 +90,7 @@ def lag_structure(
 
 
 def new_workspace(structure: LagStructure, rows: int, columns: int, differences: int, complete: bool) -> Workspace:
-    """Room for evaluations over `rows` rows. `complete`: nothing is missing, so that no filter is needed."""
+    """Allocate a workspace for `rows` rows; `complete` data need no filter arrays."""
     p, q, r = (int(structure.orders[order]) for order in (P, Q, R))
     width = max(p + differences, q + 1, r, columns, structure.size) + 3
     filter_size = 0 if complete else 1

@@ -1,4 +1,4 @@
-"""Least squares from sums of products, and those."""
+"""Least squares by the normal equations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from deepforecast.kernels.compilation import inner_no_alloc
 Floats = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-10
-"""A column of which less than this share is not said by those before it adds nothing."""
+"""Relative size of a pivot below which a column is collinear with those before it."""
 
 
 @inner_no_alloc
 def solve_normal(gram: Floats, columns: int, vectors: Floats) -> None:
-    """Coefficients into BETA from the products of all columns (lower half of gram[0]), the first of which is the target.
+    """Write coefficients to BETA from the Gram matrix (lower half of gram[0]); column 0 is the
+    target.
 
-    gram[0] is written over by its Cholesky factor: a pivot of 0 where a column adds nothing, and then a coefficient of 0.
+    gram[0] is overwritten by its Cholesky factor; a collinear column has pivot 0 and coefficient 0.
     """
     size = columns - 1
     for j in range(size):
@@ -48,7 +49,7 @@ def solve_normal(gram: Floats, columns: int, vectors: Floats) -> None:
 
 @inner_no_alloc
 def dot_product(sequences: Floats, shifted: int, shift: int, reference: int, size: int) -> float:
-    """Of `size` rows of a track from row `shift` and of another from row 0, in four sums: none has to wait for the others."""
+    """Dot product of a sequence from row `shift` and another from row 0, in 4 independent sums."""
     sum_0, sum_1, sum_2, sum_3 = 0.0, 0.0, 0.0, 0.0
     blocked = size - size % 4 if size > 0 else 0
     for t in range(0, blocked, 4):

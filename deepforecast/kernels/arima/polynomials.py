@@ -1,8 +1,13 @@
-"""From unconstrained coordinates to the polynomials of an ARMA, sparse in their lags, and gradients back.
+"""Unconstrained coordinates to sparse ARMA polynomials, and gradients back.
 
-A factor of order p has partial autocorrelations `MAX_PARTIAL * sin(coordinate)`: every one of them makes it stationary (or
-invertible), and a moving average with a root on the unit circle is a smooth maximum instead of a limit at infinity. A factor
-whose lags are given as a list has its coefficients themselves for coordinates.
+A factor of order p has the partial autocorrelations r_k = MAX_PARTIAL sin(coordinate_k), so that it
+is always stationary or invertible, and a moving average unit root is a smooth maximum at a finite
+point. The Durbin-Levinson recursion gives the coefficients (Monahan 1984, *Biometrika* 71,
+doi:10.1093/biomet/71.2.403):
+
+    a_{k, k} = r_k,    a_{k, i} = a_{k-1, i} - r_k a_{k-1, k-i}.
+
+A factor given by a list of lags has its coefficients as coordinates.
 """
 
 from __future__ import annotations
@@ -30,14 +35,15 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MAX_PARTIAL = 1.0 - 1e-7
-"""Largest partial autocorrelation: at 1 a moving average still has a likelihood, an autoregression has none."""
+"""Largest partial autocorrelation; at 1 an autoregression has no stationary likelihood."""
 
 
 @inner_no_alloc
 def expand_polynomials(orders: Ints, lags: Ints, point: Floats, vectors: Floats) -> bool:
-    """Coefficients by lag into PHI (1 - phi B - ...) and THETA (1 + theta B + ...), those of the factors into FACTORS.
+    """Write coefficients by lag to PHI (1 - phi B - ...) and THETA (1 + theta B + ...), factors to
+    FACTORS.
 
-    False where a list of lags makes a model that is not stationary or not invertible.
+    False if a factor given by a list of lags is not stationary or not invertible.
     """
     is_stable_model = True
     for factor in range(4):
@@ -52,7 +58,7 @@ def expand_polynomials(orders: Ints, lags: Ints, point: Floats, vectors: Floats)
                 mirror = last - (j - begin)
                 low, high = vectors[FACTORS, j], vectors[FACTORS, mirror]
                 vectors[FACTORS, j] = low - partial * high
-                vectors[FACTORS, mirror] = high - partial * low  # the same one, in the middle
+                vectors[FACTORS, mirror] = high - partial * low  # the same element in the middle
             vectors[FACTORS, k] = partial * sign
         if factor < 2 and orders[AR_LAG_LIST + factor] == 1:
             is_stable_model = is_stable_model and is_stable(orders, lags, factor, 1.0, vectors)
@@ -63,7 +69,7 @@ def expand_polynomials(orders: Ints, lags: Ints, point: Floats, vectors: Floats)
 
 @inner_no_alloc
 def multiply_factors(orders: Ints, lags: Ints, polynomial: int, vectors: Floats) -> None:
-    """The product of the two factors of phi (part 0) or theta (1), by lag."""
+    """Product of the non-seasonal and seasonal factor of phi (0) or theta (1), by lag."""
     target, sign = PHI + polynomial, -1.0 if polynomial == 0 else 1.0
     first, second = orders[FACTOR_START + polynomial], orders[FACTOR_START + 2 + polynomial]
     for lag in range(vectors.shape[1]):
@@ -79,7 +85,7 @@ def multiply_factors(orders: Ints, lags: Ints, polynomial: int, vectors: Floats)
 
 @inner_no_alloc
 def coordinate_gradient(orders: Ints, lags: Ints, point: Floats, vectors: Floats, matrices: Floats, gradient: Floats) -> None:
-    """The gradient by lag as the gradient by coordinate."""
+    """Gradient by coordinates from the gradient by lag."""
     for polynomial in range(2):
         lag_gradient, sign = PHI_GRADIENT + polynomial, -1.0 if polynomial == 0 else 1.0
         first, second = orders[FACTOR_START + polynomial], orders[FACTOR_START + 2 + polynomial]
@@ -104,7 +110,7 @@ def coordinate_gradient(orders: Ints, lags: Ints, point: Floats, vectors: Floats
 
 @inner_no_alloc
 def _levinson_gradient(begin: int, size: int, sign: float, point: Floats, vectors: Floats, matrices: Floats, gradient: Floats) -> None:
-    for k in range(size - 1):  # the coefficients before each step
+    for k in range(size - 1):  # step down to the coefficients of each order
         partial = MAX_PARTIAL * math.sin(point[begin + k])
         for j in range(k):
             matrices[INNER, k + 1, j] = matrices[INNER, k, j] - partial * matrices[INNER, k, k - 1 - j]
@@ -116,13 +122,13 @@ def _levinson_gradient(begin: int, size: int, sign: float, point: Floats, vector
         for j in range((k + 1) // 2):
             low, high = vectors[FACTOR_GRADIENT, begin + j], vectors[FACTOR_GRADIENT, begin + k - 1 - j]
             vectors[FACTOR_GRADIENT, begin + j] = low - partial * high
-            vectors[FACTOR_GRADIENT, begin + k - 1 - j] = high - partial * low  # the same one, in the middle
+            vectors[FACTOR_GRADIENT, begin + k - 1 - j] = high - partial * low  # the same element in the middle
         gradient[begin + k] = slope * MAX_PARTIAL * math.cos(point[begin + k])
 
 
 @inner_no_alloc
 def coordinates_of(orders: Ints, lags: Ints, vectors: Floats, point: Floats, max_partial: float) -> None:
-    """Coordinates of the model with the coefficients in FACTORS, its partial autocorrelations cut to at most `max_partial`."""
+    """Coordinates of the model in FACTORS, partial autocorrelations clipped to `max_partial`."""
     for factor in range(4):
         begin, size, sign = orders[FACTOR_START + factor], orders[AR + factor], -1.0 if factor % 2 else 1.0
         if factor < 2 and orders[AR_LAG_LIST + factor] == 1:
@@ -143,7 +149,9 @@ def coordinates_of(orders: Ints, lags: Ints, vectors: Floats, point: Floats, max
 
 @inner_no_alloc
 def is_stable(orders: Ints, lags: Ints, factor: int, shrink: float, vectors: Floats) -> bool:
-    """Whether all roots of the ar (part 0) or ma factor lie outside the unit circle, its coefficients times `shrink`."""
+    """Whether the roots of the ar (0) or ma (1) factor, times `shrink`, lie outside the unit
+    circle.
+    """
     count = orders[AR + factor]
     if count == 0:
         return True
@@ -163,7 +171,7 @@ def is_stable(orders: Ints, lags: Ints, factor: int, shrink: float, vectors: Flo
 
 @inner_no_alloc
 def _step_down(vectors: Floats, k: int, partial: float) -> None:
-    """The coefficients of order k from those of order k + 1, in TEMPORARY."""
+    """Coefficients in TEMPORARY from order k + 1 to order k."""
     scale = 1.0 / (1.0 - partial * partial)
     for j in range((k + 1) // 2):
         low, high = vectors[TEMPORARY, j], vectors[TEMPORARY, k - 1 - j]

@@ -1,12 +1,14 @@
-"""What the past before the first row still says of the rows to come, and how uncertain that is.
+"""Stationary covariance of the presample state, and its gradient.
 
-Let f = phi, g = phi + theta (by lag, from 1). The predictable parts w_1 ... w_r of the r next values move by
-w_i <- w_{i+1} + f_i w_1 + g_i e. Their stationary covariance V (in units of sigma^2) obeys
+Let f = phi, g = phi + theta (by lag, from 1). The predictable parts w_1 ... w_r of the next r
+values follow w_i <- w_{i+1} + f_i w_1 + g_i e. Their stationary covariance V (in units of sigma^2)
+satisfies
 
     V[i, j] = V[i+1, j+1] + f_i V[1, j+1] + f_j V[i+1, 1] + f_i f_j V[1, 1] + g_i g_j        (0 beyond r)
 
-The first row follows from summing this along diagonals: a linear system, triangular beyond the order of phi. All other rows
-follow from the first. Everything is O(r^2) but the system, which is O(p^3 / 3), once an evaluation.
+Summing along diagonals gives a linear system for the first row, triangular beyond the order p of
+phi; the other rows follow from the first. Cost: O(r^2), plus O(p^3 / 3) for the system, per
+evaluation.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ Ints = NDArray[np.int64]
 
 @inner_no_alloc
 def stationary_covariance(orders: Ints, vectors: Floats, matrices: Floats) -> bool:
-    """V into dense[COVARIANCE], its first row into FIRST; False where there is none."""
+    """Write V to matrices[COVARIANCE] and its first row to FIRST_ROW; False if not stationary."""
     p, q, r = orders[P], orders[Q], orders[R]
     for i in range(r):
         vectors[F, i] = vectors[PHI, i + 1] if i < p else 0.0
@@ -84,7 +86,10 @@ def stationary_covariance(orders: Ints, vectors: Floats, matrices: Floats) -> bo
 
 @inner_no_alloc
 def stationary_gradient(orders: Ints, vectors: Floats, matrices: Floats, gradient_slot: int) -> None:
-    """Adds to PHI_BAR, THETA_BAR what dense[bar], the symmetric gradient by V, says; that is written over."""
+    """Add the gradient through V to PHI_GRADIENT and THETA_GRADIENT.
+
+    matrices[gradient_slot] is the symmetric gradient by V and is overwritten.
+    """
     p, q, r = orders[P], orders[Q], orders[R]
     for i in range(r):
         vectors[FIRST_ROW, i] = matrices[COVARIANCE, 0, i]
@@ -115,7 +120,7 @@ def stationary_gradient(orders: Ints, vectors: Floats, matrices: Floats, gradien
 
 @inlined
 def _first_row_gradient(p: int, r: int, vectors: Floats, matrices: Floats) -> None:
-    """From the gradient by the first row, in ROW, through the system."""
+    """Solve the transposed system for the gradient by the first row, in ROW."""
     for i in range(p):
         vectors[PIVOTS, i] = vectors[ROW, i]
     for i in range(p):
@@ -142,7 +147,7 @@ def _first_row_gradient(p: int, r: int, vectors: Floats, matrices: Floats) -> No
 
 @inlined
 def _yule_walker(p: int, vectors: Floats, matrices: Floats) -> None:
-    """The system of the first row's first p entries."""
+    """Set up the system of the first p entries of the first row."""
     for j in range(p):
         for c in range(p):
             value = 1.0 if c == j else 0.0
@@ -157,7 +162,7 @@ def _yule_walker(p: int, vectors: Floats, matrices: Floats) -> None:
 
 @inlined
 def _invert(size: int, vectors: Floats, matrices: Floats) -> bool:
-    """The system by its inverse (Gauss & Jordan, rows exchanged for the largest pivot)."""
+    """Invert the system (Gauss-Jordan with partial pivoting)."""
     for k in range(size):
         best = k
         for i in range(k + 1, size):

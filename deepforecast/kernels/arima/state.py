@@ -1,4 +1,4 @@
-"""The filter's state after a history, and forecasts from it."""
+"""Filtered ARIMA state after a history, and forecasts from it."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 RANK_TOLERANCE = 1e-9
-"""Of what a row says of the unknown early values: if less than this share is not told by those before, nothing is."""
+"""Relative diffuse variance of a row below which its unknown early values count as identified."""
 
 
 class FilterState(NamedTuple):
-    """Where a filter stands: the state before the next row has covariance sigma^2 (excess + ma ma')."""
+    """Predicted state of the next row; its covariance is sigma^2 (excess + ma ma')."""
 
-    ar: Floats  # phi with its differences, of lags 1 ...
-    ma: Floats  # 1 and theta
+    ar: Floats  # phi times the differences, from lag 1
+    ma: Floats  # (1, theta)
     mean: Floats
     excess: Floats  # (size, size)
 
 
 def filter_history(structure: LagStructure, factors: Floats, delta: Floats, values: Floats) -> tuple[FilterState, Floats, Floats]:
-    """The state after all of `values` (NaN where missing), each value as it was foreseen, and the variance of that.
+    """Return the state after `values` (NaN: missing), one-step predictions, and their variances.
 
-    The first m = len(delta) - 1 values are what it starts from: foreseen by nothing (NaN). Those missing among them are
-    estimated, for the state from all values, and their uncertainty is part of the state's; for what was foreseen from those
-    before, and it is NaN as long as these do not tell.
+    The first m = len(delta) - 1 values are the initial state and have no prediction (NaN). Those
+    missing among them are estimated with a flat prior: from all values for the state, whose
+    covariance includes their uncertainty; from the values before each row for the predictions,
+    which are NaN until the unknown values are identified.
     """
     m = len(delta) - 1
     missing_early = np.flatnonzero(np.isnan(values[:m]))
@@ -48,7 +49,7 @@ def filter_history(structure: LagStructure, factors: Floats, delta: Floats, valu
 
 
 def continue_filter(state: FilterState, values: Floats) -> tuple[FilterState, Floats, Floats]:
-    """The same, going on from a state."""
+    """As `filter_history`, continuing from a state."""
     size = len(state.mean)
     structure = LagStructure(np.zeros(17, np.int64), np.zeros((4, 1), np.int64))
     workspace = new_workspace(structure, len(values), 1, size, False)
@@ -63,9 +64,11 @@ def continue_filter(state: FilterState, values: Floats) -> tuple[FilterState, Fl
 
 
 def forecast_moments(ar: Floats, ma: Floats, mean: Floats, excess: Floats, steps: int) -> tuple[Floats, Floats, Floats]:
-    """Means, standard deviations in units of sigma, and responses to a shock, each (series, steps).
+    """Means, standard deviations in units of sigma, and impulse responses, each (series, steps).
 
-    ar, ma, mean: (series, size); excess: (series, size (size + 1) / 2), the lower half by rows.
+    `ar`, `ma`, `mean`: (series, size). `excess`: (series, size (size + 1) / 2), lower triangle by
+    rows. The variance h steps ahead is the sum of squared responses plus the contribution of the
+    excess.
     """
     means, deviations, responses = np.zeros((3, len(ar), steps))
     with compile_notice("ARIMA"):
@@ -74,7 +77,7 @@ def forecast_moments(ar: Floats, ma: Floats, mean: Floats, excess: Floats, steps
 
 
 def impulse_responses(ar: Floats, ma: Floats, steps: int) -> tuple[Floats, Floats]:
-    """What one unit of the first state, and one shock, add to each step: 1 / phi and theta / phi, (series, steps) each."""
+    """Weights of 1 / phi and theta / phi (psi weights), each (series, steps)."""
     of_state, of_shock = np.zeros((2, len(ar), steps))
     size = ar.shape[1]
     for h in range(steps):
@@ -86,7 +89,7 @@ def impulse_responses(ar: Floats, ma: Floats, steps: int) -> tuple[Floats, Float
 
 
 def _final_state(workspace: Workspace, variables: Floats, m: int, size: int) -> tuple[FilterState, Floats, Floats]:
-    """The state with unknown early values estimated, and what was foreseen."""
+    """Final state and predictions, with unknown early values estimated."""
     mean, excess = workspace.states[MEAN, 0, :size].copy(), workspace.covariances[EXCESS, :size, :size].copy()
     prediction, variance = workspace.sequences[0, : variables.shape[1]].copy(), workspace.cross_covariances[:, 0].copy()
     prediction[:m], variance[:m] = np.nan, np.nan
@@ -105,9 +108,11 @@ def _final_state(workspace: Workspace, variables: Floats, m: int, size: int) -> 
 
 
 def _predict_diffuse(y: Floats, sequences: Floats, row_variance: Floats) -> tuple[Floats, Floats]:
-    """Each value as it is foreseen, and the variance of that, where the unknown early values are told by the rows before alone.
+    """One-step predictions and variances with unknown early values estimated from earlier rows
+    only.
 
-    Of those, `covariance` is the covariance as far as it is told and `diffuse` spans what is not: the exact diffuse filter.
+    Exact diffuse filter (Durbin & Koopman 2012, section 5.2): `covariance` is the finite part of
+    the covariance of the unknowns, `diffuse` its diffuse part.
     """
     size = len(sequences) - 1
     unknown_mean, covariance, diffuse = np.zeros(size), np.zeros((size, size)), np.eye(size)

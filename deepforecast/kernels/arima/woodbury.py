@@ -1,4 +1,4 @@
-"""The small dense part of the exact likelihood: r rows and columns, r the larger order."""
+"""Dense part of the exact likelihood: r x r matrices, r = max(p, q)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ Floats = NDArray[np.float64]
 
 @inner_no_alloc
 def update_presample(size: int, rows: int, length: int, sequences: Floats, weights: int, matrices: Floats) -> float:
-    """log det(I + V G), from V in dense[COVARIANCE] and G, the products of shifted `weights`, not finite where there is none.
+    """Return log det(I + V G), not finite if undefined.
 
-    Leaves V (I + G V)^-1 in dense[AFTER], G (I + V G)^-1 in dense[KEPT]. With G = L L' both come from M = I + L' V L, which is
-    never near singular: V - Z'Z with Z = chol(M)^-1 L' V, and Y'Y with Y = chol(M)^-1 L'.
+    V is in matrices[COVARIANCE], G the Gram matrix of shifted weights. Writes V (I + G V)^-1 to
+    POSTERIOR and G (I + V G)^-1 to POSTERIOR_GRAM. With G = L L' both come from the
+    well-conditioned M = I + L' V L (Woodbury): V - Z'Z with Z = chol(M)^-1 L' V, and Y'Y with Y =
+    chol(M)^-1 L'.
     """
     _gram_matrix(size, rows, length, sequences, weights, matrices)
-    origin = size - size  # with plain constants it would be compiled for each of them
+    origin = size - size  # 0 as a variable: numba compiles again for each literal
     if not _cholesky(origin + GRAM, size, matrices, origin + LOWER):
         return np.inf
     for i in range(size):
@@ -62,7 +64,7 @@ def update_presample(size: int, rows: int, length: int, sequences: Floats, weigh
 
 @inlined
 def _solve_halves(size: int, matrices: Floats) -> None:
-    """Z into dense[MIDDLE], Y into dense[KEPT]."""
+    """Write Z to matrices[MIDDLE] and Y to matrices[POSTERIOR_GRAM]."""
     for i in range(size):
         for j in range(size):
             matrices[POSTERIOR_GRAM, i, j] = matrices[LOWER, j, i] if j >= i else 0.0
@@ -79,7 +81,7 @@ def _solve_halves(size: int, matrices: Floats) -> None:
 
 @inner_no_alloc
 def _cholesky(source: int, size: int, matrices: Floats, target: int) -> bool:
-    """The lower factor, from the lower half of a symmetric matrix; its upper half is 0."""
+    """Lower Cholesky factor from the lower half of a symmetric matrix; upper half 0."""
     for j in range(size):
         for k in range(j):
             matrices[target, k, j] = 0.0
@@ -98,7 +100,7 @@ def _cholesky(source: int, size: int, matrices: Floats, target: int) -> bool:
 
 @inlined
 def _gram_matrix(size: int, rows: int, length: int, sequences: Floats, weights: int, matrices: Floats) -> None:
-    """dense[GRAM][i, j] = sum over t < rows of weights[t - i] weights[t - j]."""
+    """matrices[GRAM][i, j] = sum over t < rows of weights[t - i] weights[t - j]."""
     for lag in range(size):
         total = dot_product(sequences, weights, lag, weights, min(length, rows - lag))
         for i in range(size - lag):
@@ -109,7 +111,7 @@ def _gram_matrix(size: int, rows: int, length: int, sequences: Floats, weights: 
 
 @inner_no_alloc
 def gram_gradient(size: int, rows: int, length: int, sequences: Floats, weights: int, matrices: Floats) -> None:
-    """The gradient of sum(dense[AFTER] * dense[GRAM]) / 2 by the weights, into the track after theirs."""
+    """Gradient of sum(POSTERIOR * GRAM) / 2 by the weights, into the row after theirs."""
     gradient_row = weights + 1
     for t in range(rows + 1):
         sequences[gradient_row, t] = 0.0

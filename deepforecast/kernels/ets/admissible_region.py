@@ -1,6 +1,11 @@
-"""The region of rates in which old errors are forgotten: the moving average that a form amounts to is invertible.
+"""Admissible region of the smoothing parameters: the equivalent moving average is invertible.
 
-Hyndman, Akram & Archibald (2008), The admissible parameter space for exponential smoothing models, *AISM* 60.
+Outside of it the weight of old errors in the forecasts does not decay.
+
+References
+----------
+Hyndman, Akram & Archibald (2008), The admissible parameter space for exponential smoothing models,
+*Annals of the Institute of Statistical Mathematics* 60, doi:10.1007/s10463-006-0109-x.
 """
 
 from __future__ import annotations
@@ -15,15 +20,21 @@ from deepforecast.kernels.compilation import compiled_no_alloc
 Floats = NDArray[np.float64]
 
 GROWTH_TOLERANCE = 1e-5
-"""Errors may grow by this share a step: a season that hardly moves (gamma at its lower bound) is on the edge, and harmless."""
+"""Growth rate of errors per step that still counts as invertible: a nearly fixed season (gamma at
+its lower bound) lies on the boundary of the region and is harmless."""
 
 
 @compiled_no_alloc
 def barrier_distance(alpha: float, beta: float, gamma: float, phi: float, season: int, polynomial: Floats) -> float:
-    """Grows from 0 to infinity towards the edge of the region; infinite outside. `phi` is 0 without trend, `season` 1 without.
+    """Barrier that grows from 0 to infinity at the boundary of the region, and is infinite outside.
 
-    It is minus the sum of log(1 - k^2) over the reflection coefficients of the polynomial, by the step-down recursion.
-    `polynomial` is room for season + 2 numbers.
+    It is -sum_k log(1 - r_k^2), with r_k the reflection coefficients of the moving average
+    polynomial, from the step-down (inverse Levinson) recursion
+
+        a_{k-1, i} = (a_{k, i} - r_k a_{k, k-i}) / (1 - r_k^2),    r_k = a_{k, k}.
+
+    `phi` is 0 without trend, `season` 1 without season. `polynomial` is a buffer of season + 2
+    numbers.
     """
     moving_average_polynomial(alpha, beta, gamma, phi, season, polynomial)
     total, shrink = 0.0, 1.0
@@ -45,7 +56,11 @@ def barrier_distance(alpha: float, beta: float, gamma: float, phi: float, season
 
 @compiled_no_alloc
 def moving_average_polynomial(alpha: float, beta: float, gamma: float, phi: float, season: int, polynomial: Floats) -> None:
-    """By powers of L: (1 - phi L)(1 - L^m) + (alpha (1 - phi L) + beta phi) L (1 + ... + L^(m-1)) + gamma L^m (1 - phi L)."""
+    """Coefficients by power of the lag operator L, of the moving average of the additive model:
+
+    (1 - phi L)(1 - L^m) + (alpha (1 - phi L) + beta phi) L (1 + ... + L^(m-1)) + gamma L^m (1 - phi
+    L).
+    """
     for i in range(season + 2):
         polynomial[i] = 0.0
     polynomial[0] = 1.0

@@ -1,10 +1,12 @@
-"""Parameters as unconstrained coordinates, and back.
+"""ETS parameters as unconstrained coordinates, and back.
 
-A parameter vector is alpha, beta, gamma, phi, level, slope, the factors of the season, the coefficients of regressors. A row
-of `free` says which of them are sought; of a season all but the last factor, which follows from their sum. A rate between two
-bounds is lower + (upper - lower) (1 + sin x) / 2: a minimum on a bound is an ordinary one in x. The usual bounds are those of
-R's `forecast::ets` but for lower ones of beta and gamma nearer 0, with beta below alpha and gamma below 1 - alpha; the wide
-ones enclose the admissible region.
+A parameter vector is (alpha, beta, gamma, phi, level, slope, m seasonal states, coefficients of the
+regressors). A row of `estimated` marks which of them are optimized; of the seasonal states all but
+the last, which follows from their sum (0 if additive, m if multiplicative). A smoothing parameter
+within bounds is lower + (upper - lower) (1 + sin x) / 2, so that an optimum on a bound is an
+ordinary stationary point in x. The usual bounds are those of R's `forecast::ets`, with smaller
+lower bounds of beta and gamma, beta < alpha and gamma < 1 - alpha; the wide bounds enclose the
+admissible region.
 """
 
 from __future__ import annotations
@@ -20,17 +22,17 @@ from deepforecast.kernels.ets.recursion import LANES, ZERO
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-RATES, LEVEL, TREND_STATE, SEASON_STATES = 4, 4, 5, 6  # how many rates; where the level, the slope and the factors stand
+RATES, LEVEL, TREND_STATE, SEASON_STATES = 4, 4, 5, 6  # number of rates; indices of the states
 LOWER, UPPER = 1e-4, 1.0 - 1e-4
-MIN_GAMMA = 1e-8  # of beta and gamma, which are 0 where slope and season stay as they were
-DAMPING = (0.8, 0.98)
+MIN_GAMMA = 1e-8  # lower bound of beta and gamma
+DAMPING = (0.8, 0.98)  # bounds of phi
 INVERSE_PI = 1.0 / math.pi
-BOUND_MARGIN = 0.005  # a start keeps this share of the way off a bound, where it would not move
+BOUND_MARGIN = 0.005  # relative distance of starts to a bound, where the gradient is 0
 
 
 @inner_no_alloc
 def rate_bounds(number: int, alpha: float, wide_bounds: bool) -> tuple[float, float]:
-    """Of alpha, beta, gamma or phi (0 to 3)."""
+    """Lower and upper bound of alpha, beta, gamma or phi (`number` 0 to 3)."""
     if number == 3:
         return DAMPING
     if wide_bounds:
@@ -42,16 +44,17 @@ def rate_bounds(number: int, alpha: float, wide_bounds: bool) -> tuple[float, fl
 
 @inner_no_alloc
 def rate_coordinate(value: float, number: int, alpha: float, wide_bounds: bool) -> float:
-    """The coordinate of a rate."""
+    """Invert the sine map of a rate: x = asin(2 (value - lower) / (upper - lower) - 1)."""
     low, high = rate_bounds(number, min(max(alpha, BOUND_MARGIN), 1.0 - BOUND_MARGIN), wide_bounds)
     return math.asin(2.0 * min(max((value - low) / (high - low), BOUND_MARGIN), 1.0 - BOUND_MARGIN) - 1.0)
 
 
 @inlined
 def load_lane(estimated: Ints, wide_bounds: bool, total: float, season: int, point: Floats, state: Floats, lane: int) -> bool:
-    """Lay what is free of a point in a lane, where the rest lies already; whether all factors that multiply are positive.
+    """Write the estimated parameters at `point` into a lane of `state`; others are there already.
 
-    `total`: of the factors, 0 for those that are added.
+    `total` is the sum of the seasonal states if multiplicative, else 0. Return whether all
+    multiplicative seasonal states are positive.
     """
     coordinate, last, is_valid = 0, total, True
     for j in range(SEASON_STATES + season):
@@ -76,7 +79,12 @@ def load_lane(estimated: Ints, wide_bounds: bool, total: float, season: int, poi
 def coordinate_gradient(
     estimated: Ints, wide_bounds: bool, season: int, point: Floats, state: Floats, state_gradient: Floats, lane: int, gradient: Floats
 ) -> int:
-    """The derivatives by the coordinates from those by what lies in a lane; how many there are."""
+    """Gradient by coordinates from that by the parameters of a lane; return the number of
+    coordinates.
+
+    Chain rule of the sine map; the last seasonal state is minus the sum of the others, and the
+    upper bounds of beta and gamma depend on alpha.
+    """
     coordinate, alpha_gradient = 0, state_gradient[lane]
     for j in range(SEASON_STATES + season - 1):
         if estimated[j] == 0:
@@ -85,7 +93,7 @@ def coordinate_gradient(
         if j < RATES:
             low, high = rate_bounds(j, state[lane], wide_bounds)
             sine = 2.0 * (state[j * LANES + lane] - low) / (high - low) - 1.0
-            if (j == 1 or j == 2) and not wide_bounds:  # alpha moves their upper bound
+            if (j == 1 or j == 2) and not wide_bounds:  # their upper bound depends on alpha
                 fraction = 0.5 + 0.5 * sine
                 alpha_gradient += derivative * fraction if j == 1 else -derivative * fraction
             derivative *= (high - low) * 0.5 * _cosine(sine, point[coordinate])
@@ -101,7 +109,7 @@ def coordinate_gradient(
 
 @inner_no_alloc
 def _sine(angle: float) -> float:
-    """To the last digits, in a third of the library's time: the Taylor series within a quarter turn of 0."""
+    """Sine to full precision by its Taylor series in [-pi/2, pi/2]; 3 times as fast as libm."""
     half_turns = math.floor(angle * INVERSE_PI + 0.5)
     x = angle - half_turns * math.pi
     z = x * x
@@ -121,6 +129,6 @@ def _is_even(number: float) -> bool:
 
 @inner_no_alloc
 def _cosine(sine: float, angle: float) -> float:
-    """Of an angle whose sine is known: its sign changes from half turn to half turn."""
+    """Cosine of an angle from its sine; the sign alternates with the half turns."""
     cosine = math.sqrt(max(1.0 - sine * sine, 0.0))
     return cosine if _is_even(math.floor(angle * INVERSE_PI + 0.5)) else -cosine

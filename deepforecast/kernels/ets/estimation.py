@@ -1,4 +1,4 @@
-"""Estimation of exponential smoothing from arrays: many series, one form or several."""
+"""Maximum likelihood estimation of one or several ETS models for many series."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 LONGEST_FREE_SEASON = 60
-"""The factors a longer season begins with are those of a decomposition: a search for more of them takes too long."""
-PERFECT_ERROR = 1e-10  # an error this small beside the spread is none
-MAX_MEMORY = 2**21  # numbers kept of the curvatures of a block of series
+"""Longest season whose initial states are optimized; longer ones keep those of a decomposition."""
+PERFECT_ERROR = 1e-10  # relative error below which a fit counts as perfect
+MAX_MEMORY = 2**21  # numbers stored for inverse Hessians of a block of series
 CACHE_LINE = 8  # numbers in a cache line
 ZEROING_BLOCK = 2**22  # numbers set to 0 at a time
-GRID_BITS = 36  # binary places of a spread that are looked at
-SLOW_DAMPING = 0.975  # at which a thorough search goes on from a form without damping
-FAST_DAMPING = 0.85  # the same of a choice between forms
-MAX_EVALUATIONS = 600  # evaluations of a search
-N_BEST_FORMS = 3  # forms of a series that a choice searches for again
+GRID_BITS = 36  # binary digits that scaled values are rounded to
+SLOW_DAMPING = 0.975  # start of phi from an undamped form, in a thorough search
+FAST_DAMPING = 0.85  # the same in a model selection
+MAX_EVALUATIONS = 600  # per search
+N_BEST_FORMS = 3  # forms per series that a model selection searches again
 FIRST_LIMITS, SECOND_LIMITS, NO_LIMITS = (8, 10.0), (5, 100.0), (MAX_EVALUATIONS, 0.0)
-"""When a further search for a form ends early, see `limits` of `fit_group`; SECOND where a choice searches again."""
+"""Early end of further searches, see `limits` of `fit_group`; SECOND in the second search."""
 
 
 class Fits(NamedTuple):
-    """What was found, for each series and form: NaN, and a log-likelihood of minus infinity, where nothing was."""
+    """Estimates per series and form; NaN and log-likelihood -inf where the fit failed."""
 
     rates: Floats  # (series, forms, 4): alpha, beta, gamma, phi
     states: Floats  # (series, forms, 2 + season): level, slope, factors of the first steps
@@ -75,10 +75,14 @@ class Fits(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """`bounds`: "usual", "admissible" or "both", which means "usual" where rates are given. `fixed` (4,) or (series, 4): rates
-    that are given, NaN where they are sought, of all series alike. `states` (series, 2, 2 + season): given ones, factors to be
-    added or multiplied. `tolerance`: of the log-likelihood. `thorough`: from more starts than one.
-    `penalties` (series, forms): what a choice adds to -2 log-likelihood; its best forms are then searched for again."""
+    """Settings of `fit`.
+
+    bounds: "usual", "admissible" or "both" (the same as "usual" if rates are fixed). fixed, (4,) or
+    (series, 4): fixed rates, NaN where estimated, the same ones for all series. states, (series, 2,
+    2 + m): fixed states; row 0 additive, row 1 multiplicative. tolerance: of the log-likelihood.
+    thorough: whether to use several starts. penalties, (series, forms): added to -2 log-likelihood
+    in a model selection, whose best forms are searched a second time.
+    """
 
     bounds: str = "both"
     fixed: Floats | tuple[float, ...] = (np.nan, np.nan, np.nan, np.nan)
@@ -91,8 +95,11 @@ class Settings(NamedTuple):
 def fit(
     y: Floats, indptr: Ints, season: int, forms: list[Form], *, design: Floats | None = None, settings: Settings | None = None
 ) -> Fits:
-    """Maximum likelihood of each of `forms` for each series. NaN in `y` is a missing value, and so counts a row of `design`
-    with one. A form with a product is left out for series that are not positive, and any form for constant ones."""
+    """Maximum likelihood estimates of each of `forms` for each series.
+
+    NaN in `y` is a missing value, and so is a row of `design` with NaN. Multiplicative forms are
+    skipped for series that are not positive, and all forms for constant series.
+    """
     settings = settings or Settings()
     y = np.ascontiguousarray(y, np.float64)
     indptr = np.ascontiguousarray(indptr, np.int64)
@@ -122,7 +129,7 @@ def fit(
 
 
 def plan_forms(forms: list[Form]) -> list[Form]:
-    """The forms and the smaller ones their searches begin at, in the order in which they are fitted."""
+    """Add the smaller forms that searches start from; in the order of fitting."""
     all_forms = set(forms)
     for form in forms:
         all_forms |= {form._replace(damped=0), form._replace(trend=0, damped=0)}
@@ -132,21 +139,24 @@ def plan_forms(forms: list[Form]) -> list[Form]:
 
 
 def _fixed_rates(settings: Settings) -> Floats:
-    """The rates that are given, a row for all series or for each."""
+    """Fixed rates as an array with one row for all series or one per series."""
     return np.asarray(settings.fixed, np.float64).reshape(-1, 4)
 
 
 def _recursion_groups(all_forms: list[Form]) -> list[tuple[int, int]]:
-    """Forms that share a recursion, as first and last + 1."""
+    """Ranges (first, last + 1) of forms that share a recursion."""
     recursions = [(form.season, form.error, form.trend == 2) for form in all_forms]
     firsts = [number for number, recursion in enumerate(recursions) if number == 0 or recursion != recursions[number - 1]]
     return list(pairwise([*firsts, len(recursions)]))
 
 
 def search_starts(form: Form, all_forms: list[Form], thorough: bool, choice: bool = False) -> list[int]:
-    """Where the searches of a form begin: the optimum of the next smaller form, or a guess, first. Of a choice between forms
-    also that of the form with additive errors; the smaller forms are searched from a changed season or trend, too, so that the
-    larger ones begin at the better of two maxima."""
+    """Starts of the searches of a form: first the optimum of the next smaller form, or a guess.
+
+    In a model selection (`choice`) also the optimum of the form with additive errors; smaller forms
+    are then also searched from another season or trend, so that larger ones start at the better
+    maximum.
+    """
     smaller = [form._replace(damped=0), form._replace(trend=0, damped=0)]
     if form.trend == 2:
         smaller.insert(0, form._replace(trend=1))
@@ -190,7 +200,7 @@ def _new_plan(all_forms: list[Form], season: int, regressors: int, settings: Set
 
 
 class _Scale(NamedTuple):
-    """A series in units of its spread: size 2^power, two numbers so that no series is too large or too small."""
+    """Unit of each series, 2^power times a mantissa so that no scale over- or underflows."""
 
     size: Floats
     power: Ints
@@ -200,7 +210,7 @@ class _Scale(NamedTuple):
 
 
 class _SecondSearch(NamedTuple):
-    """How a choice between forms searches again."""
+    """Second search of a model selection."""
 
     plan: Plan
     penalties: Floats  # (series, forms): what is added to minus the log-likelihood
@@ -208,8 +218,11 @@ class _SecondSearch(NamedTuple):
 
 
 def _scale_series(y: Floats, indptr: Ints) -> tuple[Floats, Floats, _Scale]:
-    """The series in units of their spread, their centres in these units, and the units. The same series at another scale
-    or (if everything adds up) height looks the same, so that searches take the same way."""
+    """Return scaled series, their centres, and the units.
+
+    Scaled and (for additive forms) shifted copies of a series get the same scaled values, so that
+    searches take the same steps.
+    """
     begin, rows = indptr[:-1], np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     is_observed = ~np.isnan(y)
     counts = np.maximum(np.add.reduceat(is_observed.astype(np.float64), begin), 1.0)
@@ -227,14 +240,16 @@ def _scale_series(y: Floats, indptr: Ints) -> tuple[Floats, Floats, _Scale]:
 
 
 def _round_to_grid(values: Floats) -> Floats:
-    """To a grid that is finer than any error that counts and coarser than what another scale or shift changes."""
+    """Round off what differs between scaled or shifted copies of a series."""
     return np.asarray(np.ldexp(np.rint(np.ldexp(values, GRID_BITS)), -GRID_BITS))
 
 
 def _start_guesses(
     scaled: Floats, indptr: Ints, season: int, regressors: int, scale: _Scale, settings: Settings, multiplicative_trend: bool
 ) -> Floats:
-    """Where searches begin unless another form tells; what is given stays. `multiplicative_trend`: a given slope multiplies."""
+    """Guessed parameters; fixed ones are kept. `multiplicative_trend`: fixed slopes are growth
+    factors.
+    """
     is_observed = ~np.isnan(scaled)
     guesses = np.zeros((len(indptr) - 1, 2, SEASON_STATES + season + regressors))
     fixed = _fixed_rates(settings)[:, None, :]
@@ -247,7 +262,7 @@ def _start_guesses(
         states = _round_to_grid(states)
     else:
         states[:] = np.ldexp(settings.states, -scale.power[:, None, None]) / scale.size[:, None, None]
-        states[:, 1, 2:] = settings.states[:, 1, 2:]  # what multiplies has no unit
+        states[:, 1, 2:] = settings.states[:, 1, 2:]  # multiplicative states have no unit
         if multiplicative_trend:
             states[:, :, 1] = settings.states[:, :, 1]
     guesses[:, :, 4 : SEASON_STATES + season] = states
@@ -263,8 +278,10 @@ def _fit_groups(
     limits: Floats,
     second_search: _SecondSearch | None,
 ) -> None:
-    """Fit group after group, a block of series at a time so that what is remembered of them stays within bounds. `second_search`: of a
-    choice between forms, with the penalties; the best forms of each series are then searched for once more."""
+    """Fit all groups, in blocks of series that bound the memory for inverse Hessians.
+
+    With `second_search` the best forms of each series are searched a second time.
+    """
     lengths, parameters, season = np.diff(scaled_series.indptr), plan.present.shape[1], plan.present.shape[1] - scaled_series.design.shape[1] - SEASON_STATES
     order = np.flatnonzero(scale.varies)
     order = order[np.argsort(-lengths[order], kind="stable")]
@@ -291,7 +308,7 @@ def _search_again(
     memory: Floats,
     block: Ints,
 ) -> None:
-    """Search again for the best forms of each series; what is not better than before does not count."""
+    """Search the best forms of each series again; keep only improvements."""
     scores = estimates[block, :, OBJECTIVE_COLUMN] + second_search.penalties[block]
     ranks = np.argsort(np.argsort(scores, axis=1, kind="stable"), axis=1, kind="stable")
     best, previous = (ranks < N_BEST_FORMS) & np.isfinite(scores), estimates[block]
@@ -304,7 +321,7 @@ def _search_again(
 
 
 def _fit_group(scaled_series: ScaledSeries, plan: Plan, jobs: Ints, search: Search, estimates: Floats, memory: Floats, limits: Floats) -> None:
-    """Fit a group of forms in calls of limited work: a signal is handled between calls."""
+    """Fit a group in calls of limited work, so that signals are handled in between."""
     if len(jobs) == 0:
         return
     parameters, form = plan.present.shape[1], plan.forms[jobs[0, 2]]
@@ -318,7 +335,7 @@ def _fit_group(scaled_series: ScaledSeries, plan: Plan, jobs: Ints, search: Sear
 
 
 def _second_plan(plan: Plan, all_forms: list[Form]) -> Plan:
-    """The plan of further searches, from the best point of a form with another season, trend or level."""
+    """Plan whose starts change season, trend or level of the best point of a form."""
     forms = plan.forms.copy()
     forms[:, STARTS:] = NO_START
     for number, form in enumerate(all_forms):
@@ -344,9 +361,9 @@ def _new_workspace(steps: int, width: int, n_state: int, parameters: int, memory
 
 
 def _aligned_zeros(size: int) -> Floats:
-    """Zeros that begin with a cache line: vector instructions on parts of two lines take up to half as long again."""
+    """Zeros aligned to a cache line, without which vector code takes up to 50 % longer."""
     buffer = np.empty(size + CACHE_LINE)
-    for begin in range(0, len(buffer), ZEROING_BLOCK):  # memory is taken at its first use: here, where Ctrl-C is handled, not in a kernel
+    for begin in range(0, len(buffer), ZEROING_BLOCK):  # touch the pages here, where Ctrl-C is handled, not in a kernel
         buffer[begin : begin + ZEROING_BLOCK] = 0.0
     first = -(buffer.ctypes.data // buffer.itemsize) % CACHE_LINE
     return buffer[first : first + size]

@@ -1,7 +1,7 @@
-"""One pass over histories with given parameters: fitted values, and the states after the last value that was seen.
+"""One pass over histories with given parameters: fitted values and final states.
 
-A missing value moves the states as their forecast does: its eps counts as 0. The states kept are those after the last value
-seen, with the number of rows since: so forecasts know how long ago that was.
+At a missing value eps is 0. The returned states are those after the last observed value, with the
+number of rows since (`age`), so that forecasts start from the last observation.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ from deepforecast.kernels.ets.recursion import ZERO
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MIN_DIVISOR = 1e-300  # that is divided by
+MIN_DIVISOR = 1e-300  # smallest absolute value of a divisor
 
 
 class Model(NamedTuple):
-    """Series with their forms, rates and states; `states` begin with the factor of the next row, `age` rows later."""
+    """Form, rates and states of each series; the first seasonal state is that of the next row."""
 
-    forms: Ints  # (series, 4): error, trend, damped, season, as in `fitting.Form`
+    forms: Ints  # (series, 4): error, trend, damped, season, as in `Form`
     rates: Floats  # (series, 4): alpha, beta, gamma, phi
-    states: Floats  # (series, 2 + season): level, slope, factors in turn
-    age: Ints  # rows since the states were so
+    states: Floats  # (series, 2 + season): level, slope, seasonal states
+    age: Ints  # (series,): missing rows since the states were updated
 
 
 def model_arrays(forms: Ints, rates: Floats, states: Floats, age: Ints) -> Model:
-    """The arrays as the kernels take them."""
+    """Convert to the contiguous arrays that the kernels expect."""
     rates, states = np.ascontiguousarray(rates, np.float64), np.ascontiguousarray(states, np.float64)
     return Model(np.ascontiguousarray(forms, np.int64), rates, states, np.ascontiguousarray(age, np.int64))
 
 
 def filter_series(begin: Model, y: Floats, offsets: Floats, indptr: Ints) -> tuple[Floats, Model]:
-    """One-step-ahead forecasts of the rows, and the model after them. `offsets`: what regressors add to each row."""
+    """One-step-ahead forecasts, and the model after the last row. `offsets`: effect of regressors
+    per row.
+    """
     fitted, states, age = np.empty(len(y)), begin.states.copy(), begin.age.copy()
     with compile_notice("exponential smoothing"):
         _filter_series(begin, as_read_only(y), as_read_only(offsets), np.ascontiguousarray(indptr, np.int64), fitted, states, age)
@@ -74,7 +76,7 @@ def _filter_series(begin: Model, y: Floats, offsets: Floats, indptr: Ints, fitte
 
 @inner_no_alloc
 def advance_trend(trend: int, phi: float, level: float, slope: float) -> tuple[float, float]:
-    """q, and the slope it was reached with."""
+    """Return q = l + phi b (or l b^phi), and the damped slope phi b (or b^phi)."""
     if trend == 2:
         damped_slope = max(slope, MIN_DIVISOR) ** phi
         return level * damped_slope, damped_slope
@@ -83,7 +85,7 @@ def advance_trend(trend: int, phi: float, level: float, slope: float) -> tuple[f
 
 @inner_no_alloc
 def combine_season(season: int, base: float, factor: float) -> float:
-    """mu without regressors."""
+    """Return mu without regressors: q + s, or q s."""
     return base * factor if season == 2 else base + factor
 
 
@@ -91,7 +93,7 @@ def combine_season(season: int, base: float, factor: float) -> float:
 def update_states(
     form: Ints, rates: Floats, level: float, base: float, damped_slope: float, factor: float, error: float
 ) -> tuple[float, float, float]:
-    """Level, slope and factor after a value that missed its forecast by so much."""
+    """Level, slope and seasonal state after residual `error`, by the equations of the package."""
     level_error, season_error = error, error
     if form[3] == 2:
         level_error, season_error = error / _nonzero(factor), error / _nonzero(base)
@@ -102,7 +104,6 @@ def update_states(
 
 @inner_no_alloc
 def _nonzero(value: float) -> float:
-    """The value, kept off 0."""
     if abs(value) >= MIN_DIVISOR:
         return value
     return MIN_DIVISOR if value >= 0.0 else -MIN_DIVISOR
@@ -110,7 +111,7 @@ def _nonzero(value: float) -> float:
 
 @inlined
 def _rotate_season(season_states: Floats, count: int) -> None:
-    """Turn the ring so that place `count` comes first: three reversals, no room needed."""
+    """Rotate in place so that index `count` comes first, by three reversals."""
     _reverse(season_states, ZERO, count)
     _reverse(season_states, count, len(season_states))
     _reverse(season_states, ZERO, len(season_states))

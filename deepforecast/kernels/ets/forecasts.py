@@ -1,14 +1,15 @@
-"""The steps ahead: means, variances where there is a formula, sample paths.
+"""Forecast means, analytical variances, and sample paths.
 
-Variances: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing*, tables 6.2 to 6.4. With
-c_j = alpha + beta (phi + ... + phi^j) + gamma [m divides j], mu_h the mean without a factor that multiplies,
+Variances: Hyndman et al. (2008), *Forecasting with Exponential Smoothing*, tables 6.2 to 6.4. With
+c_j = alpha + beta (phi + ... + phi^j) + gamma [m divides j], and mu_h the mean (of class 3: without
+the seasonal factor s),
 
-    class 1, all added              v_h = sigma^2 (1 + sum_{j<h} c_j^2)
-    class 2, errors multiplied      v_h = (1 + sigma^2) theta_h - mu_h^2
-    class 3, and the season         v_h = s^2 ((1 + sigma^2) (1 + gamma^2 sigma^2)^k theta_h - mu_h^2),  k = (h - 1) // m
+    class 1, additive errors          v_h = sigma^2 (1 + sum_{j<h} c_j^2)
+    class 2, multiplicative errors    v_h = (1 + sigma^2) theta_h - mu_h^2
+    class 3, multiplicative season    v_h = s^2 ((1 + sigma^2) (1 + gamma^2 sigma^2)^k theta_h - mu_h^2)
 
-with theta_h = mu_h^2 + sigma^2 sum_{j<h} c_j^2 theta_{h-j}; the c_j of class 3 are those without season. Other forms have
-none: `has_formula`.
+with k = (h - 1) // m and theta_h = mu_h^2 + sigma^2 sum_{j<h} c_j^2 theta_{h-j}; the c_j of class 3
+omit gamma. Other forms have no formula (`has_formula`) and need sample paths.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-MIN_ERROR = -0.999  # of an error that multiplies: a value stays positive
-MIN_GROWTH = 1e-6
+MIN_ERROR = -0.999  # lower limit of relative errors: values stay positive
+MIN_GROWTH = 1e-6  # lower limit of a multiplicative trend
 
 
 def has_formula(forms: Ints, with_regressors: bool) -> Bools:
-    """Which forms have a formula for their variance."""
+    """Whether each form has an analytical variance."""
     error, trend, season = forms[:, 0], forms[:, 1], forms[:, 3]
     return np.asarray((trend < 2) & ((season < 2) | ((error == 1) & (not with_regressors))))
 
 
 def forecast_means(model: Model, steps: int) -> tuple[Floats, Floats]:
-    """mu and q of each step, without regressors; (series, steps) each."""
+    """Return mu and q of each step without regressors, both of shape (series, steps)."""
     mean, base = np.empty((2, len(model.forms), steps))
     with compile_notice("exponential smoothing"):
         _forecast_means(model, mean, base)
@@ -44,7 +45,7 @@ def forecast_means(model: Model, steps: int) -> tuple[Floats, Floats]:
 
 
 def forecast_deviations(model: Model, sigma: Floats, offsets: Floats) -> Floats:
-    """Standard deviations of the steps, by formula; `offsets` (series, steps): what regressors add."""
+    """Analytical standard deviations; `offsets` (series, steps): effect of regressors."""
     standard_deviations = np.empty(offsets.shape)
     buffer = np.empty((3, offsets.shape[1] + int(model.age.max(initial=0))))
     _forecast_deviations(model, np.ascontiguousarray(sigma, np.float64), np.ascontiguousarray(offsets, np.float64), standard_deviations, buffer)
@@ -52,7 +53,10 @@ def forecast_deviations(model: Model, sigma: Floats, offsets: Floats) -> Floats:
 
 
 def simulate_paths(model: Model, errors: Floats, offsets: Floats) -> Floats:
-    """Sample paths (series, samples, steps) from errors (series, age + steps, samples), those of the rows since counted in."""
+    """Return sample paths (series, samples, steps).
+
+    `errors` (series, age + steps, samples) includes the missing rows after the last observation.
+    """
     steps = offsets.shape[1]
     simulated = np.empty((len(errors), errors.shape[2], steps))
     season_states = np.empty(model.states.shape[1] - 2)
@@ -91,7 +95,7 @@ def _forecast_deviations(model: Model, sigma: Floats, offsets: Floats, standard_
 
 @inlined
 def _error_weights(model: Model, i: int, count: int, weights: Floats) -> None:
-    """c_1 and on; without the season where it multiplies."""
+    """Write c_1, c_2, ... to `weights`, without gamma for a multiplicative season."""
     form, rates, season = model.forms[i], model.rates[i], model.states.shape[1] - 2
     damped, total = 1.0, 0.0
     for j in range(1, count + 1):
@@ -104,7 +108,10 @@ def _error_weights(model: Model, i: int, count: int, weights: Floats) -> None:
 
 @inlined
 def _multiplicative_deviations(model: Model, i: int, sigma: float, offsets: Floats, standard_deviations: Floats, buffer: Floats) -> None:
-    """Of errors that multiply."""
+    """Variances of classes 2 and 3.
+
+    Rows of `buffer`: c_j, mu_h, theta_h.
+    """
     age, season, steps = model.age[i], model.states.shape[1] - 2, len(standard_deviations)
     product, variance = model.forms[i, 3] == 2, sigma * sigma
     level, slope = model.states[i, 0], model.states[i, 1]
@@ -116,7 +123,7 @@ def _multiplicative_deviations(model: Model, i: int, sigma: float, offsets: Floa
             buffer[1, h] += model.states[i, 2 + h % season]
         scale = max(scale, abs(buffer[1, h]))
     if scale > 0.0 and math.isfinite(scale):
-        scale = math.ldexp(1.0, math.frexp(scale)[1])  # a power of two: no digit hangs on how far ahead the forecast goes
+        scale = math.ldexp(1.0, math.frexp(scale)[1])  # a power of two: exact for any horizon
     for h in range(age + steps):
         mean = buffer[1, h] / scale if scale > 0.0 else 0.0
         theta = 0.0

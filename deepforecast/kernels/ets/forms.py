@@ -1,4 +1,4 @@
-"""The forms of exponential smoothing, as numbers. Light: it compiles nothing."""
+"""ETS models as tuples of integers; imports no compiled code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 
 class Form(NamedTuple):
-    """A form: error 0 added, 1 multiplied; trend and season 0 none, 1 added, 2 multiplied.
+    """ETS model: error 0 additive, 1 multiplicative; trend, season 0 none, 1 additive, 2
+    multiplicative.
 
     >>> str(Form(1, 1, 1, 2))
     'ETS(M,Ad,M)'
@@ -23,12 +24,12 @@ class Form(NamedTuple):
 
     @property
     def is_multiplicative(self) -> bool:
-        """Whether anything multiplies, so that values have to be positive."""
+        """Whether any component is multiplicative, so that values must be positive."""
         return self.error == 1 or self.trend == 2 or self.season == 2
 
     @property
     def is_stable(self) -> bool:
-        """Whether its variance is finite and no state has to keep off 0: what R's `ets` allows."""
+        """Whether the variance is finite and no divisor can reach 0, as R's `ets` requires."""
         if self.error == 0:
             return self.trend < 2 and self.season < 2
         return not (self.trend == 2 and self.season == 1)

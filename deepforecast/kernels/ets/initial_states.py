@@ -1,4 +1,7 @@
-"""First guesses of the states before a series: a season from its first turns, a line through its first values."""
+"""Heuristic initial states: season from the first cycles, level and slope from the first values.
+
+See Hyndman et al. (2008), section 2.6.1.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,15 @@ from deepforecast.kernels.ets.recursion import ZERO
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MAX_CYCLES = 5  # of a season that are looked at
-MIN_LINE_VALUES = 10  # values a line is laid through
+MAX_CYCLES = 5  # number of seasonal cycles used
+MIN_LINE_VALUES = 10  # number of values that the line is fitted to
 
 
 @compiled_no_alloc
 def guess_initial_states(y: Floats, is_observed: Floats, indptr: Ints, season: int, guesses: Floats) -> None:
-    """`guesses` (series, 2, 2 + season): level, slope and factors, of which 0 are to be added and 1 multiplied."""
+    """Fill `guesses` (series, 2, 2 + m): level, slope, seasonal states; row 0 additive, 1
+    multiplicative.
+    """
     for i in range(len(indptr) - 1):
         begin, end = indptr[i], indptr[i + 1]
         for product in range(2):
@@ -28,13 +33,13 @@ def guess_initial_states(y: Floats, is_observed: Floats, indptr: Ints, season: i
 
 @inlined
 def _guess_season(y: Floats, is_observed: Floats, season: int, product: bool, factors: Floats) -> None:
-    """The mean distance of each place of the season from its turn's mean, which moves along a line from turn to turn."""
+    """Mean deviation of each phase from the cycle mean, which is interpolated linearly over cycles."""
     for j in range(season):
         factors[j] = 1.0 if product else 0.0
     n_cycles = min(len(y) // season, MAX_CYCLES)
     for t in range(n_cycles * season):
         if is_observed[t] == 0.0:
-            n_cycles = t // season  # a turn with holes in it does not tell its mean
+            n_cycles = t // season  # cycles with missing values have no mean
             break
     if season == 1 or n_cycles < 1:
         return
@@ -63,7 +68,7 @@ def _cycle_mean(y: Floats, season: int, cycle: int) -> float:
 
 @inlined
 def _fit_line(y: Floats, is_observed: Floats, season: int, product: bool, states: Floats) -> None:
-    """Least squares through the first values without their season; the level is that before the first."""
+    """Least-squares line through the first deseasonalized values; the level is that at time 0."""
     most = max(MIN_LINE_VALUES, 2 * season)
     count, time, value, square, cross = 0.0, 0.0, 0.0, 0.0, 0.0
     for t in range(len(y)):

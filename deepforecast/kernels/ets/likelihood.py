@@ -1,9 +1,12 @@
-"""Minus the logarithm of the likelihood of each lane (sigma replaced by its estimate, constants left out) and how it changes.
+"""Negative log-likelihood of each lane and its derivative with respect to eps.
+
+Sigma is concentrated out and constants are omitted (Hyndman et al. 2008, section 5.1):
 
     additive errors          n/2 log(sum eps^2)
     multiplicative errors    n/2 log(sum (eps / mu)^2) + sum log mu
 
-`sums` holds, a number a lane: n, what keeps a perfect fit finite, the value found, and room for four more.
+`sums` has 7 rows of `LANES` numbers: n, a floor of the sum of squares that keeps the value of a
+perfect fit finite, the objective, and four for intermediate sums.
 """
 
 from __future__ import annotations
@@ -19,13 +22,13 @@ from deepforecast.kernels.ets.recursion import _1, _2, _3, _4, _5, _6
 Floats = NDArray[np.float64]
 
 COUNT, FLOOR, OBJECTIVE, SUM_OF_SQUARES, MIN_MEAN, LOG_MEANS, PRODUCTS = range(7)
-LOG_BLOCK = 16  # steps a logarithm
-SMALLEST, LARGEST = 1e-18, 1e18  # of a mean in a product of BLOCK
+LOG_BLOCK = 16  # time steps whose means are multiplied before a logarithm is taken
+SMALLEST, LARGEST = 1e-18, 1e18  # of a mean, so that products neither over- nor underflow
 
 
 @hot
 def additive_likelihood(trace: Floats, steps: int, width: int, sums: Floats) -> None:
-    """The values, and in `PULL` the derivatives by eps."""
+    """Write the objective to `sums` and n / S * eps, its derivative, to RESIDUAL_GRADIENT."""
     for k in range(_1):
         sums[_3 + k] = 0.0
     for t in range(steps):
@@ -44,7 +47,10 @@ def additive_likelihood(trace: Floats, steps: int, width: int, sums: Floats) -> 
 
 @hot
 def multiplicative_likelihood(trace: Floats, steps: int, width: int, sums: Floats) -> None:
-    """The same for multiplicative errors; infinite where a mean is not positive."""
+    """The same for multiplicative errors; infinite if a mean is not positive.
+
+    With e = eps / mu and mu = y - eps the derivative by eps is (n / S * e (1 + e) - 1) / mu.
+    """
     for k in range(_1):
         sums[_3 + k], sums[_4 + k], sums[_5 + k], sums[_6 + k] = 0.0, 1.0, 0.0, 1.0
     for t in range(steps):

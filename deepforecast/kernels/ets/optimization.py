@@ -1,7 +1,8 @@
-"""Maximum likelihood of several forms for many series: 16 searches side by side, larger forms begun where smaller ones ended.
+"""Maximum likelihood of several ETS models for many series, 16 quasi-Newton searches at a time.
 
-A lane takes a series, fits the forms of a group to it one after the other, and takes the next series. Longest series first,
-so that those side by side are about as long.
+A lane takes a series, fits the forms of a group to it one after the other, and takes the next
+series. Larger forms start at the optimum of smaller ones. Series are sorted by length, longest
+first, so that the lanes of a block have similar lengths.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ Ints = NDArray[np.int64]
 
 BARRIER_WEIGHT = 1e-4
 STEPS_PER_CALL = 2**20
-"""Time steps that one call evaluates, about a second at most: Python handles Ctrl-C between calls."""
-TRACE_WIDTH, QUEUE, STEPS = 1, 2, 3  # of `group`
+"""Time steps per call, about a second: Python handles Ctrl-C between calls."""
+TRACE_WIDTH, QUEUE, STEPS = 1, 2, 3  # elements of `group`
 MIN_GAIN = 0.05
 
 
@@ -71,14 +72,18 @@ MIN_GAIN = 0.05
 def fit_group(
     scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, search: Search, estimates: Floats, jobs: Ints, group: Ints, limits: Floats
 ) -> None:
-    """Fit forms that share the recursion of form `group[0]`, with rows `group[1]` wide.
+    """Fit forms that share the recursion of form `group[0]`, with a trace of `group[1]` numbers per
+    step.
 
-    `jobs` (jobs, 4): a series, its place in `memory`, the first form to fit to it and the last + 1.
-    `estimates` (series, forms, parameters + 2): parameters, minus the log-likelihood, evaluations.
-    `limits`: of a search the tolerance and the most evaluations. A further search for a form ends early if after `limits[2]`
-    evaluations `limits[3]` times twice the gain that its quadratic model expects would not make it better than the form's best
-    by LEAST_GAIN. A call ends after about `STEPS_PER_CALL` steps and the next one continues: `group` counts the jobs begun
-    (`QUEUE`) and the steps to evaluate next (`STEPS`), both 0 before the first call, the latter 0 when all is done.
+    `jobs` (jobs, 4): series, its row in `inverse_hessians`, first form to fit and last + 1.
+    `estimates` (series, forms, parameters + 2): parameters, negative log-likelihood, evaluations.
+    `limits`: tolerance of a search, maximum of evaluations, and when a further search for a form
+    ends early: if after `limits[2]` evaluations `limits[3]` times twice the gain that its quadratic
+    model predicts would not improve the best objective of the form by MIN_GAIN.
+
+    A call ends after about `STEPS_PER_CALL` steps and the next one continues. `group` counts the
+    jobs begun (`QUEUE`) and the steps to evaluate next (`STEPS`), both 0 before the first call, the
+    latter 0 after the last.
     """
     lanes, queue, steps, evaluated = workspace.lanes, group[QUEUE], group[STEPS], ZERO
     if steps == 0:
@@ -111,7 +116,7 @@ def fit_group(
 
 @inlined
 def _evaluate(form: Ints, workspace: Workspace, steps: int, width: int, season: int) -> None:
-    """The likelihood of all lanes and its gradient."""
+    """Negative log-likelihood of all lanes and its gradient: forward pass, then adjoint pass."""
     period, product = season if form[SEASON] > 0 else 1, form[SEASON] == 2
     season_states, season_gradient = workspace.state[SEASON_OFFSET : SEASON_OFFSET + period * LANES], workspace.state_gradient[SEASON_OFFSET : SEASON_OFFSET + period * LANES]
     if form[TREND] == 2:
@@ -136,7 +141,7 @@ def _evaluate(form: Ints, workspace: Workspace, steps: int, width: int, season: 
 
 @inlined
 def _advance_search(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, search: Search, estimates: Floats, limits: Floats, width: int, k: int) -> int:
-    """Tell the search what a point is worth."""
+    """Pass objective and gradient of lane k to its search and load the next point."""
     series, c = workspace.lanes[SERIES, k], workspace.lanes[CANDIDATE, k]
     form, estimated, regressors = plan.forms[c], plan.estimated[c], scaled_series.design.shape[1]
     season = len(estimated) - SEASON_STATES - regressors
@@ -157,7 +162,9 @@ def _advance_search(scaled_series: ScaledSeries, plan: Plan, workspace: Workspac
 
 @inner_no_alloc
 def _add_barrier(form: Ints, season: int, workspace: Workspace, k: int, weight: float) -> float:
-    """The distance that grows towards the edge of the admissible region; its derivatives, times `weight`, go to `pulls`."""
+    """Return the barrier of the admissible region; add `weight` times its gradient to
+    `state_gradient`.
+    """
     period, buffer, state, h = season if form[SEASON] > 0 else 1, workspace.work[BUFFER], workspace.state, 1e-6
     alpha, beta, gamma = state[k], state[LANES + k], state[2 * LANES + k]
     phi = state[3 * LANES + k] if form[TREND] > 0 else 0.0
@@ -173,7 +180,7 @@ def _add_barrier(form: Ints, season: int, workspace: Workspace, k: int, weight: 
 
 @inlined
 def _next_search(plan: Plan, workspace: Workspace, estimates: Floats, k: int) -> bool:
-    """Turn to the next search of a lane's series; False where it was the last."""
+    """Move lane k to the next search of its series; False after the last."""
     lanes = workspace.lanes
     c, attempt = lanes[CANDIDATE, k], lanes[ATTEMPT, k]
     form, estimate = plan.forms[c], estimates[lanes[SERIES, k], c]
@@ -194,7 +201,7 @@ def _next_search(plan: Plan, workspace: Workspace, estimates: Floats, k: int) ->
 
 @inner_no_alloc
 def _outside(form: Ints, estimate: Floats, workspace: Workspace) -> bool:
-    """Whether the optimum lies outside the admissible region; then it counts no more."""
+    """Whether the optimum lies outside the admissible region, so that it is discarded."""
     season = len(workspace.initial_state) // LANES - SEASON_STATES if form[SEASON] > 0 else 1
     phi = estimate[3] if form[TREND] > 0 else 0.0
     if math.isfinite(barrier_distance(estimate[0], estimate[1], estimate[2], phi, season, workspace.work[BUFFER])):
@@ -205,7 +212,7 @@ def _outside(form: Ints, estimate: Floats, workspace: Workspace) -> bool:
 
 @inlined
 def _store_estimate(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, search: Search, estimates: Floats, k: int) -> None:
-    """Keep what a search has found, if it is better than what was there."""
+    """Store the result of a search if it improves on the previous one."""
     series, c = workspace.lanes[SERIES, k], workspace.lanes[CANDIDATE, k]
     form, estimated, estimate = plan.forms[c], plan.estimated[c], estimates[series, c]
     estimate[len(estimate) + EVALUATIONS_COLUMN] += search.n_evaluations[k]

@@ -1,6 +1,12 @@
-"""The recursion with a multiplicative trend, lane after lane: powers do not become vector instructions.
+"""ETS recursion with a multiplicative trend, and its gradient.
 
-    q = l b^phi    u = eps (or eps / s)    l' = q + alpha u    b' = b^phi + beta u / l
+Lanes run one after the other, since powers do not vectorize.
+
+    q = l b^phi    mu = q + s (or q s)    u = eps (or eps / s)
+    l' = q + alpha u    b' = b^phi + beta u / l    s' = s + gamma eps (or s + gamma eps / q)
+
+Arrays as in `recursion`, with l before the step in row INVERSE_PRODUCT of `trace` and b in row
+SLOPE.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ Floats = NDArray[np.float64]
 
 @inner_no_alloc
 def forward_power(trace: Floats, steps: int, width: int, state: Floats, season_states: Floats, product: bool) -> None:
-    """mu = q + s, or q s. A growth that is not positive makes a lane NaN."""
+    """Run the recursion; `product`: multiplicative season. Growth b <= 0 makes a lane NaN."""
     for k in range(LANES):
         alpha, beta, gamma, phi = state[k], state[LANES + k], state[2 * LANES + k], state[3 * LANES + k]
         level, growth = state[4 * LANES + k], state[5 * LANES + k]
@@ -57,7 +63,7 @@ def forward_power(trace: Floats, steps: int, width: int, state: Floats, season_s
 
 @inner_no_alloc
 def backward_power(trace: Floats, steps: int, width: int, state: Floats, state_gradient: Floats, season_gradient: Floats, product: bool) -> None:
-    """The same as `backward_sum` of `lanes`."""
+    """Run the adjoint of `forward_power` from the last step to the first."""
     for k in range(LANES):
         alpha, beta, gamma, phi = state[k], state[LANES + k], state[2 * LANES + k], state[3 * LANES + k]
         level_gradient, growth_gradient = 0.0, 0.0

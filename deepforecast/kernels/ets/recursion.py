@@ -1,11 +1,11 @@
-"""The recursion of 16 series side by side, one a lane, and backwards for its gradient: what runs most.
+"""Additive and multiplicative ETS recursions of 16 series at a time, and their gradients.
 
-All arrays are flat, with `LANES` numbers in a row, one for each lane. The inner loops run over the lanes, have no branch and
-take unsigned places, so that they become vector instructions; no lane reads another's numbers.
+All arrays are flat with rows of `LANES` numbers, one per series (lane). The inner loops run over
+the lanes, have no branches and use unsigned indices, so that they vectorize; lanes do not interact.
 
-trail     a row of slots for each step, `width` numbers long
-held      alpha, beta, gamma, phi, level, slope, and the factors of the season in turn
-pulls     derivatives by all these
+trace             (steps, width): the rows TARGET ... INVERSE_PRODUCT of each time step
+state             (6 + m, LANES): alpha, beta, gamma, phi, level, slope, m seasonal states
+state_gradient    (6 + m, LANES): derivatives of the objective by these
 """
 
 from __future__ import annotations
@@ -21,21 +21,28 @@ Floats = NDArray[np.float64]
 
 LANES = 16
 ZERO: Any = np.int64(0)
-"""0, but no literal: a function is compiled once more for each literal it is called with."""
+"""0 as a variable: numba compiles a function again for each literal argument."""
 _1 = np.uint64(LANES)
 _2, _3, _4, _5, _6, _7, _8, _9 = (np.uint64(LANES * number) for number in range(2, 10))
-SEASON_OFFSET = 6 * LANES  # where the factors begin in `held`
+SEASON_OFFSET = 6 * LANES  # of the seasonal states in `state`
 
 TARGET, OBSERVED, RESIDUAL, RESIDUAL_GRADIENT, SLOPE, VALUE, INVERSE_MEAN, BASE, FACTOR, INVERSE_PRODUCT = range(10)
-"""Slots of a step: what the states are to meet (the value without regressors) · 1 where it is seen, else 0 · eps · the
-derivative by eps, then by mu · b before the step · the value · 1 / mu · q · s · 1 / (q s)."""
+"""Rows of a time step in `trace`: the value less the effect of regressors; 1 if observed, else 0;
+eps; the derivative of the objective by eps, replaced by that by mu; b before the step; the value;
+1 / mu; q; s; 1 / (q s)."""
 WIDTH_ADDITIVE, WIDTH_ADDITIVE_MEAN, WIDTH_MULTIPLICATIVE = 5, 7, 10
-"""How many of them are in use: mu a sum with additive errors, or with multiplicative ones; mu a product."""
+"""Rows in use: additive mu and errors; additive mu, multiplicative errors; multiplicative mu."""
 
 
 @hot
 def forward_additive(trace: Floats, steps: int, width: int, state: Floats, season_states: Floats) -> None:
-    """mu = l + phi b + s; `season_states` is the part of `state` with the factors."""
+    """Run the additive recursion and write eps and b of each step to `trace`.
+
+        q = l + phi b    mu = q + s    eps = y - mu (0 if missing)
+        l' = q + alpha eps    b' = phi b + beta eps    s' = s + gamma eps
+
+    `season_states` is the view of the seasonal states in `state`.
+    """
     offset, end = np.uint64(0), np.uint64(len(season_states))
     for t in range(steps):
         row = trace[t * width : (t + 1) * width]
@@ -55,7 +62,17 @@ def forward_additive(trace: Floats, steps: int, width: int, state: Floats, seaso
 
 @hot
 def backward_additive(trace: Floats, steps: int, width: int, state: Floats, state_gradient: Floats, season_gradient: Floats) -> None:
-    """From the derivatives by eps in `RESIDUAL_GRADIENT` to those by all that is held; `season_gradient` is the part of `state_gradient` with the factors."""
+    """Run the adjoint of `forward_additive` from the last step to the first.
+
+    With g_x the derivative of the objective by x, and g_eps from RESIDUAL_GRADIENT, each step
+    computes
+
+        g_alpha += eps g_l    g_beta += eps g_b    g_gamma += eps g_s
+        g_mu = -(g_eps + alpha g_l + beta g_b + gamma g_s)    (0 if missing; into RESIDUAL_GRADIENT)
+        g_s += g_mu    g_l' = g_l + g_mu    g_phi += b (g_b + g_l')    g_b' = phi (g_b + g_l')
+
+    `season_gradient` is the view of the seasonal states in `state_gradient`.
+    """
     end = np.uint64(len(season_gradient))
     offset = np.uint64(((steps - 1) * LANES) % len(season_gradient))
     for i in range(steps):
@@ -80,7 +97,11 @@ def backward_additive(trace: Floats, steps: int, width: int, state: Floats, stat
 
 @hot
 def forward_multiplicative(trace: Floats, steps: int, width: int, state: Floats, season_states: Floats) -> None:
-    """mu = (l + phi b) s."""
+    """Run the recursion with additive trend and multiplicative season.
+
+        q = l + phi b    mu = q s    eps = y - mu (0 if missing)
+        l' = q + alpha eps / s    b' = phi b + beta eps / s    s' = s + gamma eps / q
+    """
     offset, end = np.uint64(0), np.uint64(len(season_states))
     for t in range(steps):
         row = trace[t * width : (t + 1) * width]
@@ -104,7 +125,13 @@ def forward_multiplicative(trace: Floats, steps: int, width: int, state: Floats,
 
 @hot
 def backward_multiplicative(trace: Floats, steps: int, width: int, state: Floats, state_gradient: Floats, season_gradient: Floats) -> None:
-    """The same as `backward_additive`, of `forward_multiplicative`."""
+    """Run the adjoint of `forward_multiplicative` from the last step to the first.
+
+        h = alpha g_l + beta g_b
+        g_mu = -(g_eps + h / s + gamma g_s / q)    (0 if missing)
+        g_s' = g_s + g_mu q - h eps / s^2    g_q = g_l + g_mu s - gamma g_s eps / q^2
+        g_phi += b (g_b + g_q)    g_b' = phi (g_b + g_q)    g_l' = g_q
+    """
     end = np.uint64(len(season_gradient))
     offset = np.uint64(((steps - 1) * LANES) % len(season_gradient))
     for i in range(steps):

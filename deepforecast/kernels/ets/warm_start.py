@@ -1,4 +1,4 @@
-"""How a lane begins: with a series, at a first point, with what is known of the curvature there."""
+"""Start of a search in a lane: its series, first point and inverse Hessian."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ from deepforecast.kernels.quasi_newton import Search, begin_search
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MIN_MOVING_GAMMA = 0.03  # gamma of a season that changes
-MIN_BETA_RATIO = 0.1  # of alpha: beta of a trend that changes
-MIDDLE_OF_LINE = 5.0  # of the values a first line is laid through
+MIN_MOVING_GAMMA = 0.03  # smallest gamma of a season that counts as changing
+MIN_BETA_RATIO = 0.1  # smallest beta / alpha of a slope that counts as changing
+MIDDLE_OF_LINE = 5.0  # index of the middle of the values of the initial line
 
 
 @inner_no_alloc
 def assign_series(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, job: Ints, width: int, k: int) -> None:
-    """Give a job to a lane."""
+    """Assign the series of a job to lane k and copy its values to the trace."""
     series, first = job[0], job[2]
     form = plan.forms[first]
     start, end = scaled_series.indptr[series], scaled_series.indptr[series + 1]
@@ -90,7 +90,7 @@ def assign_series(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace,
 
 @inner_no_alloc
 def begin_lane_search(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, search: Search, estimates: Floats, k: int) -> None:
-    """Begin a search in a lane: at a guess, or where that of another form ended, with what it learned of the curvature."""
+    """Start a search at a guess, or at the optimum of another form with its inverse Hessian."""
     series, c = workspace.lanes[SERIES, k], workspace.lanes[CANDIDATE, k]
     form, present, estimated = plan.forms[c], plan.present[c], plan.estimated[c]
     start_kind = _start_kind(form, estimates[series], workspace.lanes[ATTEMPT, k], c)
@@ -112,7 +112,7 @@ def begin_lane_search(scaled_series: ScaledSeries, plan: Plan, workspace: Worksp
     if form[TREND] == 2 and estimated[TREND_STATE] == 1 and start_kind > CONTINUE_FREE and (start_kind < 0 or plan.forms[start_kind, TREND] < 2):
         parameters[TREND_STATE] = min(max(1.0 + parameters[TREND_STATE] / parameters[LEVEL], 0.8), 1.25)
     if CONTINUE_FREE < start_kind < 0 and form[TREND] == 0 and estimated[LEVEL] == 1:
-        parameters[LEVEL] += MIDDLE_OF_LINE * scaled_series.guesses[series, form[SEASON] // 2, TREND_STATE]  # without a slope, among the values
+        parameters[LEVEL] += MIDDLE_OF_LINE * scaled_series.guesses[series, form[SEASON] // 2, TREND_STATE]  # no slope: mean of the line
     if start_kind == CONTINUE_FREE:
         pass
     elif is_additive(form):
@@ -125,7 +125,7 @@ def begin_lane_search(scaled_series: ScaledSeries, plan: Plan, workspace: Worksp
         if j < SEASON_STATES + season:
             workspace.initial_state[j * LANES + k] = parameters[j]
     size = _set_start_point(form, estimated, parameters, season, workspace.sums[COUNT * LANES + k], workspace.work)
-    if CONTINUE_FREE < start_kind <= STILL:  # no way leads off the rates
+    if CONTINUE_FREE < start_kind <= STILL:  # rates stay fixed
         for j in range(estimated[0] + estimated[1] + estimated[2] + estimated[3]):
             workspace.work[SQUARED_SCALE, j] = 0.0
     begin_search(search, k, workspace.work[START_POINT, :size], workspace.work[SQUARED_SCALE, :size])
@@ -137,7 +137,7 @@ def begin_lane_search(scaled_series: ScaledSeries, plan: Plan, workspace: Worksp
 
 @inlined
 def _previous_parameter(search: Search, state: Floats, season: int, parameters: int, j: int, k: int) -> float:
-    """A parameter where the lane's last search ended, which was laid in the lane."""
+    """Parameter at which the last search of the lane ended."""
     if j < SEASON_STATES + season:
         return float(state[j * LANES + k])
     return float(search.point[k, search.size[k] - parameters + j])
@@ -145,9 +145,10 @@ def _previous_parameter(search: Search, state: Floats, season: int, parameters: 
 
 @inner_no_alloc
 def _change_component(start_kind: int, estimated: Ints, present: Ints, best: Floats, parameters: Floats) -> None:
-    """The best parameters so far with another season, trend or level: fixed where it changed, changing where it was fixed.
+    """Best parameters so far, with season, trend or level switched between nearly fixed and
+    changing.
 
-    A season that begins to change does so with the factors of the first guess.
+    A season switched to changing starts at the guessed seasonal states.
     """
     fixed_season, fixed_slope = best[2] < MIN_MOVING_GAMMA, best[1] < MIN_BETA_RATIO * best[0]
     for j in range(len(present)):
@@ -172,7 +173,7 @@ def _change_component(start_kind: int, estimated: Ints, present: Ints, best: Flo
 
 @inlined
 def _start_kind(form: Ints, estimates: Floats, attempt: int, form_index: int) -> int:
-    """Where the attempt begins; at a guess if the other form was not found."""
+    """Start of this attempt; a guess if the other form has no estimate."""
     if attempt == LAST_RESORT:
         return FLAT
     start = GUESS if attempt == WITH_BARRIER else form[STARTS + attempt]
@@ -183,7 +184,9 @@ def _start_kind(form: Ints, estimates: Floats, attempt: int, form_index: int) ->
 
 @inlined
 def _set_start_point(form: Ints, estimated: Ints, parameters: Floats, season: int, count: float, work: Floats) -> int:
-    """The point of parameters and the squares of likely distances to the optimum; the number of coordinates."""
+    """Set the start and the expected squared distances to the optimum; return the number of
+    coordinates.
+    """
     coordinate, alpha, beta, gamma = 0, max(parameters[0], 0.01), max(parameters[1], 0.001), max(parameters[2], 0.01)
     for j in range(len(estimated)):
         if estimated[j] == 0 or j == SEASON_STATES + season - 1:
@@ -209,7 +212,7 @@ def _set_start_point(form: Ints, estimated: Ints, parameters: Floats, season: in
 
 @inlined
 def _link_factors(estimated: Ints, season: int, squared_scales: Floats, inverse_hessian: Floats) -> None:
-    """The factors of a season move against each other: the last one takes up what the others do."""
+    """Add the correlation of the seasonal states due to their fixed sum: I - 1 1' / m."""
     first = 0
     for j in range(SEASON_STATES):
         first += estimated[j]
@@ -220,7 +223,7 @@ def _link_factors(estimated: Ints, season: int, squared_scales: Floats, inverse_
 
 @inlined
 def _restore_inverse_hessian(estimated: Ints, was_estimated: Ints, season: int, inverse_hessian_of_other: Floats, inverse_hessian: Floats) -> None:
-    """The inverse Hessian another form ended with, as far as it goes."""
+    """Copy the inverse Hessian of another form for the parameters both forms estimate."""
     i = 0
     for row in range(len(estimated)):
         if estimated[row] == 0 or row == SEASON_STATES + season - 1:
@@ -237,7 +240,7 @@ def _restore_inverse_hessian(estimated: Ints, was_estimated: Ints, season: int, 
 
 @inner_no_alloc
 def load_point(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, point: Floats, width: int, k: int) -> None:
-    """Lay the parameters of a point in a lane."""
+    """Write the parameters at a point to lane k, and the values less the regression to its trace."""
     series, c = workspace.lanes[SERIES, k], workspace.lanes[CANDIDATE, k]
     form, estimated, regressors = plan.forms[c], plan.estimated[c], scaled_series.design.shape[1]
     season = len(estimated) - SEASON_STATES - regressors
