@@ -41,7 +41,10 @@ def compute_residuals(table: TidyFrame, model: ModelColumns) -> Residuals:
     """Observed minus forecast for each row of `table`."""
     values = table.values(table.target) - table.values(model.name)
     if not np.isfinite(values).any():
-        raise DataError(f"A residual needs an observed value and a forecast in one row; model {format_value(model.name)} has none.")
+        raise DataError(
+            "Residuals need rows with an observed value and a forecast; model "
+            f"{format_value(model.name)} has none. Pass a frame with both."
+        )
     codes, stamps = table.codes(), table.timestamps()
     cutoffs = table.timestamps(CUTOFF) if CUTOFF in table.frame.columns else None
     falling = np.zeros(len(stamps), dtype=np.int64) if cutoffs is None else -cutoffs.astype(np.int64)

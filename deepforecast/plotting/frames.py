@@ -136,7 +136,10 @@ def open_frame(frame: Any, description: str, columns: Any = None, target: bool =
     tidy = TidyFrame(opened, description, id_column, names.time, names.target, declared_covariates(columns))
     for name in (tidy.id, tidy.time):
         if name is not None and (missing := tidy.column(name).null_count()):
-            raise DataError(f"Column {format_value(name)} of the {description} has no missing value; it has {missing}. Fill or drop them.")
+            raise DataError(
+                f"Column {format_value(name)} of the {description} cannot have missing values, got "
+                f"{missing}. Fill or drop them."
+            )
     return tidy
 
 
@@ -166,7 +169,10 @@ def check_unique_timestamps(stamps: Array, key: Any, table: TidyFrame) -> None:
         hint = "If the frame holds several series, name their column: columns={'id': ...}."
     else:
         hint = "Drop the duplicates."
-    raise DataError(f"A stamp stands once in a series; the {table.description}{series_text} repeats {format_timestamp(stamps[repeated[0]])}. {hint}")
+    raise DataError(
+        f"Timestamps must be unique within a series; the {table.description}{series_text} repeats "
+        f"{format_timestamp(stamps[repeated[0]])}. {hint}"
+    )
 
 
 def _check_same_keys(frames: Sequence[TidyFrame]) -> None:
@@ -175,11 +181,17 @@ def _check_same_keys(frames: Sequence[TidyFrame]) -> None:
     for second in frames[1:]:
         if (first.id is None) != (second.id is None):
             with_ids, without_ids = (first, second) if second.id is None else (second, first)
-            raise DataError(f"The {with_ids.description} names series in {with_ids.id}, the {without_ids.description} does not. Name them in both.")
+            raise DataError(
+                f"Both frames must have ids or none; the {with_ids.description} has the id column "
+                f"{with_ids.id}, the {without_ids.description} has none. Add or drop it."
+            )
         axis_kinds = [(frame.axis().kind, frame.axis().zone is None) for frame in (first, second)]
         if axis_kinds[0] != axis_kinds[1]:
             dtypes = " and ".join(str(frame.column(frame.time).dtype) for frame in (first, second))
-            raise DataError(f"The {first.description} and the {second.description} tell time in the same way; they have {dtypes}. Convert one.")
+            raise DataError(
+                f"The time columns of the {first.description} and the {second.description} must be of "
+                f"the same kind, got {dtypes}. Convert one of them."
+            )
 
 
 def _to_list(ids: Any) -> list[Any]:

@@ -48,7 +48,10 @@ def choose_levels(models: Sequence[ModelColumns], level: float | Sequence[float]
     requested = [level] if isinstance(level, int | float) else list(level)
     for requested_level in requested:
         if isinstance(requested_level, bool) or not isinstance(requested_level, int | float) or not 0 < requested_level < 100:
-            raise ParameterError(f"A level is a number between 0 and 100; got {format_value(requested_level)}. Give for example level=[80, 95].")
+            raise ParameterError(
+                f"`level` must be between 0 and 100, got {format_value(requested_level)}. Pass for "
+                "example level=[80, 95]."
+            )
         if requested_level not in available:
             listed = format_list([format_number(available_level) for available_level in available], max_shown=10) or "none"
             raise ParameterError(

@@ -87,7 +87,7 @@ def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
             f"`compare` returns.{hint}"
         )
     if len(opened) == 0:
-        raise DataError("The table is empty: there is no score to draw.")
+        raise DataError("`table` must have rows, got none. Pass a table with at least one score.")
     numbers = {
         name: _numbers(opened.get_column(name)) if name in opened.columns else np.full(len(opened), np.nan)
         for name in ("value", "low", "high", "seconds")

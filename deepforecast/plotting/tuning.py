@@ -127,7 +127,7 @@ def _layout(title: str, x: str, y: str) -> dict[str, Any]:
 
 def _refuse_none(completed: Any, names: Sequence[str] = ("",)) -> None:
     if not len(completed) or not names:
-        raise DataError("A picture of a search needs trials that ended well and have parameters; there is none.")
+        raise DataError("Plots of a search need completed trials with parameters; there are none. Run more trials.")
 
 
 def _hover_text(row: Any, parameters: Sequence[str]) -> str:

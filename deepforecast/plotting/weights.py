@@ -53,9 +53,9 @@ class AttentionWeights:
             if key not in self.keys:
                 raise unknown_choice("series", key, self.keys)
         if not requested:
-            raise ParameterError("series names at least one series; got none. Leave it out, or name one.")
+            raise ParameterError("`series` must have at least one id, got none. Pass one, or None for the default.")
         if single and len(requested) > 1:
-            raise ParameterError(f"The heads of one series are drawn at a time; got {format_list(requested)}. Name one.")
+            raise ParameterError(f"view='heads' can show one series only, got {format_list(requested)}. Pass one id.")
         return requested, len(self.keys)
 
     def select_series(self, keys: list[Any]) -> AttentionWeights:
@@ -120,8 +120,8 @@ def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeight
     for name, values in numbers.items():
         if not np.isfinite(values).all():
             raise DataError(
-                f"Every row of an explanation has a {name}; {(~np.isfinite(values)).sum():,} of {len(values):,} have none. "
-                "Leave those rows out."
+                f"Every row of the explanation must have a {name}; {(~np.isfinite(values)).sum():,} of "
+                f"{len(values):,} have none. Drop those rows."
             )
     return AttentionWeights(keys, selected_kind, zone, code, selected.timestamps(), selected.timestamps("cutoff"), lag, numbers["layer"].astype(int),
                    numbers["head"].astype(int), numbers["weight"])  # fmt: skip
@@ -138,8 +138,8 @@ def _key_columns(opened: Any) -> Columns:
     times = [name for name in remaining if opened.schema[name] == opened.schema["lag"]]
     if not times or len(remaining) > 2:
         raise DataError(
-            "An explanation by attention has a column of stamps, like lag, and at most one of ids beside its own; there "
-            f"are: {format_list(remaining) or 'none'}. Leave the rest out."
+            "Besides the required columns, an explanation must have a time column of the type of `lag` and at "
+            f"most one id column, got: {format_list(remaining) or 'none'}. Drop the others."
         )
     names = [name for name in remaining if name != times[-1]]
     return Columns(id=names[0] if names else None, time=times[-1])
@@ -155,4 +155,4 @@ def _read_cutoff(cutoff: Any, column: Array) -> Any:
             return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).to_numpy().astype("M8[us]")
         return np.int64(cutoff)
     except (ValueError, TypeError):
-        raise ParameterError(f"cutoff is a stamp of the column cutoff; got {format_value(cutoff)}.") from None
+        raise ParameterError(f"`cutoff` must be a value of the column cutoff, got {format_value(cutoff)}.") from None
