@@ -67,7 +67,7 @@ def autocorrelation(values: Array, codes: Array, lags: int) -> Array:
     is_present = np.isfinite(values)
     mean = np.bincount(codes, np.where(is_present, values, 0.0)) / np.maximum(np.bincount(codes, is_present), 1)
     centred = np.where(is_present, values - mean[codes], 0.0)
-    total = float((centred * centred).sum()) or 1.0  # not by @, whose last bit hangs on the number of threads
+    total = float((centred * centred).sum()) or 1.0  # the last bit of @ depends on the number of threads
     correlations = np.empty(lags)
     for lag in range(1, lags + 1):
         same = codes[:-lag] == codes[lag:]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 Dash: TypeAlias = Literal["solid", "dash", "dot", "dashdot"]
-INK = "ink"  # the colour of what was observed: each backend has the tone that reads on its ground
-MUTED = "muted"  # the colour of what only guides the eye
+INK = "ink"  # colour of observed values; its tone depends on the backend
+MUTED = "muted"  # colour of guides
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ from deepforecast.plotting.inputs import is_decomposition
 from deepforecast.plotting.style import COLORS, shorten
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_TOLERANCE = 1e-9  # of the range of a component: what repeats within it is a cycle
-_MIN_CYCLES = 3  # of at least so many cycles one is drawn
+_TOLERANCE = 1e-9  # tolerance for periodicity, relative to the range
+_MIN_CYCLES = 3  # minimum number of cycles to plot only one
 _DAY = np.timedelta64(1, "D")
 
 

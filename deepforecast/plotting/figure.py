@@ -96,7 +96,7 @@ def panel_grid(panels: Sequence[Panel], count: int, n_cut: int, keys: Sequence[A
     width, longest = {1: (10.0, 90), 2: (12.0, 48), 3: (15.0, 40)}[columns]
     row_height = 3.9 if len(panels) == 1 else 2.7
     titled_panels = [
-        # What the upright axis measures is said once a row.
+        # One title of the y axis per row of panels.
         replace(panel, title=shorten(panel.title, longest), y=panel.y if position % columns == 0 else replace(panel.y, title=""))
         for position, panel in enumerate(panels)
     ]

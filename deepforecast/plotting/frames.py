@@ -23,7 +23,7 @@ HINTS = {
     CUTOFF: "Pass what `cross_validate` or `compare` returns.",
     "component": "Pass what `decompose` returns, or what `explain` returns for a model with components.",
 }
-NO_TARGET_HINTS = {  # in which forecasts of `predict` are the usual frame
+NO_TARGET_HINTS = {  # inputs for which users often pass forecasts of `predict`
     "history": "Draw forecasts with plot(history, forecast).",
     "cross-validation": "Draw forecasts of `predict` with plot(history, forecast).",
     "frame": "Pass what `cross_validate` or `compare` returns.",
@@ -44,7 +44,7 @@ class Board(Protocol):
 
 
 def is_board(table: Any) -> TypeGuard[Board]:
-    """Whether `table` is a leaderboard; tests its class, since frames have columns as attributes."""
+    """Whether `table` is a leaderboard; tests its class, since frames have attribute columns."""
     return hasattr(type(table), "distances")
 
 
@@ -199,6 +199,6 @@ def _to_list(ids: Any) -> list[Any]:
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
         return [ids]
     if isinstance(ids, set | frozenset):
-        ids = sorted(ids, key=str)  # a set has no order that lasts
+        ids = sorted(ids, key=str)  # the order of a set is arbitrary
     keys = list(ids.to_pylist() if hasattr(ids, "to_pylist") else ids)
     return [key for index, key in enumerate(keys) if key not in keys[:index]]

@@ -71,7 +71,7 @@ def _panel(scores: Scores, metric: str) -> Panel:
             f"`table` must have one row per model and metric; for {metric} these models have more: "
             f"{format_list(duplicates)}. Aggregate them first."
         )
-    distance = np.where(np.isfinite(scores.values), scores.distance, np.inf)  # what cannot be ranked comes last
+    distance = np.where(np.isfinite(scores.values), scores.distance, np.inf)  # missing values come last
     order = sorted(range(len(distance)), key=lambda row: (distance[row], scores.models[row]))[::-1]
     ranked = replace(
         scores,

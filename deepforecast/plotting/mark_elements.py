@@ -38,7 +38,7 @@ _DASHES: dict[Dash, str] = {"solid": "", "dash": "6 3", "dot": "2 2.5", "dashdot
 _TONES = {INK: ("currentColor", 1.0), MUTED: ("currentColor", 0.55)}
 _ANCHORS = {"left": "start", "right": "end", "center": "middle"}
 _BASELINE = {"bottom": 0.0, "center": 4.0, "top": 9.0}  # pixels below the point a text is attached to
-_HOVER_RADIUS = 9.0  # radius in which a dot shows its name
+_HOVER_RADIUS = 9.0  # hover radius of a dot
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def _paint_mark(axes: Axes, mark: Mark, panel: Panel, zorder: float) -> None:
             axes.stairs(heights, ends, fill=False, color=color, linewidth=0.8, zorder=zorder, label=mark.label or None)
         case Rules():
             _paint_rules(axes, mark, panel)
-        case Labels():  # placed last, when it is known where every point lies
+        case Labels():  # placed last, when all points are in place
             pass
 
 
@@ -165,7 +165,7 @@ def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
         locator = AutoDateLocator(tz=zone, minticks=3, maxticks=max(4, int(width)))  # type: ignore[no-untyped-call]
         mpl_axis.set_major_locator(locator)
         mpl_axis.set_major_formatter(ConciseDateFormatter(locator, zone, TIME_TICKS, TIME_OFFSETS, zero_formats=TIME_STARTS))  # type: ignore[no-untyped-call]
-        mpl_axis.get_offset_text().set(fontsize=9, color=_MUTED_TEXT, visible=side == "x")  # of an upright axis it stands on the title
+        mpl_axis.get_offset_text().set(fontsize=9, color=_MUTED_TEXT, visible=side == "x")  # on a vertical axis it would overlap the title
     elif axis.tick_multiple:
         mpl_axis.set_major_locator(MultipleLocator(axis.tick_multiple))
     elif axis.kind == "integer":
@@ -221,7 +221,7 @@ def _paint_labels(figure: Figure, chart: Chart, axes: dict[Any, Axes]) -> None:
         for mark in panel.marks:
             if not isinstance(mark, Labels):
                 continue
-            figure.draw_without_rendering()  # only now is the place of the axes known
+            figure.draw_without_rendering()  # the axes get their position here
             panel_axes = axes[str(index)]
             points, path = (
                 panel_axes.transData.transform(np.column_stack(corners)) * 72 / figure.dpi for corners in ((mark.x, mark.y), mark.path)
@@ -236,7 +236,7 @@ def _paint_labels(figure: Figure, chart: Chart, axes: dict[Any, Axes]) -> None:
 def _annotate(axes: Axes, word: str, point: tuple[float, float], spot: Spot) -> None:
     style: dict[str, Any] = {"fontsize": 9, "color": _TEXT, "ha": spot.horizontal, "va": spot.vertical, "parse_math": False}
     text = axes.annotate(word, point, (spot.dx, spot.dy), textcoords="offset points", zorder=4, **style)
-    text.set_in_layout(False)  # else the axes would make room for it and move away under the points
+    text.set_in_layout(False)  # else the layout would move the axes
 
 
 def _plot_values(values: Array, axis: Axis) -> Array:

@@ -15,7 +15,7 @@ from deepforecast.plotting.frames import Board
 from deepforecast.plotting.scores import Scores, open_scores
 from deepforecast.plotting.style import COLORS, NEUTRAL, format_compact, shorten
 
-_MIN_SECONDS = 1e-3  # what is faster stands here: a logarithm has no zero
+_MIN_SECONDS = 1e-3  # lower bound, since the axis is logarithmic
 
 
 def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Backend = "matplotlib") -> Any:
@@ -84,7 +84,7 @@ def _panel(scores: Scores, rows: Array) -> Panel:
     names = [shorten(scores.models[row], 32) for row in rows]
     front = pareto_front(seconds, values)
     dominated = np.setdiff1d(np.arange(len(rows)), front)
-    # Each unbeaten model holds until the next one is affordable, so the line is a stair.
+    # A Pareto-optimal model is the best up to the time of the next one: a step function.
     stair = np.repeat(seconds[front], 2)[1:], np.repeat(values[front], 2)[:-1]
     marks: list[Mark] = [Line(*stair, COLORS[0], dash="dot", width=1.2)] if len(front) > 1 else []
     for selected, color in ((dominated, NEUTRAL), (front, COLORS[0])):

@@ -44,7 +44,7 @@ _CORNER = {"x": 0, "y": 1, "xref": "x domain", "yref": "y domain", "xanchor": "l
 def paint(chart: Chart) -> go.Figure:
     """Render the chart as an interactive figure of responsive width."""
     if any(panel.y.kind == "names" for panel in chart.panels):
-        chart = replace(chart, columns=1)  # names take room that nobody knows before the page has its width
+        chart = replace(chart, columns=1)  # label sizes depend on the page width
     cells = chart.cells
     body = len(cells) * chart.row_height * _INCH * 0.85 + (len(cells) - 1) * _GAP
     figure = make_subplots(
@@ -192,7 +192,7 @@ def _labels(mark: Labels, panel: Panel) -> Any:
     sides_of_point = [f"{vertical_words[spot.vertical]} {horizontal_words[spot.horizontal]}" for _, spot in shown]
     words = [_escape(mark.words[index]) for index in rows]
     style: dict[str, Any] = {"text": words, "textposition": sides_of_point, "cliponaxis": False, "hoverinfo": "skip"}
-    hidden_marker = {"size": 13, "opacity": 0}  # keeps the words off the dots
+    hidden_marker = {"size": 13, "opacity": 0}  # distance of labels from dots
     return go.Scatter(x=mark.x[rows], y=mark.y[rows], mode="markers+text", marker=hidden_marker, **style)
 
 

@@ -10,10 +10,10 @@ from deepforecast.plotting.chart import Dash
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#9966FF", "#994466", "#CC79A7")
 NEUTRAL = "#7A7A7A"  # the same distance from white and from a dark page
-SHADES = ((0.0, "#FFFFFF"), (0.6, "#0072B2"), (1.0, "#00304D"))  # on white, from none to most
-SHADE_COLOR = "#3A96E0"  # the same on a ground that is not known: ever less of it shows through this colour
-COLOR_POWER = 2 / 3  # power of a number's share of most by which shades grow, so that what is small beside it can be seen
-OPACITY_POWER = 0.45  # the same power where a ground shows through: on a dark one little is seen of a thin shade
+SHADES = ((0.0, "#FFFFFF"), (0.6, "#0072B2"), (1.0, "#00304D"))  # on white, from 0 to the maximum
+SHADE_COLOR = "#3A96E0"  # the same on an unknown background, by opacity
+COLOR_POWER = 2 / 3  # exponent of value / maximum, makes small values visible
+OPACITY_POWER = 0.45  # the same on an unknown background, which may be dark
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot")
 
 

@@ -15,8 +15,8 @@ from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Key, Line, Mar
 from deepforecast.plotting.style import COLORS, NEUTRAL, format_compact, shorten
 
 _REQUIRED_COLUMNS = ("step", "loss", "rate", "gradient_norm")
-_LOG_RATIO = 20.0  # largest over least from which a logarithm shows more
-_N_MEANS = 50  # of so many steps a mean is one point of the line through the losses
+_LOG_RATIO = 20.0  # ratio of maximum to minimum from which the axis is logarithmic
+_N_MEANS = 50  # number of steps per point of the mean loss
 
 
 class Network(Protocol):
@@ -59,7 +59,7 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
     ['loss', 'learning rate', 'norm of the gradient']
     """
     check_backend(backend)
-    if hasattr(type(report), "training_report_"):  # not of the model itself: before `fit` the attribute raises
+    if hasattr(type(report), "training_report_"):  # on the class: the property raises before `fit`
         report, stopped = report.training_report_, stopped or report.stopped_
     columns, is_kept = _read_report(report)
     steps = columns["step"]

@@ -12,14 +12,14 @@ from deepforecast.plotting.backends import need_plotly, restore_warning_filters
 from deepforecast.plotting.style import COLORS, NEUTRAL, shorten
 
 SHADES = "Viridis"
-MAX_NAMED_COUNTS = 6  # whole numbers that an axis names one by one
-MAX_COLUMNS = 4  # of parameters in a row
+MAX_NAMED_COUNTS = 6  # maximum number of integers with a tick each
+MAX_COLUMNS = 4  # parameters per row
 
 
 def plot_history(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
     """Plot scores by trial, pruned trials below the axis, and the best score so far."""
     go = _plotly()
-    if not trials["number"].is_unique:  # of studies apart: one after the other
+    if not trials["number"].is_unique:  # several studies, one after another
         trials = trials.assign(number=range(len(trials)))
     completed = trials[trials["state"] == "complete"]
     _refuse_none(completed)

@@ -30,7 +30,7 @@ from deepforecast.models.regression._plan import Plan, check_plan
 from deepforecast.models.regression._samples import Sample, SampleBuilder
 
 Strategy = Literal["recursive", "direct", "direct_multioutput", "blocks"]
-NONSEASONAL_LAGS, MAX_LAGS = 3, 192  # of searches: lags without a season, and the maximum
+NONSEASONAL_LAGS, MAX_LAGS = 3, 192  # search: lags without a season, and the maximum
 
 
 @dataclass(frozen=True)
@@ -317,14 +317,14 @@ class RegressionForecaster(Forecaster):
         return _contributions.components(self, learned, steps, future)
 
     def _forecast_transformed(self, future_steps: FutureSteps, position: int) -> Floats:
-        """Forecasts on the transformed scale; `position` 0 is the point forecast, then the quantiles."""
+        """Forecasts on the transformed scale; `position` 0: point forecast, 1, ...: quantiles."""
         regressors = future_steps.learned["regressors"]
         if not self.per_series:
             return future_steps.predict(regressors.models, position, self._predict_rows)
         return np.concatenate([future_steps.select_series(index).predict(series_regressors.models, position, self._predict_rows) for index, series_regressors in enumerate(regressors)])
 
     def _residual_std(self, learned: LearnedState) -> Floats | None:
-        """Standard deviation of one-step residuals, for the bias correction of power transformations."""
+        """Standard deviation of one-step residuals, if the target is transformed."""
         if self.transform is None:
             return None
         regressors = learned["regressors"]
@@ -408,7 +408,7 @@ class RegressionForecaster(Forecaster):
 
 
 def _rescale_panel(panel: Panel, units: _rescaling.Units) -> Panel:
-    """The panel with its columns in units of their own."""
+    """Panel with rescaled columns, see `_rescaling`."""
     if not units:
         return panel
     return replace(panel, covariates=_rescaling.apply_scales(panel.covariates, units), static=_rescaling.apply_scales(panel.static, units))

@@ -32,8 +32,8 @@ class BoostedTrees(RegressionForecaster):
     supports_quantiles: ClassVar[bool] = True
 
     thread_options: ClassVar[tuple[str, ...]] = ()  # names in `options` for the number of threads
-    package: ClassVar[str | None] = None  # what it needs that does not come with the library
-    small_data_params: ClassVar[dict[str, Any]] = {}  # what lets trees grow on a few rows
+    package: ClassVar[str | None] = None  # further requirements of the library
+    small_data_params: ClassVar[dict[str, Any]] = {}  # options that allow splits of small samples
     warm_up_params: ClassVar[dict[str, Any]] = {"n_estimators": 1, "early_stopping_rounds": None, "validation_size": None}
     learning_example: ClassVar[dict[str, Any]] = {
         **RegressionForecaster.learning_example, "calendar": ["day_of_week"], "n_estimators": 200, "learning_rate": 0.1

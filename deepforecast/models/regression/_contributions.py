@@ -18,7 +18,7 @@ from deepforecast.models.regression._plan import Plan
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
-SUM_TOLERANCE = 1e-3  # how far shares may be from what they are shares of: some learners add in float32
+SUM_TOLERANCE = 1e-3  # tolerance of the sum of contributions: some libraries add in float32
 
 
 def components(model: RegressionForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
@@ -57,7 +57,7 @@ def feature_columns(model: RegressionForecaster, learned: LearnedState) -> tuple
 
 
 def invert_contributions(transformed_contributions: Floats, plan: Plan, scale: Floats) -> Floats:
-    """Contributions (series, steps, columns) on the scale of the target; scale and differences are linear."""
+    """Contributions (series, steps, columns) on the scale of the target."""
     contributions = transformed_contributions * scale[:, None, None]
     plan.target.to_changes(contributions, contributions[:, :0], plan.block_size)
     for lag in reversed(plan.target.differences):

@@ -15,7 +15,7 @@ from deepforecast.models.regression._samples import Sample, zero_empty_columns
 from deepforecast.models.regression._sklearn_regressors import fit_estimator
 
 
-class Regressor(ABC):  # noqa: B024  # a shape, not a base
+class Regressor(ABC):  # noqa: B024  # a protocol, not a base class
     """Protocol of scikit-learn regressors and pipelines: fit, predict and get_params."""
 
     @classmethod
@@ -45,7 +45,7 @@ def fit_copy(regressor: Any, sample: Sample) -> FittedEstimator:
         copy = fit_estimator(clone(regressor), zero_empty_columns(sample.rows), sample.target, sample.weight)
     except DeepForecastError:
         raise
-    except Exception as error:  # whatever one's own object may raise
+    except Exception as error:  # user code may raise anything
         text = f"{type(error).__name__}: {format_value(str(error), 300)}"
         raise TrainingError(
             f"{format_value(regressor)} could not be fitted: {text}. The target is differenced and scaled; use "
@@ -67,7 +67,7 @@ def set_nested_params(regressor: Any, nested_params: Mapping[str, Any]) -> Any:
 
 
 def accepts_missing(regressor: Any) -> bool:
-    """Whether the estimator accepts missing features; in a pipeline, all steps up to an imputer must."""
+    """Whether it accepts missing features; in a pipeline, all steps up to an imputer must."""
     for _, step in getattr(regressor, "steps", [("", regressor)]):
         if step is None or isinstance(step, str):  # "passthrough"
             continue
@@ -80,7 +80,7 @@ def accepts_missing(regressor: Any) -> bool:
 
 def supports_multioutput(regressor: Any) -> bool:
     """Whether the estimator, or its inner estimator, supports several outputs."""
-    if type(regressor).__name__ == "MultiOutputRegressor":  # before scikit-learn 1.6 it says nothing of it
+    if type(regressor).__name__ == "MultiOutputRegressor":  # no such tag before scikit-learn 1.6
         return True
     return _read_tag(regressor, "multi_output") or _read_tag(inner_estimator(regressor), "multi_output")
 
@@ -93,7 +93,7 @@ def needs_encoding(regressor: Any) -> bool:
 def inner_estimator(regressor: Any) -> Any:
     """The final regressor of pipelines, searches and target transformers."""
     candidates = [regressor.steps[-1][1]] if hasattr(regressor, "steps") else []
-    if not hasattr(regressor, "n_estimators"):  # a forest holds what it is made of
+    if not hasattr(regressor, "n_estimators"):  # forests have their trees as `estimator`
         candidates += [getattr(regressor, name, None) for name in ("estimator", "regressor")]
     return next((inner_estimator(candidate) for candidate in candidates if isinstance(candidate, Regressor)), regressor)
 

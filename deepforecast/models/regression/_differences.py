@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
 MAX_TESTED_SERIES = 100  # series that are tested for unit roots and seasons
-MAX_TESTED_VALUES = 400  # of each, so many of its last values
-MAX_ZERO_SHARE = 0.2  # of the values are 0 in a series of seldom demand
-N_SERIES = 100  # the suggestion is tried on at most so many series
-N_OBSERVATIONS = 20_000  # and on so many observations of them all
-N_WINDOWS = 6  # after each fit, at most
-TRAIN_SHARES = (1 / 2, 2 / 3, 5 / 6)  # shares of the history that fits learn from
-MANY_SERIES = 20  # from so many on the first fit is enough
-MIN_GAIN = 0.3  # share of the error that differences must save; divided by the root of the number of series
+MAX_TESTED_VALUES = 400  # last values of each series that are tested
+MAX_ZERO_SHARE = 0.2  # share of zeros of an intermittent series
+N_SERIES = 100  # maximum number of series in the confirmation
+N_OBSERVATIONS = 20_000  # and of their observations
+N_WINDOWS = 6  # maximum number of windows per fit
+TRAIN_SHARES = (1 / 2, 2 / 3, 5 / 6)  # shares of the history used for training
+MANY_SERIES = 20  # number of series from which one fit suffices
+MIN_GAIN = 0.3  # required error reduction, divided by the square root of the number of series
 MIN_HORIZON = 6  # steps, where the model has no horizon of its own and the data no season
 
 TOO_SHORT = "The series are too short to compare differences of the target."
@@ -128,7 +128,7 @@ def _direct_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows
     errors, owner = [], []
     for step in sorted({horizon // 2, horizon - 1}):
         training, validation = sampling.build(step).split(rows)
-        if len(training) < 2 or not len(validation):  # as many as a fit needs
+        if len(training) < 2 or not len(validation):  # as many rows as a fit needs
             raise DataError(TOO_SHORT)
         error = np.abs(validation.target - model._predict_rows(model._train(training, None), validation.rows))
         errors.append(error * scales["scale"][validation.series_index])

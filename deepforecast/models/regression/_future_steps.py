@@ -53,7 +53,7 @@ class FutureSteps:
         return _forecast_loop.forecast(history, predicts, self._exogenous, to_changes)
 
     def invert(self, forecasts: Floats, error_std: Floats | None = None) -> Floats:
-        """Forecasts on the original scale; `error_std` corrects the bias of power transformations."""
+        """Forecasts on the original scale; `error_std` corrects the bias of powers."""
         return self.plan.target.invert(forecasts, self._scales, self._difference_starts, self._elapsed, error_std)
 
     @cached_property

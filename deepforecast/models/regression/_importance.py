@@ -17,7 +17,7 @@ from deepforecast.models.regression._samples import Sample, SampleBuilder
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
-MAX_ROWS = 5_000  # rows that are shuffled
+MAX_ROWS = 5_000  # rows used for permutation
 
 
 def importances(model: RegressionForecaster, state: State, frame: Frame | None, static: Frame | None) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _permutation_importance(model: RegressionForecaster, state: State, frame: Fr
         group_panel = model._feature_panel(panel.take(group), learned["units"])
         scales = {name: one[group] for name, one in _series_state.select_scales(series_state).items()}
         sampling = SampleBuilder(plan, group_panel, scales, model.feature_dtype, model.accepts_missing, elapsed[group])
-        if plan.design.series_id:  # as the fit numbered them
+        if plan.design.series_id:  # series index in the fit
             sampling.exogenous[:, -1] = series_state["owner"][group][group_panel.row_series]
         regressors = series_state["regressors"][group[0]] if model.per_series else learned["regressors"]
         increases += [_loss_increases(model, one[0], sampling.build(step), owner) for step, one in enumerate(regressors.models)]

@@ -15,7 +15,7 @@ from deepforecast.models.regression._design import Design, shift_lags
 from deepforecast.models.regression._plan import Plan, default_lags, default_windows
 from deepforecast.models.regression._target_transform import TargetTransform
 
-ASSUMED_LENGTH = 10_000  # rows that lags are chosen for where a series may not know of others
+ASSUMED_LENGTH = 10_000  # series length assumed for lags with per_series=True
 
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster

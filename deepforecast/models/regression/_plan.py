@@ -18,7 +18,7 @@ from deepforecast.models.regression._design import Design
 from deepforecast.models.regression._target_transform import TargetTransform
 
 MAX_PAIRS = 10_000  # Fourier pairs of a season
-MAX_LAGGED_SEASON = 24  # a season up to this has a lag for each of its steps
+MAX_LAGGED_SEASON = 24  # seasons up to this length get a lag for each step
 
 
 @dataclass(frozen=True)

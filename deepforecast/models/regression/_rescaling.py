@@ -13,7 +13,7 @@ import numpy as np
 from deepforecast.data.covariates import Covariate
 
 MAX_VALUE, MIN_VALUE = 1e30, 1e-30
-MAX_RELATIVE_MEAN = 1000.0  # from 0, in spreads: a float32 has seven digits
+MAX_RELATIVE_MEAN = 1000.0  # distance from 0 in standard deviations: float32 has seven digits
 
 Units = dict[str, list[float]]
 
@@ -34,7 +34,7 @@ def _fit_scale(covariate: Covariate) -> tuple[float, float]:
     largest = float(np.abs(values).max(initial=0.0))
     if not largest:
         return 0.0, 1.0
-    half = values * 0.5  # so that no difference overflows
+    half = values * 0.5  # prevents overflow of differences
     middle = float(half.max() + half.min())
     half_range = float(np.abs(half - 0.5 * middle).max()) * 2
     if half_range > abs(middle) / MAX_RELATIVE_MEAN and MIN_VALUE < largest < MAX_VALUE:

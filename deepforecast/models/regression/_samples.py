@@ -15,7 +15,7 @@ from deepforecast.errors import DataError
 from deepforecast.models.regression._design import exogenous_columns, feature_table, shift_covariates
 from deepforecast.models.regression._plan import Plan
 
-CHUNK_ROWS = 50_000  # rows that are moved
+CHUNK_ROWS = 50_000  # rows moved at a time
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Sample:
         positions = np.flatnonzero(is_usable)
         for start in range(0, len(positions), CHUNK_ROWS):
             chunk = positions[start : start + CHUNK_ROWS]
-            self.rows[start : start + len(chunk)] = self.rows[chunk]  # each from its own place or one behind it
+            self.rows[start : start + len(chunk)] = self.rows[chunk]  # source index >= target index
         weight = None if self.weight is None else self.weight[positions]
         rows = self.rows[: len(positions)]
         ends, series = self.n_following[positions], self.series_index[positions]
@@ -145,7 +145,7 @@ def sample_weights(panel: Panel, column: str | None, half_life: float | None) ->
             )
     if half_life is not None:
         row_weights = row_weights * 0.5 ** (count_following(panel.indptr) / half_life)
-    return None if column is None and half_life is None else row_weights / row_weights[row_weights > 0].mean()  # limits of learners mean rows
+    return None if column is None and half_life is None else row_weights / row_weights[row_weights > 0].mean()  # libraries count minimum weights in rows
 
 
 def zero_empty_columns(rows: Any) -> Any:

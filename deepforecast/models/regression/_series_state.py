@@ -48,7 +48,7 @@ def update_state(plan: Plan, learned: LearnedState, panel: Panel) -> dict[str, A
     y, indptr = append_rows(previous, panel.y, panel.indptr)
     y = plan.impute(y, indptr)
     state["tail"] = _recent_values.tail(y, indptr, previous.shape[1])
-    if not state["scale"].all():  # some never varied in the fit: they may have begun to
+    if not state["scale"].all():  # series constant in the fit may vary now
         scales = plan.target.measure_scales(plan.target.detrend_power(y, indptr, state, elapsed - np.diff(indptr)), indptr)
         state.update({name: np.where(state["scale"] > 0, state[name], scales[name]) for name in scales})
     if state["seen"].shape[1]:

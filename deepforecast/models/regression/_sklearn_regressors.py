@@ -52,7 +52,7 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
     from sklearn.utils.validation import has_fit_parameter
 
     key, inner = "sample_weight", estimator
-    if hasattr(estimator, "steps"):  # a pipeline hands on what is named so
+    if hasattr(estimator, "steps"):  # pipelines pass on parameters with the step's prefix
         name, inner = estimator.steps[-1]
         key = f"{name}__sample_weight"
     if weight is not None and not has_fit_parameter(inner, "sample_weight"):
@@ -61,7 +61,7 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
             "Remove them, or use another regressor."
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the rounds are bounded on purpose
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is limited on purpose
         return estimator.fit(rows, target, **({} if weight is None else {key: weight}))
 
 

@@ -16,10 +16,10 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
 from deepforecast.models.regression import _recent_values
 
-POWER_GRID = np.linspace(-1.0, 2.0, 61)  # where the power of Box and Cox is looked for
+POWER_GRID = np.linspace(-1.0, 2.0, 61)  # search range of the Box-Cox power
 NEGATIVE_NODES = np.array([-1.6448536, -1.0364334, -0.6744898, -0.3853205, -0.1256613])
-RELATIVE_NOISE = 1e-13  # of the largest value: what differences leave of a series that repeats itself
-NORMAL_NODES = np.concatenate([NEGATIVE_NODES, -NEGATIVE_NODES])  # normal quantiles, to take a mean over a distribution
+RELATIVE_NOISE = 1e-13  # relative to the largest value: rounding errors of differenced periodic series
+NORMAL_NODES = np.concatenate([NEGATIVE_NODES, -NEGATIVE_NODES])  # normal quantiles for the mean of a distribution
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TargetTransform:
         return max(self.differences, default=1)
 
     def fit(self, panel: Panel, name: str) -> tuple[Floats, dict[str, Any]]:
-        """Transformed target (NaN where differences are undefined), and the state of each series."""
+        """Transformed target (NaN where differences are undefined), and state of each series."""
         scales = {"power": self._fit_powers(panel, name), "unit": self._power_units(panel), "line": np.zeros((len(panel), 2))}
         y = self._apply_power(panel.y, scales, panel.lengths)
         if self.detrend:
@@ -152,7 +152,7 @@ class TargetTransform:
         return np.asarray((y - np.repeat(terms * scales["centre"], lengths)) / np.repeat(scale, lengths))
 
     def change_weights(self, step: int) -> Floats:
-        """With z the changes over `differences`, the target of a step is w_t = sum_j terms[j] z_{t-j}."""
+        """Coefficients of w_t = sum_j terms[j] z_{t-j}, z the changes over `differences`."""
         weights = np.ones(1)
         for lag in self.differences:
             factor = np.zeros(step // lag * lag + 1)
