@@ -16,7 +16,7 @@ from deepforecast.plotting.style import COLORS, NEUTRAL, format_compact, shorten
 
 _REQUIRED_COLUMNS = ("step", "loss", "rate", "gradient_norm")
 _LOG_RATIO = 20.0  # ratio of maximum to minimum from which the axis is logarithmic
-_N_MEANS = 50  # number of steps per point of the mean loss
+_N_MEANS = 50  # number of points of the mean-loss line
 
 
 class Network(Protocol):

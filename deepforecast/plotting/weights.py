@@ -161,4 +161,4 @@ def _read_cutoff(cutoff: Any, column: Array) -> Any:
             return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).to_numpy().astype("M8[us]")
         return np.int64(cutoff)
     except (ValueError, TypeError):
-        raise ParameterError(f"`cutoff` must be a value of the column cutoff, got {format_value(cutoff)}.") from None
+        raise ParameterError(f"`cutoff` must be a value of the column cutoff, got {format_value(cutoff)}. Pass one of them.") from None
