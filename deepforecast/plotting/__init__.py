@@ -1,4 +1,4 @@
-"""Pictures of tidy frames with matplotlib or plotly; knows no model. Each function is imported on first use."""
+"""Plots of tidy frames with matplotlib, plotly or SVG. Each function is imported on first use."""
 
 from __future__ import annotations
 

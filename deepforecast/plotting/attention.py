@@ -1,4 +1,4 @@
-"""`plot_attention`: where a model looked, step by step, head by head, or by how far back."""
+"""`plot_attention`: attention weights by time step, by head or by lag."""
 
 from __future__ import annotations
 
@@ -32,17 +32,37 @@ def plot_attention(
     head: int | None = None,
     backend: Backend = "matplotlib",
 ) -> Any:
-    """Draw the weights that `explain()` gives of a model with attention.
+    """Plot the attention weights that `explain` returns.
 
-    - `view="matrix"`: the steps that look (upwards) and the rows they look at (across), the mean of layers and heads; a panel
-      for each of `series` (an id or several; by default the first).
-    - `view="heads"`: the same of one series, a row of panels a layer, a panel a head.
-    - `view="lags"`: how far back is looked, the mean over steps, heads and layers of all series, or of those given.
+    Parameters
+    ----------
+    explanation : DataFrame
+        Attention weights, with the columns `cutoff`, `step`, `lag`, `kind`, `layer`, `head` and
+        `weight`.
+    view : {"matrix", "heads", "lags"}, default "matrix"
+        "matrix": queries (vertical) by keys (horizontal), averaged over layers and heads, one panel
+        per series. "heads": the same for a single series, one row of panels per layer and one panel
+        per head. "lags": weight by distance, averaged over queries, heads, layers and series.
+    series : id or list of ids, optional
+        Series to plot. Default: the first one, or all for "lags".
+    cutoff : timestamp or int, optional
+        Forecast origin, if a series has several. Default: the first one. "lags" averages over all.
+    kind : {"cross", "self"}, optional
+        "cross": steps of the horizon attend to the input window. "self": time steps attend to each
+        other. Default: the first of these in `explanation`.
+    layer, head : int, optional
+        Plot only this layer or head. Default: all.
+    backend : {"matplotlib", "plotly", "svg"}, default "matplotlib"
+        Library that draws the chart. plotly is an optional package.
 
-    `kind` is "cross" (steps ahead look at the window) or "self" (rows look among themselves); by default the first of these
-    that there is. `layer` and `head` choose one. `cutoff` chooses among forecasts of a series from several ends, by default
-    the first; "lags" takes all.
+    Returns
+    -------
+    matplotlib.figure.Figure, plotly.graph_objects.Figure or SvgFigure
+        The figure of the chosen backend. Matplotlib figures are independent of pyplot; save them
+        with `savefig`. `SvgFigure.svg(width)` is an SVG element in the colours of its page.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> lag = pd.date_range("2024-01-01", periods=3)
     >>> looked = pd.DataFrame({"ds": lag[2] + pd.Timedelta("1D"), "cutoff": lag[2], "step": 1, "lag": lag, "kind": "cross",
@@ -76,8 +96,8 @@ def _heads(weights: AttentionWeights, n_series: int) -> Chart:
     layers, heads = np.unique(weights.layer), np.unique(weights.head)
     if len(layers) * len(heads) > MAX_PANELS:
         raise ParameterError(
-            f"At most {MAX_PANELS} heads are drawn at once; there are {len(layers)} layers of {len(heads)} heads. Choose one "
-            "by layer=."
+            f"At most {MAX_PANELS} heads can be plotted at once, got {len(layers)} layers of {len(heads)} "
+            "heads. Pass `layer` to choose one."
         )
     head_weights = [weights.take((weights.layer == layer) & (weights.head == head)) for layer in layers for head in heads]
     matrices = [selected.matrix() for selected in head_weights]
@@ -110,7 +130,7 @@ def _lags(weights: AttentionWeights, series: Any) -> Chart:
 
 
 def _tick_step(length: int, unit: str) -> int:
-    """Whole days, weeks or years apart, as many of them as leave about ten ticks."""
+    """Whole days, weeks or years between ticks, for about ten ticks; 0 for the default ticks."""
     season = {"hours": 24, "days": 7, "months": 12}.get(unit, 0)
     return season * -(-length // (10 * season)) if season and length >= 2 * season else 0
 

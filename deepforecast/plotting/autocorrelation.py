@@ -1,4 +1,4 @@
-"""What a model left over, as arrays: scaled, numbered by horizon step, and its autocorrelation."""
+"""Residuals as arrays: standardized, numbered by horizon step, and their autocorrelation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from deepforecast.plotting.frames import TidyFrame
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Sorted by series, time and falling cutoff; `codes` number the series, `steps` the horizon if there are cutoffs.
+    """Residuals sorted by series, time and descending cutoff.
 
-    Of several series each is divided by its own standard deviation, so that they can stand in one picture.
+    `codes` number the series; `steps` are horizon steps, if there are cutoffs. Residuals of several
+    series are divided by the standard deviation of their series.
     """
 
     values: Array
@@ -27,21 +28,24 @@ class Residuals:
 
     @property
     def finite(self) -> Array:
-        """The residuals that are there."""
+        """The residuals that are not missing."""
         return self.values[np.isfinite(self.values)]
 
     def latest(self) -> tuple[Array, Array]:
-        """One residual for each series and stamp, that of the latest cutoff, and its series."""
+        """Residuals of the latest cutoff for each series and timestamp, and their series."""
         is_latest = np.ones(len(self.stamps), dtype=bool)
         is_latest[1:] = (self.stamps[1:] != self.stamps[:-1]) | (self.codes[1:] != self.codes[:-1])
         return self.values[is_latest], self.codes[is_latest]
 
 
 def compute_residuals(table: TidyFrame, model: ModelColumns) -> Residuals:
-    """Observed minus forecast for each row of `table`."""
+    """Compute observed minus forecast for each row of `table`."""
     values = table.values(table.target) - table.values(model.name)
     if not np.isfinite(values).any():
-        raise DataError(f"A residual needs an observed value and a forecast in one row; model {format_value(model.name)} has none.")
+        raise DataError(
+            "Residuals need rows with an observed value and a forecast; model "
+            f"{format_value(model.name)} has none. Pass a frame with both."
+        )
     codes, stamps = table.codes(), table.timestamps()
     cutoffs = table.timestamps(CUTOFF) if CUTOFF in table.frame.columns else None
     falling = np.zeros(len(stamps), dtype=np.int64) if cutoffs is None else -cutoffs.astype(np.int64)
@@ -55,7 +59,7 @@ def compute_residuals(table: TidyFrame, model: ModelColumns) -> Residuals:
 
 
 def autocorrelation(values: Array, codes: Array, lags: int) -> Array:
-    """The autocorrelation at lags 1 to `lags`, pooled over the series that `codes` number; missing pairs are left out.
+    """Autocorrelation at lags 1 to `lags`, pooled over series, without missing pairs.
 
     >>> autocorrelation(np.array([1.0, -1.0, 1.0, -1.0]), np.zeros(4, dtype=int), 2)
     array([-0.75,  0.5 ])
@@ -63,7 +67,7 @@ def autocorrelation(values: Array, codes: Array, lags: int) -> Array:
     is_present = np.isfinite(values)
     mean = np.bincount(codes, np.where(is_present, values, 0.0)) / np.maximum(np.bincount(codes, is_present), 1)
     centred = np.where(is_present, values - mean[codes], 0.0)
-    total = float((centred * centred).sum()) or 1.0  # not by @, whose last bit hangs on the number of threads
+    total = float((centred * centred).sum()) or 1.0  # the last bit of @ depends on the number of threads
     correlations = np.empty(lags)
     for lag in range(1, lags + 1):
         same = codes[:-lag] == codes[lag:]
@@ -72,7 +76,7 @@ def autocorrelation(values: Array, codes: Array, lags: int) -> Array:
 
 
 def _deviation(values: Array, codes: Array) -> Array:
-    """The standard deviation of each series; 1 where a series does not vary, so that nothing is divided by zero."""
+    """Standard deviation of each series; 1 for constant series."""
     is_present = np.isfinite(values)
     count = np.maximum(np.bincount(codes, is_present), 1)
     mean = np.bincount(codes, np.where(is_present, values, 0.0)) / count
@@ -81,7 +85,7 @@ def _deviation(values: Array, codes: Array) -> Array:
 
 
 def _horizon_steps(codes: Array, cutoffs: Array, stamps: Array) -> Array:
-    """The horizon step of each row: its place among the rows of its series and cutoff."""
+    """Horizon step of each row: its rank within series and cutoff."""
     order = np.lexsort((stamps, cutoffs, codes))
     is_first = np.ones(len(order), dtype=bool)
     is_first[1:] = (codes[order][1:] != codes[order][:-1]) | (cutoffs[order][1:] != cutoffs[order][:-1])

@@ -1,4 +1,4 @@
-"""The libraries that can paint a chart; each is imported when it is asked for."""
+"""Backends that render a chart; each library is imported on first use."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ BACKENDS: tuple[str, ...] = get_args(Backend)
 
 
 def check_backend(backend: str) -> None:
-    """Refuse another name before any work is done."""
+    """Raise `ParameterError` for an unknown backend, before any work is done."""
     if backend not in BACKENDS:
         raise unknown_choice("backend", backend, BACKENDS)
 
 
 def render(chart: Chart, backend: str) -> Any:
-    """The chart as a figure of matplotlib or plotly, or an SVG element."""
+    """Render a chart as a matplotlib or plotly figure, or an SVG element."""
     if backend == "svg":
         from deepforecast.plotting.svg_backend import SvgFigure
 
@@ -49,9 +49,9 @@ def need_plotly(what: str) -> None:
 
 @contextmanager
 def restore_warning_filters() -> Iterator[None]:
-    """Take back what plotly adds to the filters of warnings where parts of it are imported, at their first use.
+    """Remove the warning filters that plotly adds when its parts are imported.
 
-    One by one: to set all filters back, as `warnings.catch_warnings` does, would undo what other threads did meanwhile.
+    Only those: `warnings.catch_warnings` would also discard changes made by other threads.
     """
     initial = list(warnings.filters)
     try:

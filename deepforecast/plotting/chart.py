@@ -1,6 +1,6 @@
-"""A picture as data: panels that hold marks. What is drawn is decided once, each backend only paints it.
+"""Charts as data: panels of marks, which each backend renders.
 
-Positions in time are `datetime64[us]` in UTC (or without a zone) or whole numbers; a backend turns them into its own axis.
+Positions in time are `datetime64[us]` in UTC (or without a time zone) or integers.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 Dash: TypeAlias = Literal["solid", "dash", "dot", "dashdot"]
-INK = "ink"  # the colour of what was observed: each backend has the tone that reads on its ground
-MUTED = "muted"  # the colour of what only guides the eye
+INK = "ink"  # colour of observed values; its tone depends on the backend
+MUTED = "muted"  # colour of guides
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A line through points; a missing value breaks it. `intervals` holds (label, low, high) to be told at each point."""
+    """Line through points, interrupted at NaN. `intervals`: (label, low, high) for hover texts."""
 
     x: Array
     y: Array
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Dots:
-    """Single points. `names` are told when the pointer rests on them."""
+    """Single points. `names` are shown on hover."""
 
     x: Array
     y: Array
@@ -48,7 +48,7 @@ class Dots:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """The area between `low` and `high`; a missing value breaks it."""
+    """Area between `low` and `high`, interrupted at NaN."""
 
     x: Array
     low: Array
@@ -61,7 +61,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """A bar from `low` to `high` at each position: upright, or lying when `vertical` is false."""
+    """Bar from `low` to `high` at each position, vertical or horizontal."""
 
     positions: Array
     low: Array
@@ -75,7 +75,7 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """A histogram: `heights` over the cells between `edges`."""
+    """Histogram: `heights` of the bins between `edges`."""
 
     edges: Array
     heights: Array
@@ -86,8 +86,11 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """Numbers as shades: `values[row, column]` at `y[row]` and `x[column]`, from 0 to `vmax`, the same in all panels of a
-    chart; where one is missing the ground shows. `label` stands beside the bar that tells the shades."""
+    """Heat map: `values[row, column]` at `y[row]` and `x[column]`, NaN is transparent.
+
+    Colours range from 0 to `vmax`, the same in all panels of a chart. `label`: title of the colour
+    bar.
+    """
 
     x: Array
     y: Array
@@ -98,7 +101,7 @@ class Heat:
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """Straight lines across the whole panel, upright at `positions` or lying at `positions`."""
+    """Vertical or horizontal lines across the panel, at `positions`."""
 
     positions: Array
     vertical: bool = True
@@ -109,9 +112,9 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Words beside points; those that would cover something are left out unless `keep` says to show them.
+    """Texts next to points; those that would overlap something are omitted unless `keep` is set.
 
-    `path` are the corners of a line they should not cover either.
+    `path`: corners of a line they should not overlap either.
     """
 
     x: Array
@@ -126,9 +129,10 @@ Mark: TypeAlias = Line | Dots | Band | Spans | Bars | Heat | Rules | Labels
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis measures. `names` are the words at 0, 1, 2 ... of an axis of names; `zone` the time zone shown.
+    """An axis. `names`: labels at 0, 1, 2, ... of a categorical axis. `zone`: time zone shown.
 
-    `hide_labels`: nothing is told at its ticks, as a panel beside it tells the same. `tick_multiple`: ticks at its multiples.
+    `hide_labels`: without tick labels, since an adjacent panel has the same. `tick_multiple`: ticks
+    at multiples of it.
     """
 
     title: str = ""
@@ -141,7 +145,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes and what is drawn in it; it may span several columns of the chart."""
+    """A pair of axes and its marks; it may span several columns of the chart."""
 
     marks: tuple[Mark, ...]
     title: str = ""
@@ -163,7 +167,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Chart:
-    """Panels laid out row by row over `columns` columns, one legend for all, a note on top; sizes in inches."""
+    """Panels laid out in rows of `columns`, with one legend and a note; sizes in inches."""
 
     panels: tuple[Panel, ...]
     columns: int = 1
@@ -179,12 +183,12 @@ class Chart:
 
     @property
     def heat(self) -> Heat | None:
-        """The first matrix of shades there is."""
+        """The first heat map, if any."""
         return next((mark for panel in self.panels for mark in panel.marks if isinstance(mark, Heat)), None)
 
     @property
     def cells(self) -> list[list[int]]:
-        """Which panel stands in each cell, row by row; -1 is an empty cell.
+        """Panel index of each cell, row by row; -1 is an empty cell.
 
         >>> one = Panel(())
         >>> Chart((Panel((), span=2), one, one), columns=2).cells
@@ -199,7 +203,7 @@ class Chart:
 
 
 def cell_edges(positions: Array) -> Array:
-    """The ends of the cells around these rising positions, stamps too: halfway between two, as far outside at both ends.
+    """Edges of the cells around increasing positions: midpoints, extrapolated at both ends.
 
     >>> cell_edges(np.array([0.0, 1.0, 3.0]))
     array([-0.5,  0.5,  2. ,  4. ])
@@ -212,6 +216,6 @@ def cell_edges(positions: Array) -> Array:
 
 
 def finite(values: Any) -> Array:
-    """`values` as floats in which everything that is not finite is missing, so that it breaks a line."""
+    """`values` as floats, with NaN for infinite values."""
     array = np.asarray(values, dtype=np.float64)
     return np.where(np.isfinite(array), array, np.nan)

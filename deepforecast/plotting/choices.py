@@ -1,4 +1,4 @@
-"""Refusals that list what could have been chosen."""
+"""Errors that list the available choices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deepforecast.errors import ParameterError, format_list, format_value
 
 
 def unknown_choice(description: str, value: object, choices: Sequence[object]) -> ParameterError:
-    """The error for a `value` that is none of the `choices`; names the closest ones first.
+    """The error for a `value` that is not among `choices`; lists the closest ones first.
 
     >>> print(unknown_choice("backend", "plotty", ["matplotlib", "plotly"]))
     Unknown backend 'plotty'; did you mean plotly? There are: matplotlib, plotly.

@@ -1,4 +1,4 @@
-"""`plot_components`: a forecast, or a history, taken apart: one panel for each part of it."""
+"""`plot_components`: the components of a series or a forecast, one panel each."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from deepforecast.plotting.inputs import is_decomposition
 from deepforecast.plotting.style import COLORS, shorten
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_TOLERANCE = 1e-9  # of the range of a component: what repeats within it is a cycle
-_MIN_CYCLES = 3  # of at least so many cycles one is drawn
+_TOLERANCE = 1e-9  # tolerance for periodicity, relative to the range
+_MIN_CYCLES = 3  # minimum number of cycles to plot only one
 _DAY = np.timedelta64(1, "D")
 
 
@@ -31,12 +31,32 @@ def plot_components(
     backend: Backend = "matplotlib",
     columns: Columns | Mapping[str, Any] | None = None,
 ) -> Any:
-    """Draw the components of one series, a panel each: of a history (`decompose`, or a model's `components`) or a forecast.
+    """Plot the components of one series, one panel per component.
 
-    `components` is what `decompose` gives, or a long frame with the columns `component` and `value`, as of `explain`.
-    `ahead`: the components of the steps that follow (`explain`), drawn on in the same panels. `ids`: the series; the first
-    if not given. A component that repeats itself row for row, as a week of daily values does, is drawn once: one cycle.
+    A periodic component, such as a weekly season of daily values, is plotted for one cycle.
 
+    Parameters
+    ----------
+    components : DataFrame
+        Result of `decompose`, of `components` of a model or of `explain`; in general a long frame
+        with the columns `component` and `value`.
+    ahead : DataFrame, optional
+        Components of the following steps (result of `explain`), continued in the same panels.
+    ids : id, optional
+        Series to plot. Default: the first one.
+    backend : {"matplotlib", "plotly", "svg"}, default "matplotlib"
+        Library that draws the chart. plotly is an optional package.
+    columns : Columns or mapping, optional
+        Names of the id, time and target columns, and covariates.
+
+    Returns
+    -------
+    matplotlib.figure.Figure, plotly.graph_objects.Figure or SvgFigure
+        The figure of the chosen backend. Matplotlib figures are independent of pyplot; save them
+        with `savefig`. `SvgFigure.svg(width)` is an SVG element in the colours of its page.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> days = pd.date_range("2024-01-01", periods=4).repeat(2)
     >>> parts = pd.DataFrame({"ds": days, "component": ["trend", "promo"] * 4, "value": range(8)})
@@ -57,7 +77,7 @@ def plot_components(
 
 
 def _open(components: Frame, what: str, columns: Any) -> TidyFrame:
-    """The components as a long frame; `decompose` gives a column for each, from the observed values to the remainder."""
+    """Read the components as a long frame; `decompose` returns one column per component."""
     table = open_frame(components, what, columns, target=False)
     if "component" in table.frame.columns or not is_decomposition(table.frame.columns):
         return table
@@ -67,7 +87,6 @@ def _open(components: Frame, what: str, columns: Any) -> TidyFrame:
 
 
 def _panel(rows: list[TidyFrame], name: str) -> Panel:
-    """One component over time, or one cycle of it."""
     arrays = [_component_arrays(one, name) for one in rows]
     stamps = np.concatenate([one for one, _ in arrays])
     values = np.concatenate([one for _, one in arrays])
@@ -82,19 +101,19 @@ def _panel(rows: list[TidyFrame], name: str) -> Panel:
 
 
 def _component_arrays(rows: TidyFrame, name: str) -> tuple[Array, Array]:
-    """The stamps and values of one component, each stamp once."""
+    """Timestamps and values of one component; timestamps must be unique."""
     is_component = np.array([label == name for label in rows.column("component").to_list()], dtype=bool)
     stamps, values = rows.timestamps()[is_component], rows.values("value")[is_component]
     if len(np.unique(stamps)) < len(stamps):
         raise DataError(
-            f"A component has one value at a stamp; {name} has several. Give the components of one forecast, not of several "
-            "cutoffs or models."
+            f"A component must have one value per timestamp; {name} has several. Pass the components of "
+            "a single cutoff and model."
         )
     return stamps, values
 
 
 def _find_cycle(stamps: Array, values: Array) -> int:
-    """After how many rows a component repeats itself, 0 if it does not; rows that lie evenly."""
+    """Period of a component in rows, for evenly spaced rows; 0 if it is not periodic."""
     value_range = float(np.ptp(values)) if len(values) and np.isfinite(values).all() else 0.0
     if value_range == 0.0 or len(np.unique(np.diff(stamps))) != 1:
         return 0
@@ -106,7 +125,7 @@ def _find_cycle(stamps: Array, values: Array) -> int:
 
 
 def _cycle_panel(stamps: Array, values: Array, cycle: int, name: str) -> Panel:
-    """One cycle: the days of a week by name from Monday on, other steps by number."""
+    """One cycle; the days of a week are labelled by name from Monday on."""
     cycle_values = values[:cycle]
     has_dates = stamps.dtype.kind == "M"
     if cycle == len(WEEKDAYS) and has_dates and stamps[1] - stamps[0] == _DAY:

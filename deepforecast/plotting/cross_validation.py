@@ -1,4 +1,4 @@
-"""`plot_cross_validation`: what each window forecast, against what came."""
+"""`plot_cross_validation`: forecasts of each window against observed values."""
 
 from __future__ import annotations
 
@@ -33,10 +33,39 @@ def plot_cross_validation(
     backend: Backend = "matplotlib",
     columns: Columns | Mapping[str, Any] | None = None,
 ) -> Any:
-    """Draw the forecasts of each window of a cross-validation against what was observed: one panel a series.
+    """Plot the forecasts of each cross-validation window against the observed values.
 
-    `frame` is what `cross_validate` gives (`unique_id, ds, cutoff, y` and the models) or what `compare` gives; a dashed
-    line stands at each cutoff. `history` adds what came before the first one. The other options are those of `plot`.
+    One panel per series; a dashed line marks each cutoff.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Result of `cross_validate` or `compare`, with the columns `unique_id`, `ds`, `cutoff`, `y`
+        and one per model.
+    history : DataFrame, optional
+        Observations before the first cutoff.
+    ids : id or list of ids, optional
+        Series to plot. Default: the first 8.
+    models : str or list of str, optional
+        Models to plot. Default: all.
+    level : float or list of float, optional
+        Levels of the prediction intervals in percent. Default: all; [] plots none.
+    max_history : int, "auto" or None, default "auto"
+        Number of points before the first cutoff. "auto": about ten times the forecast. None: all.
+    backend : {"matplotlib", "plotly", "svg"}, default "matplotlib"
+        Library that draws the chart. plotly is an optional package.
+    columns : Columns or mapping, optional
+        Names of the id, time and target columns, and covariates.
+
+    Returns
+    -------
+    matplotlib.figure.Figure, plotly.graph_objects.Figure or SvgFigure
+        The figure of the chosen backend. Matplotlib figures are independent of pyplot; save them
+        with `savefig`. `SvgFigure.svg(width)` is an SVG element in the colours of its page.
+
+    See Also
+    --------
+    plot : Plot forecasts and the history before them.
     """
     check_backend(backend)
     check_max_history(max_history)
@@ -61,7 +90,7 @@ def plot_cross_validation(
 def _panel(
     rows: TidyFrame, past: TidyFrame | None, key: Any, drawn: tuple[Sequence[ModelColumns], Sequence[float]], max_history: MaxHistory
 ) -> tuple[Panel, int]:
-    """The panel of one series, and how many points its history was cut to (0 if it is whole)."""
+    """Panel of one series, and the number of points of its history (0 if it is complete)."""
     stamps, cutoffs = rows.timestamps(), rows.timestamps(CUTOFF)
     starts = np.flatnonzero(np.append(True, cutoffs[1:] != cutoffs[:-1]))
     for window in np.split(stamps, starts[1:]):
@@ -79,7 +108,7 @@ def _panel(
 
 
 def _observed_values(rows: TidyFrame, past: TidyFrame | None, key: Any, starts: Array, max_history: MaxHistory) -> tuple[Array, Array, int]:
-    """What was measured, each stamp once: of the windows, and of the history if there is one."""
+    """Observed values of the windows and of the history; timestamps are unique."""
     all_stamps, values = rows.timestamps(), rows.values(rows.target)
     stamps, first = np.unique(all_stamps, return_index=True)
     values = values[first]
@@ -95,7 +124,7 @@ def _observed_values(rows: TidyFrame, past: TidyFrame | None, key: Any, starts: 
 
 
 def _window_gaps(stamps: Array, all_stamps: Array, starts: Array) -> Array:
-    """The positions of stamps that two windows leave a hole before: nothing is known of what happened there."""
+    """Positions of timestamps that follow a gap between two windows."""
     steps = np.delete(np.diff(all_stamps), starts[1:] - 1)
     return np.flatnonzero(np.diff(stamps) > GAP_FACTOR * np.max(steps)) + 1 if len(steps) else starts[:0]
 

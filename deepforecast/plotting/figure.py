@@ -1,4 +1,4 @@
-"""`plot`: what was measured, what is forecast, and how sure the forecast is."""
+"""`plot`: series, forecasts and prediction intervals."""
 
 from __future__ import annotations
 
@@ -34,17 +34,38 @@ def plot(
     backend: Backend = "matplotlib",
     columns: Columns | Mapping[str, Any] | None = None,
 ) -> Any:
-    """Draw series, their forecasts and the intervals around them: one panel a series.
+    """Plot series with their forecasts and prediction intervals, one panel per series.
 
-    `ids`, `models` and `level` choose what is drawn: an entry or a list. By default the first 8 series in the order of
-    their ids (the note says how many more there are), all models and all levels; `level=[]` draws no interval. A model is
-    every numeric column of `forecast` that is neither a key nor declared in `columns` as a covariate.
-    `max_history` is the number of points shown before the forecast: "auto" keeps about ten times the forecast, None all.
-    A line breaks where a value is missing or a row absent.
-    Gives a `matplotlib.figure.Figure` that belongs to no window (`figure.savefig("forecast.png")`), or with
-    `backend="plotly"` an interactive `plotly.graph_objects.Figure` (an extra: `pip install plotly`). `backend="svg"` gives an
-    object whose `svg(width)` is an SVG element in the colours of the page it is put into.
+    Lines are interrupted where a value or a row is missing.
 
+    Parameters
+    ----------
+    history : DataFrame
+        Observed values.
+    forecast : DataFrame, optional
+        Result of `predict`. Each numeric column is a model, except for keys and the covariates
+        declared in `columns`.
+    ids : id or list of ids, optional
+        Series to plot. Default: the first 8; a note states the total number.
+    models : str or list of str, optional
+        Models to plot. Default: all.
+    level : float or list of float, optional
+        Levels of the prediction intervals in percent. Default: all; [] plots none.
+    max_history : int, "auto" or None, default "auto"
+        Number of points before the forecast. "auto": about ten times the forecast. None: all.
+    backend : {"matplotlib", "plotly", "svg"}, default "matplotlib"
+        Library that draws the chart. plotly is an optional package.
+    columns : Columns or mapping, optional
+        Names of the id, time and target columns, and covariates.
+
+    Returns
+    -------
+    matplotlib.figure.Figure, plotly.graph_objects.Figure or SvgFigure
+        The figure of the chosen backend. Matplotlib figures are independent of pyplot; save them
+        with `savefig`. `SvgFigure.svg(width)` is an SVG element in the colours of its page.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> history = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=14), "y": range(14)})
     >>> forecast = pd.DataFrame({"ds": pd.date_range("2024-01-15", periods=7), "Naive": 13.0})
@@ -67,7 +88,7 @@ def plot(
 
 
 def panel_grid(panels: Sequence[Panel], count: int, n_cut: int, keys: Sequence[Any]) -> Chart:
-    """The panels of several series as one chart; the note tells what is not shown."""
+    """Chart with one panel per series; a note states what is omitted."""
     notes = [f"{len(panels)} of {count:,} series ({count - len(panels):,} more)"] if count > len(panels) else []
     if n_cut:
         notes.append(f"history cut to the last {n_cut:,} points")
@@ -75,7 +96,7 @@ def panel_grid(panels: Sequence[Panel], count: int, n_cut: int, keys: Sequence[A
     width, longest = {1: (10.0, 90), 2: (12.0, 48), 3: (15.0, 40)}[columns]
     row_height = 3.9 if len(panels) == 1 else 2.7
     titled_panels = [
-        # What the upright axis measures is said once a row.
+        # One title of the y axis per row of panels.
         replace(panel, title=shorten(panel.title, longest), y=panel.y if position % columns == 0 else replace(panel.y, title=""))
         for position, panel in enumerate(panels)
     ]
@@ -83,17 +104,20 @@ def panel_grid(panels: Sequence[Panel], count: int, n_cut: int, keys: Sequence[A
 
 
 def check_max_history(max_history: object) -> None:
-    """A whole number of points, "auto" or None."""
+    """Raise `ParameterError` unless it is a positive integer, 'auto' or None."""
     if max_history is None or max_history == "auto":
         return
     if isinstance(max_history, bool) or not isinstance(max_history, int | np.integer) or max_history < 1:
-        raise ParameterError(f"max_history is a number of points from 1, 'auto' or None; got {format_value(max_history)}.")
+        raise ParameterError(
+            "`max_history` must be an integer of at least 1, 'auto' or None, got "
+            f"{format_value(max_history)}."
+        )
 
 
 def cut_history(stamps: Array, future_stamps: Array, max_history: MaxHistory) -> tuple[int, int]:
-    """The position of the first point of the history that is drawn, and how many are kept (0 if none is left out).
+    """Position of the first point of the history to plot, and their number (0 if none is omitted).
 
-    Counted back from the first stamp of the forecast, for the history may hold what came true later.
+    Counted back from the first timestamp of the forecast, since the history may extend beyond it.
     """
     if max_history is None or (max_history == "auto" and len(future_stamps) == 0):
         return 0, 0
@@ -103,7 +127,7 @@ def cut_history(stamps: Array, future_stamps: Array, max_history: MaxHistory) ->
 
 
 def series_title(key: Any) -> str:
-    """The name of a series over its panel."""
+    """Title of the panel of a series; empty without an id."""
     return "" if key is None else str(key)
 
 
@@ -117,7 +141,7 @@ def _chart_of_history(past: TidyFrame, ids: Any, max_history: MaxHistory) -> Cha
 def _panel(
     past: TidyFrame, future: TidyFrame | None, key: Any, models: Sequence[ModelColumns], levels: Sequence[float], max_history: MaxHistory
 ) -> tuple[Panel, int]:
-    """The panel of one series, and how many points its history was cut to (0 if it is whole)."""
+    """Panel of one series, and the number of points of its history (0 if it is complete)."""
     stamps, axis = past.timestamps(), past.axis()
     future_stamps = stamps[:0] if future is None else future.timestamps()
     check_unique_timestamps(stamps, key, past)
@@ -135,7 +159,7 @@ def _panel(
 def _forecast(
     future: TidyFrame, future_stamps: Array, steps: TimeSteps, models: Sequence[ModelColumns], levels: Sequence[float]
 ) -> list[Mark]:
-    """The forecasts of one series, and a rule where they begin."""
+    """Marks of the forecasts of one series, with a rule at their start."""
     gaps = steps.find_gaps(future_stamps)
     x = np.insert(future_stamps, gaps, future_stamps[gaps - 1])
     marks = forecast_marks(x, lambda column: np.insert(future.values(column), gaps, np.nan), models, levels)

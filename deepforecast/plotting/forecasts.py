@@ -1,4 +1,4 @@
-"""Series and forecasts as marks: lines that break at missing values, nested bands, single points that stay visible."""
+"""Marks of series, forecasts and prediction intervals."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ ReadColumn: TypeAlias = Callable[[str], Array]
 
 
 def observed_marks(x: Array, y: Array, opacity: float = 1.0) -> list[Mark]:
-    """What was measured, as a line."""
+    """Marks of observed values."""
     return _line_marks(Line(x, y, label=OBSERVED, group=OBSERVED, opacity=opacity))
 
 
 def forecast_marks(
     x: Array, read: ReadColumn, models: Sequence[ModelColumns], levels: Sequence[float], layers: float = 1.0
 ) -> list[Mark]:
-    """Bands of all models first, the widest at the bottom, then the lines over them.
+    """Marks of forecasts: prediction intervals from the widest to the narrowest, then lines.
 
-    `read` gives a column's values; `layers` tells how many forecasts lie over each other at a stamp: the more, the fainter.
+    `read` returns the values of a column; `layers` is the number of overlapping forecasts at a
+    timestamp, which lowers the opacity.
     """
     opacity = 1 - (1 - band_opacity(len(levels), len(models))) ** (1 / layers)
     line_opacity = max(0.35, layers**-0.5)
@@ -43,7 +44,7 @@ def forecast_marks(
 
 
 def legend(models: Sequence[ModelColumns], levels: Sequence[float], observed: bool = True) -> tuple[Key, ...]:
-    """One entry for each line and, once for all models, one for each level."""
+    """One entry per line and, for all models together, one per level."""
     keys = [Key(OBSERVED, INK)] if observed else []
     for index, model in enumerate(models):
         color, dash = model_style(index)
@@ -56,7 +57,7 @@ def legend(models: Sequence[ModelColumns], levels: Sequence[float], observed: bo
 
 
 def level_label(level: float) -> str:
-    """How an interval is called in the legend.
+    """Label of an interval in the legend.
 
     >>> level_label(97.5)
     '97.5 % interval'
@@ -65,7 +66,7 @@ def level_label(level: float) -> str:
 
 
 def is_isolated(values: Array) -> Array:
-    """Where a value stands between missing ones: a line would not show it.
+    """Whether each value has missing neighbours on both sides: a line would not show it.
 
     >>> is_isolated(np.array([1.0, np.nan, 2.0, 3.0]))
     array([ True, False, False, False])
@@ -75,7 +76,7 @@ def is_isolated(values: Array) -> Array:
 
 
 def _line_marks(line: Line) -> list[Mark]:
-    """The line, and a dot at each of its points that no line reaches."""
+    """The line, and dots for isolated points."""
     is_alone = is_isolated(line.y)
     if not is_alone.any():
         return [line] if np.isfinite(line.y).any() else []
@@ -84,7 +85,7 @@ def _line_marks(line: Line) -> list[Mark]:
 
 
 def _band_marks(band: Band) -> list[Mark]:
-    """The band, and an upright bar where it is only one point wide."""
+    """The area, and vertical bars for isolated points."""
     complete_low = np.where(np.isfinite(band.low) & np.isfinite(band.high), band.low, np.nan)
     is_alone = is_isolated(complete_low)
     if not is_alone.any():

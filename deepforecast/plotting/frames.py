@@ -1,4 +1,4 @@
-"""Tidy frames of any library, read for drawing: which columns they have, which series, and the arrays of each."""
+"""Tidy frames of any library as input of plots: their columns, series and arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HINTS = {
     CUTOFF: "Pass what `cross_validate` or `compare` returns.",
     "component": "Pass what `decompose` returns, or what `explain` returns for a model with components.",
 }
-NO_TARGET_HINTS = {  # in which forecasts of `predict` are the usual frame
+NO_TARGET_HINTS = {  # inputs for which users often pass forecasts of `predict`
     "history": "Draw forecasts with plot(history, forecast).",
     "cross-validation": "Draw forecasts of `predict` with plot(history, forecast).",
     "frame": "Pass what `cross_validate` or `compare` returns.",
@@ -32,7 +32,7 @@ ROLES_HINT = "Pass other names as columns={'id': ..., 'time': ..., 'target': ...
 
 
 class Board(Protocol):
-    """What the plots need of a `Leaderboard`; its class lies above this package."""
+    """Protocol of a `Leaderboard`, whose class is in a package that imports this one."""
 
     metrics: tuple[str, ...]
     criteria: Mapping[str, Any]
@@ -44,13 +44,13 @@ class Board(Protocol):
 
 
 def is_board(table: Any) -> TypeGuard[Board]:
-    """Whether `table` is a leaderboard; asked of its class, since a frame has its columns as attributes."""
+    """Whether `table` is a leaderboard; tests its class, since frames have attribute columns."""
     return hasattr(type(table), "distances")
 
 
 @dataclass(frozen=True)
 class TidyFrame:
-    """A long frame whose columns are known: `id` is None where the frame holds a single series."""
+    """Long frame with known columns; `id` is None for a single series."""
 
     frame: nw.DataFrame[Any]
     description: str
@@ -60,46 +60,46 @@ class TidyFrame:
     covariates: tuple[str, ...] = ()
 
     def series(self) -> list[Any]:
-        """The ids in order, so that the order of rows never matters; `[None]` for a single series."""
+        """Sorted ids, independent of the order of rows; `[None]` for a single series."""
         return [None] if self.id is None else list(self._ids().unique().sort().to_list())
 
     def select_series(self, keys: Sequence[Any]) -> TidyFrame:
-        """The rows of these series."""
+        """Rows of these series."""
         return self if self.id is None else replace(self, frame=self.frame.filter(self._ids().is_in(list(keys))))
 
     def series_rows(self, key: Any) -> TidyFrame:
-        """The rows of one series in order of cutoff (if there is one) and time."""
+        """Rows of one series, sorted by cutoff (if any) and time."""
         rows = self.select_series([key])
         keys = [rows.timestamps()] + ([rows.timestamps(CUTOFF)] if CUTOFF in rows.frame.columns else [])
         return rows.take_rows(np.lexsort(keys))
 
     def take_rows(self, positions: Array) -> TidyFrame:
-        """The rows at these positions, in that order."""
+        """Rows at these positions, in this order."""
         return replace(self, frame=self.frame[np.asarray(positions)])
 
     def timestamps(self, column: str | None = None) -> Array:
-        """The stamps as `datetime64[us]` in UTC (or without zone), or as whole numbers."""
+        """Timestamps as `datetime64[us]` in UTC (or without time zone), or integers."""
         return timestamp_array(self.column(column or self.time))[0]
 
     def codes(self) -> Array:
-        """A number for the series of each row."""
+        """Series number of each row."""
         import pandas as pd
 
         return np.zeros(len(self), dtype=np.int64) if self.id is None else pd.factorize(self._ids().to_numpy())[0]
 
     def axis(self) -> Axis:
-        """The axis on which this frame's time is told."""
+        """Time axis of this frame."""
         values, zone = timestamp_array(self.column(self.time)[:1])
         if values.dtype.kind == "M":
             return Axis(title=zone_title(zone), kind="time", zone=zone)
         return Axis(title=self.time, kind="integer")
 
     def values(self, column: str) -> Array:
-        """A column of numbers, missing where it is not finite."""
+        """A numeric column, with NaN for infinite values."""
         return finite(door.read_numbers(self.column(column), column))
 
     def column(self, name: str) -> nw.Series[Any]:
-        """A column, or an error that lists the ones there are."""
+        """A column; raises an error that lists the available ones."""
         if name not in self.frame.columns:
             columns = format_list(self.frame.columns, max_shown=10)
             hint = ROLES_HINT if name in (self.id, self.time, self.target) else HINTS.get(name, "")
@@ -107,7 +107,7 @@ class TidyFrame:
         return self.frame.get_column(name)
 
     def numeric_columns(self) -> list[str]:
-        """The numeric columns, in the order of the frame."""
+        """Numeric columns, in the order of the frame."""
         return [name for name, dtype in self.frame.schema.items() if dtype.is_numeric()]
 
     def __len__(self) -> int:
@@ -119,7 +119,7 @@ class TidyFrame:
 
 
 def open_frame(frame: Any, description: str, columns: Any = None, target: bool = True) -> TidyFrame:
-    """`frame` of pandas, polars or pyarrow, a pandas Series indexed by time or the forecasts of a leaderboard."""
+    """Read a pandas, polars or pyarrow frame, a pandas Series or forecasts of a leaderboard."""
     if is_board(frame):
         columns = frame.settings["columns"] if columns is None else columns
         frame = frame.forecasts
@@ -136,12 +136,15 @@ def open_frame(frame: Any, description: str, columns: Any = None, target: bool =
     tidy = TidyFrame(opened, description, id_column, names.time, names.target, declared_covariates(columns))
     for name in (tidy.id, tidy.time):
         if name is not None and (missing := tidy.column(name).null_count()):
-            raise DataError(f"Column {format_value(name)} of the {description} has no missing value; it has {missing}. Fill or drop them.")
+            raise DataError(
+                f"Column {format_value(name)} of the {description} cannot have missing values, got "
+                f"{missing}. Fill or drop them."
+            )
     return tidy
 
 
 def choose_series(frames: Sequence[TidyFrame], ids: Any) -> tuple[list[Any], int]:
-    """The series to draw and how many there are: those asked for, else the first few of the first frame."""
+    """The series to plot, by default the first ones, and their total number."""
     _check_same_keys(frames)
     keys = frames[0].series()
     if ids is None:
@@ -155,7 +158,7 @@ def choose_series(frames: Sequence[TidyFrame], ids: Any) -> tuple[list[Any], int
 
 
 def check_unique_timestamps(stamps: Array, key: Any, table: TidyFrame) -> None:
-    """Each stamp once in a series: what is repeated could not be drawn as one line."""
+    """Raise `DataError` for duplicate timestamps in a series."""
     repeated = np.flatnonzero(stamps[1:] == stamps[:-1])
     if repeated.size == 0:
         return
@@ -166,27 +169,36 @@ def check_unique_timestamps(stamps: Array, key: Any, table: TidyFrame) -> None:
         hint = "If the frame holds several series, name their column: columns={'id': ...}."
     else:
         hint = "Drop the duplicates."
-    raise DataError(f"A stamp stands once in a series; the {table.description}{series_text} repeats {format_timestamp(stamps[repeated[0]])}. {hint}")
+    raise DataError(
+        f"Timestamps must be unique within a series; the {table.description}{series_text} repeats "
+        f"{format_timestamp(stamps[repeated[0]])}. {hint}"
+    )
 
 
 def _check_same_keys(frames: Sequence[TidyFrame]) -> None:
-    """All frames have ids or none has, and all tell time in the same way: else nothing would meet."""
+    """Raise unless all frames have ids or none has, and their times are of the same kind."""
     first = frames[0]
     for second in frames[1:]:
         if (first.id is None) != (second.id is None):
             with_ids, without_ids = (first, second) if second.id is None else (second, first)
-            raise DataError(f"The {with_ids.description} names series in {with_ids.id}, the {without_ids.description} does not. Name them in both.")
+            raise DataError(
+                f"Both frames must have ids or none; the {with_ids.description} has the id column "
+                f"{with_ids.id}, the {without_ids.description} has none. Add or drop it."
+            )
         axis_kinds = [(frame.axis().kind, frame.axis().zone is None) for frame in (first, second)]
         if axis_kinds[0] != axis_kinds[1]:
             dtypes = " and ".join(str(frame.column(frame.time).dtype) for frame in (first, second))
-            raise DataError(f"The {first.description} and the {second.description} tell time in the same way; they have {dtypes}. Convert one.")
+            raise DataError(
+                f"The time columns of the {first.description} and the {second.description} must be of "
+                f"the same kind, got {dtypes}. Convert one of them."
+            )
 
 
 def _to_list(ids: Any) -> list[Any]:
-    """The ids asked for as a list without repetition: one id, or any collection or column of them."""
+    """Unique ids as a list, from one id or any collection or column of them."""
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
         return [ids]
     if isinstance(ids, set | frozenset):
-        ids = sorted(ids, key=str)  # a set has no order that lasts
+        ids = sorted(ids, key=str)  # the order of a set is arbitrary
     keys = list(ids.to_pylist() if hasattr(ids, "to_pylist") else ids)
     return [key for index, key in enumerate(keys) if key not in keys[:index]]

@@ -1,4 +1,4 @@
-"""Where a line breaks because rows are absent: between two stamps further apart than one step of their series."""
+"""Gaps in time: consecutive timestamps more than one step of their series apart."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ GAP_FACTOR = 1.5  # usual steps from which two stamps have a hole between them, 
 
 @dataclass(frozen=True)
 class TimeSteps:
-    """The step from stamp to stamp of a series: that of its calendar (business days know no weekend), or the median."""
+    """Time step of a series: by its calendar (e.g. business days), or the median difference."""
 
     calendar: Calendar | None
     median_step: float
 
     @classmethod
     def from_timestamps(cls, stamps: Array, zone: str | None) -> TimeSteps:
-        """Learned from the sorted stamps of the series."""
+        """Infer the step from sorted timestamps."""
         raw = _to_integers(stamps)
         if len(raw) < 2:
             return cls(None, np.inf)
@@ -33,7 +33,7 @@ class TimeSteps:
         return cls(calendar, float(np.median(np.diff(raw))))
 
     def find_gaps(self, stamps: Array) -> Array:
-        """The positions of the sorted stamps that a hole lies before."""
+        """Positions of sorted timestamps that follow a gap."""
         raw = _to_integers(stamps)
         is_gap = np.diff(raw) > GAP_FACTOR * self.median_step
         if self.calendar is not None:
@@ -44,7 +44,7 @@ class TimeSteps:
 
 
 def insert_breaks(stamps: Array, values: Array, gaps: Array) -> tuple[Array, Array]:
-    """Both with a missing value at each hole, so that no line is drawn over it."""
+    """Insert NaN at each gap, where the line is interrupted."""
     return np.insert(stamps, gaps, stamps[gaps - 1]), np.insert(values, gaps, np.nan)
 
 

@@ -1,4 +1,4 @@
-"""Objects of the library that are given where a frame is needed: each is refused with what to pass in its place."""
+"""Errors for objects passed in place of a frame, with what to pass instead."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEARCH_HINT = "Draw the search with result.plot(), or fit result.best_model."
 
 
 def open_input(value: Any, what: str) -> nw.DataFrame[Any]:
-    """The frame `value`; a model, a leaderboard or the result of a search is refused, a `DataError` says what to pass."""
+    """Open a frame; models, leaderboards and search results raise `DataError` with a hint."""
     value_type = value if isinstance(value, type) else type(value)
     if hasattr(value_type, "best_model"):
         raise _input_error("the result of a search", what, SEARCH_HINT)
@@ -38,7 +38,7 @@ def open_input(value: Any, what: str) -> nw.DataFrame[Any]:
 
 
 def is_decomposition(columns: Collection[str]) -> bool:
-    """Whether these are the columns of a frame of `decompose`."""
+    """Whether these are the columns of the result of `decompose`."""
     return {"trend", "remainder"} <= set(columns)
 
 

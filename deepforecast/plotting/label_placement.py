@@ -1,4 +1,4 @@
-"""Where words beside points can stand without covering a point or each other."""
+"""Placement of labels next to points without overlaps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LETTER, _LINE, _OFFSET = 5.8, 11.0, 6.0  # in points, for letters of size 9
 
 
 class Spot(NamedTuple):
-    """An offset from the point in points, and which side of the words is fastened there."""
+    """Offset from the point in points, and alignment of the label."""
 
     dx: float
     dy: float
@@ -37,9 +37,10 @@ _NO_PATH = np.empty((0, 2))
 
 
 def place_labels(points: Array, words: Sequence[str], keep: Sequence[bool], frame: Box, path: Array = _NO_PATH) -> list[Spot | None]:
-    """A spot for each word, None for one that finds no room; a word to `keep` is shown in any case, where it covers least.
+    """Position of each label; None if there is no free space.
 
-    Words cover neither points nor each other nor the straight pieces of `path`, and stay within `frame`.
+    Labels to `keep` are always placed, where they overlap least. Labels avoid points, other labels
+    and the straight segments of `path`, and stay within `frame`.
 
     >>> close = np.array([[50.0, 50.0], [58.0, 50.0]])
     >>> [spot.horizontal for spot in place_labels(close, ["left", "right"], [True, True], (0, 0, 100, 100))]

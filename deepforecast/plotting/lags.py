@@ -1,4 +1,4 @@
-"""How far back one stamp lies from another, in the unit the calendar counts in."""
+"""Distances between timestamps, in calendar units."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNITS = (("days", DAY), ("hours", DAY // 24), ("minutes", DAY // 1440), ("second
 
 
 def distance_back(time: Array, lag: Array) -> tuple[Array, str]:
-    """Whole numbers, and the unit they are in: the largest that all of them are whole in; months are counted as months.
+    """Integer distances and their unit: the largest in which all are whole, up to months.
 
     >>> months = np.array(["2024-01-31", "2024-02-29", "2024-03-31"], dtype="M8[us]")
     >>> distance_back(months[[2, 2]], months[[0, 1]])

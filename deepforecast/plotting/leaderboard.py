@@ -1,4 +1,4 @@
-"""`plot_leaderboard`: models in order of a metric, each with its confidence interval."""
+"""`plot_leaderboard`: models ranked by a metric, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -24,14 +24,31 @@ def plot_leaderboard(
     lower_is_better: bool | None = None,
     backend: Backend = "matplotlib",
 ) -> Any:
-    """Draw the models in order of a metric, the best on top: a dot for the value, a bar for its confidence interval.
+    """Plot models ranked by a metric, the best on top, with confidence intervals.
 
-    `table` is a leaderboard, or a frame with a row for each model and metric: `model, metric, value` and, where there is an
-    interval, `low, high`. Several metrics stand in a panel each, in an order of their own; if none is named, those of a
-    frame all do, of a leaderboard the one that ranks. A model without a value stays, at the bottom. The dotted line marks
-    the best value. `lower_is_better`: by default what a column of that name says, else True; of bias and coverage the value
-    closest to 0 or to the level is best.
+    A dot is the value, a bar its confidence interval, a dotted line the best value. Models without
+    a value come last. One panel per metric.
 
+    Parameters
+    ----------
+    table : Leaderboard or DataFrame
+        A DataFrame has one row per model and metric with the columns `model`, `metric`, `value`
+        and, optionally, `low` and `high`.
+    metric : str or list of str, optional
+        Metrics to plot. Default: the ranking metric of a leaderboard, all metrics of a DataFrame.
+    lower_is_better : bool, optional
+        Default: the column of this name, or True. The best bias is 0, the best coverage the level.
+    backend : {"matplotlib", "plotly", "svg"}, default "matplotlib"
+        Library that draws the chart. plotly is an optional package.
+
+    Returns
+    -------
+    matplotlib.figure.Figure, plotly.graph_objects.Figure or SvgFigure
+        The figure of the chosen backend. Matplotlib figures are independent of pyplot; save them
+        with `savefig`. `SvgFigure.svg(width)` is an SVG element in the colours of its page.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"model": ["Naive", "LSTM"], "metric": "MAE", "value": [2.0, 1.0], "low": 0.5, "high": [3.0, 2.0]})
     >>> axes = plot_leaderboard(table, "MAE").axes[0]
@@ -50,8 +67,11 @@ def plot_leaderboard(
 def _panel(scores: Scores, metric: str) -> Panel:
     if len(set(scores.models)) < len(scores.models):
         duplicates = [name for name in dict.fromkeys(scores.models) if scores.models.count(name) > 1]
-        raise DataError(f"A model has one row for a metric; for {metric} these have more: {format_list(duplicates)}. Aggregate them first.")
-    distance = np.where(np.isfinite(scores.values), scores.distance, np.inf)  # what cannot be ranked comes last
+        raise DataError(
+            f"`table` must have one row per model and metric; for {metric} these models have more: "
+            f"{format_list(duplicates)}. Aggregate them first."
+        )
+    distance = np.where(np.isfinite(scores.values), scores.distance, np.inf)  # missing values come last
     order = sorted(range(len(distance)), key=lambda row: (distance[row], scores.models[row]))[::-1]
     ranked = replace(
         scores,
@@ -65,7 +85,7 @@ def _panel(scores: Scores, metric: str) -> Panel:
 
 
 def _marks(ranked: Scores) -> list[Mark]:
-    """The best, which comes last for it stands on top, in colour; the others in grey."""
+    """The best model in colour, the others in grey; the best is last, hence on top."""
     marks: list[Mark] = []
     best = len(ranked.values) - 1
     if np.isfinite(ranked.values[best]):

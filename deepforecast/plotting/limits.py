@@ -1,4 +1,4 @@
-"""How far the marks of a panel reach, for a backend that would let them touch the frame."""
+"""Axis ranges from the marks of a panel."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from deepforecast.plotting.chart import Array, Axis, Band, Bars, Dots, Heat, Lab
 
 
 def axis_range(panel: Panel, side: str) -> tuple[float, float] | None:
-    """The range of an axis with some room at both ends (none around shades), of numbers that are all the same half as much
-    again to either side.
+    """Range of an axis with a margin at both ends (none around heat maps); None if undetermined.
 
-    None where there is too little to tell.
-
-    Stamps are counted in microseconds; the range of a logarithmic axis is in powers of ten.
+    Equal values get half their size as margin. Timestamps are in microseconds; ranges of
+    logarithmic axes are powers of ten.
 
     >>> axis_range(Panel((Dots(np.array([0.0, 10.0]), np.array([1.0, 1.0])),)), "x")
     (-0.5, 10.5)
@@ -34,7 +32,7 @@ def axis_range(panel: Panel, side: str) -> tuple[float, float] | None:
 
 
 def _mark_values(mark: Mark, side: str) -> list[Array]:
-    """What a mark has on this side."""
+    """Values of a mark along an axis."""
     match mark:
         case Line() | Dots() | Labels():
             return [mark.x if side == "x" else mark.y]

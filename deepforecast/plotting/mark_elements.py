@@ -38,12 +38,12 @@ _DASHES: dict[Dash, str] = {"solid": "", "dash": "6 3", "dot": "2 2.5", "dashdot
 _TONES = {INK: ("currentColor", 1.0), MUTED: ("currentColor", 0.55)}
 _ANCHORS = {"left": "start", "right": "end", "center": "middle"}
 _BASELINE = {"bottom": 0.0, "center": 4.0, "top": 9.0}  # pixels below the point a text is attached to
-_HOVER_RADIUS = 9.0  # radius in which a dot shows its name
+_HOVER_RADIUS = 9.0  # hover radius of a dot
 
 
 @dataclass(frozen=True)
 class Box:
-    """Where the data of a panel are drawn."""
+    """Plotting area of a panel."""
 
     left: float
     top: float
@@ -53,7 +53,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Scale:
-    """From values of an axis to pixels: `low` is drawn at `start`, `high` at `end`."""
+    """Linear map from axis values to pixels: `low` is at `start`, `high` at `end`."""
 
     axis: Axis
     low: float
@@ -62,7 +62,7 @@ class Scale:
     end: float
 
     def to_pixels(self, values: Array) -> Array:
-        """Pixels of values, or of stamps."""
+        """Pixels of values or timestamps."""
         if values.dtype.kind == "M":
             values = values.astype("M8[us]").astype(np.int64)
         numbers = values.astype(np.float64)
@@ -70,13 +70,13 @@ class Scale:
             return self.axis_to_pixels(np.log10(numbers) if self.axis.kind == "log" else numbers)
 
     def axis_to_pixels(self, numbers: Array) -> Array:
-        """Pixels of what `limits.reach` counts: microseconds, or powers of ten on a log axis."""
+        """Pixels of axis coordinates: microseconds, or powers of ten on a log axis."""
         share = (numbers - self.low) / (self.high - self.low)
         return np.asarray(self.start + share * (self.end - self.start))
 
 
 def draw_mark(mark: Mark, x: Scale, y: Scale, box: Box, narrow: bool) -> str:
-    """The elements of a mark."""
+    """SVG elements of a mark."""
     color, opacity = color_and_opacity(getattr(mark, "color", INK))
     opacity *= getattr(mark, "opacity", 1.0)
     match mark:
@@ -106,7 +106,7 @@ def draw_mark(mark: Mark, x: Scale, y: Scale, box: Box, narrow: bool) -> str:
 def stroke(
     paths: Sequence[str], color: str, width: float, opacity: float = 1.0, dash: Dash = "solid"
 ) -> str:
-    """Lines along `paths`, in the language of the attribute `d`."""
+    """Lines along `paths` (SVG path data)."""
     if not paths:
         return ""
     dashes = f' stroke-dasharray="{_DASHES[dash]}"' if _DASHES[dash] else ""
@@ -126,17 +126,17 @@ def text(
 
 
 def color_and_opacity(color: str) -> tuple[str, float]:
-    """Colour and opacity of a colour of the chart."""
+    """SVG colour and opacity of a chart colour."""
     return _TONES.get(color, (color, 1.0))
 
 
 def escape_text(content: str) -> str:
-    """Text without tags or control characters, nor dollars, which MathJax would read as a formula."""
+    """Text without tags, control characters and dollars (MathJax delimiters)."""
     return escape(escape_control_characters(content)).replace("$", "&#36;")
 
 
 def _dots(mark: Dots, x: Scale, y: Scale) -> str:
-    """Circles; one that has a name shows it when the pointer is near."""
+    """Circles; named ones show their name on hover."""
     color, opacity = color_and_opacity(mark.color)
     radius = mark.size * _POINT / 2
     fill = f'fill="{color}" fill-opacity="{opacity * mark.opacity:.2f}"'
@@ -157,7 +157,7 @@ def _area(paths: Sequence[str], color: str, opacity: float) -> str:
 
 
 def _outlines(x: Array, low: Array, high: Array) -> list[str]:
-    """A closed outline for each run of points without a missing one."""
+    """A closed outline for each run without missing values."""
     return [
         _path(np.concatenate([x[run], x[run][::-1]]), np.concatenate([high[run], low[run][::-1]])) + "Z"
         for run in _finite_runs(np.isfinite(low) & np.isfinite(high))
@@ -182,7 +182,7 @@ def _bars(mark: Bars, x: Scale, y: Scale) -> list[str]:
 
 
 def _heat(mark: Heat, x: Scale, y: Scale) -> str:
-    """Cells through which ever less of the page shows; each tells its value."""
+    """Cells of increasing opacity; each shows its value on hover."""
     across, upright = x.to_pixels(cell_edges(mark.x)), y.to_pixels(cell_edges(mark.y))
     cells = []
     for row, column in np.argwhere(np.isfinite(mark.values)):
@@ -197,7 +197,7 @@ def _heat(mark: Heat, x: Scale, y: Scale) -> str:
 
 
 def _labels(mark: Labels, x: Scale, y: Scale, box: Box, narrow: bool) -> str:
-    """Words next to points where they cover nothing; `labels.place` counts in points, upwards."""
+    """Labels next to points without overlaps; `place_labels` uses points, upwards."""
     words = [shorten(word, 16) for word in mark.words] if narrow else list(mark.words)
     points, line = (
         np.column_stack([x.to_pixels(horizontal), -y.to_pixels(vertical)]) / _POINT
@@ -218,7 +218,7 @@ def _labels(mark: Labels, x: Scale, y: Scale, box: Box, narrow: bool) -> str:
 
 
 def _thin_line(x: Array, y: Array) -> tuple[Array, Array]:
-    """A line of more than four points a pixel by the least and the largest value in each pixel."""
+    """Reduce a line of more than four points per pixel to minimum and maximum per pixel."""
     pixels = np.floor(x).astype(np.int64)
     if len(x) < 4 * (np.ptp(pixels) + 1):
         return x, y
@@ -228,12 +228,12 @@ def _thin_line(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _lines(x: Array, y: Array) -> list[str]:
-    """A path for each run of points without a missing one."""
+    """A path for each run without missing values."""
     return [_path(x[run], y[run]) for run in _finite_runs(np.isfinite(x) & np.isfinite(y))]
 
 
 def _finite_runs(is_finite: Array) -> list[Array]:
-    """The positions of each run of known values.
+    """Positions of each run of known values.
 
     >>> [run.tolist() for run in _finite_runs(np.array([True, True, False, True]))]
     [[0, 1], [3]]

@@ -1,4 +1,4 @@
-"""Charts as matplotlib figures, without pyplot: no window, no global figure, no backend is touched."""
+"""Rendering of charts with matplotlib, without pyplot and its global state."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _TEXT, _MUTED_TEXT = "#222222", "#5A5A5A"
 
 
 class NotebookFigure(Figure):
-    """A matplotlib figure that shows itself in a notebook although no pyplot knows it."""
+    """Matplotlib figure that displays itself in notebooks without pyplot."""
 
     def _repr_png_(self) -> bytes:
         picture = BytesIO()
@@ -57,7 +57,7 @@ class NotebookFigure(Figure):
 
 
 class _FullNumberFormatter(ScalarFormatter):
-    """Numbers in full, 3,000,001 and not 1 beside "+3e6"."""
+    """Format numbers without offset: 3,000,001 instead of 1 and +3e6."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         # Four digits stay together: 2024 is more often a year than an amount.
@@ -65,7 +65,7 @@ class _FullNumberFormatter(ScalarFormatter):
 
 
 def paint(chart: Chart) -> Figure:
-    """The chart as a figure; the caller saves it with `savefig`."""
+    """Render the chart as a matplotlib figure."""
     cells = chart.cells
     head = 0.35 * bool(chart.note) + (0.25 + 0.2 * -(-len(chart.legend) // _legend_columns(chart)) if chart.legend else 0)
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, hspace=0.04, wspace=0.03)
@@ -124,7 +124,7 @@ def _paint_mark(axes: Axes, mark: Mark, panel: Panel, zorder: float) -> None:
             axes.stairs(heights, ends, fill=False, color=color, linewidth=0.8, zorder=zorder, label=mark.label or None)
         case Rules():
             _paint_rules(axes, mark, panel)
-        case Labels():  # placed last, when it is known where every point lies
+        case Labels():  # placed last, when all points are in place
             pass
 
 
@@ -136,7 +136,7 @@ def _paint_heat(axes: Axes, heat: Heat, panel: Panel, zorder: float) -> None:
 
 
 def _paint_bar(figure: Figure, heat: Heat) -> None:
-    """What the shades mean, once for all panels."""
+    """Draw one colour bar for all panels."""
     shades = ScalarMappable(Normalize(0.0, heat.vmax), _colormap())
     bar = figure.colorbar(shades, ax=figure.axes, shrink=0.8, aspect=30, pad=0.015)
     bar.outline.set_visible(False)
@@ -165,7 +165,7 @@ def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
         locator = AutoDateLocator(tz=zone, minticks=3, maxticks=max(4, int(width)))  # type: ignore[no-untyped-call]
         mpl_axis.set_major_locator(locator)
         mpl_axis.set_major_formatter(ConciseDateFormatter(locator, zone, TIME_TICKS, TIME_OFFSETS, zero_formats=TIME_STARTS))  # type: ignore[no-untyped-call]
-        mpl_axis.get_offset_text().set(fontsize=9, color=_MUTED_TEXT, visible=side == "x")  # of an upright axis it stands on the title
+        mpl_axis.get_offset_text().set(fontsize=9, color=_MUTED_TEXT, visible=side == "x")  # on a vertical axis it would overlap the title
     elif axis.tick_multiple:
         mpl_axis.set_major_locator(MultipleLocator(axis.tick_multiple))
     elif axis.kind == "integer":
@@ -201,7 +201,7 @@ def _paint_legend(figure: Figure, chart: Chart) -> None:
 
 
 def _legend_columns(chart: Chart) -> int:
-    """As many entries in a row as the longest of them lets."""
+    """Number of legend columns that the longest entry allows."""
     longest = max((len(key.label) for key in chart.legend), default=0)
     return max(1, min(len(chart.legend), int((chart.width - 0.4) / (0.75 + 0.075 * longest))))
 
@@ -216,12 +216,12 @@ def _legend_handle(key: Key) -> Line2D | Patch:
 
 
 def _paint_labels(figure: Figure, chart: Chart, axes: dict[Any, Axes]) -> None:
-    """Words beside points, where they cover neither a point nor each other."""
+    """Draw labels next to points without overlaps."""
     for index, panel in enumerate(chart.panels):
         for mark in panel.marks:
             if not isinstance(mark, Labels):
                 continue
-            figure.draw_without_rendering()  # only now is the place of the axes known
+            figure.draw_without_rendering()  # the axes get their position here
             panel_axes = axes[str(index)]
             points, path = (
                 panel_axes.transData.transform(np.column_stack(corners)) * 72 / figure.dpi for corners in ((mark.x, mark.y), mark.path)
@@ -236,11 +236,11 @@ def _paint_labels(figure: Figure, chart: Chart, axes: dict[Any, Axes]) -> None:
 def _annotate(axes: Axes, word: str, point: tuple[float, float], spot: Spot) -> None:
     style: dict[str, Any] = {"fontsize": 9, "color": _TEXT, "ha": spot.horizontal, "va": spot.vertical, "parse_math": False}
     text = axes.annotate(word, point, (spot.dx, spot.dy), textcoords="offset points", zorder=4, **style)
-    text.set_in_layout(False)  # else the axes would make room for it and move away under the points
+    text.set_in_layout(False)  # else the layout would move the axes
 
 
 def _plot_values(values: Array, axis: Axis) -> Array:
-    """Stamps as matplotlib's days, so that no converter another library has registered can come between."""
+    """Timestamps as matplotlib dates, independent of registered converters."""
     return np.asarray(date2num(values)) if axis.kind == "time" else values  # type: ignore[no-untyped-call]
 
 

@@ -1,4 +1,4 @@
-"""Which of the models of a frame of forecasts are drawn, and which of their levels."""
+"""Selection of the models and levels of a forecast frame."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from deepforecast.plotting.frames import TidyFrame
 
 
 def find_models(table: TidyFrame) -> dict[str, ModelColumns]:
-    """The models by name, in the order of the columns: of all that are numeric and no keys or covariates."""
+    """Models by name, in column order: numeric columns except keys and covariates."""
     keys = {table.id, table.time, table.target, CUTOFF, STEP, SAMPLE, *table.covariates}
     return {model.name: model for model in models_in_columns([name for name in table.numeric_columns() if name not in keys])}
 
 
 def choose_models(table: TidyFrame, models: str | Sequence[str] | None) -> list[ModelColumns]:
-    """The models asked for, in that order; all of them if none is named."""
+    """The requested models, in that order; all by default."""
     available = find_models(table)
     if not available:
         raise no_model_error(table)
@@ -41,14 +41,17 @@ def no_model_error(table: TidyFrame) -> DataError:
 
 
 def choose_levels(models: Sequence[ModelColumns], level: float | Sequence[float] | None) -> list[float]:
-    """The levels to draw, widest first; every one asked for must be there for at least one model."""
+    """The levels to plot, widest first; each must exist for at least one model."""
     available = sorted({available_level for model in models for available_level in model.intervals}, reverse=True)
     if level is None:
         return available
     requested = [level] if isinstance(level, int | float) else list(level)
     for requested_level in requested:
         if isinstance(requested_level, bool) or not isinstance(requested_level, int | float) or not 0 < requested_level < 100:
-            raise ParameterError(f"A level is a number between 0 and 100; got {format_value(requested_level)}. Give for example level=[80, 95].")
+            raise ParameterError(
+                f"`level` must be between 0 and 100, got {format_value(requested_level)}. Pass for "
+                "example level=[80, 95]."
+            )
         if requested_level not in available:
             listed = format_list([format_number(available_level) for available_level in available], max_shown=10) or "none"
             raise ParameterError(

@@ -1,4 +1,4 @@
-"""`plot_pareto`: what a better score costs in time."""
+"""`plot_pareto`: scores against run time."""
 
 from __future__ import annotations
 
@@ -15,15 +15,30 @@ from deepforecast.plotting.frames import Board
 from deepforecast.plotting.scores import Scores, open_scores
 from deepforecast.plotting.style import COLORS, NEUTRAL, format_compact, shorten
 
-_MIN_SECONDS = 1e-3  # what is faster stands here: a logarithm has no zero
+_MIN_SECONDS = 1e-3  # lower bound, since the axis is logarithmic
 
 
 def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Backend = "matplotlib") -> Any:
-    """Draw models by seconds and score (lower is better in both), and the line of those that none beats in both.
+    """Plot scores of models against their run time, and the Pareto front.
 
-    `table` is a leaderboard (by default drawn by the metric that ranks), or a frame with a row for each model: `model, value,
-    seconds`, and `metric` if it holds several, of which one is named. Bias and coverage are drawn as the distance from 0 or
-    from the level.
+    Bias is plotted as distance from 0, coverage as distance from its level.
+
+    Parameters
+    ----------
+    table : Leaderboard or DataFrame
+        A DataFrame has one row per model with the columns `model`, `value`, `seconds` and,
+        optionally, `metric`.
+    metric : str, optional
+        Metric to plot; lower must be better. Default: the ranking metric of a leaderboard, the only
+        metric of a DataFrame.
+    backend : {"matplotlib", "plotly", "svg"}, default "matplotlib"
+        Library that draws the chart. plotly is an optional package.
+
+    Returns
+    -------
+    matplotlib.figure.Figure, plotly.graph_objects.Figure or SvgFigure
+        The figure of the chosen backend. Matplotlib figures are independent of pyplot; save them
+        with `savefig`. `SvgFigure.svg(width)` is an SVG element in the colours of its page.
     """
     check_backend(backend)
     tables = open_scores(table, metric, ("model", "value", "seconds"))
@@ -32,20 +47,20 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
         raise ParameterError(f"`metric` must name one of {format_list(names, max_shown=10)}. Pass for example metric={names[0]!r}.")
     scores = _distances(tables[0])
     if not scores.lower_is_better.all():
-        raise ParameterError(f"`metric` must be one that is best low, got {names[0]!r}. Pass another one.")
+        raise ParameterError(f"`metric` must be a metric of which lower is better, got {names[0]!r}. Pass another one.")
     is_complete = np.isfinite(scores.values) & np.isfinite(scores.seconds)
     if not is_complete.any():
-        raise DataError("A model has a value and seconds; none of the table has both.")
+        raise DataError("`table` must have a model with both a value and seconds; none has. Pass both columns.")
     if (scores.seconds[is_complete] < 0).any():
         negative = [name for name, seconds in zip(scores.models, scores.seconds, strict=True) if seconds < 0]
-        raise DataError(f"Seconds are at least 0; they are negative for {format_list(negative)}.")
+        raise DataError(f"Seconds must be at least 0; they are negative for {format_list(negative)}. Correct them.")
     absent = [name for name, shown in zip(scores.models, is_complete, strict=True) if not shown]
     note = f"not shown, for want of a value or seconds: {format_list([shorten(name, 25) for name in absent])}" if absent else ""
     return render(Chart((_panel(scores, np.flatnonzero(is_complete)),), 1, 9.0, 4.8, note), backend)
 
 
 def _distances(scores: Scores) -> Scores:
-    """The scores, of a metric that is best at a value the distances from there."""
+    """The scores; for metrics that are best at a target value, the distance from it."""
     best = scores.best[0]
     if not np.isfinite(best):
         return scores
@@ -54,7 +69,7 @@ def _distances(scores: Scores) -> Scores:
 
 
 def pareto_front(seconds: Array, values: Array) -> Array:
-    """Rows that no other row beats in both, fastest first.
+    """Rows that no other row dominates, fastest first.
 
     >>> pareto_front(np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 1.0]))
     array([0, 2])
@@ -69,7 +84,7 @@ def _panel(scores: Scores, rows: Array) -> Panel:
     names = [shorten(scores.models[row], 32) for row in rows]
     front = pareto_front(seconds, values)
     dominated = np.setdiff1d(np.arange(len(rows)), front)
-    # Each unbeaten model holds until the next one is affordable, so the line is a stair.
+    # A Pareto-optimal model is the best up to the time of the next one: a step function.
     stair = np.repeat(seconds[front], 2)[1:], np.repeat(values[front], 2)[:-1]
     marks: list[Mark] = [Line(*stair, COLORS[0], dash="dot", width=1.2)] if len(front) > 1 else []
     for selected, color in ((dominated, NEUTRAL), (front, COLORS[0])):

@@ -1,4 +1,4 @@
-"""Charts as plotly figures: transparent and in tones that read on a light and on a dark page alike."""
+"""Rendering of charts with plotly, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _CORNER = {"x": 0, "y": 1, "xref": "x domain", "yref": "y domain", "xanchor": "l
 
 
 def paint(chart: Chart) -> go.Figure:
-    """The chart as an interactive figure that takes the width of its page."""
+    """Render the chart as an interactive figure of responsive width."""
     if any(panel.y.kind == "names" for panel in chart.panels):
-        chart = replace(chart, columns=1)  # names take room that nobody knows before the page has its width
+        chart = replace(chart, columns=1)  # label sizes depend on the page width
     cells = chart.cells
     body = len(cells) * chart.row_height * _INCH * 0.85 + (len(cells) - 1) * _GAP
     figure = make_subplots(
@@ -64,14 +64,14 @@ def paint(chart: Chart) -> go.Figure:
 
 
 class _Legend:
-    """Each entry is told by the first trace that looks like it; a click on it hides what belongs to it in all panels."""
+    """Legend entries, each shown by its first trace; a click hides its group in all panels."""
 
     def __init__(self, keys: tuple[Key, ...]) -> None:
         self.keys = {key.label: key for key in keys}
         self.shown_labels: set[str] = set()
 
     def add_trace(self, trace: Any, mark: Mark) -> None:
-        """Name the trace, group it, and let it tell its entry if none has yet."""
+        """Name and group a trace, and show its legend entry if it is the first one."""
         label = getattr(mark, "label", "")
         key = self.keys.get(label)
         owns_entry = key is not None and key.color == getattr(mark, "color", None)
@@ -82,7 +82,7 @@ class _Legend:
             trace.update(showlegend=True, legendrank=self._rank(label))
 
     def missing_entries(self) -> list[Any]:
-        """Entries without points for the levels: a band alone is fainter than it looks where bands lie on each other."""
+        """Entries for levels: overlapping areas look darker than a single one."""
         traces = []
         for key in self.keys.values():
             if key.label not in self.shown_labels:
@@ -96,7 +96,7 @@ class _Legend:
 
 
 def _specs(row: list[int]) -> list[dict[str, Any] | None]:
-    """plotly's cells: a panel stands in its first one and says how many it spans."""
+    """Subplot specification: the first cell of a panel states its column span."""
     return [None if cell == -1 or cell in row[:position] else {"colspan": row.count(cell)} for position, cell in enumerate(row)]
 
 
@@ -118,7 +118,7 @@ def _paint_panel(figure: go.Figure, panel: Panel, row: int, column: int, legend:
 
 
 def _trace(mark: Mark, panel: Panel) -> Any:
-    """The trace of a mark; None for what is drawn otherwise."""
+    """The trace of a mark; None if it is drawn as shape or annotation."""
     match mark:
         case Line():
             return _line(mark, panel)
@@ -158,7 +158,7 @@ def _line(mark: Line, panel: Panel) -> Any:
 
 
 def _band(mark: Band, panel: Panel) -> Any:
-    """One closed outline for each run of points without a missing one, all in one trace."""
+    """One closed outline for each run without missing values, in a single trace."""
     is_present = np.isfinite(mark.low) & np.isfinite(mark.high)
     runs = [run for run in np.split(np.arange(len(is_present)), np.flatnonzero(np.diff(is_present)) + 1) if len(run) and is_present[run[0]]]
     outline = np.concatenate([np.concatenate([run, run[::-1], run[:1]]) for run in runs])
@@ -183,7 +183,7 @@ def _heat(mark: Heat, panel: Panel) -> Any:
 
 
 def _labels(mark: Labels, panel: Panel) -> Any:
-    """Words where they are free of each other on a page of usual width."""
+    """Labels without overlaps at the usual page width."""
     points, path = (_page_points(x, y, mark, panel) for x, y in ((mark.x, mark.y), mark.path))
     shown = [(index, spot) for index, spot in enumerate(place_labels(points, mark.words, mark.keep, (0, 0, *_PAGE), path)) if spot]
     rows = np.array([index for index, _ in shown], dtype=int)
@@ -192,12 +192,12 @@ def _labels(mark: Labels, panel: Panel) -> Any:
     sides_of_point = [f"{vertical_words[spot.vertical]} {horizontal_words[spot.horizontal]}" for _, spot in shown]
     words = [_escape(mark.words[index]) for index in rows]
     style: dict[str, Any] = {"text": words, "textposition": sides_of_point, "cliponaxis": False, "hoverinfo": "skip"}
-    hidden_marker = {"size": 13, "opacity": 0}  # keeps the words off the dots
+    hidden_marker = {"size": 13, "opacity": 0}  # distance of labels from dots
     return go.Scatter(x=mark.x[rows], y=mark.y[rows], mode="markers+text", marker=hidden_marker, **style)
 
 
 def _page_points(x: Array, y: Array, mark: Labels, panel: Panel) -> Array:
-    """Points of the data as points of a page of usual width."""
+    """Data coordinates to points at the usual page width."""
     coordinates = []
     for values, mark_values, axis, length in ((x, mark.x, panel.x, _PAGE[0]), (y, mark.y, panel.y, _PAGE[1])):
         values, mark_values = (np.log10(side) if axis.kind == "log" else side for side in (values, mark_values))
@@ -215,7 +215,7 @@ def _paint_rules(figure: go.Figure, rules: Rules, panel: Panel, row: int, column
 
 
 def _axis(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
-    """plotly lets lines touch the frame and forgets its own shapes, so the range is given."""
+    """Axis layout with explicit range: plotly leaves no margin and ignores shapes."""
     settings: dict[str, Any] = {
         "title": {"text": _escape(axis.title), "font": {"size": 12}, "standoff": 8},
         "gridcolor": _GRID_COLOR,
@@ -281,14 +281,14 @@ def _set_layout(figure: go.Figure, chart: Chart, body: float) -> None:
 
 
 def _color_bar(heat: Heat) -> dict[str, Any]:
-    """What the shades mean, once for all panels."""
+    """One colour bar for all panels."""
     bar = {"title": {"text": _escape(heat.label), "side": "right"}, "outlinewidth": 0, "thickness": 12, "tickcolor": NEUTRAL}
     scale = [[share, _rgba(SHADE_COLOR, share**OPACITY_POWER)] for share in (0.0, 0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0)]
     return {"cmin": 0.0, "cmax": heat.vmax, "colorscale": scale, "colorbar": bar}
 
 
 def _plot_values(values: Array, axis: Axis) -> Array:
-    """Stamps as the wall shows them: plotly knows no time zones."""
+    """Timestamps in local time: plotly does not support time zones."""
     if axis.kind != "time" or axis.zone is None:
         return values
     import pandas as pd
@@ -297,14 +297,14 @@ def _plot_values(values: Array, axis: Axis) -> Array:
 
 
 def _number_format(values: Array) -> str:
-    """As many decimals as tell the values apart, so that 3,000,000,004 keeps its 4."""
+    """Format with as many decimals as distinguish the values."""
     finite_values = values[np.isfinite(values)]
     spread = (np.ptp(finite_values) or np.abs(finite_values).max()) if len(finite_values) else 0.0
     return f",.{int(np.clip(3 - np.floor(np.log10(spread)), 0, 12)) if spread > 0 else 3}~f"
 
 
 def _tick_label_width(chart: Chart) -> float:
-    """Pixels between two columns: the numbers of the right one stand there."""
+    """Pixels between two columns, for the tick labels of the right one."""
     ends = [end for panel in chart.panels for end in axis_range(panel, "y") or () if abs(end) < 1e13]
     return 50.0 + 8.0 * max((len(f"{end:,.0f}") for end in ends), default=4)
 
@@ -319,5 +319,5 @@ def _rgba(color: str, opacity: float) -> str:
 
 
 def _escape(text: str) -> str:
-    """Text that plotly shows as it is: no tags, and no dollars that a page with MathJax would read as a formula."""
+    """Text without tags and dollars (MathJax delimiters)."""
     return escape(text, quote=False).replace("$", "&#36;")

@@ -1,4 +1,4 @@
-"""`plot_residuals`: is what the model left over only noise?"""
+"""`plot_residuals`: diagnostics of residuals."""
 
 from __future__ import annotations
 
@@ -33,12 +33,32 @@ def plot_residuals(
     backend: Backend = "matplotlib",
     columns: Columns | Mapping[str, Any] | None = None,
 ) -> Any:
-    """Draw what a model left over (observed minus forecast): over time, its distribution, autocorrelation, by step.
+    """Plot residuals (observed minus forecast) over time, their distribution and autocorrelation.
 
-    `frame` holds the target and the model's forecasts, as `cross_validate` or `compare` gives them; with a column `cutoff` the
-    residuals are drawn by horizon step too. `model` may be left out if there is one. Residuals of several series are
-    each divided by the standard deviation of their series, so that they can stand in one picture. The autocorrelation
-    takes one residual for each stamp, that of the latest cutoff; its bounds are those of independent noise.
+    With a column `cutoff`, residuals by horizon step are added. Residuals of several series are
+    divided by the standard deviation of their series. The autocorrelation uses the residual of the
+    latest cutoff for each timestamp; its bounds are those of white noise.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Observed values and forecasts, such as the result of `cross_validate` or `compare`.
+    model : str, optional
+        Model to plot. Required if there are several.
+    ids : id or list of ids, optional
+        Series to use.
+    lags : int, optional
+        Number of lags of the autocorrelation.
+    backend : {"matplotlib", "plotly", "svg"}, default "matplotlib"
+        Library that draws the chart. plotly is an optional package.
+    columns : Columns or mapping, optional
+        Names of the id, time and target columns, and covariates.
+
+    Returns
+    -------
+    matplotlib.figure.Figure, plotly.graph_objects.Figure or SvgFigure
+        The figure of the chosen backend. Matplotlib figures are independent of pyplot; save them
+        with `savefig`. `SvgFigure.svg(width)` is an SVG element in the colours of its page.
     """
     check_backend(backend)
     if lags is not None:
@@ -65,7 +85,10 @@ def _choose_model(table: TidyFrame, model: str | None) -> ModelColumns:
     if not names:
         raise no_model_error(table)
     if model is None and len(names) > 1:
-        raise ParameterError(f"Residuals are of one model; there are {format_list(names, max_shown=10)}. Name one: model={names[0]!r}.")
+        raise ParameterError(
+            f"`model` must be set if there are several models: {format_list(names, max_shown=10)}. Pass "
+            f"for example model={names[0]!r}."
+        )
     if model is not None and model not in names:
         raise unknown_choice("model", model, names)
     return available[names[0] if model is None else model]
@@ -89,7 +112,7 @@ def _over_time(model_residuals: Residuals, time: Axis, y_axis: Axis, name: str) 
 
 
 def _distribution(model_residuals: Residuals, x_axis: Axis) -> Panel:
-    """A histogram of unit area, and the normal density of the same mean and standard deviation."""
+    """Histogram of unit area, and the normal density of the same mean and standard deviation."""
     finite_values = model_residuals.finite
     mean, deviation = float(finite_values.mean()), float(finite_values.std())
     edges = _bin_edges(finite_values)
@@ -105,7 +128,7 @@ def _distribution(model_residuals: Residuals, x_axis: Axis) -> Panel:
 
 
 def _bin_edges(values: Array) -> Array:
-    """Cells after Freedman and Diaconis, between 5 and 60 of them."""
+    """Bins by the Freedman-Diaconis rule, between 5 and 60."""
     low, high = float(values.min()), float(values.max())
     if not low < high:
         half = 0.5 * max(abs(low), 1.0)
@@ -135,7 +158,7 @@ def _autocorrelation(model_residuals: Residuals, lags: int | None) -> Panel:
 
 
 def _by_step(values: Array, steps: Array, y_axis: Axis) -> Panel:
-    """At each step the median (dot), the middle half (thick) and the middle nine tenths (thin)."""
+    """Median (dot), 25-75 % range (thick) and 5-95 % range (thin) of each horizon step."""
     unique_steps = np.unique(steps)
     cuts = [5, 25, 50, 75, 95]
     percentiles = np.full((len(unique_steps), len(cuts)), np.nan)

@@ -1,4 +1,4 @@
-"""Tables of scores, read for drawing: `model, metric, value` and what else a picture needs."""
+"""Tables of scores as input of plots."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COVERAGE = re.compile(r"coverage-(\d+(?:\.\d+)?)")  # best at the level
 
 
 def best_value(metric: str) -> float:
-    """Where a metric is best that is neither the lower nor the higher the better, missing for all others.
+    """Target value of metrics such as bias and coverage; NaN for all others.
 
     >>> best_value("bias"), best_value("coverage-80"), best_value("mase")
     (0.0, 0.8, nan)
@@ -33,9 +33,9 @@ def best_value(metric: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The columns of a table of scores; numbers that the table does not have are missing.
+    """Columns of a table of scores; missing columns are NaN.
 
-    `best`: the value that is best; missing where the lowest or the highest one is.
+    `best`: target value of the metric; NaN if lower or higher is better.
     """
 
     models: list[str]
@@ -49,18 +49,18 @@ class Scores:
 
     @property
     def distance(self) -> Array:
-        """How far from good each value is, less being better."""
+        """Loss of each value; lower is better."""
         ordered = np.where(self.lower_is_better, self.values, -self.values)
         return np.where(np.isfinite(self.best), np.abs(self.values - self.best), ordered)
 
     def with_direction(self, lower_is_better: bool | None) -> Scores:
-        """The same scores, the lower or the higher the better as the caller says (None: as they are)."""
+        """Scores with the given `lower_is_better` (None: unchanged)."""
         if lower_is_better is None:
             return self
         return replace(self, lower_is_better=np.full(len(self.models), lower_is_better), best=np.full(len(self.models), np.nan))
 
     def select_metric(self, metric: str) -> Scores:
-        """The rows of one metric."""
+        """Rows of one metric."""
         rows = np.array([row for row, name in enumerate(self.metrics) if name == metric], dtype=int)
         columns = (self.values, self.low, self.high, self.seconds, self.lower_is_better, self.best)
         chosen = (column[rows] for column in columns)
@@ -68,7 +68,7 @@ class Scores:
 
 
 def open_scores(table: Frame | Board, metric: str | Sequence[str] | None, needs: Sequence[str]) -> list[Scores]:
-    """The scores by each `metric`: all of a table, but of a leaderboard the one that ranks if none is named."""
+    """Scores by `metric`; default: all of a table, the ranking metric of a leaderboard."""
     if is_board(table):
         names = table.metrics[:1] if metric is None else _metric_names(metric, list(table.criteria))
         return [_read_scores(table.distances(name), needs) for name in names]
@@ -77,7 +77,7 @@ def open_scores(table: Frame | Board, metric: str | Sequence[str] | None, needs:
 
 
 def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
-    """`table` of pandas, polars or pyarrow with its columns as arrays."""
+    """Columns of a pandas, polars or pyarrow table as arrays."""
     opened = inputs.open_input(table, "table")
     missing = [name for name in needs if name not in opened.columns]
     if missing:
@@ -87,7 +87,7 @@ def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
             f"`compare` returns.{hint}"
         )
     if len(opened) == 0:
-        raise DataError("The table is empty: there is no score to draw.")
+        raise DataError("`table` must have rows, got none. Pass a table with at least one score.")
     numbers = {
         name: _numbers(opened.get_column(name)) if name in opened.columns else np.full(len(opened), np.nan)
         for name in ("value", "low", "high", "seconds")
@@ -106,7 +106,7 @@ def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
 
 
 def choose_metrics(scores: Scores, metric: str | Sequence[str] | None) -> list[str]:
-    """The metrics asked for, in that order; all of them if none is named."""
+    """The requested metrics, in that order; all by default."""
     available = list(dict.fromkeys(scores.metrics))
     if metric is None:
         return available
@@ -128,7 +128,7 @@ def _metric_names(metric: Any, available: Sequence[str]) -> list[str]:
 
 
 def _numbers(column: Any) -> Array:
-    """A column of numbers; one that holds nothing at all has no type to complain about."""
+    """A numeric column; NaN for one without any value, whose type is arbitrary."""
     if column.null_count() == len(column):
         return np.full(len(column), np.nan)
     return finite(door.read_numbers(column, column.name))

@@ -1,4 +1,4 @@
-"""Charts as SVG elements in the colours of the page they are put into; values are shown on hover."""
+"""Rendering of charts as SVG in the colours of their page, with values on hover."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HALF_DAY = 43_200e6  # microseconds
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SvgFigure:
-    """A chart that can be drawn in any width; notebooks display it."""
+    """Chart that can be rendered in any width; notebooks display it."""
 
     chart: Chart
 
@@ -58,12 +58,12 @@ class SvgFigure:
         return self.svg()
 
     def __repr__(self) -> str:
-        """Its size alone: the marks of a chart hold every value that is drawn."""
+        """Size only, since marks hold all values."""
         return f"SvgFigure({pluralize(len(self.chart.panels), 'panel')})"
 
 
 def _panel(panel: Panel, outer: Box, narrow: bool) -> str:
-    """Axes and marks; values on hover where the page is wide enough to have a pointer."""
+    """Axes and marks, with hover values on pages wide enough for a pointer."""
     y_axis = _shorten_names(panel.y) if narrow else panel.y
     (left, right), (low, high) = _limits(panel, "x"), _limits(panel, "y")
     y_ticks = find_ticks(y_axis, low, high, 6)
@@ -100,7 +100,7 @@ def _panel(panel: Panel, outer: Box, narrow: bool) -> str:
 
 
 def _limits(panel: Panel, side: str) -> tuple[float, float]:
-    """The range of an axis; around a value that is alone, or zero, one unit to each side."""
+    """Axis range; one unit to each side of a single value or zero."""
     axis = panel.x if side == "x" else panel.y
     if axis.kind == "names":
         return -0.6, len(axis.names) - 0.4
@@ -120,7 +120,7 @@ def _limits(panel: Panel, side: str) -> tuple[float, float]:
 
 
 def _shorten_names(axis: Axis) -> Axis:
-    """Names that leave a phone space for the marks; the value after a name stays whole."""
+    """Shorten names for narrow pages; the value after a name is retained."""
     names = []
     for name in axis.names:
         model, separator, value = name.rpartition("   ")
@@ -129,7 +129,7 @@ def _shorten_names(axis: Axis) -> Axis:
 
 
 def _grid(panel: Panel, box: Box, x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks) -> str:
-    """Faint lines at the ticks, and the line of the x axis."""
+    """Grid lines at the ticks, and the x axis."""
     if panel.y.kind == "names":
         lines = [f"M{position:.1f} {box.top:.1f}V{box.bottom:.1f}" for position in x.axis_to_pixels(x_ticks.positions)]
     else:
@@ -159,7 +159,7 @@ def _y_labels(labels: Sequence[Sequence[str]], tick_positions: Array, box: Box) 
 
 
 def _hover(panel: Panel, x: Scale, box: Box) -> str:
-    """A transparent column around each stamp that shows the values of all lines there."""
+    """A transparent column around each timestamp that shows the values of all lines."""
     lines = [mark for mark in panel.marks if isinstance(mark, Line) and mark.label]
     if panel.x.kind not in ("time", "integer") or not lines:
         return ""
@@ -184,7 +184,7 @@ def _hover(panel: Panel, x: Scale, box: Box) -> str:
 
 
 def _value_text(line: Line, row: int) -> str:
-    """The value of a line and its intervals at one point."""
+    """Value of a line and its intervals at one point."""
     intervals = [
         f"{label} {format_compact(low[row])} to {format_compact(high[row])}"
         for label, low, high in line.intervals
@@ -203,7 +203,7 @@ def _stamp_text(stamp: int, axis: Axis) -> str:
 
 
 def _legend(keys: Sequence[Key], width: float, top: float) -> tuple[str, float]:
-    """Entries next to each other, in as many lines as they need, and their height."""
+    """Legend entries in as many lines as needed, and their height."""
     elements, left, line = [], 0.0, 0
     for key in keys:
         label = shorten(key.label, max(8, int((width - 40) / _LETTER)))

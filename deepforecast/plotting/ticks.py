@@ -1,4 +1,4 @@
-"""Where the ticks of an axis stand, and what is written at them."""
+"""Positions and labels of axis ticks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STEPS = [1, 2, 2.5, 5, 10]
 
 
 class Ticks(NamedTuple):
-    """Positions on the axis as `limits.reach` counts them, a label for each, and a date that all of them share."""
+    """Positions as in `limits.axis_range`, a label for each, and the date they share."""
 
     positions: Array
     labels: list[str]
@@ -26,7 +26,7 @@ class Ticks(NamedTuple):
 
 
 def find_ticks(axis: Axis, low: float, high: float, max_ticks: int) -> Ticks:
-    """At most about `max_ticks` ticks between `low` and `high`.
+    """About `max_ticks` ticks at most between `low` and `high`.
 
     >>> find_ticks(Axis(), 0.0, 1.0, 5).labels
     ['0', '0.2', '0.4', '0.6', '0.8', '1']
@@ -50,7 +50,7 @@ def find_ticks(axis: Axis, low: float, high: float, max_ticks: int) -> Ticks:
 
 
 def _time_ticks(axis: Axis, low: float, high: float, max_ticks: int) -> Ticks:
-    """Limits and positions are microseconds since 1970."""
+    """Ticks of a time axis, in microseconds since 1970."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num, num2date
 
     zone = find_time_zone(axis.zone)
@@ -65,7 +65,7 @@ def _time_ticks(axis: Axis, low: float, high: float, max_ticks: int) -> Ticks:
 
 
 def _log_ticks(low: float, high: float) -> Ticks:
-    """Limits and positions are powers of ten: whole ones, and twos and fives between where there are few."""
+    """Ticks of a log axis, in powers of ten; also at 2 and 5 if there are few."""
     powers = np.arange(np.floor(low), np.ceil(high) + 1)
     if high - low > 8:
         powers = powers[:: int(np.ceil((high - low) / 8))]
@@ -79,7 +79,7 @@ def _log_ticks(low: float, high: float) -> Ticks:
 
 
 def _numbers(positions: Array) -> list[str]:
-    """As many decimals as the step between two ticks needs; thousands from five digits on."""
+    """Labels with the decimals that the tick step needs, and thousands separators."""
     if len(positions) == 0:
         return []
     step = float(np.diff(positions).min()) if len(positions) > 1 else abs(float(positions[0])) or 1.0

@@ -1,4 +1,4 @@
-"""Stamps as arrays to draw, and time zones by name."""
+"""Timestamps as arrays, and time zones by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d\d):?(\d\d)")
 
 
 def timestamp_array(column: nw.Series[Any]) -> tuple[Array, str | None]:
-    """The stamps as `datetime64[us]` (UTC where they have a zone) or `int64`, and the name of the zone."""
+    """Timestamps as `datetime64[us]` (UTC if zoned) or `int64`, and the zone name."""
     integers, time_type = read_timestamps(column, column.name)
     if not time_type.unit:
         return integers, None
@@ -24,7 +24,7 @@ def timestamp_array(column: nw.Series[Any]) -> tuple[Array, str | None]:
 
 
 def find_time_zone(name: str | None) -> tzinfo:
-    """The time zone of this name, of an offset such as `+02:00` too; UTC where there is none of that name.
+    """Time zone of a name or an offset such as `+02:00`; UTC if unknown.
 
     >>> find_time_zone("UTC+02:00")
     datetime.timezone(datetime.timedelta(seconds=7200))
@@ -43,7 +43,7 @@ def find_time_zone(name: str | None) -> tzinfo:
 
 
 def zone_title(name: str | None) -> str:
-    """What stands under the axis: the zone that is really shown.
+    """Axis title: the time zone that is shown.
 
     >>> zone_title("Europe/Berlin"), zone_title("tzfile('somewhere')"), zone_title(None)
     ('Europe/Berlin', 'UTC', '')
@@ -52,7 +52,7 @@ def zone_title(name: str | None) -> str:
 
 
 def format_timestamp(stamp: Any) -> str:
-    """A stamp in a message: no time of day where it is midnight.
+    """Timestamp for messages, without time of day at midnight.
 
     >>> import numpy as np
     >>> format_timestamp(np.datetime64("2024-01-31T00:00:00.000000")), format_timestamp(np.int64(7))

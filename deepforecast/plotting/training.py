@@ -1,4 +1,4 @@
-"""`plot_training`: how a network learned, and which step was kept."""
+"""`plot_training`: losses of a neural network and the step of the final weights."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Key, Line, Mar
 from deepforecast.plotting.style import COLORS, NEUTRAL, format_compact, shorten
 
 _REQUIRED_COLUMNS = ("step", "loss", "rate", "gradient_norm")
-_LOG_RATIO = 20.0  # largest over least from which a logarithm shows more
-_N_MEANS = 50  # of so many steps a mean is one point of the line through the losses
+_LOG_RATIO = 20.0  # ratio of maximum to minimum from which the axis is logarithmic
+_N_MEANS = 50  # number of points of the mean-loss line
 
 
 class Network(Protocol):
-    """What is drawn of a fitted network."""
+    """Attributes of a fitted network that are plotted."""
 
     @property
     def training_report_(self) -> Frame:
@@ -32,18 +32,34 @@ class Network(Protocol):
 
 
 def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backend = "matplotlib") -> Any:
-    """Draw the losses of the steps, their mean, losses on validation, the step that was kept; rate and norm.
+    """Plot training and validation losses, the learning rate and the gradient norm.
 
-    `report`: a fitted network or its `training_report_`. `stopped`: why the run ended, to stand above; of a network its
-    `stopped_`.
+    A dotted line marks the training step whose weights are used.
 
+    Parameters
+    ----------
+    report : neural network or DataFrame
+        A fitted network, or its `training_report_`.
+    stopped : str, optional
+        Reason why training ended, shown as title. Default: `stopped_` of the network.
+    backend : {"matplotlib", "plotly", "svg"}, default "matplotlib"
+        Library that draws the chart. plotly is an optional package.
+
+    Returns
+    -------
+    matplotlib.figure.Figure, plotly.graph_objects.Figure or SvgFigure
+        The figure of the chosen backend. Matplotlib figures are independent of pyplot; save them
+        with `savefig`. `SvgFigure.svg(width)` is an SVG element in the colours of its page.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> report = pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0], "rate": [0.1, 0.1], "gradient_norm": [3.0, 1.0]})
     >>> [axes.get_ylabel() for axes in plot_training(report, stopped="all steps done").axes]
     ['loss', 'learning rate', 'norm of the gradient']
     """
     check_backend(backend)
-    if hasattr(type(report), "training_report_"):  # not of the model itself: before `fit` the attribute raises
+    if hasattr(type(report), "training_report_"):  # on the class: the property raises before `fit`
         report, stopped = report.training_report_, stopped or report.stopped_
     columns, is_kept = _read_report(report)
     steps = columns["step"]
@@ -64,7 +80,7 @@ def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
         present_columns = format_list(opened.columns, max_shown=10)
         raise DataError(f"`report` must have the columns {format_list(_REQUIRED_COLUMNS)}, got {present_columns}. Pass a fitted network.")
     if len(opened) == 0:
-        raise DataError("The report is empty: no step was made.")
+        raise DataError("`report` must have rows, got none. Pass the report of a network that was trained.")
     columns = {name: finite(door.read_numbers(opened.get_column(name), name)) for name in _REQUIRED_COLUMNS}
     empty = np.full(len(opened), np.nan)
     has_validation = "validation" in opened.columns and opened.get_column("validation").null_count() < len(opened)
@@ -104,7 +120,7 @@ def _legend(columns: dict[str, Array]) -> tuple[Key, ...]:
 
 
 def _scale(title: str, *values: Array) -> Axis:
-    """A logarithm where values are positive and far apart."""
+    """Logarithmic for positive values of different orders of magnitude."""
     finite_values = np.concatenate([array[np.isfinite(array)] for array in values])
     use_log = len(finite_values) > 0 and finite_values.min() > 0 and finite_values.max() > _LOG_RATIO * finite_values.min()
     return Axis(f"{title} (logarithmic)", "log") if use_log else Axis(title)

@@ -1,4 +1,4 @@
-"""Pictures of a search from its frame of trials, by plotly: how it went, what mattered, where the good ones lie."""
+"""Plots of a hyperparameter search from its frame of trials, with plotly."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from deepforecast.plotting.backends import need_plotly, restore_warning_filters
 from deepforecast.plotting.style import COLORS, NEUTRAL, shorten
 
 SHADES = "Viridis"
-MAX_NAMED_COUNTS = 6  # whole numbers that an axis names one by one
-MAX_COLUMNS = 4  # of parameters in a row
+MAX_NAMED_COUNTS = 6  # maximum number of integers with a tick each
+MAX_COLUMNS = 4  # parameters per row
 
 
 def plot_history(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
-    """Scores in the order of trials, those that ended early below the axis, and the best so far."""
+    """Plot scores by trial, pruned trials below the axis, and the best score so far."""
     go = _plotly()
-    if not trials["number"].is_unique:  # of studies apart: one after the other
+    if not trials["number"].is_unique:  # several studies, one after another
         trials = trials.assign(number=range(len(trials)))
     completed = trials[trials["state"] == "complete"]
     _refuse_none(completed)
@@ -41,7 +41,7 @@ def plot_history(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
 
 
 def plot_importance(table: Any) -> Any:
-    """Bars, the most important parameter on top; columns `parameter`, `importance`. One without an importance has no bar."""
+    """Plot parameter importances as bars, the largest on top."""
     go = _plotly()
     ordered = table.dropna().iloc[::-1]
     figure = go.Figure(layout=_layout("what mattered", "share", ""))
@@ -51,7 +51,7 @@ def plot_importance(table: Any) -> Any:
 
 
 def plot_slices(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
-    """For each parameter the score over its values, later trials darker."""
+    """Plot the score over the values of each parameter, later trials darker."""
     _plotly()
     with restore_warning_filters():
         from plotly.subplots import make_subplots
@@ -80,8 +80,10 @@ def plot_slices(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
 
 
 def plot_parallel(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
-    """A line a trial through its parameters, coloured by its score; only parameters that all have, or where there are several
-    models, which one it is."""
+    """Plot trials as parallel coordinates, coloured by score.
+
+    Only parameters that all trials have, and the model if there are several.
+    """
     go = _plotly()
     completed = trials[trials["state"] == "complete"]
     drawn = completed[completed["start"] == ""] if (completed["start"] == "").any() else completed
@@ -95,7 +97,7 @@ def plot_parallel(trials: Any, objective: str, parameters: Sequence[str]) -> Any
 
 
 def plot_front(trials: Any, objectives: Sequence[str]) -> Any:
-    """Two objectives of every trial, and the line of those that none beats in both."""
+    """Plot two objectives of all trials, and the Pareto front."""
     go = _plotly()
     from deepforecast.plotting.pareto import pareto_front
 
@@ -127,7 +129,7 @@ def _layout(title: str, x: str, y: str) -> dict[str, Any]:
 
 def _refuse_none(completed: Any, names: Sequence[str] = ("",)) -> None:
     if not len(completed) or not names:
-        raise DataError("A picture of a search needs trials that ended well and have parameters; there is none.")
+        raise DataError("Plots of a search need completed trials with parameters; there are none. Run more trials.")
 
 
 def _hover_text(row: Any, parameters: Sequence[str]) -> str:
@@ -137,7 +139,7 @@ def _hover_text(row: Any, parameters: Sequence[str]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Without the marks that plotly would take for its own."""
+    """Escape HTML tags."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
@@ -150,13 +152,13 @@ def _display_values(values: Any) -> Any:
 
 
 def _category_order(values: Any) -> list[str]:
-    """What there is, as it is shown: numbers in their order, then words."""
+    """Distinct values as text: sorted numbers, then sorted words."""
     numbers = {value for value in values if _is_number([value])}
     return [*map(str, sorted(numbers)), *sorted({str(value) for value in values if not _is_number([value])})]
 
 
 def _scale(values: Any) -> str:
-    """A logarithm where values are positive and far apart."""
+    """Logarithmic for positive values of different orders of magnitude."""
     if not _is_number(values):
         return "category"
     numbers = np.asarray(values, dtype=np.float64)
@@ -164,13 +166,13 @@ def _scale(values: Any) -> str:
 
 
 def _count_ticks(values: Any) -> list[float] | None:
-    """All values, where they are few whole numbers: there is nothing between them."""
+    """All values as ticks, if they are few integers."""
     counts = sorted({float(value) for value in values})
     return counts if len(counts) <= MAX_NAMED_COUNTS and all(value.is_integer() for value in counts) else None
 
 
 def _axis(name: str, values: Any) -> dict[str, Any]:
-    """One axis of parallel coordinates: numbers as they are, or on a logarithm with its ticks; others by their names."""
+    """One dimension of parallel coordinates: linear, logarithmic or categorical."""
     axis_type = _scale(values)
     if axis_type == "linear":
         axis = {"label": _escape(name), "values": np.asarray(values, dtype=np.float64)}

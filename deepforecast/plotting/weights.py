@@ -1,4 +1,4 @@
-"""A frame of weights of attention, read for drawing."""
+"""Frames of attention weights as input of plots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ KIND_ORDER = ("cross", "self")
 
 @dataclass(frozen=True, eq=False)
 class AttentionWeights:
-    """Its columns as arrays; `code` is the number of each row's series in `keys`. `key`: whose they are, where of one alone."""
+    """Columns of a frame of attention weights as arrays.
+
+    `code`: index of each row's series in `keys`. `key`: id of the series, if there is only one.
+    """
 
     keys: list[Any]
     kind: str
@@ -39,13 +42,13 @@ class AttentionWeights:
     key: Any = None
 
     def take(self, rows: Array) -> AttentionWeights:
-        """Some of the rows, by a mask."""
+        """Rows selected by a mask."""
         columns = {column.name: getattr(self, column.name) for column in fields(self)}
         selected: dict[str, Any] = {name: column[rows] for name, column in columns.items() if isinstance(column, np.ndarray)}
         return replace(self, **selected)
 
     def choose_series(self, series: Any, single: bool, select_all: bool = False) -> tuple[list[Any], int]:
-        """The series to draw, the first or all where none is named, and how many there are."""
+        """Series to plot, by default the first or all, and their total number."""
         if series is None:
             return (self.keys if select_all else self.keys[:1]), len(self.keys)
         requested = [series] if isinstance(series, str) or not hasattr(series, "__iter__") else list(series)
@@ -53,17 +56,17 @@ class AttentionWeights:
             if key not in self.keys:
                 raise unknown_choice("series", key, self.keys)
         if not requested:
-            raise ParameterError("series names at least one series; got none. Leave it out, or name one.")
+            raise ParameterError("`series` must have at least one id, got none. Pass one, or None for the default.")
         if single and len(requested) > 1:
-            raise ParameterError(f"The heads of one series are drawn at a time; got {format_list(requested)}. Name one.")
+            raise ParameterError(f"view='heads' can show one series only, got {format_list(requested)}. Pass one id.")
         return requested, len(self.keys)
 
     def select_series(self, keys: list[Any]) -> AttentionWeights:
-        """The rows of these series."""
+        """Rows of these series."""
         return self.take(np.isin(self.code, [self.keys.index(key) for key in keys]))
 
     def select_forecast(self, key: Any, cutoff: Any) -> AttentionWeights:
-        """One series, from the first of its cutoffs or the one named."""
+        """Weights of one series and cutoff, by default the first."""
         series_weights = replace(self.select_series([key]), key=key)
         cutoffs = np.unique(series_weights.cutoff)
         selected = cutoffs[0] if cutoff is None else _read_cutoff(cutoff, series_weights.cutoff)
@@ -72,7 +75,7 @@ class AttentionWeights:
         return series_weights.take(series_weights.cutoff == selected)
 
     def matrix(self) -> tuple[Array, Array, Array]:
-        """Rows looked at, rows that look, and the mean weight of each pair, missing where there is none."""
+        """Keys, queries and the mean weight of each pair; NaN for missing pairs."""
         x, column = np.unique(self.lag, return_inverse=True)
         y, row = np.unique(self.time, return_inverse=True)
         pair, size = row * len(x) + column, len(x) * len(y)
@@ -80,19 +83,19 @@ class AttentionWeights:
         return x, y, np.divide(total, count, out=np.full(size, np.nan), where=count > 0).reshape(len(y), len(x))
 
     def axes(self) -> tuple[Axis, Axis]:
-        """Both tell time."""
+        """Axes of keys and queries; both are time."""
         axis_kind: Any = "time" if self.lag.dtype.kind == "M" else "integer"
         zone = f" ({zone_title(self.zone)})" if self.zone else ""
         steps = "step ahead" if self.kind == "cross" else "row that looks"
         return Axis(f"row looked at{zone}", axis_kind, self.zone), Axis(steps, axis_kind, self.zone)
 
     def title(self) -> str:
-        """Whose they are, and from where."""
+        """Title: series and forecast origin."""
         end = f"after {format_timestamp(self.cutoff[0]).replace('T', ' ').removesuffix(':00')}" if len(self.cutoff) else ""
         return end if self.key is None else f"{shorten(self.key)} {end}"
 
     def select_head(self, layer: int | None, head: int | None) -> AttentionWeights:
-        """One layer, one head, where they are named."""
+        """Weights of one layer or head, if given."""
         selected = self
         for name, value in (("layer", layer), ("head", head)):
             if value is not None:
@@ -104,7 +107,7 @@ class AttentionWeights:
 
 
 def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeights:
-    """A frame of `explain()` of any library, the rows of one kind of attention."""
+    """Read the result of `explain` as attention weights of one kind."""
     tidy = open_frame(explanation, "explanation", _key_columns(inputs.open_input(explanation, "explanation")), target=False)
     kinds = tidy.frame.get_column("kind").to_numpy().astype(str)
     available = sorted(set(kinds), key=lambda label: (KIND_ORDER.index(label) if label in KIND_ORDER else len(KIND_ORDER), label))
@@ -120,15 +123,18 @@ def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeight
     for name, values in numbers.items():
         if not np.isfinite(values).all():
             raise DataError(
-                f"Every row of an explanation has a {name}; {(~np.isfinite(values)).sum():,} of {len(values):,} have none. "
-                "Leave those rows out."
+                f"Every row of the explanation must have a {name}; {(~np.isfinite(values)).sum():,} of "
+                f"{len(values):,} have none. Drop those rows."
             )
     return AttentionWeights(keys, selected_kind, zone, code, selected.timestamps(), selected.timestamps("cutoff"), lag, numbers["layer"].astype(int),
                    numbers["head"].astype(int), numbers["weight"])  # fmt: skip
 
 
 def _key_columns(opened: Any) -> Columns:
-    """Which column is the time, whatever it is called: of the two that are left the one of the stamps' type, or the later."""
+    """Id and time column, by elimination.
+
+    Of two remaining columns, the time is the one of the type of `lag`, or else the later one.
+    """
     if not set(REQUIRED_COLUMNS) <= set(opened.columns):
         raise DataError(
             f"The explanation must have the columns {format_list(REQUIRED_COLUMNS, max_shown=10)}, got {format_list(opened.columns, max_shown=10)}. "
@@ -138,15 +144,15 @@ def _key_columns(opened: Any) -> Columns:
     times = [name for name in remaining if opened.schema[name] == opened.schema["lag"]]
     if not times or len(remaining) > 2:
         raise DataError(
-            "An explanation by attention has a column of stamps, like lag, and at most one of ids beside its own; there "
-            f"are: {format_list(remaining) or 'none'}. Leave the rest out."
+            "Besides the required columns, an explanation must have a time column of the type of `lag` and at "
+            f"most one id column, got: {format_list(remaining) or 'none'}. Drop the others."
         )
     names = [name for name in remaining if name != times[-1]]
     return Columns(id=names[0] if names else None, time=times[-1])
 
 
 def _read_cutoff(cutoff: Any, column: Array) -> Any:
-    """A cutoff as a user names one, as the frame has it."""
+    """Convert a cutoff passed by the user to the type of the column."""
     try:
         if column.dtype.kind == "M":
             import pandas as pd
@@ -155,4 +161,4 @@ def _read_cutoff(cutoff: Any, column: Array) -> Any:
             return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).to_numpy().astype("M8[us]")
         return np.int64(cutoff)
     except (ValueError, TypeError):
-        raise ParameterError(f"cutoff is a stamp of the column cutoff; got {format_value(cutoff)}.") from None
+        raise ParameterError(f"`cutoff` must be a value of the column cutoff, got {format_value(cutoff)}. Pass one of them.") from None

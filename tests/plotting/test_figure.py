@@ -308,7 +308,7 @@ def test_no_words_overlap_or_leave_the_picture(panel: Make, ahead: Make, case: s
         ({"level": 0}, "between 0 and 100"),
         ({"level": [80, True]}, "between 0 and 100"),
         ({"level": ["80"]}, "between 0 and 100"),
-        ({"max_history": 0}, "number of points from 1"),
+        ({"max_history": 0}, "integer of at least 1"),
         ({"max_history": "all"}, "'auto' or None"),
     ],
 )
@@ -331,8 +331,8 @@ def refused(panel: Make, ahead: Make) -> dict[str, tuple[Any, Any, str]]:
         "missing stamp": (history.assign(ds=history.ds.where(history.index != 3)), None, "ds of the history"),
         "repeated stamp": (pd.concat([history, history[40:41]]), forecast, "series b repeats 2024-01-11"),
         "no id column": (history.drop(columns="unique_id"), None, "columns="),
-        "ids in one frame only": (history, forecast[:7].drop(columns="unique_id"), "history names series in unique_id"),
-        "other time": (history.assign(ds=range(60)), forecast, "tell time in the same way"),
+        "ids in one frame only": (history, forecast[:7].drop(columns="unique_id"), "history has the id column unique_id"),
+        "other time": (history.assign(ds=range(60)), forecast, "must be of the same kind"),
         "no model": (history, forecast[["unique_id", "ds"]], "numeric column for each model"),
         "windows": (history, pd.concat([forecast, forecast]).assign(cutoff=history.ds[0]), "plot_cross_validation"),
     }

@@ -34,8 +34,8 @@ def refusal(plotter: Any, given: Any) -> str:
 
 def followed(text: str, **names: Any) -> Any:
     """What the advice of a refusal gives."""
-    advice = text.rpartition("Pass " if "Pass " in text else " with ")[2].removesuffix(".")
-    return eval(advice, {**NAMES, **names})
+    start = max(text.rfind(words) + len(words) for words in ("Pass ", " with "))
+    return eval(text[start:].removesuffix("."), {**NAMES, **names})
 
 
 def test_a_model_in_place_of_a_history() -> None:

@@ -114,5 +114,5 @@ def test_refusals() -> None:
         plot_leaderboard(pd.concat([TABLE, TABLE[1:2]]), "MASE")
     with pytest.raises(DataError, match="must have the columns model, metric, value, got model, metric, low, high"):
         plot_leaderboard(TABLE.drop(columns="value"))
-    with pytest.raises(DataError, match="empty"):
+    with pytest.raises(DataError, match="must have rows, got none"):
         plot_leaderboard(TABLE[:0])

@@ -120,7 +120,7 @@ def test_plotly_draws_the_same(panel: Make, noise: np.ndarray) -> None:
 
 def test_refusals(panel: Make, windows: Make) -> None:
     frame = windows(panel("a"), models=("LSTM", "ETS"))
-    with pytest.raises(ParameterError, match=r"LSTM, ETS. Name one: model='LSTM'"):
+    with pytest.raises(ParameterError, match=r"LSTM, ETS. Pass for example model='LSTM'"):
         plot_residuals(frame)
     with pytest.raises(ParameterError, match="did you mean ETS"):
         plot_residuals(frame, "ETSS")

@@ -1,1 +1,1 @@
-"""Regressors on features of the past, of the calendar and of columns known ahead: one for all series."""
+"""Regression models on lags, date features and covariates, trained on all series."""

@@ -30,7 +30,7 @@ from deepforecast.models.regression._plan import Plan, check_plan
 from deepforecast.models.regression._samples import Sample, SampleBuilder
 
 Strategy = Literal["recursive", "direct", "direct_multioutput", "blocks"]
-NONSEASONAL_LAGS, MAX_LAGS = 3, 192  # of searches: lags without a season, and the maximum
+NONSEASONAL_LAGS, MAX_LAGS = 3, 192  # search: lags without a season, and the maximum
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class RegressionForecaster(Forecaster):
     # -- hooks of the contract -------------------------------------------------------------------------------------------------
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
-        """Lags of one, two and four of the shortest seasons, as far as the data allow."""
+        """Candidate lags: one, two and four shortest seasons, as far as the data allow."""
         if self.season_length != "auto":
             season_length = self.season_length
             seasons = tuple(int(season) for season in (season_length if isinstance(season_length, list) else [season_length]))
@@ -317,21 +317,20 @@ class RegressionForecaster(Forecaster):
         return _contributions.components(self, learned, steps, future)
 
     def _forecast_transformed(self, future_steps: FutureSteps, position: int) -> Floats:
-        """Forecasts on the scale that is learned, by the regressors at a place: 0 for the point, then one for each quantile."""
+        """Forecasts on the transformed scale; `position` 0: point forecast, 1, ...: quantiles."""
         regressors = future_steps.learned["regressors"]
         if not self.per_series:
             return future_steps.predict(regressors.models, position, self._predict_rows)
         return np.concatenate([future_steps.select_series(index).predict(series_regressors.models, position, self._predict_rows) for index, series_regressors in enumerate(regressors)])
 
     def _residual_std(self, learned: LearnedState) -> Floats | None:
-        """The deviation of one step's errors on the scale that is learned, where its power bends them."""
+        """Standard deviation of one-step residuals, if the target is transformed."""
         if self.transform is None:
             return None
         regressors = learned["regressors"]
         return np.array([series_regressors.residual_std for series_regressors in regressors]) if self.per_series else np.full(len(learned["began"]), regressors.residual_std)
 
     def _sample_weights(self, panel: Panel) -> Floats | None:
-        """How much each observation counts."""
         return _samples.sample_weights(panel, self.weight_column, self.half_life)
 
     def _clip(self, forecasts: Floats) -> Floats:
@@ -339,11 +338,10 @@ class RegressionForecaster(Forecaster):
         return forecasts if low is None and high is None else np.clip(forecasts, low, high)
 
     def _feature_panel(self, panel: Panel, units: _rescaling.Units) -> Panel:
-        """The panel as regressors see it."""
         return _rescale_panel(self._drop_weight_column(panel), units)
 
     def _drop_weight_column(self, panel: Panel) -> Panel:
-        """The panel without the column of weights, which is no feature."""
+        """Panel without the column of sample weights, which is not a feature."""
         if self.weight_column is None:
             return panel
         if self.weight_column not in panel.covariates:
@@ -383,32 +381,34 @@ class RegressionForecaster(Forecaster):
 
     @abstractmethod
     def _train(self, sample: Sample, level: float | None) -> Any:
-        """A regressor that learned a sample: the mean, or the quantile `level`."""
+        """Train a regressor for the mean, or for the quantile `level`."""
 
     @abstractmethod
     def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
-        """What it says of rows; each whatever stands beside it."""
+        """Predictions of rows; each must be independent of the other rows."""
 
     def _contributions(self, regressor: Any, rows: Any) -> Floats:
-        """What each column adds to what it says of rows, and last what it says without any: (rows, columns + 1), of several
-        values a row (rows, columns + 1, values)."""
+        """Contributions of the columns, then the base value: (rows, columns + 1).
+
+        With several outputs per row: (rows, columns + 1, outputs).
+        """
         raise NotImplementedError
 
     def _feature_importance(self, regressor: Any) -> Floats | None:
-        """What each column was worth to it, if it knows."""
+        """Importance of each column, or None if the regressor has none."""
         return None
 
     @abstractmethod
     def _serialize_regressor(self, regressor: Any, serializer: SkopsSerializer) -> dict[str, Any]:
-        """A regressor as arrays, numbers and text."""
+        """Convert a regressor to arrays, numbers and text."""
 
     @abstractmethod
     def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> Any:
-        """A regressor back from them."""
+        """Restore a regressor from the result of `_serialize_regressor`."""
 
 
 def _rescale_panel(panel: Panel, units: _rescaling.Units) -> Panel:
-    """The panel with its columns in units of their own."""
+    """Panel with rescaled columns, see `_rescaling`."""
     if not units:
         return panel
     return replace(panel, covariates=_rescaling.apply_scales(panel.covariates, units), static=_rescaling.apply_scales(panel.static, units))

@@ -1,5 +1,7 @@
-"""What boosted trees are written down as, checked before a library reads it: a parser in C++ takes the numbers it is given for
-places in memory, so none may lie outside of its tree.
+"""Serialized boosted trees of LightGBM and XGBoost, and their validation.
+
+The C++ parsers of the libraries use the numbers of a file as memory offsets without bounds checks,
+so that every node index is checked before a file is passed to them.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ CATEGORY_FIELDS = ("categories", "categories_nodes", "categories_segments", "cat
 
 
 def strip_text(text: str) -> str:
-    """The text of LightGBM without what forecasts do not need: sizes in bytes, parameters, importances in words."""
+    """LightGBM model text without the parts that prediction does not need."""
     trees = text.partition("end of trees")[0]
     return re.sub(r"^tree_sizes=.*\n", "", trees, flags=re.MULTILINE) + "end of trees\n\npandas_categorical:null\n"
 
 
 def validate_lightgbm(text: str) -> str:
-    """The text of LightGBM, if it is one of whole trees."""
+    """Return the LightGBM model text if all its trees are valid, else raise."""
     body, _, trailer = text.partition("end of trees")
     header, *trees = [_parse_fields(block) for block in re.split(r"\n\n+", body.strip())]
     _require(bool(trees))
@@ -53,7 +55,7 @@ def validate_lightgbm(text: str) -> str:
 
 
 def validate_xgboost(raw: bytes) -> bytearray:
-    """The description of XGBoost, if it is one of whole trees."""
+    """Return the XGBoost model description if all its trees are valid, else raise."""
     try:
         document = strict_json.decode(raw)
         learner = document["learner"]
@@ -76,7 +78,7 @@ def validate_xgboost(raw: bytes) -> bytearray:
 
 
 def _check_lightgbm_tree(tree: Mapping[str, str], columns: int) -> None:
-    """A tree of LightGBM: places of inner nodes count from 0, those of leaves from -1 down."""
+    """Check a LightGBM tree: inner nodes are numbered from 0 up, leaves from -1 down."""
     leaves, groups = _parse_integer(tree, "num_leaves"), _parse_integer(tree, "num_cat")
     _require(1 <= leaves <= 200_000 and 0 <= groups <= leaves and NUMBER.fullmatch(tree["shrinkage"]) is not None)
     for name in (*LEAF_FIELDS, *NODE_FIELDS):
@@ -100,7 +102,7 @@ def _check_lightgbm_tree(tree: Mapping[str, str], columns: int) -> None:
 
 
 def _check_xgboost_tree(tree: Mapping[str, Any], columns: int) -> None:
-    """A tree of XGBoost: -1 stands for no child."""
+    """Check an XGBoost tree: -1 marks a missing child."""
     sizes = {name: int(value) for name, value in tree["tree_param"].items()}
     count = sizes["num_nodes"]
     _require(count >= 1 and sizes["num_feature"] == columns and sizes["size_leaf_vector"] == 1 and not sizes.get("num_deleted"))

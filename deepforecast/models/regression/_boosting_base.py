@@ -1,7 +1,4 @@
-"""What the boosted trees share: how many, how fast, when to stop, and where the library behind them comes from.
-
-Boosted     n_estimators, learning_rate, early stopping on the last rows of each series
-"""
+"""Base class of gradient boosted trees: number of trees, learning rate and early stopping."""
 
 from __future__ import annotations
 
@@ -35,8 +32,8 @@ class BoostedTrees(RegressionForecaster):
     supports_quantiles: ClassVar[bool] = True
 
     thread_options: ClassVar[tuple[str, ...]] = ()  # names in `options` for the number of threads
-    package: ClassVar[str | None] = None  # what it needs that does not come with the library
-    small_data_params: ClassVar[dict[str, Any]] = {}  # what lets trees grow on a few rows
+    package: ClassVar[str | None] = None  # further requirements of the library
+    small_data_params: ClassVar[dict[str, Any]] = {}  # options that allow splits of small samples
     warm_up_params: ClassVar[dict[str, Any]] = {"n_estimators": 1, "early_stopping_rounds": None, "validation_size": None}
     learning_example: ClassVar[dict[str, Any]] = {
         **RegressionForecaster.learning_example, "calendar": ["day_of_week"], "n_estimators": 200, "learning_rate": 0.1
@@ -110,7 +107,7 @@ class BoostedTrees(RegressionForecaster):
         return training, validation
 
     def _n_threads(self) -> int:
-        """Threads of the learner: those of `options`, else the usual; in a forked process one."""
+        """Number of threads: from `options`, else the default; 1 in a forked process."""
         options = self.options or {}
         thread_counts = [int(options[name]) for name in self.thread_options if name in options]
         return thread_counts[0] if thread_counts and thread_counts[0] > 0 and not is_forked() else allowed_threads()
@@ -121,7 +118,7 @@ class BoostedTrees(RegressionForecaster):
         return {name: value for name, value in options.items() if name not in self.thread_options}
 
     def _refuse_unknown(self, known_options: Iterable[str]) -> None:
-        """Of `options` those that the learner would pass over in silence."""
+        """Raise `ParameterError` for `options` that the library would silently ignore."""
         unknown = sorted(set(self.options or ()) - set(known_options))
         if unknown:
             raise ParameterError(
@@ -131,7 +128,7 @@ class BoostedTrees(RegressionForecaster):
 
 
 def import_library(library: str, model: str) -> Any:
-    """An optional package; its idle threads sleep."""
+    """Import an optional package; its idle threads sleep instead of spinning."""
     try:
         with passive_waiting(library):
             return import_module(library)
@@ -141,7 +138,7 @@ def import_library(library: str, model: str) -> Any:
 
 
 def mean_loss(target: Floats, forecasts: Floats, weight: Floats | None, level: float | None) -> float:
-    """How far forecasts are off: the mean square, or the pinball loss of a quantile."""
+    """Mean squared error, or pinball loss of a quantile."""
     errors = target - forecasts
     losses = errors * errors if level is None else np.maximum(level * errors, (level - 1) * errors)
     return float(np.average(losses, weights=weight))

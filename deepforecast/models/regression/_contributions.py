@@ -1,4 +1,4 @@
-"""A forecast taken apart by features: what each adds to each step, as values of the target."""
+"""Contributions of features to forecasts, on the scale of the target."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from deepforecast.models.regression._plan import Plan
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
-SUM_TOLERANCE = 1e-3  # how far shares may be from what they are shares of: some learners add in float32
+SUM_TOLERANCE = 1e-3  # tolerance of the sum of contributions: some libraries add in float32
 
 
 def components(model: RegressionForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-    """What each feature adds (series, steps), and the rest: "base" (level, trend and what differences go on from) and, where
-    there are bounds, what they cut off."""
+    """Contribution of each feature (series, steps), and the remainder.
+
+    The remainder is "base" (level, trend and start values of differences) and, with `bounds`, the
+    effect of clipping.
+    """
     future_steps = model._future_steps(learned, steps, future)
     position = 0 if model.point_kind == "mean" or not model.quantiles else 1 + sorted(set(model.quantiles)).index(0.5)
     forecasts, column_contributions = _forecast_contributions(model, future_steps, position)
@@ -39,8 +42,10 @@ def components(model: RegressionForecaster, learned: LearnedState, steps: int, f
 
 
 def feature_columns(model: RegressionForecaster, learned: LearnedState) -> tuple[list[str], Ints]:
-    """The names of features, and which of them each column of a regressor is: one of all steps of a block sees columns known
-    ahead once for each."""
+    """Feature names, and the feature index of each regressor column.
+
+    A multi-output regressor has one column per step for each future covariate.
+    """
     plan, roles = Plan.from_dict(learned["plan"]), _series_state.learned_series(learned).columns
     covariates = {name: Covariate(np.empty(0), None if one is None else tuple(one)) for name, one in learned["categories"].items()}
     future = {name: one for name, one in covariates.items() if name in roles.future and name != model.weight_column}
@@ -52,7 +57,7 @@ def feature_columns(model: RegressionForecaster, learned: LearnedState) -> tuple
 
 
 def invert_contributions(transformed_contributions: Floats, plan: Plan, scale: Floats) -> Floats:
-    """Shares (series, steps, columns) of what is learned as shares of the target: scale and differences are linear."""
+    """Contributions (series, steps, columns) on the scale of the target."""
     contributions = transformed_contributions * scale[:, None, None]
     plan.target.to_changes(contributions, contributions[:, :0], plan.block_size)
     for lag in reversed(plan.target.differences):
@@ -62,12 +67,11 @@ def invert_contributions(transformed_contributions: Floats, plan: Plan, scale: F
 
 
 def _unused_name(name: str, used_names: Mapping[str, Any]) -> str:
-    """A name for what is no feature."""
     return name if name not in used_names else _unused_name(f"{name}_", used_names)
 
 
 def _forecast_contributions(model: RegressionForecaster, future_steps: FutureSteps, position: int) -> tuple[Floats, Floats]:
-    """The forecast on the scale that is learned, and the shares of it."""
+    """Forecast on the transformed scale, and the contributions to it."""
     regressors = future_steps.learned["regressors"]
     groups = [(future_steps.select_series(index), group_regressors) for index, group_regressors in enumerate(regressors)] if model.per_series else [(future_steps, regressors)]
     recorders = [_ContributionRecorder(model) for _ in groups]
@@ -76,14 +80,13 @@ def _forecast_contributions(model: RegressionForecaster, future_steps: FutureSte
 
 
 class _ContributionRecorder:
-    """Stands in for what a regressor says of rows, and keeps what each column adds to it."""
+    """Stand-in for a regressor that predicts and records the contribution of each column."""
 
     def __init__(self, model: RegressionForecaster) -> None:
         self._model = model
         self._blocks: list[Floats] = []
 
     def __call__(self, regressor: Any, rows: Floats) -> Floats:
-        """What it says."""
         predictions, contributions = self._model._predict_rows(regressor, rows), self._model._contributions(regressor, rows)
         contributions = contributions.reshape(*contributions.shape[:2], -1)
         if not np.allclose(contributions.sum(axis=1), predictions.reshape(len(predictions), -1), rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE):
@@ -95,5 +98,5 @@ class _ContributionRecorder:
         return predictions
 
     def contributions(self, steps: int) -> Floats:
-        """All of it, (series, steps, columns)."""
+        """Recorded contributions, (series, steps, columns)."""
         return np.concatenate(self._blocks, axis=1)[:, :steps]

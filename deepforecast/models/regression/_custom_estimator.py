@@ -1,4 +1,4 @@
-"""A user's own regressor or pipeline: what it can do, by what it says of itself, and a copy of it that learned."""
+"""User-supplied scikit-learn estimators: capabilities and fitted copies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from deepforecast.models.regression._samples import Sample, zero_empty_columns
 from deepforecast.models.regression._sklearn_regressors import fit_estimator
 
 
-class Regressor(ABC):  # noqa: B024  # a shape, not a base
-    """Whatever has fit, predict and get_params: the regressors and pipelines of scikit-learn, and all that are like them."""
+class Regressor(ABC):  # noqa: B024  # a protocol, not a base class
+    """Protocol of scikit-learn regressors and pipelines: fit, predict and get_params."""
 
     @classmethod
     def __subclasshook__(cls, subclass: type) -> bool:
@@ -25,27 +25,27 @@ class Regressor(ABC):  # noqa: B024  # a shape, not a base
 
 @dataclass(frozen=True)
 class FittedEstimator:
-    """A fitted object. `feature_means`: the means of its features, for those that are missing where it takes none."""
+    """A fitted estimator; `feature_means` fill missing features if it does not accept them."""
 
     estimator: Any
     feature_means: Floats | None
 
     def predict(self, rows: Any) -> Floats:
-        """What it says of rows; of several values a row, one column each."""
+        """Predictions of rows; one column per output if there are several."""
         rows = rows if self.feature_means is None else np.where(np.isfinite(rows), rows, self.feature_means)
         predictions = np.asarray(self.estimator.predict(rows), dtype=np.float64)
         return predictions.reshape(len(rows)) if predictions.size == len(rows) else predictions
 
 
 def fit_copy(regressor: Any, sample: Sample) -> FittedEstimator:
-    """A copy that learned a sample; the user's own object stays as it is."""
+    """Fit a clone; the estimator of the user is not modified."""
     from sklearn.base import clone
 
     try:
         copy = fit_estimator(clone(regressor), zero_empty_columns(sample.rows), sample.target, sample.weight)
     except DeepForecastError:
         raise
-    except Exception as error:  # whatever one's own object may raise
+    except Exception as error:  # user code may raise anything
         text = f"{type(error).__name__}: {format_value(str(error), 300)}"
         raise TrainingError(
             f"{format_value(regressor)} could not be fitted: {text}. The target is differenced and scaled; use "
@@ -55,7 +55,7 @@ def fit_copy(regressor: Any, sample: Sample) -> FittedEstimator:
 
 
 def set_nested_params(regressor: Any, nested_params: Mapping[str, Any]) -> Any:
-    """A copy with some of its parameters changed, named as `regressor__alpha`."""
+    """Clone with changed parameters, named like `regressor__alpha`."""
     from sklearn.base import clone
 
     try:
@@ -67,7 +67,7 @@ def set_nested_params(regressor: Any, nested_params: Mapping[str, Any]) -> Any:
 
 
 def accepts_missing(regressor: Any) -> bool:
-    """Whether it says that its features may be missing; of a pipeline, all steps up to one that fills them in."""
+    """Whether it accepts missing features; in a pipeline, all steps up to an imputer must."""
     for _, step in getattr(regressor, "steps", [("", regressor)]):
         if step is None or isinstance(step, str):  # "passthrough"
             continue
@@ -79,27 +79,27 @@ def accepts_missing(regressor: Any) -> bool:
 
 
 def supports_multioutput(regressor: Any) -> bool:
-    """Whether it, or the regressor inside, says that it learns several values a row."""
-    if type(regressor).__name__ == "MultiOutputRegressor":  # before scikit-learn 1.6 it says nothing of it
+    """Whether the estimator, or its inner estimator, supports several outputs."""
+    if type(regressor).__name__ == "MultiOutputRegressor":  # no such tag before scikit-learn 1.6
         return True
     return _read_tag(regressor, "multi_output") or _read_tag(inner_estimator(regressor), "multi_output")
 
 
 def needs_encoding(regressor: Any) -> bool:
-    """Whether categories get columns of their own: for all but trees, which have a depth."""
+    """Whether categories are one-hot encoded: for all but trees (estimators with a depth)."""
     return not {"max_depth", "max_leaf_nodes", "depth"} & set(inner_estimator(regressor).get_params(deep=False))
 
 
 def inner_estimator(regressor: Any) -> Any:
-    """The regressor at the end of pipelines and inside of searches and transformers of the target."""
+    """The final regressor of pipelines, searches and target transformers."""
     candidates = [regressor.steps[-1][1]] if hasattr(regressor, "steps") else []
-    if not hasattr(regressor, "n_estimators"):  # a forest holds what it is made of
+    if not hasattr(regressor, "n_estimators"):  # forests have their trees as `estimator`
         candidates += [getattr(regressor, name, None) for name in ("estimator", "regressor")]
     return next((inner_estimator(candidate) for candidate in candidates if isinstance(candidate, Regressor)), regressor)
 
 
 def _read_tag(estimator: Any, tag: str) -> bool:
-    """A tag, as scikit-learn before 1.6 and since has them; False where an object has none."""
+    """A scikit-learn tag, in the format before or since 1.6; False if missing."""
     if callable(getattr(estimator, "__sklearn_tags__", None)):
         tags = estimator.__sklearn_tags__()
         return bool(getattr(tags.input_tags if tag == "allow_nan" else tags.target_tags, tag))

@@ -1,4 +1,4 @@
-"""The columns a regressor sees of a row: the past of the target, the calendar, columns known ahead, static ones, the series."""
+"""Columns of the feature matrix: target history, calendar, covariates and series id."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ Table = NDArray[np.float32] | NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Design:
-    """What stands in which column. `target_features`: features of the target's past; `covariate_lags`: of each past covariate, its lags;
-    `future_lags`: how far from its own row a column known ahead is read (1: one row later).
+    """Columns of the feature matrix.
 
-    `encoded`: what comes round stands as a point on a circle and categories as columns of their own, for models that add up;
-    otherwise both stand as numbers of their kind. `time_origin`: the position that `time_index` counts from.
+    `target_features`: lags and windows of the target. `covariate_lags`: lags of each past
+    covariate. `future_lags`: offsets at which future covariates are read (1: one row later).
+    `encoded`: cyclic features as sine and cosine and categories one-hot, for additive models;
+    otherwise both are numeric codes. `time_origin`: position at which `time_index` is 0.
     """
 
     target_features: tuple[LagFeature, ...]
@@ -41,18 +42,18 @@ class Design:
 
     @property
     def n_rows_needed(self) -> int:
-        """Rows before the first whole one."""
+        """Number of rows before the first one whose features are all known."""
         return max((feature.n_rows_needed for feature in (*self.target_features, *(lag for lags in self.covariate_lags.values() for lag in lags))), default=1)
 
     def shift(self, steps: int) -> Design:
-        """The same, seen from `steps` rows earlier: what a forecast that far ahead of its origin may know."""
+        """Design whose lags are `steps` larger, for a forecast that many steps after its origin."""
         if not steps:
             return self
         features = tuple(replace(feature, lag=feature.lag + steps) for feature in self.target_features)
         return replace(self, target_features=features, covariate_lags={name: shift_lags(lags, steps) for name, lags in self.covariate_lags.items()})
 
     def names(self, future: Mapping[str, Covariate], static: Mapping[str, Covariate]) -> list[str]:
-        """The names of the columns, in their order."""
+        """Column names, in order."""
         names = [str(one) for one in self.target_features]
         names += [f"{name}_{one}" for name, lags in self.covariate_lags.items() for one in lags]
         for name in self.calendar:
@@ -68,29 +69,29 @@ class Design:
 
 
     def label_future_lags(self, future: Mapping[str, Any]) -> dict[str, Any]:
-        """A name for each column known ahead and each row it is read at."""
+        """Column names of each future covariate and offset."""
         return {f"{name}{f'{lag:+d}' if lag else ''}": covariate for name, covariate in future.items() for lag in self.future_lags}
 
     def categories(self, future: Mapping[str, Covariate], static: Mapping[str, Covariate]) -> list[int]:
-        """The places of columns that hold codes of categories, in the order of `names`."""
+        """Indices in `names` of the columns that hold category codes."""
         categorical = {name for name, covariate in {**self.label_future_lags(future), **static}.items() if covariate.categories is not None}
         categorical |= {"series"} if self.series_id else set()
         return [position for position, name in enumerate(self.names(future, static)) if name in categorical and not self.encoded]
 
 
 def shift_lags(lags: tuple[LagFeature, ...], steps: int) -> tuple[LagFeature, ...]:
-    """Lags of what is known up to an origin alone, for a row so many steps further from it."""
+    """Lags of past covariates for a row `steps` further from the origin."""
     return tuple(replace(feature, lag=feature.lag + steps) for feature in lags)
 
 
 def encode_features(features: Sequence[LagFeature]) -> tuple[Ints, Floats]:
-    """Features as the kernel takes them."""
+    """Features in the format of the kernel."""
     numbers = [[FEATURE_KINDS.index(feature.kind), feature.lag, feature.size, feature.stride] for feature in features]
     return np.array(numbers, np.int64).reshape(-1, 4), np.array([feature.level for feature in features], np.float64)
 
 
 def exogenous_columns(design: Design, calendar: Calendar, positions: Ints, series_index: Ints, columns: Mapping[str, Covariate]) -> Floats:
-    """The columns that need no past: one row for each of `positions`, whose series are `series_index`; `columns` hold these rows."""
+    """Columns that do not depend on the target: one row per position, of series `series_index`."""
     blocks: list[Floats] = []
     table = calendar_features.compute_features(calendar, positions, design.calendar)
     for position, name in enumerate(design.calendar):
@@ -115,7 +116,7 @@ def exogenous_columns(design: Design, calendar: Calendar, positions: Ints, serie
 
 
 def shift_covariate(covariate: Covariate, indptr: Ints, lag: int) -> Covariate:
-    """A column as each row sees it `lag` rows later; missing past the ends of its series."""
+    """Covariate `lag` rows later; NaN beyond the ends of its series."""
     if not lag:
         return covariate
     position = np.arange(len(covariate.values)) + lag
@@ -126,13 +127,13 @@ def shift_covariate(covariate: Covariate, indptr: Ints, lag: int) -> Covariate:
 
 
 def shift_covariates(design: Design, future: Mapping[str, Covariate], indptr: Ints) -> dict[str, Covariate]:
-    """Every column known ahead, at every row it is read."""
+    """All future covariates at all offsets."""
     lags = [lag for _ in future for lag in design.future_lags]
     return {name: shift_covariate(covariate, indptr, lag) for (name, covariate), lag in zip(design.label_future_lags(future).items(), lags, strict=True)}
 
 
 def feature_table(design: Design, panel: Panel, z: Floats, exogenous: Floats, dtype: type) -> Table:
-    """The columns of every row of a panel; `z` is its target as it is learned, `exogenous` the columns that need no past."""
+    """Feature matrix of a panel; `z` is the transformed target, `exogenous` the other columns."""
     from deepforecast.kernels import features as kernel
 
     matrix = np.empty((len(z), len(design.target_features) + sum(map(len, design.covariate_lags.values())) + exogenous.shape[1]), dtype)

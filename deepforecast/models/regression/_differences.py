@@ -1,7 +1,7 @@
-"""The differences of the target: suggested by tests, confirmed by the errors of forecasts from earlier origins.
+"""Choice of differences: suggested by tests, confirmed by rolling-origin forecasts.
 
-Tests of unit roots look one step ahead. At the horizon the errors of forecast changes have added up, so that differences may
-do harm where the tests ask for them.
+Unit-root tests consider one-step changes. Over a horizon the errors of forecast changes accumulate,
+so differencing can increase the error even if a test suggests it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
 MAX_TESTED_SERIES = 100  # series that are tested for unit roots and seasons
-MAX_TESTED_VALUES = 400  # of each, so many of its last values
-MAX_ZERO_SHARE = 0.2  # of the values are 0 in a series of seldom demand
-N_SERIES = 100  # the suggestion is tried on at most so many series
-N_OBSERVATIONS = 20_000  # and on so many observations of them all
-N_WINDOWS = 6  # after each fit, at most
-TRAIN_SHARES = (1 / 2, 2 / 3, 5 / 6)  # shares of the history that fits learn from
-MANY_SERIES = 20  # from so many on the first fit is enough
-MIN_GAIN = 0.3  # share of the error that differences must save; divided by the root of the number of series
+MAX_TESTED_VALUES = 400  # last values of each series that are tested
+MAX_ZERO_SHARE = 0.2  # share of zeros of an intermittent series
+N_SERIES = 100  # maximum number of series in the confirmation
+N_OBSERVATIONS = 20_000  # and of their observations
+N_WINDOWS = 6  # maximum number of windows per fit
+TRAIN_SHARES = (1 / 2, 2 / 3, 5 / 6)  # shares of the history used for training
+MANY_SERIES = 20  # number of series from which one fit suffices
+MIN_GAIN = 0.3  # required error reduction, divided by the square root of the number of series
 MIN_HORIZON = 6  # steps, where the model has no horizon of its own and the data no season
 
 TOO_SHORT = "The series are too short to compare differences of the target."
@@ -40,7 +40,7 @@ Differences = tuple[int, ...]
 
 
 def choose_differences(model: RegressionForecaster, panel: Panel) -> Differences:
-    """The differences that a model is given, or with "auto" those that tests suggest and rolling forecasts confirm."""
+    """The given differences, or with "auto" those that tests suggest and forecasts confirm."""
     if model.differences is None:
         return ()
     if model.differences != "auto":
@@ -53,9 +53,11 @@ def choose_differences(model: RegressionForecaster, panel: Panel) -> Differences
 
 
 def _is_confirmed(model: RegressionForecaster, panel: Panel, suggested: Differences, seasons: tuple[int, ...]) -> bool:
-    """Whether forecasts at the horizon have clearly less error with these differences: the more clearly the fewer series there
-    are, and of few after most of several fits and more error after none, for what suits one stretch of a series often does not
-    suit the next."""
+    """Whether differencing clearly reduces the forecast error at the horizon.
+
+    The required reduction is larger for fewer series. With few series, most of several fits must
+    improve and none may get worse.
+    """
     horizon = model.default_horizon or max(min((season for season in seasons if season > 1), default=1), MIN_HORIZON)
     sample = _sample_panel(panel)
     train_shares = TRAIN_SHARES if len(sample) < MANY_SERIES else TRAIN_SHARES[:1]
@@ -72,7 +74,7 @@ def _is_confirmed(model: RegressionForecaster, panel: Panel, suggested: Differen
 
 
 def _sample_panel(panel: Panel) -> Panel:
-    """The last observations of some of the series, from their first value on; without the shortest quarter."""
+    """Last observations of some series, without leading gaps and the shortest quarter."""
     sampled = panel.take(np.unique(np.linspace(0, len(panel) - 1, min(N_SERIES, len(panel))).astype(int)))
     recent = sampled.between(np.maximum(sampled.lengths - N_OBSERVATIONS // len(sampled), 0), sampled.lengths)
     first = np.minimum(splits.rows_until_observed(recent, 1) - 1, recent.lengths)
@@ -82,8 +84,11 @@ def _sample_panel(panel: Panel) -> Panel:
 
 
 def _error_reduction(model: RegressionForecaster, panel: Panel, differences: Differences, horizon: int, train_share: float) -> float:
-    """The share of the error that differences save in three of four windows after this share of the history, which the models
-    learn from; errors of a series are counted in its mean absolute change from step to step."""
+    """Relative reduction of the error by differencing, in three of four windows.
+
+    Models are trained on the given share of the history. Errors are scaled by the mean absolute
+    one-step change of their series.
+    """
     length = int(panel.lengths.min())
     n_train = int(length * train_share)
     if not n_train:
@@ -102,7 +107,7 @@ def _error_reduction(model: RegressionForecaster, panel: Panel, differences: Dif
 
 
 def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows: int) -> Floats:
-    """Mean absolute errors (windows, series) over the last rows, of a model that is fitted before the first window."""
+    """Mean absolute errors (windows, series) of a model fitted before the first window."""
     n_spare = rows - horizon
     n_windows = min(N_WINDOWS, n_spare // max(horizon // 2, 1) + 1)
     plan = splits.BacktestPlan(horizon, n_windows, max(n_spare // max(n_windows - 1, 1), 1))
@@ -113,7 +118,7 @@ def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, row
 
 @one_thread_if_forked()
 def _direct_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows: int) -> Floats:
-    """The same where each step has its own regressor: of the middle and the last step, for every origin in the windows."""
+    """`_rolling_errors` for direct forecasts: middle and last step, all origins in the windows."""
     plan = _parameter_resolution.make_plan(model, panel, choose_differences(model, panel))
     _, scales = plan.target.fit(panel, model.name)
     units = _rescaling.fit_scales({**model._drop_weight_column(panel).covariates, **panel.static})
@@ -123,7 +128,7 @@ def _direct_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows
     errors, owner = [], []
     for step in sorted({horizon // 2, horizon - 1}):
         training, validation = sampling.build(step).split(rows)
-        if len(training) < 2 or not len(validation):  # as many as a fit needs
+        if len(training) < 2 or not len(validation):  # as many rows as a fit needs
             raise DataError(TOO_SHORT)
         error = np.abs(validation.target - model._predict_rows(model._train(training, None), validation.rows))
         errors.append(error * scales["scale"][validation.series_index])
@@ -133,7 +138,7 @@ def _direct_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows
 
 
 def _group_means(values: Floats, owner: Ints, count: int) -> Floats:
-    """The mean of the values of each owner, missing ones left out; NaN where there are none."""
+    """Mean of each group without missing values; NaN for empty groups."""
     observed = np.isfinite(values)
     total = np.bincount(owner[observed], values[observed], count)
     number = np.bincount(owner[observed], minlength=count)
@@ -141,8 +146,11 @@ def _group_means(values: Floats, owner: Ints, count: int) -> Floats:
 
 
 def suggest_differences(panel: Panel, seasons: tuple[int, ...], max_total: int) -> tuple[int, ...]:
-    """Differences that make most series of a sample steady: over a strong season, then over one step by KPSS; in all no more
-    than `max_total` rows long. None for series that are often 0, whose changes tell less than their level."""
+    """Suggest differences that make most series of a sample stationary.
+
+    A seasonal difference if seasonality is strong, then a first difference by the KPSS test, at
+    most `max_total` rows in total. None for intermittent series.
+    """
     tested = np.unique(np.linspace(0, len(panel) - 1, min(MAX_TESTED_SERIES, len(panel))).astype(int))
     if np.median([np.mean(panel.y[panel.indptr[one] : panel.indptr[one + 1]] == 0) for one in tested]) > MAX_ZERO_SHARE:
         return ()
@@ -157,7 +165,7 @@ def suggest_differences(panel: Panel, seasons: tuple[int, ...], max_total: int) 
 
 
 def _fill_and_scale(values: Floats) -> Floats:
-    """Without missing values: the last one before goes on."""
+    """Forward-fill missing values and scale to about 1."""
     is_observed = ~np.isnan(values)
     last_position = np.maximum.accumulate(np.where(is_observed, np.arange(len(values)), 0))
     filled = values[last_position]
@@ -167,7 +175,7 @@ def _fill_and_scale(values: Floats) -> Floats:
 
 
 def _has_strong_season(values: Floats, season: int) -> bool:
-    """Whether the season is most of what moving averages over it leave."""
+    """Whether seasonality explains most of the variance left by a moving average."""
     if len(values) < 3 * season or not np.ptp(values) > 0:
         return False
     kernel = np.full(season + 1 - season % 2, 1 / season)

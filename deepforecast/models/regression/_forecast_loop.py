@@ -1,7 +1,8 @@
-"""From regressors to forecasts: blocks of steps, each block from the rows before it, all series at once.
+"""Multi-step forecasts of all series from one-step regressors, in blocks of steps.
 
-A strategy is the number of steps in a block: one (recursive), all (direct), some (blocks). The regressor of step k in a block
-sees the past as it was k - 1 rows earlier. Only the new row's features are computed, the table is never built again.
+The strategy sets the block size: 1 (recursive), the horizon (direct) or in between. The regressor
+of step k in a block reads features of the past with k - 1 additional lags. Only the features of
+new rows are computed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ToChanges = Callable[[Floats, int], None]  # forecasts (series, steps) in place,
 
 
 class History:
-    """The last values of every series, with room for those to come, and what growing windows have seen of them."""
+    """Last values of every series with space for forecasts, and summaries of expanding windows."""
 
     def __init__(self, designs: Sequence[Design], tail: Floats, summaries: Floats, steps: int) -> None:
         self.values = np.concatenate([tail, np.full((len(tail), steps), np.nan)], axis=1)
@@ -27,7 +28,7 @@ class History:
         self._features = [encode_features(design.target_features) for design in designs]
 
     def next_features(self, step: int, exogenous: Floats) -> Floats:
-        """The row `step` rows after the next one, as that step's regressor in a block sees it; `exogenous`: its last columns."""
+        """Features `step` rows after the next row; `exogenous` are its last columns."""
         features, levels = self._features[step]
         matrix = np.empty((len(exogenous), len(levels) + exogenous.shape[1]))
         kernel.fill_next_row(self.values, self.n_values + step, features, levels, self._summaries, matrix)
@@ -35,7 +36,7 @@ class History:
         return matrix
 
     def append(self, block: Floats) -> None:
-        """The values of the next rows."""
+        """Append the values of the next rows."""
         for value in block.T:
             self.values[:, self.n_values] = value
             self.n_values += 1
@@ -44,8 +45,12 @@ class History:
 
 
 def forecast(history: History, predicts: Sequence[Predict], exogenous: Floats, to_changes: ToChanges) -> Floats:
-    """Forecasts (series, steps). `predicts[k]` belongs to step k of a block; `exogenous` (steps, series, columns) is what needs no
-    past of the target; `to_changes` turns what the regressors of a block say into values of what `history` holds."""
+    """Forecasts (series, steps).
+
+    `predicts[k]` predicts step k of a block; `exogenous` (steps, series, columns) are the features
+    independent of the target; `to_changes` converts predictions of a block to the scale of
+    `history`.
+    """
     steps, series, _ = exogenous.shape
     block = len(predicts)
     forecasts = np.empty((series, steps))
@@ -61,8 +66,11 @@ def forecast(history: History, predicts: Sequence[Predict], exogenous: Floats, t
 def forecast_multioutput(
     history: History, predict: Predict, exogenous: Floats, block: int, n_past: int, to_changes: ToChanges
 ) -> Floats:
-    """The same by a regressor that says all steps of a block: of `exogenous` it sees `n_past` columns at the begin of the block,
-    the others of each step."""
+    """`forecast` for a regressor that predicts all steps of a block at once.
+
+    The first `n_past` columns of `exogenous` are read at the first step of a block, the others at
+    each step.
+    """
     steps, series, _ = exogenous.shape
     forecasts = np.empty((series, steps))
     for start in range(0, steps, block):

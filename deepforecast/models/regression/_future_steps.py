@@ -1,4 +1,4 @@
-"""The steps ahead of fitted series: their columns, the regressors' walk through them, and the way back to values."""
+"""Future rows of fitted series: covariates, forecasts and inverse transformation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Values = Callable[[Any, Floats], Floats]
 
 
 class FutureSteps:
-    """The next `steps` rows of every series. `future`: the columns known ahead, (series, steps)."""
+    """The next `steps` rows of every series. `future`: future covariates, (series, steps)."""
 
     def __init__(self, plan: Plan, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> None:
         self.plan, self.learned, self.steps, self.future = plan, learned, steps, future
@@ -29,12 +29,11 @@ class FutureSteps:
         self._scales = _series_state.select_scales(learned.by_series)
 
     def select_series(self, index: int) -> FutureSteps:
-        """Of one series."""
         future = {name: covariate.take(np.array([index])) for name, covariate in self.future.items()}
         return FutureSteps(self.plan, self.learned.take(np.array([index])), self.steps, future)
 
     def predict(self, models: Sequence[Sequence[Any]], position: int, values: Values) -> Floats:
-        """Forecasts on the scale that is learned: those at `position` of the regressors of each step."""
+        """Forecasts on the transformed scale by the regressors at `position` of each step."""
         plan, width = self.plan, sum(map(len, self.plan.design.covariate_lags.values()))
         transformed_tail = plan.target.transform_tail(self.learned["tail"], self._scales, self._elapsed)
         designs = [plan.design.shift(step) for step in range(1 if plan.multioutput else plan.block_size)]
@@ -54,7 +53,7 @@ class FutureSteps:
         return _forecast_loop.forecast(history, predicts, self._exogenous, to_changes)
 
     def invert(self, forecasts: Floats, error_std: Floats | None = None) -> Floats:
-        """Forecasts as values of the target; with the `error_std` of a step's errors, as their mean where a power bends them."""
+        """Forecasts on the original scale; `error_std` corrects the bias of powers."""
         return self.plan.target.invert(forecasts, self._scales, self._difference_starts, self._elapsed, error_std)
 
     @cached_property
@@ -63,8 +62,11 @@ class FutureSteps:
 
     @cached_property
     def _exogenous(self) -> Floats:
-        """The columns that need no past of the target, (steps, series, columns): of whole blocks, where a regressor gives all
-        steps of one; columns known ahead then stay as they were last known."""
+        """Features that do not depend on the target, (steps, series, columns).
+
+        For multi-output regressors of whole blocks; future covariates are then padded with their
+        last value.
+        """
         design, series, steps = self.plan.design, self._series, self._n_block_steps
         count = len(series)
         blocks = [self._past_covariate_columns()]
@@ -96,7 +98,7 @@ class FutureSteps:
         return columns
 
     def _shift_future(self, name: str, covariate: Covariate, row: int) -> Floats:
-        """A column known ahead as the steps see it `row` rows later."""
+        """A future covariate read `row` rows later."""
         missing_value = np.nan if covariate.categories is None else -1.0
         history = self.learned.by_series.get(f"ahead:{name}", np.empty((len(self._elapsed), 0)))
         extended = np.concatenate([history, covariate.values.reshape(-1, self.steps), np.full((len(history), max(row, 0)), missing_value)], axis=1)
@@ -106,6 +108,6 @@ class FutureSteps:
 
     @property
     def _n_block_steps(self) -> int:
-        """The steps, up to the end of the last block where it is forecast as a whole."""
+        """Number of steps, rounded up to whole blocks for multi-output regressors."""
         block = self.plan.block_size if self.plan.multioutput else 1
         return -(-self.steps // block) * block

@@ -1,4 +1,4 @@
-"""How much each feature counts: by what regressors say of it, or by what forecasts lose where it is shuffled."""
+"""Feature importance: by the regressor, or by permutation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from deepforecast.models.regression._samples import Sample, SampleBuilder
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
-MAX_ROWS = 5_000  # rows that are shuffled
+MAX_ROWS = 5_000  # rows used for permutation
 
 
 def importances(model: RegressionForecaster, state: State, frame: Frame | None, static: Frame | None) -> dict[str, Any]:
-    """Features and their shares of all importance, the largest first; the mean over the regressors there are."""
+    """Features and their share of the importance, largest first; mean over all regressors."""
     learned = state.learned_with_series
     names, owner = _contributions.feature_columns(model, learned)
     regressors = list(learned["regressors"]) if model.per_series else [learned["regressors"]]
@@ -46,7 +46,7 @@ def _fitted_importance(model: RegressionForecaster, regressor: Any) -> Floats:
 
 
 def _permutation_importance(model: RegressionForecaster, state: State, frame: Frame, static: Frame | None, owner: Any) -> list[Floats]:
-    """What the squared errors grow by where one feature after the other is shuffled among the rows of a frame."""
+    """Increase of the squared error if a feature is permuted among rows."""
     panel, rows = prepare_history(model, state, frame, static)
     learned = state.learned_with_series if not model.per_series else state.learned_with_series.take(rows)
     plan, series_state = Plan.from_dict(learned["plan"]), model._advance(learned, panel, True).by_series
@@ -57,7 +57,7 @@ def _permutation_importance(model: RegressionForecaster, state: State, frame: Fr
         group_panel = model._feature_panel(panel.take(group), learned["units"])
         scales = {name: one[group] for name, one in _series_state.select_scales(series_state).items()}
         sampling = SampleBuilder(plan, group_panel, scales, model.feature_dtype, model.accepts_missing, elapsed[group])
-        if plan.design.series_id:  # as the fit numbered them
+        if plan.design.series_id:  # series index in the fit
             sampling.exogenous[:, -1] = series_state["owner"][group][group_panel.row_series]
         regressors = series_state["regressors"][group[0]] if model.per_series else learned["regressors"]
         increases += [_loss_increases(model, one[0], sampling.build(step), owner) for step, one in enumerate(regressors.models)]

@@ -1,4 +1,4 @@
-"""Options that are handed on to a library, and what it says of them."""
+"""Options that are passed on to a library, and the errors they cause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deepforecast.errors import DeepForecastError, ParameterError, format_value
 
 @contextmanager
 def attribute_to_options(options: Mapping[str, Any] | None, name: str) -> Iterator[None]:
-    """An error of whatever class inside of this block is said to be one of the `options` of the model `name`, if it has any."""
+    """Convert any error in this block to a `ParameterError` about `options`, if there are any."""
     try:
         yield
     except DeepForecastError:

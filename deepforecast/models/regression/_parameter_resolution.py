@@ -1,4 +1,4 @@
-"""From the parameters of a regression model and a panel to its plan: "auto" is chosen, what does not go together refused."""
+"""Resolution of parameters against a panel: "auto" values, and checks of combinations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from deepforecast.models.regression._design import Design, shift_lags
 from deepforecast.models.regression._plan import Plan, default_lags, default_windows
 from deepforecast.models.regression._target_transform import TargetTransform
 
-ASSUMED_LENGTH = 10_000  # rows that lags are chosen for where a series may not know of others
+ASSUMED_LENGTH = 10_000  # series length assumed for lags with per_series=True
 
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
 
 def make_plan(model: RegressionForecaster, panel: Panel, differences: tuple[int, ...]) -> Plan:
-    """The plan for a panel, without its column of weights, and these differences of the target."""
+    """The plan for a panel (without its weight column) and these differences."""
     _refuse_combinations(model, panel)
     periods = resolve_seasons(model, panel)
     length = int(np.median(panel.lengths))
@@ -91,7 +91,7 @@ def _block_size(model: RegressionForecaster) -> int:
 
 
 def resolve_seasons(model: RegressionForecaster, panel: Panel) -> tuple[int, ...]:
-    """The seasonal periods that a model is given, or those of the frequency."""
+    """The given seasonal periods, or those of the frequency."""
     if model.season_length == "auto":
         if not panel.calendar.frequency.base:
             raise ParameterError(f"The season cannot be inferred from integer time. Set {type(model).__name__}(season_length=...); 1 means no season.")
@@ -114,7 +114,7 @@ def _target_features(model: RegressionForecaster, periods: tuple[int, ...], leng
 
 
 def _refuse_long_lookback(model: RegressionForecaster, panel: Panel, features: tuple[LagFeature, ...], n_further: int) -> None:
-    """A feature asked for by name is known somewhere; those chosen by "auto" suit the series."""
+    """Raise if a feature set by the user needs more rows than the series have."""
     rows = int(panel.lengths.min() if model.per_series else panel.lengths.max())
     requested_kinds = {"lag"} if model.lags != "auto" else set()
     requested_kinds |= {feature.kind for feature in features} - {"lag"} if model.lag_transforms != "auto" else set()
@@ -129,7 +129,7 @@ def _refuse_long_lookback(model: RegressionForecaster, panel: Panel, features: t
 
 
 def _resolve_future_lags(model: RegressionForecaster, panel: Panel) -> tuple[int, ...]:
-    """The rows around a step at which columns known ahead are read."""
+    """Offsets around a step at which future covariates are read."""
     if model.future_lags is None:
         return (0,)
     lags, max_lag = tuple(model.future_lags), int(panel.lengths.max()) - 1
@@ -142,7 +142,7 @@ def _resolve_future_lags(model: RegressionForecaster, panel: Panel) -> tuple[int
 
 
 def _covariate_lags(model: RegressionForecaster, panel: Panel, steps: int) -> dict[str, tuple[LagFeature, ...]]:
-    """Lags of columns known up to now alone: a regressor called again and again sees what was there before the first."""
+    """Lags of past covariates; recursive forecasts read only values before the first step."""
     lags = lag_features(model.past_lags)
     n_further = 0 if model.strategy in ("direct", "direct_multioutput") else int(model.default_horizon or 1) - 1
     return {name: shift_lags(lags, n_further) for name in panel.series.columns.past if name != model.weight_column}

@@ -1,4 +1,4 @@
-"""What a regression model does with a panel, decided once in a fit and kept: columns, target, steps a block."""
+"""Plan of a fit: columns, target transformation and steps per block."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from deepforecast.models.regression._design import Design
 from deepforecast.models.regression._target_transform import TargetTransform
 
 MAX_PAIRS = 10_000  # Fourier pairs of a season
-MAX_LAGGED_SEASON = 24  # a season up to this has a lag for each of its steps
+MAX_LAGGED_SEASON = 24  # seasons up to this length get a lag for each step
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`block_size`: steps that are forecast at once, each by a regressor of its own; `multioutput`: by one that gives all of them.
-    `season`: the shortest seasonal period, 1 for none."""
+    """Decisions of a fit.
+
+    `block_size`: steps that are forecast at once, each by its own regressor; with `multioutput` by
+    a single one. `season`: shortest seasonal period, 1 for none.
+    """
 
     design: Design
     target: TargetTransform
@@ -34,17 +37,16 @@ class Plan:
 
     @property
     def n_target_values(self) -> int:
-        """Values of the target that a forecast looks back at."""
+        """Number of past target values that a forecast needs."""
         return max(self.design.n_rows_needed + self.block_size - 1 + self.target.n_lost, self._fill_period)
 
     @property
     def _fill_period(self) -> int:
-        """After how many steps values repeat best: the longest difference, or a season."""
+        """Period used for imputation: the longest difference, or a season."""
         return self.target.longest_lag if self.target.differences else self.season
 
     def impute(self, y: Floats, indptr: Ints) -> Floats:
-        """The target for features of its past: a missing value is that of one season before, or else the last one; values
-        after it do not count."""
+        """Target with missing values filled by the value one season before, or the last one."""
         from deepforecast.kernels import features as kernel
 
         if not np.isnan(y).any():
@@ -54,7 +56,6 @@ class Plan:
         return y
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
         design, target = self.design, self.target
         return {
             "past": [str(term) for term in design.target_features],
@@ -73,7 +74,6 @@ class Plan:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Plan:
-        """Back from plain values."""
         time_index, identity, cyclic, detrend, scale, together = stored["flags"]
         design = Design(
             tuple(parse_lag_feature(text) for text in stored["past"]),
@@ -92,9 +92,10 @@ class Plan:
 
 
 def check_plan(learned: LearnedState, per_series: bool) -> None:
-    """`InvalidManifest` where a file's plan asks for other histories, or for other regressors, than the file holds.
+    """Raise `InvalidManifest` if the plan of a file does not match its arrays or regressors.
 
-    So lags, differences and `block` are bounded by arrays that were read, and Fourier pairs by the columns of a season.
+    This bounds lags, differences and block size by the arrays read, and Fourier pairs by their
+    columns.
     """
     plan, stored_plan = Plan.from_dict(learned["plan"]), learned["plan"]
     integers = [stored_plan["block"], stored_plan["first"], stored_plan["season"], *stored_plan["differences"], *stored_plan["future_rows"]]
@@ -122,7 +123,7 @@ def check_plan(learned: LearnedState, per_series: bool) -> None:
 
 
 def default_lags(seasons: tuple[int, ...], length: int) -> list[int]:
-    """Lags for series of this length: the last season step by step, then seasons further back."""
+    """Default lags for series of this length: one season, then multiples of the season."""
     longest = max(length // 3, 1)
     season = max((period for period in seasons if period <= longest), default=1)
     shortest = min((period for period in seasons if period > 1), default=1)
@@ -134,7 +135,7 @@ def default_lags(seasons: tuple[int, ...], length: int) -> list[int]:
 
 
 def default_windows(seasons: tuple[int, ...], length: int) -> list[str]:
-    """Windows for series of this length: mean and spread of a season, and the mean of its like places."""
+    """Default windows: mean and standard deviation over a season, and a seasonal mean."""
     longest = max(length // 3, 1)
     shortest = min((period for period in seasons if 1 < period <= longest), default=min(6, longest))
     if shortest < 2:

@@ -1,4 +1,4 @@
-"""What each series keeps of its past for forecasts: the last values of its columns, and what growing windows have seen."""
+"""Recent values of each series that forecasts need, and summaries of expanding windows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ FIRST_EXPANDING = FEATURE_KINDS.index("expanding_mean")
 
 
 def tail(values: Floats, indptr: Ints, rows: int) -> Floats:
-    """The last `rows` values of each series, (series, rows); NaN on the left of shorter ones."""
+    """Last `rows` values of each series, (series, rows), padded with NaN on the left."""
     index = indptr[1:, None] - rows + np.arange(rows)
     inside = index >= indptr[:-1, None]
     return np.where(inside, values[np.where(inside, index, 0)], np.nan)
 
 
 def extend_tail(tails: Floats, values: Floats, indptr: Ints) -> Floats:
-    """The tails after further values of each series."""
+    """Tails after further values of each series."""
     rows, n_new = tails.shape[1], np.diff(indptr)
     position = np.arange(rows) + n_new[:, None]  # in (tail, further values)
     previous = np.take_along_axis(tails, np.minimum(position, rows - 1), axis=1)
@@ -29,14 +29,14 @@ def extend_tail(tails: Floats, values: Floats, indptr: Ints) -> Floats:
 
 
 def expanding_positions(design: Design) -> list[int]:
-    """The places of windows that grow with the series among its features of the past."""
+    """Indices of the expanding windows among the features of the target."""
     return [position for position, feature in enumerate(design.target_features) if FEATURE_KINDS.index(feature.kind) >= FIRST_EXPANDING]
 
 
 def summarize_expanding(design: Design, z: Floats, indptr: Ints) -> Floats:
-    """What growing windows have seen for the row after each series: (series, windows, SUMMARY).
+    """Summaries of expanding windows for the row after each series: (series, windows, SUMMARY).
 
-    All steps of a block see the same: each looks as much further back as it lies further ahead.
+    They are the same for all steps of a block, since lags grow with the step.
     """
     features = [design.target_features[position] for position in expanding_positions(design)]
     summaries = np.zeros((len(indptr) - 1, len(features), kernel.SUMMARY))
@@ -46,14 +46,14 @@ def summarize_expanding(design: Design, z: Floats, indptr: Ints) -> Floats:
 
 
 def extend_summaries(design: Design, previous: Floats, z: Floats, indptr: Ints, n_known: int) -> Floats:
-    """The same after further values: each series of `z` starts with `n_known` values that were there before."""
+    """Summaries after further values; the first `n_known` values of `z` are already included."""
     summaries = previous.copy()
     kernel.extend_expanding(z, indptr, n_known, *encode_features([design.target_features[position] for position in expanding_positions(design)]), summaries)
     return summaries
 
 
 def pad_summaries(design: Design, summaries: Floats) -> Floats:
-    """What windows have seen, one place for each feature, as the kernel takes it."""
+    """Summaries with one entry per feature, in the format of the kernel."""
     positions = expanding_positions(design)
     padded = np.zeros((len(summaries), len(design.target_features), kernel.SUMMARY if positions else 0))
     if positions:

@@ -1,6 +1,6 @@
-"""Columns of numbers in units of their own, where their last digits would be lost or their squares overflow.
+"""Rescaling of columns that float32 cannot represent or whose squares would overflow.
 
-Trees keep features as float32: of values like 1,000,000,000 + 0.1 nothing would be left but the first term.
+Trees store features as float32, which has seven digits: 1,000,000,000.1 becomes 1,000,000,000.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 from deepforecast.data.covariates import Covariate
 
 MAX_VALUE, MIN_VALUE = 1e30, 1e-30
-MAX_RELATIVE_MEAN = 1000.0  # from 0, in spreads: a float32 has seven digits
+MAX_RELATIVE_MEAN = 1000.0  # distance from 0 in standard deviations: float32 has seven digits
 
 Units = dict[str, list[float]]
 
 
 def fit_scales(columns: Mapping[str, Covariate]) -> Units:
-    """For each column that needs one a middle and a unit, a power of 2; most columns stay as they are."""
+    """Centre and unit (a power of 2) of columns that need rescaling; most remain unchanged."""
     scales = {name: _fit_scale(covariate) for name, covariate in columns.items() if covariate.categories is None}
     return {name: [middle, unit] for name, (middle, unit) in scales.items() if (middle, unit) != (0.0, 1.0)}
 
 
 def apply_scales(columns: Mapping[str, Covariate], units: Mapping[str, list[float]]) -> dict[str, Covariate]:
-    """The columns, counted from their middle in their unit."""
+    """Columns minus their centre, divided by their unit."""
     return {name: _apply_scale(covariate, *units[name]) if name in units else covariate for name, covariate in columns.items()}
 
 
@@ -34,7 +34,7 @@ def _fit_scale(covariate: Covariate) -> tuple[float, float]:
     largest = float(np.abs(values).max(initial=0.0))
     if not largest:
         return 0.0, 1.0
-    half = values * 0.5  # so that no difference overflows
+    half = values * 0.5  # prevents overflow of differences
     middle = float(half.max() + half.min())
     half_range = float(np.abs(half - 0.5 * middle).max()) * 2
     if half_range > abs(middle) / MAX_RELATIVE_MEAN and MIN_VALUE < largest < MAX_VALUE:

@@ -1,4 +1,4 @@
-"""What a regressor learns from: rows of features with what follows each, how much each counts, and when it was."""
+"""Training samples of a regressor: features, targets, weights and positions in time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from deepforecast.errors import DataError
 from deepforecast.models.regression._design import exogenous_columns, feature_table, shift_covariates
 from deepforecast.models.regression._plan import Plan
 
-CHUNK_ROWS = 50_000  # rows that are moved
+CHUNK_ROWS = 50_000  # rows moved at a time
 
 
 @dataclass(frozen=True)
 class Sample:
-    """`target`: one value a row, or one a step (rows, steps). `names`: of the columns; `categories`: which of them hold codes.
-    `n_following`: how many rows of its series come after each row. `series_index`: the number of its series. `n_target_features`: how many of the first
-    columns are values of the target."""
+    """Rows to train a regressor on.
+
+    `target`: (rows,) or (rows, steps). `names`: column names. `categories`: indices of columns with
+    codes. `n_following`: number of later rows of the same series. `series_index`: series of each
+    row. `n_target_features`: number of leading columns derived from the target.
+    """
 
     rows: Any
     target: Floats
@@ -37,39 +40,41 @@ class Sample:
         return len(self.target)
 
     def take(self, rows: Any) -> Sample:
-        """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(
             self, rows=self.rows[rows], target=self.target[rows], weight=weight, n_following=self.n_following[rows], series_index=self.series_index[rows]
         )
 
     def divisors(self, means: Floats, deviations: Floats, target: float) -> Floats:
-        """What brings columns of this spread to about 1: infinity for what never varies; never less than what one value as far
-        off as the `target` spreads moves. What means several values and hardly varied would weigh so much that a forecast
-        among them moves the next without end, and the last digits of a mean over whole seasons would be a signal."""
+        """Divisors that scale columns of these standard deviations to about 1.
+
+        Infinite for constant columns. Bounded from below by the effect of one outlying value of the
+        target: otherwise nearly constant window means would get large weights, with which recursive
+        forecasts diverge, and rounding errors of means would act as a signal.
+        """
         feature_scales = [target * parse_lag_feature(name).influence for name in self.names[: self.n_target_features]]
         min_scales = np.array([*feature_scales, *[0.0] * (len(deviations) - self.n_target_features)])
         return np.where(deviations > 1e-12 * np.maximum(np.abs(means), 1e-300), np.maximum(deviations, min_scales), np.inf)
 
     def compact(self, is_usable: Any) -> Sample:
-        """Some of the rows, in the place of the whole: the table is the largest there is, a copy would double the memory."""
+        """Select rows in place; a copy of the feature matrix would double the memory."""
         positions = np.flatnonzero(is_usable)
         for start in range(0, len(positions), CHUNK_ROWS):
             chunk = positions[start : start + CHUNK_ROWS]
-            self.rows[start : start + len(chunk)] = self.rows[chunk]  # each from its own place or one behind it
+            self.rows[start : start + len(chunk)] = self.rows[chunk]  # source index >= target index
         weight = None if self.weight is None else self.weight[positions]
         rows = self.rows[: len(positions)]
         ends, series = self.n_following[positions], self.series_index[positions]
         return replace(self, rows=rows, target=self.target[positions], weight=weight, n_following=ends, series_index=series)
 
     def split(self, n_last: int) -> tuple[Sample, Sample]:
-        """The rows before the last `n_last` of each series, and these: a validation that respects time."""
+        """Split off the last `n_last` rows of each series, for validation in time order."""
         is_late = self.n_following < n_last
         return self.take(~is_late), self.take(is_late)
 
 
 class SampleBuilder:
-    """The samples of a panel: one for each step of a block, of some of the series."""
+    """Samples of a panel for each step of a block, optionally for some of the series."""
 
     def __init__(
         self, plan: Plan, panel: Panel, scales: Mapping[str, Any], dtype: type, accepts_missing: bool, elapsed: Ints | None = None
@@ -93,7 +98,7 @@ class SampleBuilder:
             self.names = [*self.names, *later_names]
 
     def build(self, step: int) -> Sample:
-        """What the regressor of a step in a block learns from."""
+        """Sample of the regressor of a step in a block."""
         plan, panel = self._plan, self._panel
         exogenous, target = self.exogenous, self._target_at(step)
         if plan.multioutput:
@@ -118,12 +123,12 @@ class SampleBuilder:
 
 
     def _target_at(self, step: int) -> Floats:
-        """What the regressor of a step in a block is to give at each row."""
+        """Target at each row of the regressor of a step in a block."""
         return self._plan.target.difference_and_scale(self._detrended, self._panel.indptr, self._scales, step)
 
 
 def sample_weights(panel: Panel, column: str | None, half_life: float | None) -> Floats | None:
-    """How much each row counts: its column's value, and less the older it is; 1 in the mean of those that count."""
+    """Weights of rows: weight column times exponential decay with age, of mean 1."""
     row_weights = np.ones(len(panel.y))
     if column is not None:
         row_weights = panel.covariates[column].values.copy()
@@ -140,18 +145,20 @@ def sample_weights(panel: Panel, column: str | None, half_life: float | None) ->
             )
     if half_life is not None:
         row_weights = row_weights * 0.5 ** (count_following(panel.indptr) / half_life)
-    return None if column is None and half_life is None else row_weights / row_weights[row_weights > 0].mean()  # limits of learners mean rows
+    return None if column is None and half_life is None else row_weights / row_weights[row_weights > 0].mean()  # libraries count minimum weights in rows
 
 
 def zero_empty_columns(rows: Any) -> Any:
-    """Rows whose columns without any value are 0: some learners look for one in each."""
+    """Set columns without any value to 0, since some libraries reject them."""
     empty = np.isnan(rows).all(axis=0)
     return np.where(empty, 0, rows) if empty.any() else rows
 
 
 def _zero_rare_features(rows: Any, target: Floats) -> None:
-    """Set features to 0 that are known in fewer than half of the rows with a target: those that look back too far for series as
-    short as these. What is always the same is no feature to a regressor."""
+    """Set features to 0 that are known in fewer than half of the rows with a target.
+
+    Their lags are too long for these series; regressors ignore constant columns.
+    """
     is_present = np.isfinite(rows)
     has_target = np.isfinite(target).reshape(len(target), -1).all(axis=1)
     if has_target.any():
@@ -159,7 +166,7 @@ def _zero_rare_features(rows: Any, target: Floats) -> None:
 
 
 def _lead(values: Floats, indptr: Ints, rows: int) -> Floats:
-    """Values as they are some rows later; NaN past the ends of series."""
+    """Values `steps` rows later; NaN beyond the ends of series."""
     shifted = np.full(values.shape, np.nan)
     if rows < len(values):
         shifted[: len(values) - rows] = values[rows:]
@@ -168,8 +175,10 @@ def _lead(values: Floats, indptr: Ints, rows: int) -> Floats:
 
 
 def usable_rows(rows: Any, target: Floats, indptr: Ints, reach: int, accepts_missing: bool) -> Any:
-    """Which rows can be learned from: those with a target and (where a regressor needs them) all features; the first rows of a
-    series, whose windows are not filled yet, only as far as it is too short to do without."""
+    """Rows that can be trained on: with a target and, if required, all features.
+
+    The first rows of a series, with incomplete windows, are used only if the series is short.
+    """
     is_usable = np.isfinite(target) if target.ndim == 1 else np.isfinite(target).all(axis=1)
     if not accepts_missing:
         return is_usable & np.isfinite(rows).all(axis=1)
@@ -179,5 +188,5 @@ def usable_rows(rows: Any, target: Floats, indptr: Ints, reach: int, accepts_mis
 
 
 def count_following(indptr: Ints) -> Ints:
-    """How many rows of its series come after each row."""
+    """Number of later rows of the same series."""
     return np.asarray(np.repeat(indptr[1:], np.diff(indptr)) - 1 - np.arange(indptr[-1]))

@@ -1,4 +1,4 @@
-"""What each series keeps of a fit and of the rows since: tails of its columns, its scale, where it began, who it is."""
+"""State of each series after a fit: tails of its columns, scale, origin and id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCALE_NAMES = ("power", "unit", "line", "scale", "centre", "drift")
 
 
 def initial_state(plan: Plan, panel: Panel, scales: Mapping[str, Any], train_start: Ints, train_rows: Floats) -> dict[str, Any]:
-    """All of it after a whole history."""
+    """State after the whole history."""
     state: dict[str, Any] = {**scales, "began": train_start, "owner": train_rows}
     y, elapsed = plan.impute(panel.y, panel.indptr), (panel.start - train_start) // panel.calendar.step
     state["tail"] = _recent_values.tail(y, panel.indptr, plan.n_target_values)
@@ -39,7 +39,7 @@ def initial_state(plan: Plan, panel: Panel, scales: Mapping[str, Any], train_sta
 
 
 def update_state(plan: Plan, learned: LearnedState, panel: Panel) -> dict[str, Any]:
-    """All of it after further rows of the same series."""
+    """State after further rows of the same series."""
     state = dict(learned.by_series)
     for name in [key for key in state if key.startswith(("past:", "ahead:"))]:
         values = panel.covariates[name.partition(":")[2]].values
@@ -48,7 +48,7 @@ def update_state(plan: Plan, learned: LearnedState, panel: Panel) -> dict[str, A
     y, indptr = append_rows(previous, panel.y, panel.indptr)
     y = plan.impute(y, indptr)
     state["tail"] = _recent_values.tail(y, indptr, previous.shape[1])
-    if not state["scale"].all():  # some never varied in the fit: they may have begun to
+    if not state["scale"].all():  # series constant in the fit may vary now
         scales = plan.target.measure_scales(plan.target.detrend_power(y, indptr, state, elapsed - np.diff(indptr)), indptr)
         state.update({name: np.where(state["scale"] > 0, state[name], scales[name]) for name in scales})
     if state["seen"].shape[1]:
@@ -60,7 +60,7 @@ def update_state(plan: Plan, learned: LearnedState, panel: Panel) -> dict[str, A
 
 
 def append_rows(tails: Floats, y: Floats, indptr: Ints) -> tuple[Floats, Ints]:
-    """The tails with the further rows behind them, as flat series."""
+    """Tails with further rows appended, as flat series."""
     rows, n_new = tails.shape[1], np.diff(indptr)
     indptr = indptr + rows * np.arange(len(indptr))
     extended = np.empty(indptr[-1])
@@ -71,24 +71,24 @@ def append_rows(tails: Floats, y: Floats, indptr: Ints) -> tuple[Floats, Ints]:
 
 
 def select_scales(state: Mapping[str, Any]) -> dict[str, Any]:
-    """What the target of each series is scaled by."""
+    """Scales of the target of each series."""
     return {name: state[name] for name in SCALE_NAMES}
 
 
 def count_elapsed(learned: LearnedState, series: Series) -> Ints:
-    """Rows from the first one of the fit to the last one of each series."""
+    """Number of rows from the first one of the fit to the last one of each series."""
     return np.asarray((series.last - learned.by_series["began"]) // series.calendar.step + 1)
 
 
 def learned_series(learned: LearnedState) -> Series:
-    """Whose numbers these are."""
+    """Series ids of the fitted state."""
     if learned.series is None:
         raise DeepForecastError("A regression model needs the timestamps of the series, which the wrapping model does not pass on.")
     return learned.series
 
 
 def match_series(learned: LearnedState, panel: Panel) -> Ints:
-    """The number of each series of a panel among those of the fit, -1 for an unknown one."""
+    """Index of each series of a panel in the fit, -1 for unknown series."""
     fitted_ids, panel_ids = learned_series(learned).ids, panel.series.ids
     if fitted_ids is None or panel_ids is None:
         return np.zeros(len(panel), dtype=np.int64)

@@ -1,6 +1,6 @@
-"""Regressors of scikit-learn by short name: how each learns a sample, tuned for this use, and what it can do.
+"""scikit-learn regressors by short name: training and capabilities.
 
-What is kept of one are plain arrays: see `_fitted` and `_tree_arrays`.
+Fitted regressors are converted to plain arrays, see `_regressor_arrays` and `_tree_arrays`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RegressorSpec:
-    """`train(sample, level, options)` gives what learned, of the type `fitted_type`; `level` is a quantile or None, `options` are what
-    the estimator of scikit-learn takes. `numerically_stable`: last digits of the data change no more than last digits of forecasts."""
+    """How to train a scikit-learn regressor.
+
+    `train(sample, level, options)` returns an instance of `fitted_type`; `level` is a quantile or
+    None, `options` are parameters of the estimator. `numerically_stable`: rounding errors in the
+    data change forecasts by no more than rounding errors.
+    """
 
     train: Callable[[Sample, float | None, Options], FittedRegressor]
     fitted_type: type[Any]
@@ -43,12 +47,12 @@ class RegressorSpec:
 
 
 def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
-    """An estimator that learned rows, each of which counts `weight`, where they do not count the same."""
+    """Fit an estimator, with sample weights if they differ."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.validation import has_fit_parameter
 
     key, inner = "sample_weight", estimator
-    if hasattr(estimator, "steps"):  # a pipeline hands on what is named so
+    if hasattr(estimator, "steps"):  # pipelines pass on parameters with the step's prefix
         name, inner = estimator.steps[-1]
         key = f"{name}__sample_weight"
     if weight is not None and not has_fit_parameter(inner, "sample_weight"):
@@ -57,14 +61,14 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
             "Remove them, or use another regressor."
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the rounds are bounded on purpose
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is limited on purpose
         return estimator.fit(rows, target, **({} if weight is None else {key: weight}))
 
 
 def _standardized(
     make_estimator: Callable[[float | None, Options], Any], to_arrays: Callable[[Any, dict[str, Any]], FittedRegressor]
 ) -> Callable[[Sample, float | None, Options], FittedRegressor]:
-    """How an estimator learns scaled features and a scaled target; `to_arrays` is given it and the scales."""
+    """Train an estimator on scaled features and target; `to_arrays` converts it."""
 
     def train(sample: Sample, level: float | None, options: Options) -> FittedRegressor:
         standardization = Standardization.from_sample(sample)

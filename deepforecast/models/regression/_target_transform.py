@@ -1,6 +1,6 @@
-"""What a regressor learns in place of the target, series by series, and the way back: power, trend, differences, scale.
+"""Transformation of the target per series and its inverse: power, trend, differences, scale.
 
-Each step is undone exactly: `forward` and `back` are inverses for values, whatever a forecast does in between.
+`apply` and `invert` are exact inverses.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
 from deepforecast.models.regression import _recent_values
 
-POWER_GRID = np.linspace(-1.0, 2.0, 61)  # where the power of Box and Cox is looked for
+POWER_GRID = np.linspace(-1.0, 2.0, 61)  # search range of the Box-Cox power
 NEGATIVE_NODES = np.array([-1.6448536, -1.0364334, -0.6744898, -0.3853205, -0.1256613])
-RELATIVE_NOISE = 1e-13  # of the largest value: what differences leave of a series that repeats itself
-NORMAL_NODES = np.concatenate([NEGATIVE_NODES, -NEGATIVE_NODES])  # normal quantiles, to take a mean over a distribution
+RELATIVE_NOISE = 1e-13  # relative to the largest value: rounding errors of differenced periodic series
+NORMAL_NODES = np.concatenate([NEGATIVE_NODES, -NEGATIVE_NODES])  # normal quantiles for the mean of a distribution
 
 
 @dataclass(frozen=True)
 class TargetTransform:
-    """Which steps are taken, in this order. `differences`: lags, each taken of what the one before left."""
+    """Steps of the transformation, in order. `differences`: lags, applied one after another."""
 
     power_method: str | None = None
     detrend: bool = False
@@ -33,25 +33,28 @@ class TargetTransform:
 
     @property
     def n_lost(self) -> int:
-        """Values at the begin of a series that differences cost."""
+        """Number of initial values lost by differencing."""
         return sum(self.differences)
 
     def lags_at(self, step: int) -> tuple[int, ...]:
-        """The differences that the regressor of step `step` (0, 1, ...) of a block learns: the least multiples of `differences`
-        that reach back behind the first step, so that forecasts start from observed values and errors do not add up."""
+        """Differences for step `step` (0, 1, ...) of a block.
+
+        They are the smallest multiples of `differences` that reach before the first step, so that
+        forecasts start from observed values and errors do not accumulate.
+        """
         return tuple(lag * (step // lag + 1) for lag in self.differences)
 
     def n_start_values(self, block: int) -> int:
-        """Values before the first step of a block that its forecasts go on from."""
+        """Number of values before a block that its inverse differences start from."""
         return sum(self.lags_at(block - 1))
 
     @property
     def longest_lag(self) -> int:
-        """The longest difference: a season, if there is one."""
+        """Longest difference, usually a season."""
         return max(self.differences, default=1)
 
     def fit(self, panel: Panel, name: str) -> tuple[Floats, dict[str, Any]]:
-        """The target as it is learned (NaN at the begin, where differences have none), and what each series keeps of it."""
+        """Transformed target (NaN where differences are undefined), and state of each series."""
         scales = {"power": self._fit_powers(panel, name), "unit": self._power_units(panel), "line": np.zeros((len(panel), 2))}
         y = self._apply_power(panel.y, scales, panel.lengths)
         if self.detrend:
@@ -61,8 +64,11 @@ class TargetTransform:
         return self.difference_and_scale(y, panel.indptr, scales), scales
 
     def measure_scales(self, y: Floats, indptr: Ints) -> dict[str, Floats]:
-        """Of such values before their differences: the usual change over the longest of these, and centre and scale after them,
-        a scale of 0 for a series that never varies."""
+        """Scales of values before differencing.
+
+        The usual change over the longest difference, and centre and scale after differencing; a
+        scale of 0 marks a constant series.
+        """
         count = len(indptr) - 1
         largest = _segment_reduce(np.maximum, np.where(np.isnan(y), 0.0, np.abs(y)), indptr)
         drift = segment_means(difference(y, indptr, self.longest_lag), indptr) if self.differences else np.zeros(count)
@@ -73,18 +79,20 @@ class TargetTransform:
         return {"drift": drift, "centre": segment_means(y, indptr), "scale": segment_deviations(y, indptr, 0.0, RELATIVE_NOISE * largest)}
 
     def apply(self, y: Floats, indptr: Ints, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
-        """The target of other rows, by what the series keep; `elapsed`: rows of the fit and since before the first of these."""
+        """Transform further rows; `elapsed`: rows since the start of the fit."""
         return self.difference_and_scale(self.detrend_power(y, indptr, scales, elapsed), indptr, scales)
 
     def detrend_power(self, y: Floats, indptr: Ints, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
-        """The target of such rows before differences are taken."""
+        """Power transformation and detrending, before differencing."""
         lengths = np.diff(indptr)
         return np.asarray(self._apply_power(y, scales, lengths) - _line_values(scales["line"], lengths, elapsed))
 
     def start_values(self, y: Floats, indptr: Ints, drift: Floats, block: int = 1) -> Floats:
-        """What differences go on from: of each series the last of such values, as many as the steps of a block reach back. In
-        the place of a missing one stands the one of the longest difference before, moved on by the usual change since; before a
-        series began, its first value."""
+        """Values that inverse differences start from: the last ones of each series.
+
+        Missing values are replaced by the value one longest difference before plus the usual change
+        since; before the start of a series, by its first value.
+        """
         from deepforecast.kernels import features as kernel
 
         if not self.differences:
@@ -97,13 +105,13 @@ class TargetTransform:
         return np.where(np.isnan(tail), np.take_along_axis(tail, first, axis=1), tail)
 
     def transform_tail(self, past: Floats, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
-        """The last values (series, rows) as they are learned; `elapsed`: rows up to the last of them."""
+        """Transform the last values (series, rows); `elapsed`: rows up to the last one."""
         count, rows = past.shape
         indptr = np.arange(count + 1) * rows
         return self.apply(past.reshape(-1), indptr, scales, elapsed - rows).reshape(count, rows)[:, self.n_lost :]
 
     def difference_starts(self, ends: Floats) -> list[Floats]:
-        """The last values that each difference goes on from."""
+        """Last values from which each inverse difference starts."""
         starts = []
         for lag in self.differences:
             starts.append(ends[:, -lag:])
@@ -113,8 +121,11 @@ class TargetTransform:
     def invert(
         self, forecasts: Floats, scales: Mapping[str, Any], tails: list[Floats], elapsed: Ints, error_std: Floats | None = None
     ) -> Floats:
-        """Forecasts (series, steps) as values of the target again. `error_std`: the deviation of one step's errors as they are
-        learned, of a forecast that is to be the mean where a power bends them; undone differences add them up."""
+        """Forecasts (series, steps) on the original scale.
+
+        `error_std`: standard deviation of one-step errors on the transformed scale, for the bias
+        correction of power transformations; inverse differences accumulate it.
+        """
         y = forecasts * scales["scale"][:, None] + scales["centre"][:, None]
         n_errors = np.ones(y.shape)
         for lag, tail in zip(reversed(self.differences), reversed(tails), strict=True):
@@ -132,7 +143,7 @@ class TargetTransform:
         return np.asarray(np.mean([inverse_box_cox(y + node * deviation, power) for node in NORMAL_NODES], axis=0) * unit)
 
     def difference_and_scale(self, y: Floats, indptr: Ints, scales: Mapping[str, Any], step: int = 0) -> Floats:
-        """The differences that the regressor of a step learns, centred and scaled; 0 where a series never varied."""
+        """Standardized differences for a step; 0 for constant series."""
         terms = 1  # of one-step changes: a difference over two seasons is the sum of two seasonal ones
         for lag, multiple in zip(self.differences, self.lags_at(step), strict=True):
             y = difference(y, indptr, multiple)
@@ -141,7 +152,7 @@ class TargetTransform:
         return np.asarray((y - np.repeat(terms * scales["centre"], lengths)) / np.repeat(scale, lengths))
 
     def change_weights(self, step: int) -> Floats:
-        """With z the changes over `differences`, the target w of a step is the sum over j of terms[j] z_{t-j}."""
+        """Coefficients of w_t = sum_j terms[j] z_{t-j}, z the changes over `differences`."""
         weights = np.ones(1)
         for lag in self.differences:
             factor = np.zeros(step // lag * lag + 1)
@@ -150,8 +161,11 @@ class TargetTransform:
         return weights
 
     def to_changes(self, forecasts: Floats, last_changes: Floats, block: int, start: int = 0) -> None:
-        """Turn forecasts w (series, steps, ...), from step `start` on, into changes z, in place: z_t = w_t - sum over j > 0 of
-        terms[j] z_{t-j}. `last_changes`: the last changes observed; without them, only what the steps themselves contribute."""
+        """Convert forecasts w (series, steps, ...) from step `start` on into changes z, in place.
+
+        z_t = w_t - sum_{j > 0} terms[j] z_{t-j}. `last_changes`: last observed changes; without
+        them, only contributions of the steps themselves.
+        """
         if block == 1 or not self.differences:
             return
         for step in range(start, forecasts.shape[1]):
@@ -163,13 +177,13 @@ class TargetTransform:
                     forecasts[:, step] -= weights[lag] * last_changes[:, step - lag]
 
     def _apply_power(self, y: Floats, scales: Mapping[str, Any], lengths: Ints) -> Floats:
-        """The values under the power of their series."""
+        """Apply the power of each series."""
         if self.power_method is None:
             return y
         return box_cox_transform(y / np.repeat(scales["unit"], lengths), np.repeat(scales["power"], lengths))
 
     def _power_units(self, panel: Panel) -> Floats:
-        """What values are counted in before a power is taken: near 1 the power of Box and Cox loses no digits."""
+        """Units that bring values near 1, where the Box-Cox transformation loses no digits."""
         return np.exp(segment_means(np.log(panel.y), panel.indptr)) if self.power_method == "box_cox" else np.ones(len(panel))
 
     def _fit_powers(self, panel: Panel, name: str) -> Floats:
@@ -186,7 +200,7 @@ class TargetTransform:
 
 
 def box_cox_transform(y: Floats, power: Floats) -> Floats:
-    """Box and Cox: (y^power - 1) / power, the logarithm at 0, the value itself at 1."""
+    """Box-Cox transformation (y^power - 1) / power; log y for power 0, y for power 1."""
     if (power == 1).all():
         return y
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -196,7 +210,7 @@ def box_cox_transform(y: Floats, power: Floats) -> Floats:
 
 
 def inverse_box_cox(y: Floats, power: Floats) -> Floats:
-    """The value whose power is `y`."""
+    """Inverse of `box_cox_transform`."""
     if (power == 1).all():
         return y
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -206,7 +220,7 @@ def inverse_box_cox(y: Floats, power: Floats) -> Floats:
 
 
 def fit_box_cox(y: Floats, indptr: Ints) -> Floats:
-    """The power of each series under which its changes look most normal: the profile likelihood on a grid."""
+    """Power of each series by profile likelihood on a grid, for normally distributed changes."""
     lengths = np.diff(indptr)
     is_observed = ~np.isnan(y)
     count = np.maximum(np.add.reduceat(is_observed, indptr[:-1], dtype=np.float64), 1)
@@ -224,7 +238,7 @@ def fit_box_cox(y: Floats, indptr: Ints) -> Floats:
 
 
 def difference(y: Floats, indptr: Ints, lag: int) -> Floats:
-    """Changes over `lag` rows within each series; NaN at its first rows."""
+    """Differences over `lag` rows within each series; NaN in its first rows."""
     changes = np.full(len(y), np.nan)
     changes[lag:] = y[lag:] - y[:-lag]
     first = np.arange(lag)
@@ -234,7 +248,7 @@ def difference(y: Floats, indptr: Ints, lag: int) -> Floats:
 
 
 def fit_lines(y: Floats, indptr: Ints) -> Floats:
-    """Least-squares line of each series over its rows: value at row 0 and slope."""
+    """Least-squares line of each series: value at row 0 and slope."""
     lengths = np.diff(indptr)
     row = np.arange(len(y)) - np.repeat(indptr[:-1], lengths)
     is_observed = ~np.isnan(y)
@@ -247,7 +261,7 @@ def fit_lines(y: Floats, indptr: Ints) -> Floats:
 
 
 def segment_means(y: Floats, indptr: Ints) -> Floats:
-    """The mean of each series, missing values apart; 0 where it has none."""
+    """Mean of each series without missing values; 0 if there are none."""
     is_observed = ~np.isnan(y)
     first = y[indptr[:-1]]
     base = np.where(np.isnan(first), 0.0, first)
@@ -257,7 +271,7 @@ def segment_means(y: Floats, indptr: Ints) -> Floats:
 
 
 def segment_deviations(y: Floats, indptr: Ints, flat: float = 1.0, noise: Floats | float = 0.0) -> Floats:
-    """The standard deviation of each series; `flat` where it never varies by more than last digits, or than `noise`."""
+    """Standard deviation of each series; `flat` if it is within rounding errors or `noise`."""
     lengths = np.diff(indptr)
     mean = segment_means(y, indptr)
     is_observed = ~np.isnan(y)
@@ -274,7 +288,6 @@ def _segment_reduce(ufunc: Any, y: Floats, indptr: Ints) -> Floats:
 
 
 def _line_values(line: Floats, lengths: Ints, elapsed: Ints | None = None) -> Floats | float:
-    """The line at each row."""
     if not line.any():
         return 0.0
     starts = np.cumsum(lengths) - lengths

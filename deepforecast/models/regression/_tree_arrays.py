@@ -1,4 +1,4 @@
-"""Trees of scikit-learn as plain arrays: written down as they are, they forecast alike in any version of it."""
+"""scikit-learn trees as plain arrays, whose forecasts do not depend on its version."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from deepforecast.kernels import trees as kernel
 
 @dataclass(frozen=True)
 class TreeEnsemble:
-    """Trees one after the other: see `kernels.trees`. What they say is added to `base` and then multiplied by `multiplier`.
-    `gains`: what each column was worth; `rounds_to_float32`: rows are rounded to float32, as the trees saw them."""
+    """Concatenated trees, see `kernels.trees`.
+
+    The prediction is multiplier * (base + sum of trees). `gains`: importance of each column.
+    `rounds_to_float32`: rows are rounded to float32, as in training.
+    """
 
     tree_starts: Ints
     column: Ints
@@ -33,7 +36,7 @@ class TreeEnsemble:
     rounds_to_float32: bool = False
 
     def predict(self, rows: Any) -> Floats:
-        """What they say of rows; of several values a row, one column each."""
+        """Predictions of rows; one column per output if there are several."""
         if rows.shape[1] != len(self.gains):
             raise DataError(f"The trees were fitted on {len(self.gains)} features, the rows have {rows.shape[1]}. Fit the model again.")
         rows = rows.astype(np.float32) if self.rounds_to_float32 else rows
@@ -44,23 +47,21 @@ class TreeEnsemble:
         return predictions[:, 0] if predictions.shape[1] == 1 else predictions
 
     def predict_tree(self, number: int, rows: Any) -> Floats:
-        """What one of the trees adds."""
+        """Contribution of one tree."""
         tree = replace(self, tree_starts=self.tree_starts[number : number + 2], base=0.0)
         return tree.predict(rows)
 
     def first_trees(self, count: int) -> TreeEnsemble:
-        """The first trees."""
         nodes = slice(None, self.tree_starts[count])
         arrays = {name: getattr(self, name)[nodes] for name in (*kernel.NODES, "value")}
         return replace(self, tree_starts=self.tree_starts[: count + 1], **arrays)
 
     def to_dict(self) -> dict[str, Any]:
-        """As arrays and numbers."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> TreeEnsemble:
-        """Back from them; whatever would lead out of an array, or round in a circle, is refused."""
+        """Restore from arrays; out-of-range or cyclic node indices raise `DataError`."""
         trees = cls(**stored)
         nodes, inner = len(trees.column), trees.column >= 0
         ends = np.repeat(trees.tree_starts[1:], np.maximum(np.diff(trees.tree_starts), 0))
@@ -80,8 +81,7 @@ class TreeEnsemble:
 
 
 def from_boosting(model: Any, categories: Sequence[int], columns: int) -> TreeEnsemble:
-    """The trees of scikit-learn's histogram boosting. Its columns of categories stand first, numbered in the
-    order of their codes."""
+    """Convert histogram gradient boosting; its category columns come first, in code order."""
     order = [*categories, *(position for position in range(columns) if position not in set(categories))]
     category_codes = _category_codes(model, categories)
     predictors = [predictor[0] for predictor in model._predictors]
@@ -115,7 +115,7 @@ def from_boosting(model: Any, categories: Sequence[int], columns: int) -> TreeEn
 
 
 def _category_codes(model: Any, categories: Sequence[int]) -> dict[int, Ints]:
-    """Of each column of categories the codes it was fitted with, in their order."""
+    """Sorted codes of each category column in training."""
     if not len(categories):
         return {}
     encoder_categories = model._preprocessor.named_transformers_["encoder"].categories_
@@ -123,7 +123,7 @@ def _category_codes(model: Any, categories: Sequence[int]) -> dict[int, Ints]:
 
 
 def from_forest(model: Any) -> TreeEnsemble:
-    """The trees of scikit-learn's forests, whose mean is the forecast."""
+    """Convert a random forest; its prediction is the mean of the trees."""
     trees = [tree.tree_ for tree in model.estimators_]
     tree_starts = np.cumsum([0, *(tree.node_count for tree in trees)])
     node_offsets = np.repeat(tree_starts[:-1], np.diff(tree_starts))
