@@ -318,7 +318,7 @@ print(trees.importance().head(6).round(3).to_string(index=False))
 #    on El Niño.
 # 3. Compute Shapley values by the full sum over subsets for the linear model with three lags, and show that they are
 #    $\beta_j (x_j - \bar x_j)$.
-# 4. What does `strategy="blocks"` do? Compare `block=3` with the others.
+# 4. What does `strategy="blocks"` do? Compare `block_size=3` with the others.
 
 # %% [markdown]
 # ## Solutions

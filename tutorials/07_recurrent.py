@@ -133,7 +133,7 @@ after = np.sqrt(sum((weight.grad.numpy() ** 2).sum() for weight in layer.paramet
 print(f"norm before {before:.2f}, after {after:.2f}")
 
 # %% [markdown]
-# In the library that is `grad_clip`, 1 by default, and `training_report_` holds the norm of each step before it is clipped.
+# In the library that is `gradient_clip_val`, 1 by default, and `training_report_` holds the norm of each step before it is clipped.
 # Clipping saves the weights from one bad step. It does nothing against vanishing.
 #
 # ## Against vanishing: the LSTM
@@ -263,7 +263,7 @@ assert SHORT or max(learned["GRU"][-20:].mean(), learned["LSTM"][-20:].mean()) <
 #
 # We train a small one and compute its forecast from its weights: scale the window, run the gates over it, read the states.
 # For each step ahead the network reads the state one season earlier and the last state. (By default there is also a
-# perceptron beside it that sees the window; `beside=None` leaves it out.)
+# perceptron in parallel that sees the window; `skip_hidden_sizes=None` leaves it out.)
 
 # %%
 passengers = datasets.load("air_passengers")

@@ -241,7 +241,7 @@ print("weights", weights.flatten().numpy().round(3), "sum", float(weights.sum())
 # single row, 20 rows before it. No other row tells anything. So we know where a model *has to* look.
 #
 # `Seq2Seq` reads the window row by row (here each row by itself: convolutions of one row), and a recurrent decoder takes
-# the steps in turn, looking back at each with a score. `positions=True` tells rows and steps their number. `cosine` lies
+# the steps in turn, looking back at each with a score. `positional_encoding=True` adds the position of rows and steps. `cosine` lies
 # between $-1$ and $1$ and scaled dot products start small: both get a **learned temperature** that multiplies the score.
 
 # %%

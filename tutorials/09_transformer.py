@@ -61,8 +61,8 @@ _ = right.set(xlabel="distance", title="product of two positions: of their dista
 
 # %% [markdown]
 # The product of two positions depends on their distance alone, as $\cos a \cos b + \sin a \sin b = \cos(a - b)$. So a score
-# can say "look a week back", whatever the date. (`Transformer(positions=...)` knows other ways too: learned vectors,
-# rotary, ALiBi, the calendar.)
+# can attend to "one week back", whatever the date. (`Transformer(positional_encoding=...)` offers other encodings, too:
+# learned vectors, rotary, ALiBi, the calendar.)
 
 # %% [markdown]
 # ## Heads
