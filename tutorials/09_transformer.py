@@ -460,7 +460,7 @@ print("width", least)
 # ## Reference
 #
 # - `Transformer`, `Transformer.beam_search`, `Transformer.simulate`, `Transformer.explain`, `plot`, `datasets`
-# - `nn.multihead.SelfAttention`, `nn.multihead.Memory`, `nn.multihead.Look`, `nn.positions.waves`,
+# - `nn.multihead.SelfAttention`, `nn.multihead.CrossAttention`, `nn.positions.sinusoidal_encoding`,
 #   `nn.normalization.normalization`
 # - `nn.transformer.Encoder`, `nn.transformer.Decoder`, `nn.transformer.LayerOptions`
 #
