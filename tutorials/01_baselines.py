@@ -52,8 +52,8 @@ print(check(frame))
 plot(frame)
 
 # %% [markdown]
-# Two patterns are visible. The series rises: a **trend**. Each summer is high, each winter is low: **seasonality** with a period
-# of $m = 12$ months.
+# Two patterns are visible. The series rises: a **trend**. Each summer is high, each winter is low: **seasonality** with a
+# period of $m = 12$ months.
 #
 # The last observation is at time $T$, the **cutoff**: values up to it are known, later ones are not. The number of steps to
 # forecast is the **horizon** $H$. A forecast made at $T$ for $h$ steps later is written
@@ -71,7 +71,7 @@ plot(frame)
 # |---|---|---|
 # | mean | the mean of all observations | $\hat y_{T+h \mid T} = \frac{1}{T} \sum_{t=1}^{T} y_t$ |
 # | naive | the last observation | $\hat y_{T+h \mid T} = y_T$ |
-# | drift | the line through the first and the last observation | $\hat y_{T+h \mid T} = y_T + h \, \frac{y_T - y_1}{T - 1}$ |
+# | drift | the line from the first to the last value | $\hat y_{T+h \mid T} = y_T + h \, \frac{y_T - y_1}{T - 1}$ |
 # | seasonal naive | the same month of the previous year | $\hat y_{T+h \mid T} = y_{T + h - m k}, \quad k = \lceil h / m \rceil$ |
 #
 # Each formula is one line of code.
@@ -111,8 +111,8 @@ plot(frame, forecast, max_history=48)
 # %% [markdown]
 # ## First mistake: evaluation on the training data
 #
-# We fit polynomials in time, $\hat y_t = \sum_{k=0}^{K} \beta_k t^k$, to all but the last 12 months by least squares. The higher
-# the degree, the smaller the root mean squared error (RMSE) on the training data. Is the forecast better, too?
+# We fit polynomials in time, $\hat y_t = \sum_{k=0}^{K} \beta_k t^k$, to all but the last 12 months by least squares. The
+# higher the degree, the smaller the root mean squared error (RMSE) on the training data. Is the forecast better, too?
 
 # %%
 time = np.linspace(-1, 1, T)
@@ -243,8 +243,8 @@ print(f"the best honest baseline, a year ahead:                  MAE {honest.min
 assert leaky < honest.min()
 
 # %% [markdown]
-# The error with leakage looks far better, and it is worthless: tomorrow has no later neighbour. Leakage has many causes: scaling
-# computed on all data, a centred moving average, a price that is known only a day later. The second rule: **everything a
+# The error with leakage looks far better, and it is worthless: tomorrow has no later neighbour. Leakage has many causes:
+# scaling computed on all data, a centred moving average, a price that is known only a day later. The second rule: **everything a
 # forecast uses must be known at its cutoff.** If a result looks too good, suspect leakage.
 
 # %% [markdown]

@@ -30,8 +30,8 @@ STEPS = 25 if SHORT else 400
 # %% [markdown]
 # ## Windows
 #
-# A network learns from examples. One example is a **window**: $L$ observed values as input, the next $H$ values as target. A series of $T$
-# values has $T - L - H + 1$ windows. We forecast one year of sea temperature from the two years before it.
+# A network learns from examples. One example is a **window**: $L$ observed values as input, the next $H$ values as target.
+# A series of $T$ values has $T - L - H + 1$ windows. We forecast one year of sea temperature from the two years before it.
 
 # %%
 frame = datasets.load("elnino")

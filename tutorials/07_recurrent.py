@@ -65,8 +65,8 @@ print("the loop equals torch.nn.RNN")
 # %% [markdown]
 # ## Through time: the gradient is a product
 #
-# To learn, the network must know how the state now hangs on a state long ago. By the chain rule this is a product, one factor
-# a step:
+# Training needs the derivative of the current state with respect to a state far in the past. By the chain rule this is a
+# product with one factor per step:
 #
 # $$\frac{\partial h_T}{\partial h_k} = \prod_{t=k+1}^{T} \operatorname{diag}(1 - h_t^2) \; U.$$
 #
@@ -94,7 +94,7 @@ def gradient_norms(rho, steps=60, size=16, bend=np.tanh):
 figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
 sizes = {rho: gradient_norms(rho, bend=lambda value: value) for rho in (0.8, 1.0, 1.2)}
 for rho, norms in sizes.items():
-    axes.semilogy(np.arange(1, 61), norms, label=f"rho = {rho}, without the bend")
+    axes.semilogy(np.arange(1, 61), norms, label=f"rho = {rho}, linear")
 bent = gradient_norms(1.2)
 axes.semilogy(np.arange(1, 61), bent, "--", label="rho = 1.2, with tanh")
 axes.set(xlabel="steps back", ylabel="norm of the gradient")
@@ -133,8 +133,8 @@ after = np.sqrt(sum((weight.grad.numpy() ** 2).sum() for weight in layer.paramet
 print(f"norm before {before:.2f}, after {after:.2f}")
 
 # %% [markdown]
-# In the library that is `gradient_clip_val`, 1 by default, and `training_report_` holds the norm of each step before it is clipped.
-# Clipping saves the weights from one bad step. It does nothing against vanishing.
+# In the library that is `gradient_clip_val`, 1 by default, and `training_report_` contains the gradient norm of each step
+# before clipping. Clipping protects the weights from one bad step. It does not prevent vanishing gradients.
 #
 # ## Against vanishing: the LSTM
 #

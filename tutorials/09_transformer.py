@@ -234,33 +234,34 @@ print("20 lines by hand are the library's encoder and decoder (which a test hold
 # ## One pass to train, a step at a time to forecast
 #
 # In a forecast the true values are not known. Step 2 needs the value of step 1, so steps come in turn. The naive way
-# decodes the whole sequence so far anew for each step. But earlier steps never see later ones: their keys and values stay
+# decodes the whole sequence so far again for each step. But earlier steps never see later ones: their keys and values stay
 # what they were. So they are **kept**. This is the key-value cache: each step computes one row alone. Same numbers, other
 # cost. Here are both, with the number of operations counted.
 
 # %%
 STEPS_LONG = 24
 steps = torch.randn(3, STEPS_LONG, WIDTH, generator=drawn)
-anew, with_cache = [], []
+without_cache, with_cache = [], []
 with torch.no_grad():
     read = memory(encoder(rows))
     caches = [rows.new_empty(3, 2, HEADS, 0, WIDTH // HEADS)] * LAYERS
     for number in range(STEPS_LONG):
         with FlopCounterMode(display=False) as counted:
             whole = decoder(steps[:, : number + 1], read, (AttentionMask(causal=True), AttentionMask()))[:, -1]
-        anew.append(counted.get_total_flops())
+        without_cache.append(counted.get_total_flops())
         with FlopCounterMode(display=False) as counted:
-            one, caches = decoder.step(steps[:, number], caches, read, DecodingPosition(number, STEPS_LONG), (AttentionMask(), AttentionMask()))
+            position, masks = DecodingPosition(number, STEPS_LONG), (AttentionMask(), AttentionMask())
+            one, caches = decoder.step(steps[:, number], caches, read, position, masks)
         with_cache.append(counted.get_total_flops())
         equal(one, whole)
 
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
-axes.plot(range(1, STEPS_LONG + 1), np.array(anew) / with_cache[0], label="all steps anew")
-axes.plot(range(1, STEPS_LONG + 1), np.array(with_cache) / with_cache[0], label="with keys and values kept")
+axes.plot(range(1, STEPS_LONG + 1), np.array(without_cache) / with_cache[0], label="all steps again")
+axes.plot(range(1, STEPS_LONG + 1), np.array(with_cache) / with_cache[0], label="with cached keys and values")
 axes.set(xlabel="step", ylabel="cost, of the first step", ylim=(0, None))
 _ = axes.legend()
 assert with_cache[-1] < 1.1 * with_cache[0]
-assert anew[-1] > 20 * anew[0]
+assert without_cache[-1] > 20 * without_cache[0]
 
 # %% [markdown]
 # ## Let it forecast
@@ -312,7 +313,7 @@ plot(history[history["unique_id"] == one], banded[banded["unique_id"] == one], m
 # %% [markdown]
 # **Temperature** divides the logarithms of the probabilities: below 1 what is likely becomes likelier, paths stay close
 # together. **Top-p** draws from the fewest bins that make up a share $p$ of the probability, and never from the rest. Both
-# trade variety for safety. Both make intervals too narrow, so they are for stories, not for bands.
+# trade variety for safety. Both make intervals too narrow, so use them for scenarios, not for prediction intervals.
 
 # %%
 deviations = []
@@ -411,7 +412,7 @@ plot(sea, tested, models=["1 row a token", "SeasonalNaive"], level=80, max_histo
 #
 # 1. Show that without positions a decoder's cross-attention cannot tell the order of the window's rows.
 # 2. Multi-head attention of one head, with all linear maps the identity: which formula of the last tutorial is it?
-# 3. How many numbers does the cache hold after $T$ steps? Compare with what all steps anew would keep.
+# 3. How many numbers does the cache hold after $T$ steps? Compare with decoding all steps again.
 # 4. In the toy above, which width is the least that finds the best path?
 #
 # ## Solutions
