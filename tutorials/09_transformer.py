@@ -90,7 +90,7 @@ def by_heads(queries, keys, values, hidden=None):
 
 def among_themselves(part, rows, hidden=None):
     """Self-attention with the weights of the library's `part`: one product makes queries, keys and values."""
-    return part.out(by_heads(*part.into(rows).chunk(3, dim=-1), hidden))
+    return part.out_proj(by_heads(*part.in_proj(rows).chunk(3, dim=-1), hidden))
 
 
 with torch.random.fork_rng():
@@ -169,7 +169,7 @@ def pushes(order, depth=12):
         stack = Encoder(LayerOptions(WIDTH, HEADS, 4 * WIDTH, norm_order=order), depth)
     many = torch.randn(16, 20, WIDTH, generator=torch.Generator().manual_seed(1))
     (stack(many) * torch.randn(many.shape, generator=torch.Generator().manual_seed(2))).sum().backward()
-    return [float(layer.feedforward.out.weight.grad.norm()) for layer in stack.layers]
+    return [float(layer.feedforward.linear2.weight.grad.norm()) for layer in stack.layers]
 
 
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
@@ -199,7 +199,7 @@ assert harder[-3:].mean() > harder[:3].mean() > 1
 
 
 def feed_forward(layer, x):
-    return layer.feedforward.out(torch.relu(layer.feedforward.into(x)))
+    return layer.feedforward.linear2(torch.relu(layer.feedforward.linear1(x)))
 
 
 def my_encoder(encoder, x):
@@ -213,7 +213,7 @@ def my_decoder(decoder, x, keys_and_values, hidden):
     for place, layer in enumerate(decoder.layers):
         keys, values = keys_and_values[2 * place : 2 * place + 2]
         x = x + among_themselves(layer.attention, layer.norms[0](x), hidden)
-        x = x + layer.cross.out(by_heads(layer.cross.into(layer.norms[1](x)), keys, values))
+        x = x + layer.cross.out_proj(by_heads(layer.cross.in_proj(layer.norms[1](x)), keys, values))
         x = x + feed_forward(layer, layer.norms[2](x))
     return decoder.norm(x)
 
