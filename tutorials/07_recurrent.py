@@ -290,7 +290,8 @@ mu, sigma = window.mean(), window.std()
 seen = np.ones(L)  # beside each value it is told whether the value was there
 states, cells, forget = lstm(np.column_stack([(window - mu) / sigma, seen]), reader)
 own, last = states[-season:], states[-1]
-w, b, v, steps = (weight[f"body.{name}"].numpy().squeeze() for name in ("own.weight", "own.bias", "last.weight", "steps"))
+names = ("step_projection.weight", "step_projection.bias", "state_projection.weight", "step_bias")
+w, b, v, steps = (weight[f"body.{name}"].numpy().squeeze() for name in names)
 by_hand = mu + sigma * (own @ w + b + last @ v + steps)
 np.testing.assert_allclose(small.predict()["LSTM"], by_hand, rtol=1e-5)
 print("the library's LSTM is these lines")

@@ -204,7 +204,7 @@ class AverageBody(DirectBody):
     def __init__(self, sizes):
         super().__init__()
         self.scores = nn.Parameter(torch.zeros(sizes.horizon, sizes.input_size))
-        self.spread = nn.Parameter(torch.zeros(sizes.horizon, sizes.width))
+        self.spread = nn.Parameter(torch.zeros(sizes.horizon, sizes.out_features))
 
     def features(self, inputs):
         center = inputs.y @ torch.softmax(self.scores, dim=1).T  # (batch, horizon)
