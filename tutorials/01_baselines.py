@@ -1,15 +1,15 @@
 # %% [markdown]
 # # 01 · What forecasting is, baselines and honest evaluation
 #
-# A forecast says what is likely, before it is known. Anyone can make one. The art is to know how good it is. So this course
-# begins with the simplest forecasts there are, and with the right way to judge any forecast.
+# Making a forecast is easy; knowing how good it is, is the difficult part. So this course begins with the simplest forecasting
+# methods, and with the right way to evaluate any forecast.
 #
 # **After this you can**
 #
 # - write down a forecasting task: data, cutoff, horizon
 # - compute four baselines by hand and with the library
-# - evaluate models by rolling cutoffs, and say what each metric rewards
-# - spot two ways of fooling yourself: errors on the data a model was fitted to, and leakage
+# - evaluate models with rolling cutoffs, and state what each metric rewards
+# - recognize two common mistakes: evaluation on the training data, and leakage
 # - read a leaderboard
 
 # %%
@@ -39,9 +39,9 @@ SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the te
 # %% [markdown]
 # ## The task
 #
-# A **time series** is a list of values in the order of time, $y_1, y_2, \dots, y_T$. Ours counts the passengers of
-# international airlines, in thousands, each month from 1949 to 1960. The library wants one row a value: which series
-# (`unique_id`), when (`ds`), how much (`y`). `check` looks for what usually goes wrong: gaps, duplicates, constants.
+# A **time series** is a sequence of values ordered in time, $y_1, y_2, \dots, y_T$. Ours is the monthly number of
+# international airline passengers, in thousands, from 1949 to 1960. The library expects one row per value: the series
+# (`unique_id`), the time stamp (`ds`), and the value (`y`). `check` reports common problems: gaps, duplicates, constants.
 
 # %%
 frame = datasets.load("air_passengers")
@@ -52,26 +52,27 @@ print(check(frame))
 plot(frame)
 
 # %% [markdown]
-# Two things repeat. The series rises: a **trend**. Each summer is high, each winter is low: a **season** of $m = 12$ months.
+# Two patterns are visible. The series rises: a **trend**. Each summer is high, each winter is low: **seasonality** with a
+# period of $m = 12$ months.
 #
-# We stand at the end, at time $T$. This is the **cutoff**: what came before is known, what comes after is not. How far we look
-# ahead is the **horizon** $H$. A forecast made at $T$ for $h$ steps later is written
+# The last observation is at time $T$, the **cutoff**: values up to it are known, later ones are not. The number of steps to
+# forecast is the **horizon** $H$. A forecast made at $T$ for $h$ steps later is written
 #
 # $$\hat y_{T+h \mid T}, \qquad h = 1, \dots, H.$$
 #
-# Read the bar as "given what is known at". It is the most important sign of this course.
+# Read the bar as "given the information at". It is the most important symbol of this course.
 
 # %% [markdown]
 # ## Four baselines
 #
-# A **baseline** is a forecast that costs nothing. If a model does not beat it, the model is not needed.
+# A **baseline** is a forecast that costs almost nothing. A model that does not beat it is not needed.
 #
 # | name | idea | formula |
 # |---|---|---|
-# | mean | the future is like the whole past | $\hat y_{T+h \mid T} = \frac{1}{T} \sum_{t=1}^{T} y_t$ |
-# | naive | the future is like the last value | $\hat y_{T+h \mid T} = y_T$ |
-# | drift | it goes on as from the first value to the last | $\hat y_{T+h \mid T} = y_T + h \, \frac{y_T - y_1}{T - 1}$ |
-# | seasonal naive | like the same month a year ago | $\hat y_{T+h \mid T} = y_{T + h - m k}, \quad k = \lceil h / m \rceil$ |
+# | mean | the mean of all observations | $\hat y_{T+h \mid T} = \frac{1}{T} \sum_{t=1}^{T} y_t$ |
+# | naive | the last observation | $\hat y_{T+h \mid T} = y_T$ |
+# | drift | the line from the first to the last value | $\hat y_{T+h \mid T} = y_T + h \, \frac{y_T - y_1}{T - 1}$ |
+# | seasonal naive | the same month of the previous year | $\hat y_{T+h \mid T} = y_{T + h - m k}, \quad k = \lceil h / m \rceil$ |
 #
 # Each formula is one line of code.
 
@@ -89,7 +90,7 @@ by_hand = {
 }
 
 # %% [markdown]
-# The library has them as models. Every model of the library is used in the same way: make it, `fit` it, `predict`.
+# The library has them as models. Every model is used in the same way: construct it, `fit`, `predict`.
 
 # %%
 baselines = [Mean(), Naive(), Drift(), SeasonalNaive()]
@@ -104,14 +105,14 @@ print("the library's forecasts are those by hand")
 plot(frame, forecast, max_history=48)
 
 # %% [markdown]
-# Only the seasonal naive forecast has the shape of a year. It has no trend: it repeats the last year, at the height of the
-# last year. Which of the four is best? Looking at the picture we may guess. To know, we have to wait. Or, better, to go back.
+# Only the seasonal naive forecast is seasonal. It has no trend: it repeats the last year at the same level. Which of the four
+# is best? The plot allows a guess. To know, we could wait for the future, or forecast the past.
 
 # %% [markdown]
-# ## First way of fooling yourself: judging on the data of the fit
+# ## First mistake: evaluation on the training data
 #
-# Let us fit polynomials in time, $\hat y_t = \sum_{k=0}^{K} \beta_k t^k$, to all but the last 12 months, by least squares. The
-# more powers, the smaller the root of the mean squared error (RMSE) on these months. Does that make a better forecast?
+# We fit polynomials in time, $\hat y_t = \sum_{k=0}^{K} \beta_k t^k$, to all but the last 12 months by least squares. The
+# higher the degree, the smaller the root mean squared error (RMSE) on the training data. Is the forecast better, too?
 
 # %%
 time = np.linspace(-1, 1, T)
@@ -136,16 +137,15 @@ axes.set(xlabel="degree of the polynomial", ylabel="root of the mean squared err
 _ = axes.legend()
 
 # %% [markdown]
-# The error on the fit never rises. The error of the forecast explodes. A model that is rich enough learns the past by heart;
-# this is called **overfitting**. So the first rule of honest evaluation: **judge a model only on values that came after its
-# cutoff.**
+# The training error never rises, but the forecast error explodes. A model that is flexible enough fits the noise of the past;
+# this is called **overfitting**. So the first rule of honest evaluation: **evaluate a model only on values after its cutoff.**
 
 # %% [markdown]
 # ## Rolling cutoffs
 #
-# One year is one exam. It may have been an easy one. So we move the cutoff through the past: fit on everything up to it,
-# forecast the 12 months after it, move on, do it again. This is called **rolling-origin evaluation**, backtesting, or
-# **cross-validation of time series**. Here are 8 cutoffs, a year apart.
+# A single test year may have been an easy one. So we move the cutoff through the past: fit on all values up to it, forecast the
+# 12 months after it, move on and repeat. This is called **rolling-origin evaluation**, backtesting, or **time series
+# cross-validation**. Here are 8 cutoffs, one year apart.
 
 # %%
 n_windows = 8
@@ -158,24 +158,24 @@ assert (folds["ds"] > folds["cutoff"]).all()
 plot_cross_validation(folds, models=["Drift", "SeasonalNaive"], level=[])
 
 # %% [markdown]
-# The column `cutoff` is the last month that a forecast has seen. Every stamp forecast lies after it. The library keeps this
-# promise for every model; a test of its own perturbs the future and looks whether any forecast moves.
+# The column `cutoff` is the last month of the training data. All forecast time stamps lie after it. The library guarantees
+# this for every model: a test perturbs the values after the cutoff and checks that no forecast changes.
 
 # %% [markdown]
 # ## Metrics: what is a good forecast?
 #
-# Write $e_i = y_i - \hat y_i$ for the errors over all $n$ points judged.
+# Let $e_i = y_i - \hat y_i$ be the errors of all $n$ forecasts.
 #
 # $$\text{MAE} = \frac{1}{n} \sum_i |e_i| \qquad \text{RMSE} = \sqrt{\frac{1}{n} \sum_i e_i^2} \qquad
 # \text{bias} = \frac{1}{n} \sum_i (\hat y_i - y_i)$$
 #
-# They are in units of $y$: thousands of passengers. To compare over series of different size, divide. MASE divides by the
-# error that the seasonal naive forecast makes one season ahead, over the values before the cutoff:
+# They are in units of $y$: thousands of passengers. To compare series of different scale, MASE divides by the mean absolute
+# error of the seasonal naive forecast one season ahead, on the values up to the cutoff:
 #
 # $$\text{MASE} = \frac{1}{n} \sum_i \frac{|e_i|}{q_i}, \qquad
 # q_i = \frac{1}{T_i - m} \sum_{t=m+1}^{T_i} |y_t - y_{t-m}|, \quad T_i \text{ the cutoff of point } i.$$
 #
-# Below 1 means: better than the seasonal naive forecast used to be.
+# A value below 1 is better than the seasonal naive forecast on the training data.
 
 # %%
 error = folds["y"] - folds["SeasonalNaive"]
@@ -194,7 +194,7 @@ np.testing.assert_allclose(metrics.set_index("model").loc["SeasonalNaive"].astyp
 assert (metrics.set_index("model").abs().idxmin() == "SeasonalNaive").all()
 
 # %% [markdown]
-# The seasonal naive forecast wins by every metric. Its bias is negative: its forecasts are too low, because the series rises
+# The seasonal naive forecast is best by every metric. Its bias is negative: its forecasts are too low, because the series rises
 # and the forecast does not.
 #
 # Why is its own MASE not exactly 1? The scale is its error in the past; the numerator is its error after the cutoff. The series
@@ -203,8 +203,8 @@ assert (metrics.set_index("model").abs().idxmin() == "SeasonalNaive").all()
 # %% [markdown]
 # ### What a metric rewards
 #
-# No metric is neutral. Suppose that demand is 0 on most days, and sometimes high. We look for the one number $c$ that
-# forecasts it best, by each metric.
+# No metric is neutral. Suppose that demand is 0 on most days, and sometimes high. Which constant forecast $c$ is best by each
+# metric?
 
 # %%
 demand = np.repeat([0.0, 1.0, 2.0, 10.0, 30.0], [5, 2, 1, 1, 1])
@@ -218,18 +218,18 @@ assert np.median(demand) >= best_absolute
 assert abs(best_squared - demand.mean()) < 0.1
 
 # %% [markdown]
-# **MAE rewards the median, RMSE rewards the mean.** Whoever orders goods by a forecast of the median here orders next to
-# nothing. Choose the metric before you look at results, by what an error costs you. The first line of a leaderboard names
-# the metric that ranks; its report says what each metric rewards.
+# **MAE rewards the median, RMSE rewards the mean.** Ordering goods by the median forecast means ordering next to nothing here.
+# Choose the metric before you look at results, by the cost of errors. The first line of a leaderboard states the metric used
+# for the ranks; its report explains what each metric rewards.
 
 # %% [markdown]
-# ## Second way of fooling yourself: leakage
+# ## Second mistake: leakage
 #
-# **Leakage** is when a forecast uses something that was not known at its cutoff. It is seldom done on purpose. Here is the
-# usual accident: to hold out months at random, as one does with data that have no order in time.
+# **Leakage** means that a forecast uses information that was not available at its cutoff. It is rarely intentional. A common
+# cause is to hold out months at random, as for data without an order in time.
 #
-# Look what happens. Between the months of the fit lie those of the test, so each month of the test has neighbours, before it
-# and *after* it. To take their mean is not forecasting. It is filling gaps.
+# Each test month then has neighbours in the training data, before it and *after* it. Taking their mean is not forecasting but
+# interpolation.
 
 # %%
 generator = np.random.default_rng(0)
@@ -243,16 +243,15 @@ print(f"the best honest baseline, a year ahead:                  MAE {honest.min
 assert leaky < honest.min()
 
 # %% [markdown]
-# The leaky number looks far better, and it is worth nothing: tomorrow has no neighbour after it. The same accident has many
-# faces: a scaling computed over all the data, a moving average that is centred, a price that is known only a day later.
-# The second rule: **whatever a forecast uses must be known at its cutoff.** A result that looks too good is leakage until shown
-# otherwise.
+# The error with leakage looks far better, and it is worthless: tomorrow has no later neighbour. Leakage has many causes:
+# scaling computed on all data, a centred moving average, a price that is known only a day later. The second rule: **everything a
+# forecast uses must be known at its cutoff.** If a result looks too good, suspect leakage.
 
 # %% [markdown]
 # ## A leaderboard
 #
-# `compare` does all this in one call. Beside the baselines we enter a real model, `AutoETS` (tutorial 03). With `level=80`
-# every model also says an interval that is to hold 80 % of the values.
+# `compare` does all this in one call. In addition to the baselines we include `AutoETS` (tutorial 03). With `level=80` every
+# model also computes an interval that should cover 80 % of the values.
 
 # %%
 board = compare([*baselines, AutoETS()], frame, horizon=horizon, n_windows=4 if SHORT else n_windows, level=80)
@@ -266,16 +265,16 @@ board.plot()
 # %% [markdown]
 # How to read it:
 #
-# - `mase` decides. AutoETS has a smaller error than the best baseline: it earns its place.
+# - `mase` determines the ranks. AutoETS has a smaller error than the best baseline.
 # - `coverage-80` is the share of actual values inside the prediction interval. It should be near 0.8. Where it is below 0.7,
 #   `compare` warns: such intervals are too narrow to rely on.
-# - It is one series. That the order is the same on another one, nobody has shown. Tutorial 14 compares on many.
+# - This is one series; the ranks may differ on another. Tutorial 14 compares models on many series.
 #
-# `print(board)` gives the same as text, `board.report("report.html")` a page with everything.
+# `print(board)` prints the same as text, `board.report("report.html")` writes a full report.
 #
-# ## How far ahead?
+# ## Errors by horizon
 #
-# Errors grow with the horizon, but not equally. `score(..., by="step")` tells them apart.
+# Errors grow with the horizon, but not equally for all models. `score(..., by="step")` computes them for each step.
 
 # %%
 steps = score(folds, metrics=["mae"], by="step").pivot(index="step", columns="model", values="mae")
@@ -286,9 +285,8 @@ axes.set(xlabel="months ahead", ylabel="mean absolute error", ylim=(0, None))
 _ = axes.legend()
 
 # %% [markdown]
-# All cutoffs are at the end of December here. So steps 7 and 8 are July and August, the peak, where a forecast without a season
-# is worst. One month ahead the naive forecast is better than the seasonal one. "Which model is best?" always needs "at which
-# horizon?"
+# All cutoffs are at the end of December, so steps 7 and 8 are July and August, the peak, where non-seasonal forecasts are
+# worst. One month ahead the naive forecast is better than the seasonal naive one. Which model is best depends on the horizon.
 
 # %%
 assert steps.loc[1, "Naive"] < steps.loc[1, "SeasonalNaive"]
@@ -297,20 +295,20 @@ assert steps["Naive"].idxmax() in (7, 8)
 # %% [markdown]
 # ## Exercises
 #
-# 1. `WindowMean(window=12)` forecasts the mean of the last year. Where does it stand among the four baselines by MAE, and why?
+# 1. `WindowMean(window=12)` forecasts the mean of the last year. Where does it rank among the four baselines by MAE, and why?
 # 2. Up to how many months ahead is `Drift` better than `SeasonalNaive`? Use `steps`.
-# 3. Yearly sunspots (`datasets.load("sunspots")`) come and go in about eleven years. Which baseline is best 5 years ahead? Try
+# 3. Yearly sunspots (`datasets.load("sunspots")`) have a cycle of about eleven years. Which baseline is best 5 years ahead? Try
 #    `SeasonalNaive(season_length=11)` too.
-# 4. Make an honest forecast that beats `SeasonalNaive` with one line of numpy: raise last year's values by last year's growth.
+# 4. Beat `SeasonalNaive` without leakage with one line of numpy: multiply last year's values by last year's growth.
 
 # %% [markdown]
 # ## Solutions
 #
 # ### Solution 1
 #
-# It is far better than the mean of all years, since it is near the present. It also beats the naive forecast and the drift:
-# these start from December, a low month, and a whole year is a better guess of the height than one month. It is worse than
-# the seasonal naive forecast, for the mean of a year has no season.
+# It is far better than the mean of all years, since it uses recent values only. It also beats the naive and drift forecasts:
+# these start from December, a low month, and a full year estimates the level better than one month. It is worse than the
+# seasonal naive forecast, because it is not seasonal.
 
 # %%
 more = cross_validate([*baselines, WindowMean(window=12)], frame, horizon=horizon, n_windows=n_windows)
@@ -327,8 +325,8 @@ print("Drift is better at the steps", (np.flatnonzero(better) + 1).tolist())
 assert (np.flatnonzero(better) + 1).tolist() == [1, 2, 4, 10, 11, 12]
 
 # %% [markdown]
-# It is better in January, February and April, then the season takes over, and again from October to December: the winter
-# months are about as high as the December the line starts from. No single step is where one model hands over to the other.
+# It is better in January, February and April, and again from October to December: the winter months are about as high as the
+# December the line starts from. In between seasonality dominates. There is no single step from which one model is better.
 #
 # ### Solution 3
 
@@ -340,13 +338,13 @@ print(spots.table[["rank", "model", "mae"]].round(1).to_string(index=False))
 assert spots.table["model"].iloc[0] == "Eleven years ago"
 
 # %% [markdown]
-# The cycle is not exactly eleven years long, but near enough to help. The library cannot infer such a season from the
-# calendar of yearly data: you have to say it.
+# The cycle is not exactly eleven years long, but close enough to help. The library cannot infer it from the yearly frequency,
+# so `season_length` must be set.
 #
 # ### Solution 4
 #
-# With $g$ the growth of the last year over the year before it, $\hat y_{T+h \mid T} = g \, y_{T+h-m}$ for $h \le m$. Every
-# number in it is known at the cutoff.
+# With $g$ the ratio of the last year to the year before it, $\hat y_{T+h \mid T} = g \, y_{T+h-m}$ for $h \le m$. All these
+# values are known at the cutoff.
 
 # %%
 grown = folds.copy()

@@ -1,14 +1,14 @@
 # %% [markdown]
 # # 02 · Set-up and doctor, CPU and GPU
 #
-# Before a long course: is everything there, and is it as fast as it should be?
+# Before the course: is everything installed, and as fast as it should be?
 #
 # **After this you can**
 #
-# - install the library and ask `doctor` what is there and what is missing
-# - choose between CPU and GPU by measuring, and say which of them a network uses
+# - install the library and check the installation with `doctor`
+# - choose between CPU and GPU by measuring, and set the device of a network
 # - set the number of threads, and know when more are slower
-# - run the same thing twice and get the same numbers
+# - reproduce results exactly
 
 # %% [markdown]
 # ## Install
@@ -16,12 +16,12 @@
 # You need Python 3.11 or newer, pip, make and git. From a checkout:
 #
 # ```bash
-# make demo               # makes .venv the first time, then forecasts and compares
-# pip install .           # or: into an environment of your own
-# pip install ".[lightgbm,holidays]"    # with extras: boosted trees, holidays by country
+# make demo               # creates .venv the first time, then forecasts and compares
+# pip install .           # or: into your own environment
+# pip install ".[lightgbm,holidays]"    # with extras: boosted trees, national holidays
 # ```
 #
-# `import deepforecast` is light on purpose: pandas, torch and their like are loaded when they are first used.
+# `import deepforecast` is fast: pandas, torch and other dependencies are loaded on first use.
 
 # %%
 import json
@@ -45,11 +45,11 @@ print("heavy libraries loaded by `import deepforecast`:", loaded.stdout.strip())
 assert loaded.stdout.strip() == "[]"
 
 # %% [markdown]
-# ## Ask the doctor
+# ## Check the installation
 #
-# In a terminal: `deepforecast doctor`. It says which versions are installed, what is missing, how many CPUs may be used, what
-# torch knows of a GPU, and where data are looked for. It is the first thing to send with a question. `--json` gives the same
-# for programs. `--no-gpu` leaves torch alone and is quick.
+# `deepforecast doctor` lists installed versions, missing packages, the number of available CPUs, the GPUs that torch finds,
+# and the data directories. Include its output in questions and bug reports. `--json` prints machine-readable output;
+# `--no-gpu` does not import torch and is fast.
 
 # %%
 command = [sys.executable, "-m", "deepforecast", "doctor", "--json", "--no-gpu"]
@@ -63,13 +63,13 @@ print("needed and missing:", missing or "nothing")
 print("extras that are not installed:", [name for name, version in facts["optional packages"].items() if version == "missing"])
 
 # %% [markdown]
-# An extra that is missing is no trouble until it is asked for. Then the error says what to install. Models that need none of
-# it work all the same.
+# A missing extra matters only when a feature needs it; the error then states what to install. All other models work
+# without it.
 #
 # ## CPU or GPU?
 #
-# Classical models, baselines and regressors run on the CPU. Only networks can use a GPU, and they take it by themselves:
-# `accelerator="auto"`. What would they take here?
+# Classical models, baselines and regression models run on the CPU. Only networks can use a GPU, and by default they do:
+# `accelerator="auto"`. Which device is used here?
 
 # %%
 import torch
@@ -80,9 +80,9 @@ gpu = torch.cuda.is_available()
 print("a GPU for torch:", "yes" if gpu else "no", "· so networks train on the", "GPU" if gpu else "CPU")
 
 # %% [markdown]
-# Is a GPU faster? It multiplies large matrices fast, and it needs time for each small order. So it pays for large batches and
-# wide networks. Whoever doubts measures. Here is the time of a training step of an MLP by its width, on the CPU and, where
-# there is one, on the GPU:
+# Is a GPU faster? It multiplies large matrices fast, but every kernel launch has overhead, so it pays off for large batches
+# and wide networks. Measure it: here is the time of one training step of an MLP by width, on the CPU and, if available, on
+# the GPU:
 
 # %%
 frame = datasets.generate(20, 300, freq="D", seed=0)
@@ -106,23 +106,23 @@ axes.minorticks_off()
 _ = axes.legend()
 
 # %% [markdown]
-# Times differ from machine to machine and from hour to hour; this is why there are none in the text. While a network is
-# small, the overhead of a step counts more than its arithmetic, and a GPU brings nothing. Then the arithmetic takes over: the
-# number of its multiplications grows with the square of the width.
+# Timings depend on the machine and its load, so the text quotes none. For small networks the overhead per step dominates, and
+# a GPU does not help. For large ones the arithmetic dominates: the number of multiplications grows with the square of the
+# width.
 #
-# A model that was trained on a GPU forecasts on a CPU: its file knows no device.
+# A model trained on a GPU can forecast on a CPU: model files do not depend on the device.
 #
 # ## Threads
 #
-# A CPU has several cores. numpy, torch and the compiled kernels each start threads for them. If several processes do so at
-# once, they wait for each other. Two environment variables set the number before Python starts:
+# A CPU has several cores, and numpy, torch and the compiled kernels each start threads to use them. If several processes do
+# this at once, they compete for the cores. Two environment variables set the number of threads before Python starts:
 #
 # ```bash
 # OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python script.py
 # ```
 #
-# Threads have to be started and waited for. What does a second one bring? Here are products of square matrices with one thread
-# and with as many as there are CPUs. Below 1, more threads are slower.
+# Starting and synchronizing threads takes time. What is the speed-up? Here are products of square matrices with one thread
+# and with one per CPU. Below 1, more threads are slower.
 
 # %%
 print("cpus:", facts["threads"]["cpus"])
@@ -146,16 +146,16 @@ for width in (16, 64, 256, 1024):
 torch.set_num_threads(before)
 
 # %% [markdown]
-# Small products are over before a second thread has begun. Large ones can gain, unless the CPUs are busy with something else:
-# then threads wait for each other, and lose. So a network of the library trains on one thread while it is small,
-# and on all CPUs when it is large; you need not say so. The rule for your own programs: **either many processes with one thread
-# each, or one process with many threads.** `compare(..., options=BacktestOptions(n_jobs=2))` and `tune(..., options=Study(n_jobs=2))`
-# make processes, and give each one thread by themselves.
+# Small products finish before a second thread has started. Large ones can gain, unless the CPUs are busy with other work.
+# The library therefore trains small networks on one thread and large ones on all CPUs, without any setting. The rule for your
+# own programs: **either many processes with one thread each, or one process with many threads.**
+# `compare(..., options=BacktestOptions(n_jobs=2))` and `tune(..., options=TuningOptions(n_jobs=2))` start processes with one
+# thread each.
 
 # %% [markdown]
-# ## The same again
+# ## Reproducibility
 #
-# Science needs results that can be repeated. The same data, seed, versions and number of threads give the same bits:
+# The same data, seed, versions and number of threads give bitwise identical results:
 
 # %%
 passengers = datasets.load("air_passengers")
@@ -169,7 +169,7 @@ assert (first == again).all()
 assert (first != other).any()
 
 # %% [markdown]
-# The library leaves the global random state alone. Your own draws are what they would have been without it:
+# The library does not change the global random state, so your own random draws are unaffected:
 
 # %%
 generator_state = torch.random.get_rng_state()
@@ -178,12 +178,12 @@ assert torch.equal(generator_state, torch.random.get_rng_state())
 print("torch's global random state: as before")
 
 # %% [markdown]
-# And it leaves no files behind: no logs, no checkpoints, unless `checkpoint_dir` names a folder.
+# It also writes no files: no logs, and no checkpoints unless `checkpoint_dir` is set.
 #
 # ## The first run is slow
 #
-# Classical models are compiled when they are first used, and the result is kept on disk. So the first `AutoETS` of a new
-# installation takes longer than all later ones; never measure that one.
+# Classical models are compiled on first use and cached on disk, so the first `AutoETS` of a new installation takes longer
+# than all later ones. Exclude it from timings.
 
 # %%
 times = []
@@ -197,9 +197,9 @@ plot(passengers, model.predict(level=80), max_history=60)
 # %% [markdown]
 # ## Exercises
 #
-# 1. Ask for a model whose extra is missing, or for a name that does not exist. What do the messages say?
-# 2. How much of `fit` of a small network is training, and how much is set-up? Measure with 1 step and with many.
-# 3. Fit `SeasonalNaive` to 10,000 series of 100 days. How many series a second is that?
+# 1. Use a model whose extra is missing, and a model name that does not exist. What do the messages say?
+# 2. How much of the time of `fit` of a small network is training, and how much is set-up? Measure with 1 step and with many.
+# 3. Fit `SeasonalNaive` to 10,000 series of 100 days. How many series per second is that?
 
 # %% [markdown]
 # ## Solutions

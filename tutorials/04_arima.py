@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 04 · ARIMA, unit roots, ACF and PACF, AutoARIMA, exogenous columns
 #
-# Smoothing describes a series by its level, trend and season. ARIMA describes how each value hangs on those before it. The
+# Smoothing describes a series by its level, trend and season. ARIMA describes how each value depends on those before it. The
 # two views overlap, and each can do what the other cannot.
 #
 # **After this you can**
@@ -10,7 +10,7 @@
 # - compute ACF and PACF, and read an order from them
 # - forecast an AR and a seasonal ARIMA by hand, and get the library's numbers
 # - let AutoARIMA choose, and know what it did
-# - add columns that are known ahead, and say what they do
+# - add future covariates, and interpret their effects
 
 # %%
 import os
@@ -274,8 +274,8 @@ assert max(result["mae"].drop("SeasonalNaive")) < result.loc["SeasonalNaive", "m
 assert result.loc["airline", "mae"] < result.loc["AutoARIMA", "mae"]
 
 # %% [markdown]
-# The order of Box and Jenkins is ahead of the automatic one, which chose anew at each cutoff. But they had seen all of the
-# series when they chose: it is an order with hindsight.
+# The order of Box and Jenkins is better than the automatic one, which is selected again at each cutoff. But they had seen the
+# whole series: theirs is an order chosen in hindsight.
 
 # %%
 left = airline.fitted_values().iloc[13:]
@@ -284,7 +284,7 @@ plot_residuals(left)
 # %% [markdown]
 # The residuals after the first 13 months, which the differences use up, hold no large autocorrelation any more.
 #
-# ## Columns known ahead
+# ## Future covariates
 #
 # In 1899 they began to dam the Nile at Aswan. That year its flow seems to drop, for good. Give this to the model as a column
 # that is 0 before and 1 after. Columns whose future is known are declared as `future`. The model is a **regression with ARIMA

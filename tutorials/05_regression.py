@@ -118,7 +118,7 @@ for name, known in splits.items():
 assert found["rows drawn at random"] < 0.6 * found["rows in time"]
 
 # %% [markdown]
-# The library protects you where it can: windows end before the target, columns known only up to now are declared as `past`
+# The library protects you where it can: windows end before the target, past covariates are declared as `past`
 # and lagged, and `cross_validate` cuts in time. What a column means, only you know.
 #
 # ## Recursive or direct?
@@ -192,7 +192,7 @@ assert SHORT or gain[1] > 0.4 > 0.1 > gain.loc[2:7].max()
 # ## Trees and trends
 #
 # A tree answers with means of targets it has seen. So it cannot say anything larger than its past. On a rising series this is
-# fatal, and one line mends it: learn the **differences**, and add them up again.
+# fatal, and one parameter fixes it: learn the **differences**, and integrate the forecasts.
 
 # %%
 passengers = datasets.load("air_passengers")
@@ -318,7 +318,7 @@ print(trees.importance().head(6).round(3).to_string(index=False))
 #    on El Niño.
 # 3. Compute Shapley values by the full sum over subsets for the linear model with three lags, and show that they are
 #    $\beta_j (x_j - \bar x_j)$.
-# 4. What does `strategy="blocks"` do? Compare `block=3` with the others.
+# 4. What does `strategy="blocks"` do? Compare `block_size=3` with the others.
 
 # %% [markdown]
 # ## Solutions

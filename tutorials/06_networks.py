@@ -1,17 +1,17 @@
 # %% [markdown]
 # # 06 · Deep networks: MLP, N-BEATS, scaling, losses
 #
-# A neural network is a chain of simple steps with many numbers in it, and a rule that makes the numbers a little better,
-# again and again. Here we open one, train one by hand, and see what makes networks good at forecasting: scaled windows, the
-# right loss, and knowing when to stop.
+# A neural network is a composition of simple functions with many weights, and training improves the weights step by step.
+# Here we compute a network by hand, train one by hand, and see what makes networks good at forecasting: scaled windows, the
+# right loss, and early stopping.
 #
 # **After this you can**
 #
 # - compute a network's forecast and its gradient by hand
-# - say why windows are scaled, and what happens if not
+# - explain why windows are scaled, and what happens otherwise
 # - choose a loss by what it rewards
-# - see overfitting, and stop in time
-# - read an N-BEATS forecast as trend and season
+# - recognize overfitting and stop early
+# - interpret an N-BEATS forecast as trend and seasonality
 
 # %%
 import os
@@ -30,8 +30,8 @@ STEPS = 25 if SHORT else 400
 # %% [markdown]
 # ## Windows
 #
-# A network learns from examples. One example is a **window**: $L$ known values in, the next $H$ values out. A series of $T$
-# values has $T - L - H + 1$ windows. We take two years of sea temperature in, one year out.
+# A network learns from examples. One example is a **window**: $L$ observed values as input, the next $H$ values as target.
+# A series of $T$ values has $T - L - H + 1$ windows. We forecast one year of sea temperature from the two years before it.
 
 # %%
 frame = datasets.load("elnino")
@@ -44,17 +44,17 @@ print(f"{len(y)} months give {len(windows)} windows of {L} + {H}")
 # %% [markdown]
 # ## The multilayer perceptron
 #
-# The **MLP** has an input $x$, hidden layers, and an output. Each layer is a weighted sum, and something that bends it;
-# without the bend many layers would be no more than one. With one hidden layer:
+# The **MLP** has an input $x$, hidden layers, and an output. Each layer is a linear map followed by a nonlinear **activation
+# function**; without it, a stack of layers would collapse to a single linear map. With one hidden layer:
 #
 # $$h = \max(0, \; W_1 x + b_1), \qquad \hat y = W_2 h + b_2.$$
 #
-# The bend $\max(0, \cdot)$ is called ReLU. Before that, each window is **scaled** to mean 0 and deviation 1, and after it the
-# forecast is scaled back:
+# The activation function $\max(0, \cdot)$ is called ReLU. Before the first layer, each window is **scaled** to mean 0 and
+# standard deviation 1, and the forecast is scaled back:
 #
 # $$x = \frac{y_{\text{past}} - \mu}{\sigma}, \qquad \hat y_{\text{ahead}} = \mu + \sigma \hat y.$$
 #
-# Is this really all? We train the library's MLP, take its numbers out, and compute the forecast with numpy.
+# That is all: we train the library's MLP, extract its weights, and compute the forecast with numpy.
 
 # %%
 model = MLP(horizon=H, input_size=L, hidden_sizes=[32], head="point", loss="mse", calendar=None, max_steps=STEPS).fit(frame)
@@ -79,8 +79,9 @@ plot(frame, model.predict(), max_history=72)
 # %% [markdown]
 # ## Learning: gradients by the chain rule
 #
-# At first all weights are random. A **loss** says how bad the forecasts are, here the mean squared error. The **gradient**
-# says how the loss changes with each weight. Go backwards through the network, with $n$ the number of forecasts:
+# The weights are initialized at random. A **loss** measures the forecast error, here the mean squared error. The **gradient**
+# is the derivative of the loss with respect to each weight. **Backpropagation** computes it from the last layer to the first,
+# with $n$ the number of forecasts:
 #
 # $$\begin{aligned}
 # \mathcal L &= \tfrac1n \lVert \hat y - t \rVert^2 & \delta_2 &= \tfrac2n (\hat y - t) \\
@@ -89,7 +90,7 @@ plot(frame, model.predict(), max_history=72)
 # \partial \mathcal L / \partial W_1 &= \delta_1^\top x & \partial \mathcal L / \partial b_1 &= \textstyle\sum \delta_1
 # \end{aligned}$$
 #
-# torch does this by itself, for any chain of steps. Here are both.
+# torch does this automatically for any composition of functions. Here are both.
 
 # %%
 center, spread = past.mean(axis=1, keepdims=True), past.std(axis=1, keepdims=True)
@@ -113,8 +114,8 @@ print("gradients by hand and by torch are equal")
 
 # %% [markdown]
 # **Gradient descent** takes a small step against the gradient, $W \leftarrow W - \eta \, \partial \mathcal L / \partial W$,
-# with the learning rate $\eta$. It looks at some windows at a time, a **batch**. We hold out the last tenth of the windows
-# and watch both errors. So that windows of the two parts share no value, we leave out those in between.
+# with the learning rate $\eta$. Each step uses a **batch** of windows. We hold out the last tenth of the windows for
+# validation and monitor both errors. Windows that overlap both sets are left out.
 
 # %%
 edge = int(0.9 * len(x))
@@ -145,9 +146,9 @@ print(f"training: at the end {curves[-1, 1]:.2f}")
 assert SHORT or curves[-1, 2] > 1.05 * curves[best, 2]
 
 # %% [markdown]
-# The training error falls and falls. The error on held-out windows falls, then rises: **overfitting**. The remedy is to stop
-# near its lowest point. In the library: `validation` rows are held out of each series, every `validate_every` steps they are
-# forecast, the best weights are kept, and after `patience` looks without a better one training ends.
+# The training error keeps falling. The error on held-out windows falls, then rises: **overfitting**. The remedy is **early
+# stopping** near the minimum. In the library, `validation_size` observations of each series are held out and forecast every
+# `validate_every` steps; training ends after `patience` validation checks without improvement, and the best weights are used.
 
 # %%
 careful = MLP(
@@ -166,8 +167,8 @@ plot_training(careful.training_report_)
 # %% [markdown]
 # ## Why scale?
 #
-# `macrodata_panel` holds twelve quarterly series of the US economy. Product counts in thousands, interest in percents.
-# One network is to learn from all of them.
+# `macrodata_panel` contains twelve quarterly series of the US economy: GDP in thousands, interest rates in percent. One
+# network learns from all of them.
 
 # %%
 economy = datasets.load("macrodata_panel")
@@ -182,9 +183,9 @@ mase = scales.table.set_index("model")["mase"]
 assert mase["scaled"] < mase["as they are"]
 
 # %% [markdown]
-# Without scaling the large series make all of the loss, and weights that suit thousands cannot tell 3 percent from 4.
-# With every window brought to one scale, the network learns shapes, and shapes are shared. Another gift: multiply a series by
-# 1,000 and the forecast is multiplied by 1,000.
+# Without scaling, the large series dominate the loss, and weights that suit thousands cannot distinguish 3 percent from 4.
+# With all windows on one scale, the network learns patterns that the series share. The forecast is also scale-equivariant:
+# multiply a series by 1,000 and its forecast is multiplied by 1,000.
 
 # %%
 thousand = frame.assign(y=1000 * frame["y"])
@@ -193,7 +194,7 @@ np.testing.assert_allclose(model.predict(frame=thousand)["MLP"], 1000 * model.pr
 # %% [markdown]
 # ## Losses
 #
-# The loss is what the network is told to care about. With the error $e = y - \hat y$:
+# The loss determines what the network optimizes. With the error $e = y - \hat y$:
 #
 # $$\begin{aligned}
 # \text{MSE: } & e^2 & \text{Huber: } & \begin{cases} e^2/2 & |e| \le 1 \\ |e| - 1/2 & |e| > 1 \end{cases} \\
@@ -215,7 +216,7 @@ axes.set(xlabel="error: value minus forecast", ylabel="loss", ylim=(0, 4))
 _ = axes.legend()
 
 # %% [markdown]
-# Each is smallest at another number: MSE at the mean, MAE at the median, pinball at the $q$-quantile. We check on skewed data.
+# Each loss has a different minimizer: MSE the mean, MAE the median, pinball the $q$-quantile. We check this on skewed data.
 
 # %%
 values = np.random.default_rng(0).lognormal(0, 1, 2000)
@@ -230,8 +231,8 @@ print({name: round(float(value), 2) for name, value in lowest.items()})
 np.testing.assert_allclose(list(lowest.values()), [values.mean(), np.median(values), np.quantile(values, 0.9)], atol=0.02)
 
 # %% [markdown]
-# So a network that is trained with pinball losses of many $q$ at once forecasts a whole distribution. That is the library's
-# default, `head="quantiles"`. Therefore `level=` just works.
+# A network trained with pinball losses for many $q$ at once therefore forecasts a distribution. That is the library's
+# default, `head="quantiles"`, and the reason why `level=` works without further settings.
 
 # %%
 probable = MLP(horizon=H, input_size=48, hidden_sizes=[64]).fit(frame)
@@ -240,14 +241,14 @@ plot(frame, probable.predict(level=[50, 80, 95]), max_history=72)
 # %% [markdown]
 # ## N-BEATS
 #
-# **N-BEATS** is a chain of MLP blocks. Each block $b$ sees what is left of the window, explains a part of it (the backcast
-# $\hat x_b$), and adds its part of the forecast:
+# **N-BEATS** is a stack of MLP blocks. Each block $b$ receives the residual of the window, explains part of it (the backcast
+# $\hat x_b$), and adds its contribution to the forecast:
 #
 # $$x_{b+1} = x_b - \hat x_b, \qquad \hat y = \sum_b \hat y_b.$$
 #
-# If a block may only draw polynomials, it can only speak of a **trend**: $\hat y_b = \sum_{i=0}^{d} \theta_i \, \tau^i$ with
-# $\tau$ from 0 to 1 over the horizon. If it may only draw sines and cosines, of a **season**. Then the forecast comes apart
-# by itself.
+# A block restricted to polynomials models a **trend**: $\hat y_b = \sum_{i=0}^{d} \theta_i \, \tau^i$ with $\tau$ from 0 to 1
+# over the horizon. A block restricted to sines and cosines models **seasonality**. The forecast is then the sum of
+# interpretable components.
 
 # %%
 nbeats = NBEATS(
@@ -263,11 +264,11 @@ assert np.abs(np.polyval(np.polyfit(tau, trend, 2), tau) - trend).max() < 1e-3 *
 plot_components(parts[parts["component"] != "rest"])
 
 # %% [markdown]
-# `level` is the last value, which the scaling takes off and adds again; trend and season are the two stacks.
+# `level` is the last value, which the scaling subtracts and adds back; trend and seasonality are the two stacks.
 #
 # ## Are networks better?
 #
-# On one series of 144 values? Let us look.
+# Here is a comparison on one series of 144 values.
 
 # %%
 passengers = datasets.load("air_passengers")
@@ -290,18 +291,17 @@ assert SHORT or mase["NBEATS"] < 1.05 * mase["AutoETS"] < mase["MLP"] < mase["ML
 assert SHORT or coverage["MLP, long"] < 0.4 < 0.6 < min(coverage["MLP"], coverage["NBEATS"]) < coverage["AutoETS"]
 
 # %% [markdown]
-# Read all columns. By its point forecasts N-BEATS is as good as AutoETS, the MLP a little behind. The MLP that learns longer is
-# worse in everything: after so many steps on so few values it knows the past by heart and takes the future to be as sure, so
-# that its 80 % intervals hold a third of the values at best. (Its `predict(level=80)` warns of that.) By default the networks
-# of the library pass only some times over so few values: `max_steps="auto"`. Still their intervals are narrower than said;
-# tutorial 13 says what mends that. Networks come into their own with many series, with columns of their own, and with patterns
-# that no formula has.
+# Compare all columns. The point forecasts of N-BEATS are as accurate as those of AutoETS, those of the MLP slightly worse. The
+# MLP that is trained longer is worse in every metric: after so many steps on so few values it is overfitted and overconfident,
+# and its 80 % intervals cover a third of the values at best. (Its `predict(level=80)` warns of that.) By default networks
+# make only a few passes over so few values: `max_steps="auto"`. Their intervals are still too narrow; tutorial 13 shows the
+# remedy. Networks are at their best with many series, with covariates, and with patterns that classical models cannot describe.
 #
 # ## Exercises
 #
-# 1. Show that an MLP without the bend is one linear map, however many layers it has.
-# 2. Train the same MLP with five seeds. How far apart are the forecasts? What does their mean do?
-# 3. Take the learning rate ten times larger, then a hundred times. What happens?
+# 1. Show that an MLP without activation functions is one linear map, however many layers it has.
+# 2. Train the same MLP with five seeds. How much do the forecasts differ? How accurate is their mean?
+# 3. Increase the learning rate by a factor of 10, then 100. What happens?
 # 4. With `head="point"`, train on skewed data with `loss="mse"` and `loss="mae"`. Which forecast is higher?
 
 # %% [markdown]
@@ -334,8 +334,8 @@ print("spread of the forecasts:", np.std(runs, axis=0).mean().round(2))
 assert together <= np.mean(each)
 
 # %% [markdown]
-# The mean forecast is never worse than the seeds are on average: the absolute value of a mean is at most the mean of the
-# absolute values. Report a network by several seeds; a single lucky one is no result.
+# The error of the mean forecast is at most the average error of the seeds: the absolute value of a mean is at most the mean
+# of the absolute values. Report results of networks over several seeds; a single seed may be lucky.
 #
 # ### Solution 3
 
@@ -351,8 +351,8 @@ for rate in (0.003, 0.03, 0.3):
         print(f"learning rate {rate}: {error}")
 
 # %% [markdown]
-# Ten times as large is still well here, a hundred times leaps over the valley. The library clips gradients and raises the
-# rate slowly, so it forgives much. Where the loss explodes all the same, it says so and gives no forecast.
+# A factor of 10 still works here; with a factor of 100 the steps overshoot the minimum. The library clips gradients and warms
+# up the learning rate, so it tolerates large values. If the loss diverges nevertheless, it raises an error.
 #
 # ### Solution 4
 
@@ -368,8 +368,8 @@ assert SHORT or means["mae"] < 0.5 * sales["y"].mean()
 assert SHORT or means["mse"] > 0.75 * sales["y"].mean()
 
 # %% [markdown]
-# On more than half of the days nothing is sold, so the median of all days is 0. MAE pulls the forecast towards the median,
-# to less than half of the mean demand; MSE brings it close to the mean. See tutorial 01: choose by what an error costs.
+# Nothing is sold on more than half of the days, so the median is 0. MAE pulls the forecast towards the median, to less than
+# half of the mean demand; MSE brings it close to the mean. As in tutorial 01: choose the loss by the cost of errors.
 #
 # ## Reference
 #

@@ -65,8 +65,8 @@ print("the loop equals torch.nn.RNN")
 # %% [markdown]
 # ## Through time: the gradient is a product
 #
-# To learn, the network must know how the state now hangs on a state long ago. By the chain rule this is a product, one factor
-# a step:
+# Training needs the derivative of the current state with respect to a state far in the past. By the chain rule this is a
+# product with one factor per step:
 #
 # $$\frac{\partial h_T}{\partial h_k} = \prod_{t=k+1}^{T} \operatorname{diag}(1 - h_t^2) \; U.$$
 #
@@ -94,7 +94,7 @@ def gradient_norms(rho, steps=60, size=16, bend=np.tanh):
 figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
 sizes = {rho: gradient_norms(rho, bend=lambda value: value) for rho in (0.8, 1.0, 1.2)}
 for rho, norms in sizes.items():
-    axes.semilogy(np.arange(1, 61), norms, label=f"rho = {rho}, without the bend")
+    axes.semilogy(np.arange(1, 61), norms, label=f"rho = {rho}, linear")
 bent = gradient_norms(1.2)
 axes.semilogy(np.arange(1, 61), bent, "--", label="rho = 1.2, with tanh")
 axes.set(xlabel="steps back", ylabel="norm of the gradient")
@@ -133,8 +133,8 @@ after = np.sqrt(sum((weight.grad.numpy() ** 2).sum() for weight in layer.paramet
 print(f"norm before {before:.2f}, after {after:.2f}")
 
 # %% [markdown]
-# In the library that is `grad_clip`, 1 by default, and `training_report_` holds the norm of each step before it is clipped.
-# Clipping saves the weights from one bad step. It does nothing against vanishing.
+# In the library that is `gradient_clip_val`, 1 by default, and `training_report_` contains the gradient norm of each step
+# before clipping. Clipping protects the weights from one bad step. It does not prevent vanishing gradients.
 #
 # ## Against vanishing: the LSTM
 #
@@ -263,7 +263,7 @@ assert SHORT or max(learned["GRU"][-20:].mean(), learned["LSTM"][-20:].mean()) <
 #
 # We train a small one and compute its forecast from its weights: scale the window, run the gates over it, read the states.
 # For each step ahead the network reads the state one season earlier and the last state. (By default there is also a
-# perceptron beside it that sees the window; `beside=None` leaves it out.)
+# perceptron in parallel that sees the window; `skip_hidden_sizes=None` leaves it out.)
 
 # %%
 passengers = datasets.load("air_passengers")
@@ -290,7 +290,8 @@ mu, sigma = window.mean(), window.std()
 seen = np.ones(L)  # beside each value it is told whether the value was there
 states, cells, forget = lstm(np.column_stack([(window - mu) / sigma, seen]), reader)
 own, last = states[-season:], states[-1]
-w, b, v, steps = (weight[f"body.{name}"].numpy().squeeze() for name in ("own.weight", "own.bias", "last.weight", "steps"))
+names = ("step_projection.weight", "step_projection.bias", "state_projection.weight", "step_bias")
+w, b, v, steps = (weight[f"body.{name}"].numpy().squeeze() for name in names)
 by_hand = mu + sigma * (own @ w + b + last @ v + steps)
 np.testing.assert_allclose(small.predict()["LSTM"], by_hand, rtol=1e-5)
 print("the library's LSTM is these lines")

@@ -10,7 +10,7 @@
 # - tell static weights (counted once) from attention (weights that depend on who asks)
 # - write down seven scores and see each of them find an answer of known place
 # - show the bottleneck of an encoder without attention
-# - read alignment pictures and pictures of several heads, and test whether a forecast hangs on what they show
+# - read alignment pictures and pictures of several heads, and test whether a forecast depends on what they show
 
 # %%
 import os
@@ -241,8 +241,8 @@ print("weights", weights.flatten().numpy().round(3), "sum", float(weights.sum())
 # single row, 20 rows before it. No other row tells anything. So we know where a model *has to* look.
 #
 # `Seq2Seq` reads the window row by row (here each row by itself: convolutions of one row), and a recurrent decoder takes
-# the steps in turn, looking back at each with a score. `positions=True` tells rows and steps their number. `cosine` lies
-# between $-1$ and $1$ and scaled dot products start small: both get a **learned temperature** that multiplies the score.
+# the steps in turn, looking back at each with a score. `positional_encoding=True` adds the position of rows and steps.
+# `cosine` lies between $-1$ and $1$ and scaled dot products start small: both get a **learned temperature** that multiplies the score.
 
 # %%
 LAG, INPUT, HORIZON = 20, 32, 6
@@ -279,7 +279,7 @@ for name in SCORES:
 print(pd.DataFrame(rows).round(3).to_string(index=False))
 
 # %% [markdown]
-# Noise of deviation 1 has a mean absolute value of about 0.8: this is the error of who knows nothing. All seven find the
+# Noise of deviation 1 has a mean absolute value of about 0.8: this is the error of an uninformed forecast. All seven find the
 # answer.
 #
 # `explain()` gives the weights as data: a row for each step (`ds`), row looked at (`lag`), layer and head. Each step's
@@ -346,7 +346,7 @@ for length in lengths:
 figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for label, found in errors.items():
     axes.plot(lengths, found, "o-", label=label)
-axes.axhline(0.8, color="grey", linestyle=":", label="who knows nothing")
+axes.axhline(0.8, color="grey", linestyle=":", label="uninformed forecast")
 axes.set(xlabel="rows of the window", ylabel="mean absolute error", ylim=(0, None), xticks=lengths)
 _ = axes.legend()
 print(pd.DataFrame(errors, index=pd.Index(lengths, name="rows")).round(3).to_string())
@@ -415,7 +415,7 @@ def trained(n_heads: int) -> tuple[float, np.ndarray]:
 
 
 (alone, _), (together, looks) = trained(1), trained(2)
-print(f"one head: error {alone:.3f}, two heads: {together:.3f} (who knows nothing: 1)")
+print(f"one head: error {alone:.3f}, two heads: {together:.3f} (uninformed forecast: 1)")
 at = np.arange(STEPS)
 for name, lag in (("day", DAY), ("week", WEEK)):
     each = looks[:, at, ROWS - lag + at].mean(axis=1)
@@ -465,7 +465,7 @@ plot_attention(looked, view="heads")
 # in the way that we would find tidy.
 
 # %% [markdown]
-# ## Does the forecast hang on what is shown?
+# ## Does the forecast depend on what is shown?
 #
 # A picture may please and mean nothing. `faithfulness` hides rows from the model: those it attends to most, those it
 # attends to least, random ones. Where the weights tell something, hiding the first moves the forecast most.

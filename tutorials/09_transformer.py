@@ -61,8 +61,8 @@ _ = right.set(xlabel="distance", title="product of two positions: of their dista
 
 # %% [markdown]
 # The product of two positions depends on their distance alone, as $\cos a \cos b + \sin a \sin b = \cos(a - b)$. So a score
-# can say "look a week back", whatever the date. (`Transformer(positions=...)` knows other ways too: learned vectors,
-# rotary, ALiBi, the calendar.)
+# can attend to "one week back", whatever the date. (`Transformer(positional_encoding=...)` offers other encodings, too:
+# learned vectors, rotary, ALiBi, the calendar.)
 
 # %% [markdown]
 # ## Heads
@@ -90,7 +90,7 @@ def by_heads(queries, keys, values, hidden=None):
 
 def among_themselves(part, rows, hidden=None):
     """Self-attention with the weights of the library's `part`: one product makes queries, keys and values."""
-    return part.out(by_heads(*part.into(rows).chunk(3, dim=-1), hidden))
+    return part.out_proj(by_heads(*part.in_proj(rows).chunk(3, dim=-1), hidden))
 
 
 with torch.random.fork_rng():
@@ -169,7 +169,7 @@ def pushes(order, depth=12):
         stack = Encoder(LayerOptions(WIDTH, HEADS, 4 * WIDTH, norm_order=order), depth)
     many = torch.randn(16, 20, WIDTH, generator=torch.Generator().manual_seed(1))
     (stack(many) * torch.randn(many.shape, generator=torch.Generator().manual_seed(2))).sum().backward()
-    return [float(layer.feedforward.out.weight.grad.norm()) for layer in stack.layers]
+    return [float(layer.feedforward.linear2.weight.grad.norm()) for layer in stack.layers]
 
 
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
@@ -199,7 +199,7 @@ assert harder[-3:].mean() > harder[:3].mean() > 1
 
 
 def feed_forward(layer, x):
-    return layer.feedforward.out(torch.relu(layer.feedforward.into(x)))
+    return layer.feedforward.linear2(torch.relu(layer.feedforward.linear1(x)))
 
 
 def my_encoder(encoder, x):
@@ -213,7 +213,7 @@ def my_decoder(decoder, x, keys_and_values, hidden):
     for place, layer in enumerate(decoder.layers):
         keys, values = keys_and_values[2 * place : 2 * place + 2]
         x = x + among_themselves(layer.attention, layer.norms[0](x), hidden)
-        x = x + layer.cross.out(by_heads(layer.cross.into(layer.norms[1](x)), keys, values))
+        x = x + layer.cross.out_proj(by_heads(layer.cross.in_proj(layer.norms[1](x)), keys, values))
         x = x + feed_forward(layer, layer.norms[2](x))
     return decoder.norm(x)
 
@@ -234,33 +234,34 @@ print("20 lines by hand are the library's encoder and decoder (which a test hold
 # ## One pass to train, a step at a time to forecast
 #
 # In a forecast the true values are not known. Step 2 needs the value of step 1, so steps come in turn. The naive way
-# decodes the whole sequence so far anew for each step. But earlier steps never see later ones: their keys and values stay
+# decodes the whole sequence so far again for each step. But earlier steps never see later ones: their keys and values stay
 # what they were. So they are **kept**. This is the key-value cache: each step computes one row alone. Same numbers, other
 # cost. Here are both, with the number of operations counted.
 
 # %%
 STEPS_LONG = 24
 steps = torch.randn(3, STEPS_LONG, WIDTH, generator=drawn)
-anew, with_cache = [], []
+without_cache, with_cache = [], []
 with torch.no_grad():
     read = memory(encoder(rows))
     caches = [rows.new_empty(3, 2, HEADS, 0, WIDTH // HEADS)] * LAYERS
     for number in range(STEPS_LONG):
         with FlopCounterMode(display=False) as counted:
             whole = decoder(steps[:, : number + 1], read, (AttentionMask(causal=True), AttentionMask()))[:, -1]
-        anew.append(counted.get_total_flops())
+        without_cache.append(counted.get_total_flops())
         with FlopCounterMode(display=False) as counted:
-            one, caches = decoder.step(steps[:, number], caches, read, DecodingPosition(number, STEPS_LONG), (AttentionMask(), AttentionMask()))
+            position, masks = DecodingPosition(number, STEPS_LONG), (AttentionMask(), AttentionMask())
+            one, caches = decoder.step(steps[:, number], caches, read, position, masks)
         with_cache.append(counted.get_total_flops())
         equal(one, whole)
 
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
-axes.plot(range(1, STEPS_LONG + 1), np.array(anew) / with_cache[0], label="all steps anew")
-axes.plot(range(1, STEPS_LONG + 1), np.array(with_cache) / with_cache[0], label="with keys and values kept")
+axes.plot(range(1, STEPS_LONG + 1), np.array(without_cache) / with_cache[0], label="all steps again")
+axes.plot(range(1, STEPS_LONG + 1), np.array(with_cache) / with_cache[0], label="with cached keys and values")
 axes.set(xlabel="step", ylabel="cost, of the first step", ylim=(0, None))
 _ = axes.legend()
 assert with_cache[-1] < 1.1 * with_cache[0]
-assert anew[-1] > 20 * anew[0]
+assert without_cache[-1] > 20 * without_cache[0]
 
 # %% [markdown]
 # ## Let it forecast
@@ -312,7 +313,7 @@ plot(history[history["unique_id"] == one], banded[banded["unique_id"] == one], m
 # %% [markdown]
 # **Temperature** divides the logarithms of the probabilities: below 1 what is likely becomes likelier, paths stay close
 # together. **Top-p** draws from the fewest bins that make up a share $p$ of the probability, and never from the rest. Both
-# trade variety for safety. Both make intervals too narrow, so they are for stories, not for bands.
+# trade variety for safety. Both make intervals too narrow, so use them for scenarios, not for prediction intervals.
 
 # %%
 deviations = []
@@ -411,7 +412,7 @@ plot(sea, tested, models=["1 row a token", "SeasonalNaive"], level=80, max_histo
 #
 # 1. Show that without positions a decoder's cross-attention cannot tell the order of the window's rows.
 # 2. Multi-head attention of one head, with all linear maps the identity: which formula of the last tutorial is it?
-# 3. How many numbers does the cache hold after $T$ steps? Compare with what all steps anew would keep.
+# 3. How many numbers does the cache hold after $T$ steps? Compare with decoding all steps again.
 # 4. In the toy above, which width is the least that finds the best path?
 #
 # ## Solutions
@@ -460,7 +461,7 @@ print("width", least)
 # ## Reference
 #
 # - `Transformer`, `Transformer.beam_search`, `Transformer.simulate`, `Transformer.explain`, `plot`, `datasets`
-# - `nn.multihead.SelfAttention`, `nn.multihead.Memory`, `nn.multihead.Look`, `nn.positions.waves`,
+# - `nn.multihead.SelfAttention`, `nn.multihead.CrossAttention`, `nn.positions.sinusoidal_encoding`,
 #   `nn.normalization.normalization`
 # - `nn.transformer.Encoder`, `nn.transformer.Decoder`, `nn.transformer.LayerOptions`
 #

@@ -31,8 +31,8 @@ STEPS = 60 if SHORT else 500
 #
 # $$y(t) = g(t) + s(t) + h(t) + \varepsilon(t),$$
 #
-# with a trend $g$, seasons $s$, holidays and other effects $h$, and noise. No part looks at earlier values: each hangs on the
-# time alone, or on columns that are known ahead. So missing rows do no harm, and each part can be drawn.
+# with a trend $g$, seasons $s$, holidays and other effects $h$, and noise. No component uses earlier values: each depends
+# on time alone, or on future covariates. So missing rows do no harm, and each component can be plotted.
 
 # %%
 passengers = datasets.load("air_passengers")
@@ -152,7 +152,8 @@ best = Prophet(horizon=24, seasonality_mode="multiplicative").fit(passengers)
 plot(passengers, best.predict(level=[80, 95]), max_history=60)
 
 # %% [markdown]
-# The bands have two sources: noise, and a trend that may go on turning as often and as much as it did. Only the second grows.
+# The intervals have two sources: noise, and a trend that may change as often and as much as in the past. Only the second
+# grows.
 #
 # ## Events
 #
@@ -175,7 +176,7 @@ print(parts.loc["2023-06-30":"2023-07-03", "sale"].round(1).to_string())
 np.testing.assert_allclose(parts.loc["2023-07-01":"2023-07-02", "sale"], [40, 20], atol=5)
 
 # %% [markdown]
-# `holidays="DE"` declares a country's holidays in the same way, and a column known ahead becomes a regressor by
+# `holidays="DE"` declares a country's holidays in the same way, and a future covariate becomes a regressor by
 # `fit(frame, columns={"future": [...]})`.
 #
 # ## What Prophet leaves over
@@ -200,7 +201,7 @@ _ = axes.set(ylabel="left over by Prophet, degrees")
 # %% [markdown]
 # ## NeuralProphet: add the lags
 #
-# NeuralProphet (Triebe et al. 2021) keeps the parts and adds one. Let $b(t) = g(t) + s(t) + h(t)$ be all that hangs on time.
+# NeuralProphet (Triebe et al. 2021) keeps the parts and adds one. Let $b(t) = g(t) + s(t) + h(t)$ be all that depends on time.
 # The last $p$ values say how far the series was from it, and a linear map (**AR-Net**) says what of this is left $k$ steps on:
 #
 # $$\hat y_{T+k} = b(T+k) + \sum_{j=1}^{p} w_{kj} \, \bigl( y_{T-p+j} - b(T-p+j) \bigr).$$
@@ -215,7 +216,7 @@ plot_components(model.explain())
 
 # %% [markdown]
 # The formula by hand. `network_` is a torch module, and its `lags` hold the weights: of each step a row for each number that
-# the network says of it (here 15 quantiles; the median is the forecast). What hangs on time alone is the same from wherever we
+# the network says of it (here 15 quantiles; the median is the forecast). What depends on time alone is the same from wherever we
 # look, so the library tells us $b$ at the last 12 months if we ask it from a year before.
 
 # %%
@@ -259,8 +260,8 @@ assert (errors.loc["NeuralProphet", ["1 ahead", "3 ahead"]] < errors.loc["Prophe
 #
 # ## Many series, and some parts of their own
 #
-# One network learns all series together, each on its own scale. `local=["trend"]` gives each a trend of its own beside the
-# common one, and `local=["trend", "seasons"]` a season too. A series not seen in the fit gets the mean of the others.
+# One network learns all series together, each on its own scale. `local=["trend"]` gives each its own trend in addition
+# to the common one, and `local=["trend", "seasons"]` a season too. A series not seen in the fit gets the mean of the others.
 
 # %%
 slopes = {"up": 0.08, "down": -0.08}
@@ -321,7 +322,7 @@ np.testing.assert_allclose(before[["trend", "yearly"]], after[["trend", "yearly"
 assert abs(after["ar"] - before["ar"]) > 0.1
 
 # %% [markdown]
-# The lags alone: trend and season were learned in the fit and hang on time.
+# The lags alone: trend and season were learned in the fit and depend on time.
 #
 # ## Reference
 #

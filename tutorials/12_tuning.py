@@ -293,7 +293,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 # %%
 both = tune(
-    [LinearModel(), Naive(), model.clone(n_trees=20)],
+    [LinearModel(), Naive(), model.clone(n_estimators=20)],
     frame,
     horizon=5,
     n_trials=8 if SHORT else 20,

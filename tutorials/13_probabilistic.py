@@ -197,7 +197,7 @@ print(f"errors that grow: an 80 % interval holds {held:.0%}")
 assert held < 0.7
 
 # %% [markdown]
-# `Conformal(model, method="adaptive")` follows the misses and widens its bands. And `pool=True` shares errors among series,
+# `Conformal(model, method="adaptive")` adapts to misses by widening its intervals. And `pool=True` shares errors among series,
 # for short ones.
 #
 # ## Exercises
@@ -225,8 +225,8 @@ assert (coming <= past[:, 6]).mean() < 0.8 < (coming <= past[:, 7]).mean()
 # %% [markdown]
 # ### Solution 2
 #
-# $\lceil (n + 1) \, 0.99 \rceil \le n$ needs $n \ge 99$. With fewer the library refuses; it never gives a narrower band under
-# the name that was asked for.
+# $\lceil (n + 1) \, 0.99 \rceil \le n$ needs $n \ge 99$. With fewer the library refuses; it never returns a narrower interval
+# under the requested level.
 
 # %%
 short = frame.iloc[-60:]

@@ -9,7 +9,7 @@
 # - save a model, load it without its training data, and trust the file
 # - answer requests: new histories, unknown series, many at once
 # - move a model on with new values without fitting it again
-# - watch data and errors, and decide when to fit anew
+# - watch data and errors, and decide when to refit
 # - replace a model only by one that is better
 
 # %%
@@ -96,7 +96,7 @@ print(network.predict(frame=visitor).round({"MLP": 3}).to_string(index=False))
 
 # %% [markdown]
 # A service answers in a few lines, whatever the framework around it. What users send wrong must come back as a clear answer,
-# not as a crash: all errors of the library derive from one class, and their texts say the rule, the value and the way out.
+# not as a crash: all errors of the library derive from one class, and the messages state the rule, the value and the fix.
 
 # %%
 def answer(request):
@@ -137,7 +137,7 @@ assert together < apart
 # ## Update
 #
 # A quarter has passed, and new values are here. `update` appends them: the state moves on, the parameters stay. That is
-# cheap, and it is what you do every day. `fit` looks for the parameters anew; that is what you do when it is needed.
+# cheap, and it is what you do every day. `fit` estimates the parameters again; do that only when needed.
 #
 # First look at what arrives. `check` finds what is wrong with a frame before a model does:
 
@@ -150,7 +150,7 @@ nightly = deepforecast.load(path)
 nightly.update(coming[0])
 again = AutoETS(horizon=4).fit(pd.concat([known, coming[0]]))
 difference = (nightly.predict()["AutoETS"] / again.predict()["AutoETS"] - 1).abs()
-print(f"updated and fitted anew differ by {difference.median():.2%} in the median")
+print(f"updated and refitted differ by {difference.median():.2%} in the median")
 try:
     nightly.update(coming[0])
 except errors.DataError as error:
@@ -198,7 +198,7 @@ assert min(alarms).year == 2008
 
 # %% [markdown]
 # An alarm is a question, not an answer. Is a value wrong? Has the world changed for good, or for a while? Only in the second
-# case fit anew.
+# case refit.
 #
 # ## Replace
 #

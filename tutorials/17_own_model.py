@@ -46,7 +46,7 @@ STEPS = 30 if SHORT else 300
 # %% [markdown]
 # ## An idea
 #
-# The seasonal naive forecast knows no growth. Exercise 4 of tutorial 01 mended that: last year's values, raised by last
+# The seasonal naive forecast knows no growth. Exercise 4 of tutorial 01 fixed that: last year's values, raised by last
 # year's growth. Growth of the last year alone is noisy, so we hold it back by a share $w$:
 #
 # $$\hat y_{T+h} = g^{\,w k} \; y_{T+h-m k}, \quad k = \lceil h / m \rceil, \qquad
@@ -204,7 +204,7 @@ class AverageBody(DirectBody):
     def __init__(self, sizes):
         super().__init__()
         self.scores = nn.Parameter(torch.zeros(sizes.horizon, sizes.input_size))
-        self.spread = nn.Parameter(torch.zeros(sizes.horizon, sizes.width))
+        self.spread = nn.Parameter(torch.zeros(sizes.horizon, sizes.out_features))
 
     def features(self, inputs):
         center = inputs.y @ torch.softmax(self.scores, dim=1).T  # (batch, horizon)
