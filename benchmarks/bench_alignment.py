@@ -25,8 +25,14 @@ from beside_neural import write
 from deepforecast import Seq2Seq
 
 LAG, INPUT, HORIZON, LEARNED, ASKED = 120, 200, 24, 300, 128
-COMMON: dict[str, Any] = {"head": "point", "scaler": "standard", "positional_encoding": True, "hidden_size": 32, "batch_size": 32,
-                          "learning_rate": 5e-3}  # fmt: skip
+COMMON: dict[str, Any] = {
+    "head": "point",
+    "scaler": "standard",
+    "positional_encoding": True,
+    "hidden_size": 32,
+    "batch_size": 32,
+    "learning_rate": 5e-3,
+}
 BY_ROW: dict[str, Any] = {"encoder": "convolutional", "kernel_size": 1}
 SETTINGS: dict[str, dict[str, Any]] = {
     "general": {"max_steps": 600},

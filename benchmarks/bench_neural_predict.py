@@ -87,7 +87,11 @@ def bare(model: Any, series: int) -> Callable[[], Any]:
     ahead = HorizonForecaster("", model.state_.standing, HORIZON, {})
     with torch.inference_mode():
         inputs = [
-            network.inputs(ahead._make_batch(ahead.recent_values[begin : begin + 512], np.arange(begin, min(begin + 512, series)), 0))[0]
+            network.inputs(
+                ahead._make_batch(
+                    ahead.recent_values[begin : begin + 512], np.arange(begin, min(begin + 512, series)), 0
+                )
+            )[0]
             for begin in range(0, series, 512)
         ]
 

@@ -85,10 +85,19 @@ def model(trees: int | None = None) -> Any:
 
     told = SETTINGS["lightgbm"]
     return LightGBM(
-        horizon=SETTINGS["horizon"], lags=SETTINGS["lags"], lag_transforms=[f"{kind}_{size}" for kind, size in SETTINGS["windows"]],
-        calendar=["day_of_week", "month"], differences=None, scale=False, n_estimators=trees or told["n_estimators"],
-        num_leaves=told["num_leaves"], learning_rate=told["learning_rate"], subsample=1.0, colsample_bytree=1.0, min_child_samples=20,
-    )  # fmt: skip
+        horizon=SETTINGS["horizon"],
+        lags=SETTINGS["lags"],
+        lag_transforms=[f"{kind}_{size}" for kind, size in SETTINGS["windows"]],
+        calendar=["day_of_week", "month"],
+        differences=None,
+        scale=False,
+        n_estimators=trees or told["n_estimators"],
+        num_leaves=told["num_leaves"],
+        learning_rate=told["learning_rate"],
+        subsample=1.0,
+        colsample_bytree=1.0,
+        min_child_samples=20,
+    )
 
 
 def ours(frame: pd.DataFrame) -> dict[str, float]:

@@ -216,7 +216,9 @@ assert cut_then_smooth(changed) == cut_then_smooth(y)
 # as well. Forecasts have to be equal to the last bit.
 
 # %%
-findings = audit_suite(parse_suite({**parse_mapping(text, "small.yaml"), "models": ["Drift", "AutoETS", "LinearModel"]}, "small"))
+findings = audit_suite(
+    parse_suite({**parse_mapping(text, "small.yaml"), "models": ["Drift", "AutoETS", "LinearModel"]}, "small")
+)
 for one in findings[:3]:
     print(f"{one.task}: {one.model} is {one.verdict} ({one.n_rows} forecasts)")
 assert {one.verdict for one in findings} == {"clean"}

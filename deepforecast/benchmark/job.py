@@ -70,8 +70,12 @@ def hash_settings(task: Task, entry: Entry, seed: int) -> str:
     for key in ("models", "peers", "time_limit", "memory_limit"):
         task_fields.pop(key)
     settings = {
-        "meaning": SUITE_VERSION, "version": deepforecast.__version__, "task": task_fields, "model": asdict(entry), "seed": seed,
-    }  # fmt: skip
+        "meaning": SUITE_VERSION,
+        "version": deepforecast.__version__,
+        "task": task_fields,
+        "model": asdict(entry),
+        "seed": seed,
+    }
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
 
 

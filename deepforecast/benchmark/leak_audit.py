@@ -142,7 +142,13 @@ def _compare_runs(finding: Finding, expected_run: ModelRun, changed_run: ModelRu
         return replace(finding, n_rows=finding.n_rows + len(is_changed))
     message = f"window {window + 1}: {int(is_changed.sum())} of {len(is_changed)} forecasts changed, by up to {format_value(f'{max_change:.3g}')}"
     return replace(
-        finding, verdict="leak", window=window + 1, n_changed=int(is_changed.sum()), n_rows=len(is_changed), max_change=max_change, message=message
+        finding,
+        verdict="leak",
+        window=window + 1,
+        n_changed=int(is_changed.sum()),
+        n_rows=len(is_changed),
+        max_change=max_change,
+        message=message,
     )
 
 

@@ -139,7 +139,9 @@ def requested_rows(prepared: PreparedTask) -> pd.DataFrame:
     return pd.DataFrame({"unique_id": ids, "cutoff": series.time_column(rows.cutoff), "ds": series.time_column(rows.position)})
 
 
-def read_forecasts(peer_folder: Path, name: str, requested: pd.DataFrame, prepared: PreparedTask) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_forecasts(
+    peer_folder: Path, name: str, requested: pd.DataFrame, prepared: PreparedTask
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read the forecasts of a peer for the requested rows, and its timing."""
     import pandas as pd
 

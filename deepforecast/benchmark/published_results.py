@@ -34,7 +34,9 @@ def find_published(dataset: str, *, horizon: int | None = None, metric: str | No
     [('Repeat', 1.295), ('DLinear', 0.375), ('NLinear', 0.374)]
     """
     return [
-        published for published in _load_all() if published.dataset == dataset and horizon in (None, published.horizon) and metric in (None, published.metric)
+        published
+        for published in _load_all()
+        if published.dataset == dataset and horizon in (None, published.horizon) and metric in (None, published.metric)
     ]
 
 

@@ -25,7 +25,12 @@ LOGGER = logging.getLogger(__name__)
 NETWORKS = "networks"
 MAX_SECONDS = 300.0  # in total; then the jobs start
 CHEAP_PARAMS = {"max_steps": 1, "season_length": 7}  # given to the models that declare them, whatever steps they were asked for
-PRELOADED_MODULES = ("baselines.", "statistical.", "additive.", "regression.linear_model")  # compute with kernels of ours and with numpy
+PRELOADED_MODULES = (
+    "baselines.",
+    "statistical.",
+    "additive.",
+    "regression.linear_model",
+)  # compute with kernels of ours and with numpy
 
 
 def select_models(entries: Iterable[tuple[Entry, float]]) -> list[tuple[Entry, float]]:

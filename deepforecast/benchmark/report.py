@@ -53,12 +53,21 @@ def write_report(folder: str | Path, path: str | os.PathLike[str], *, metric: st
 
 def render_page(run: BenchmarkRun) -> str:
     """Return the HTML report."""
-    sections = pages.make_sections(run, {
-        "leaderboard": report_tables.leaderboard_table, "cost": report_figures.cost_figure, "differ": report_figures.critical_difference_figure,
-        "pairs": report_tables.pairs_table, "coverage": report_figures.coverage_figure, "tasks": report_tables.task_tables,
-        "growth": report_tables.growth_table, "forecasts": report_forecasts.forecast_figures, "failures": report_tables.failures_section,
-        "settings": settings_section,
-    })  # fmt: skip
+    sections = pages.make_sections(
+        run,
+        {
+            "leaderboard": report_tables.leaderboard_table,
+            "cost": report_figures.cost_figure,
+            "differ": report_figures.critical_difference_figure,
+            "pairs": report_tables.pairs_table,
+            "coverage": report_figures.coverage_figure,
+            "tasks": report_tables.task_tables,
+            "growth": report_tables.growth_table,
+            "forecasts": report_forecasts.forecast_figures,
+            "failures": report_tables.failures_section,
+            "settings": settings_section,
+        },
+    )
     title = f"Benchmark {run.suite.suite}"
     return pages.Page("Benchmark of forecasts", title, verdict(run), describe_counts(run), sections, _created_text(run)).html()
 
@@ -101,11 +110,14 @@ def settings_section(run: BenchmarkRun) -> str:
     environment = {key: format_value(value, 200) for row in run.rows for key, value in {**row.versions, **row.machine}.items()}
     return (
         definition_list(suite_rows)
-        + "<h3>Tasks</h3>" + definition_list(task_rows)
-        + "<h3>Models</h3>" + definition_list([(format_value(key, 80), format_setting(value)) for key, value in models.items()])
-        + "<h3>Versions and machine</h3>" + definition_list([(format_value(key, 80), value) for key, value in environment.items()])
+        + "<h3>Tasks</h3>"
+        + definition_list(task_rows)
+        + "<h3>Models</h3>"
+        + definition_list([(format_value(key, 80), format_setting(value)) for key, value in models.items()])
+        + "<h3>Versions and machine</h3>"
+        + definition_list([(format_value(key, 80), value) for key, value in environment.items()])
         + f'<p class="quiet">Run by: deepforecast benchmark {escape(format_value(run.suite.suite, 60))}</p>'
-    )  # fmt: skip
+    )
 
 
 def _drop_empty(value: Any) -> Any:

@@ -246,7 +246,9 @@ def parse_entries(models: Any, where: str) -> tuple[Entry, ...]:
     if isinstance(models, str) or not isinstance(models, Iterable):
         raise ParameterError(f"{where} must be a list of models, got {format_value(models)}.")
     parsed = [
-        entry if isinstance(entry, Entry) else parse_dataclass(Entry, {"model": entry} if isinstance(entry, str) else entry, f"{where}[{number}]")
+        entry
+        if isinstance(entry, Entry)
+        else parse_dataclass(Entry, {"model": entry} if isinstance(entry, str) else entry, f"{where}[{number}]")
         for number, entry in enumerate(models)
     ]
     names = [entry.name for entry in parsed]

@@ -214,7 +214,12 @@ def _rows_varying_in(rows: Sequence[Row], size: str) -> list[Row]:
 
 
 def _summary_table(
-    rows: Sequence[Row], models: Sequence[str], distances: Any, skill_scores: SkillScores | None, wins: SkillScores, rank: dict[str, float]
+    rows: Sequence[Row],
+    models: Sequence[str],
+    distances: Any,
+    skill_scores: SkillScores | None,
+    wins: SkillScores,
+    rank: dict[str, float],
 ) -> pd.DataFrame:
     import pandas as pd
 

@@ -51,10 +51,17 @@ def parse_backtest(values: argparse.Namespace, models: Sequence[str]) -> dict[st
     inputs, static = read_inputs(values)
     _require_horizon(values, candidates)
     return {
-        "models": candidates, "frame": inputs.frame, "horizon": values.horizon, "n_windows": values.windows,
-        "refit": parse_refit(values.refit), "level": values.level, "freq": parse_frequency(values.freq), "columns": inputs.roles,
-        "static": static, "options": _backtest_options(values),
-    }  # fmt: skip
+        "models": candidates,
+        "frame": inputs.frame,
+        "horizon": values.horizon,
+        "n_windows": values.windows,
+        "refit": parse_refit(values.refit),
+        "level": values.level,
+        "freq": parse_frequency(values.freq),
+        "columns": inputs.roles,
+        "static": static,
+        "options": _backtest_options(values),
+    }
 
 
 def parse_refit(text: str) -> Any:
@@ -78,7 +85,10 @@ def _add_windows(parser: Parser) -> None:
         "--gap", type=int, default=0, metavar="ROWS", help="rows between the cutoff and the first step (0)"
     )
     windows.add_argument(
-        "--train-size", type=int, metavar="ROWS", help="number of rows per training window (default: all rows before the cutoff)"
+        "--train-size",
+        type=int,
+        metavar="ROWS",
+        help="number of rows per training window (default: all rows before the cutoff)",
     )
     windows.add_argument(
         "--align",

@@ -79,7 +79,13 @@ def describe_values(parameter: Param) -> str:
         if value_type in (type(None), Any) or any(type(choice) is value_type for choice in parameter.choices or ()):
             continue
         word = _TYPE_NAMES.get(value_type) or (
-            "a model" if is_model(value_type) else "a list" if is_list(value_type) else "JSON" if is_mapping(value_type) else str(value_type)
+            "a model"
+            if is_model(value_type)
+            else "a list"
+            if is_list(value_type)
+            else "JSON"
+            if is_mapping(value_type)
+            else str(value_type)
         )
         words.append(word + (_describe_range(parameter) if value_type in (int, float) or is_list(value_type) else ""))
     return format_list(words, max_shown=len(words)) if len(words) < 2 else ", ".join(words[:-1]) + " or " + words[-1]

@@ -62,7 +62,11 @@ def _facts(cls: type[Any]) -> dict[str, Any]:
         "family": model_family(cls.__name__),
         "capabilities": asdict(cls.capabilities),
         "parameters": {
-            name: {"default": None if parameter.required else parameter.default, "required": parameter.required, "help": describe_parameter(parameter)}
+            name: {
+                "default": None if parameter.required else parameter.default,
+                "required": parameter.required,
+                "help": describe_parameter(parameter),
+            }
             for name, parameter in declared_params(cls).items()
         },
     }
@@ -76,7 +80,9 @@ def _table(facts: Sequence[dict[str, Any]]) -> str:
     columns = {
         "model": [entry["name"] for entry in facts],
         "family": [entry["family"] for entry in facts],
-        "covariates": [", ".join(role for role in ("future", "past", "static") if entry[role]) or "-" for entry in capabilities],
+        "covariates": [
+            ", ".join(role for role in ("future", "past", "static") if entry[role]) or "-" for entry in capabilities
+        ],
         "missing": ["yes" if entry["missing"] else "no" for entry in capabilities],
         "intervals": [INTERVAL_NAMES[entry["distribution"]] for entry in capabilities],
     }

@@ -99,10 +99,16 @@ def run(values: argparse.Namespace) -> Outcome:
         _fit_and_save(study_result.best_model, inputs, static, values)
         written.append(values.save)
     facts: dict[str, Any] = {
-        "best": {"trial": study_result.best_trial.number, "model": repr(study_result.best_model), "params": study_result.best_params,
-                 study_result.objectives[0]: study_result.best_value},
-        "trials": to_records(table), "states": table["state"].value_counts().to_dict(), "written": written,
-    }  # fmt: skip
+        "best": {
+            "trial": study_result.best_trial.number,
+            "model": repr(study_result.best_model),
+            "params": study_result.best_params,
+            study_result.objectives[0]: study_result.best_value,
+        },
+        "trials": to_records(table),
+        "states": table["state"].value_counts().to_dict(),
+        "written": written,
+    }
     if study_result.holdout is not None:
         facts["holdout"] = to_records(study_result.holdout)
     return _outcome(study_result, facts, values)
@@ -152,12 +158,19 @@ def _tuning_options(values: argparse.Namespace) -> Any:
     from deepforecast.tuning.study import TuningOptions
 
     return TuningOptions(
-        space=None if values.space is None else read_space(values.space), n_windows=values.windows, holdout=values.holdout,
-        refit=parse_refit(values.refit), n_seeds=values.seeds, sampler=values.sampler,
-        pruner=None if values.pruner == "none" else values.pruner, seed=values.seed, n_jobs=values.jobs, separate_studies=values.apart,
+        space=None if values.space is None else read_space(values.space),
+        n_windows=values.windows,
+        holdout=values.holdout,
+        refit=parse_refit(values.refit),
+        n_seeds=values.seeds,
+        sampler=values.sampler,
+        pruner=None if values.pruner == "none" else values.pruner,
+        seed=values.seed,
+        n_jobs=values.jobs,
+        separate_studies=values.apart,
         trial_timeout="auto" if values.trial_timeout is None else values.trial_timeout,
         progress=False if values.json else None,
-    )  # fmt: skip
+    )
 
 
 def _outcome(study_result: Any, facts: dict[str, Any], values: argparse.Namespace) -> Outcome:
@@ -173,7 +186,9 @@ def _outcome(study_result: Any, facts: dict[str, Any], values: argparse.Namespac
     lines = [
         f"{pluralize(len(study_result.trials), 'trial')} ({states}); the best by {metric}:",
         format_frame(best[shown_columns], max_rows=5),
-        one_line(f"Best: {metric} {format_number(study_result.best_value)} in trial {study_result.best_trial.number}, {study_result.best_model!r}"),
+        one_line(
+            f"Best: {metric} {format_number(study_result.best_value)} in trial {study_result.best_trial.number}, {study_result.best_model!r}"
+        ),
     ]
     if study_result.holdout is not None:
         lines += ["Held-out windows:", format_frame(study_result.holdout.drop(columns="error"))]

@@ -66,7 +66,9 @@ def to_manifest(
     return manifest, arrays
 
 
-def from_manifest(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray], serializer: SkopsSerializer = DEFAULT_SERIALIZER) -> Forecaster:
+def from_manifest(
+    manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray], serializer: SkopsSerializer = DEFAULT_SERIALIZER
+) -> Forecaster:
     """The model of a manifest; raises if it is inconsistent, usually `InvalidManifest` or an error of the library."""
     reader = _Reader(dict(arrays), serializer)
     model = reader.model(manifest)

@@ -158,7 +158,9 @@ def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) ->
     return Columns(**{**explicit, **keys})
 
 
-def _missing_columns_error(missing: Sequence[str], expected: Columns, names: Sequence[str], target: bool, what: str) -> DataError:
+def _missing_columns_error(
+    missing: Sequence[str], expected: Columns, names: Sequence[str], target: bool, what: str
+) -> DataError:
     columns = ", ".join(format_value(name) for name in expected.all if target or name != expected.target)
     suggestion = "Pass your names, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
     suggestion = suggestion if what == "frame" else "Add or rename it"

@@ -39,7 +39,12 @@ def read_future_covariates(
         )
     table = frames.read_table(future, "future frame")
     names = resolve(
-        {"id": series.columns.id, "time": series.columns.time, "target": series.columns.target, "future": tuple(categories_by_name)},
+        {
+            "id": series.columns.id,
+            "time": series.columns.time,
+            "target": series.columns.target,
+            "future": tuple(categories_by_name),
+        },
         table.columns,
         target=False,
         what="future frame",

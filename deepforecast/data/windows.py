@@ -120,7 +120,17 @@ def fit_window_columns(panel: Panel, input_size: int, horizon: int, calendar: tu
     counts = {name: len(covariates[name].categories or ()) for name in has_categories}
     static = select(tuple(panel.static), False), select(tuple(panel.static), True)
     return WindowColumns(
-        input_size, horizon, numeric, len(future_names), categorical, len(future_code_names), *static, counts, loc, scale, calendar
+        input_size,
+        horizon,
+        numeric,
+        len(future_names),
+        categorical,
+        len(future_code_names),
+        *static,
+        counts,
+        loc,
+        scale,
+        calendar,
     )
 
 
@@ -178,9 +188,22 @@ def window_arrays(panel: Panel, columns: WindowColumns) -> WindowArrays:
     calendar_columns = columns.calendar_values(calendar, first_position + calendar.step * steps)
     static, static_codes = static_arrays(columns, panel.static, count)
     return WindowArrays(
-        y, numeric, category_codes, calendar_columns, static, static_codes, np.zeros((count, 1)), np.ones((count, 1)), length, horizon,
-        columns.n_future, columns.n_future_codes, first, (panel.start - first_position) // calendar.step + length, panel.lengths,
-    )  # fmt: skip
+        y,
+        numeric,
+        category_codes,
+        calendar_columns,
+        static,
+        static_codes,
+        np.zeros((count, 1)),
+        np.ones((count, 1)),
+        length,
+        horizon,
+        columns.n_future,
+        columns.n_future_codes,
+        first,
+        (panel.start - first_position) // calendar.step + length,
+        panel.lengths,
+    )
 
 
 def static_arrays(columns: WindowColumns, static: Mapping[str, Covariate], count: int) -> tuple[Any, Ints]:
@@ -235,7 +258,9 @@ class WindowIndex:
         return series, random.integers(self.first_cutoff[series], self.last_cutoff[series] + 1)
 
 
-def training_windows(panel: Panel, input_size: int, horizon: int, n_validation: int = 0, max_recent: int | None = None) -> WindowIndex:
+def training_windows(
+    panel: Panel, input_size: int, horizon: int, n_validation: int = 0, max_recent: int | None = None
+) -> WindowIndex:
     """The training windows of a panel without its last `n_validation` rows.
 
     Windows of series shorter than a window extend into the padding. `max_recent` limits the number

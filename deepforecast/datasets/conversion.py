@@ -105,8 +105,10 @@ def m1(competition: Mapping[str, Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
         for (name, series), length, (_, test_values) in zip(competition.items(), lengths, test, strict=True)
     ]  # fmt: skip
     return {
-        "train": _join_series(train, [0] * len(train)), "test": _join_series(test, lengths), "info": _encode_texts(pd.DataFrame(rows)),
-    }  # fmt: skip
+        "train": _join_series(train, [0] * len(train)),
+        "test": _join_series(test, lengths),
+        "info": _encode_texts(pd.DataFrame(rows)),
+    }
 
 
 def cash_machines(series: Mapping[str, Any] | Sequence[Any], test: int) -> dict[str, pd.DataFrame]:
@@ -178,10 +180,14 @@ def walmart(path: Path) -> dict[str, pd.DataFrame]:
     event_type = days["event_type_1"].map(TYPES).fillna(0).astype(int).astype(str).to_numpy(object)
     frame = pd.DataFrame(
         {
-            "unique_id": ids.to_numpy(object)[order][row], "ds": _parse_timestamps(days["date"])[day], "y": values[order][row, day],
-            "event": event[day], "event_type": event_type[day], "snap": days["snap_CA"].to_numpy("int8")[day],
+            "unique_id": ids.to_numpy(object)[order][row],
+            "ds": _parse_timestamps(days["date"])[day],
+            "y": values[order][row, day],
+            "event": event[day],
+            "event_type": event_type[day],
+            "snap": days["snap_CA"].to_numpy("int8")[day],
         }
-    )  # fmt: skip
+    )
     splits = {"train": frame[day < border], "test": frame[day >= border]}
     return {split: _encode_texts(subset.reset_index(drop=True)) for split, subset in splits.items()}
 

@@ -51,7 +51,9 @@ def _single_file(name: str, address: str, sha256: str | None = None) -> tuple[Re
     return (Remote(name, f"{address}/{name}", sha256),)
 
 
-def _converter(function: str, *arguments: Any, all_files: bool = False) -> Callable[[Mapping[str, Path]], dict[str, pd.DataFrame]]:
+def _converter(
+    function: str, *arguments: Any, all_files: bool = False
+) -> Callable[[Mapping[str, Path]], dict[str, pd.DataFrame]]:
     """Apply a function of `conversion` to the single file of a set, or to all files by name."""
 
     def make(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:

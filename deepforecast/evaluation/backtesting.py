@@ -105,7 +105,9 @@ def validate_models(models: Any, horizon: int | None) -> list[Forecaster]:
     return [model.clone(horizon=horizons.copy().pop()) for model in forecasters]
 
 
-def make_plan(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: BacktestOptions) -> BacktestPlan:
+def make_plan(
+    models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: BacktestOptions
+) -> BacktestPlan:
     """The windows of a backtest; the models must have the same horizon."""
     horizon = int(models[0].horizon or 0)
     step = horizon if step_size is None else validate_integer(step_size, "step_size")

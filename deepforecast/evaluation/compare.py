@@ -260,7 +260,9 @@ def _estimate_runtime(options: BacktestOptions, models: Sequence[Forecaster], *a
     )[0]  # fmt: skip
 
 
-def _with_min_observations(plan: BacktestPlan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> BacktestPlan:
+def _with_min_observations(
+    plan: BacktestPlan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]
+) -> BacktestPlan:
     """With calendar alignment, windows omit series that are too short for any of the models."""
     requirements = [1]
     for model in models if plan.align == "calendar" else ():

@@ -86,7 +86,9 @@ class Criteria:
         return tuple(criterion for criterion in self.all if criterion.requested)
 
 
-def resolve_criteria(metrics: Any, models: Sequence[str], panel: Panel, rows: BacktestRows, levels: Sequence[float], season: Any) -> Criteria:
+def resolve_criteria(
+    metrics: Any, models: Sequence[str], panel: Panel, rows: BacktestRows, levels: Sequence[float], season: Any
+) -> Criteria:
     """The score columns for `metrics` (None: the defaults), validated on a few series without a
     model."""
     length = validate_season_length(season)
@@ -150,7 +152,9 @@ def _check_metrics(metrics: Sequence[Any], scaled: bool) -> None:
             )
 
 
-def _sample_scoring_data(models: Sequence[str], panel: Panel, rows: BacktestRows, levels: Sequence[float], season: int | None) -> ScoringData:
+def _sample_scoring_data(
+    models: Sequence[str], panel: Panel, rows: BacktestRows, levels: Sequence[float], season: int | None
+) -> ScoringData:
     """Scoring data of a few series with forecasts of zero."""
     sample_series = np.unique(rows.series[rows.order[[0, len(rows.order) // 2, -1]]])
     positions = np.flatnonzero(np.isin(rows.series[rows.order], sample_series))

@@ -53,7 +53,11 @@ def render_html(board: Leaderboard) -> str:
     text_columns = format_columns(board, NAME_LENGTHS[0])
     head = "".join(f"<th{_text_align(index)}>{escape(entry.name)}</th>" for index, entry in enumerate(text_columns))
     body = "".join(
-        "<tr>" + "".join(f"<td{_text_align(index)}>{escape(entry.cells[row])}</td>" for index, entry in enumerate(text_columns)) + "</tr>"
+        "<tr>"
+        + "".join(
+            f"<td{_text_align(index)}>{escape(entry.cells[row])}</td>" for index, entry in enumerate(text_columns)
+        )
+        + "</tr>"
         for row in range(len(board.table))
     )
     paragraphs = "".join(f"<p>{escape(entry)}</p>" for entry in (verdict(board), *notes(board)))
@@ -108,7 +112,12 @@ def _table_lines(text_columns: list[TextColumn], width: int) -> list[str]:
     rows = zip(*([column.name, *column.cells] for column in text_columns), strict=True)
     widths = [column.width for column in text_columns]
     lines = [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(column_width) for cell, column_width in zip(row[1:], widths[1:], strict=True))])
+        "  ".join(
+            [
+                row[0].ljust(widths[0]),
+                *(cell.rjust(column_width) for cell, column_width in zip(row[1:], widths[1:], strict=True)),
+            ]
+        )
         for row in rows
     ]
     return [line.rstrip()[:width] for line in lines]
@@ -120,7 +129,9 @@ def _total_width(text_columns: list[TextColumn]) -> int:
 
 def _format_intervals(*bounds: object) -> list[str]:
     return [
-        f"{format_rounded(value)} [{format_rounded(low)}, {format_rounded(high)}]" if np.isfinite(low) else format_rounded(value)
+        f"{format_rounded(value)} [{format_rounded(low)}, {format_rounded(high)}]"
+        if np.isfinite(low)
+        else format_rounded(value)
         for value, low, high in zip(*bounds, strict=True)
     ]
 

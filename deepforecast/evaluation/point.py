@@ -379,7 +379,9 @@ SMAPE = PointMetric(
     errors=_symmetric,
     counts="forecasts",
 )
-WAPE = PointMetric("wape", rewards="The median, weighted by the size of the series.", unit="fraction", errors=_absolute, weights=np.abs)
+WAPE = PointMetric(
+    "wape", rewards="The median, weighted by the size of the series.", unit="fraction", errors=_absolute, weights=np.abs
+)
 MASE = PointMetric(
     "mase",
     rewards="The median; all series weigh the same.",

@@ -75,7 +75,10 @@ def coverage_section(board: Leaderboard) -> str:
     levels = sorted({criterion.level for criterion in board.criteria.values() if criterion.metric.name == "coverage" and criterion.level is not None})
     successful = board.table[board.table["error"] == ""]
     curves = [
-        (row["model"], np.array([[row[f"coverage-{format_number(level)}{end}"] for level in levels] for end in INTERVAL_SUFFIXES]))
+        (
+            row["model"],
+            np.array([[row[f"coverage-{format_number(level)}{end}"] for level in levels] for end in INTERVAL_SUFFIXES]),
+        )
         for _, row in successful.iterrows()
     ]
     return calibration_figure(levels, curves) + interval_tables(board)
@@ -119,7 +122,8 @@ def _curve_marks(model: str, shares: Floats, x: Floats, levels: list[float], ind
     (color, dash), label = model_style(index), shorten(format_value(model, 60))
     value, low, high = shares
     tooltips = tuple(
-        f"{format_model_name(model)}: {share:.1f} % coverage at level {format_number(level)}" for share, level in zip(value, levels, strict=True)
+        f"{format_model_name(model)}: {share:.1f} % coverage at level {format_number(level)}"
+        for share, level in zip(value, levels, strict=True)
     )
     marks: list[Mark] = [Line(x, value, color, label, label, dash)] if len(levels) > 1 else []
     bounded = np.isfinite(low)

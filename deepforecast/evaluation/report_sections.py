@@ -20,11 +20,19 @@ MAX_TEXT_LENGTH = 2_000  # characters of a setting or an error that are shown
 
 def board_sections(board: Leaderboard) -> list[Section]:
     """All sections; those without contents are empty."""
-    return html_page.make_sections(board, {
-        "leaderboard": report_tables.leaderboard_table, "scores": report_figures.score_figures, "cost": report_figures.cost_figure,
-        "pairs": report_tables.pairs_table, "coverage": report_figures.coverage_section, "forecasts": report_forecasts.forecast_figures,
-        "failures": _failures, "settings": _settings,
-    })  # fmt: skip
+    return html_page.make_sections(
+        board,
+        {
+            "leaderboard": report_tables.leaderboard_table,
+            "scores": report_figures.score_figures,
+            "cost": report_figures.cost_figure,
+            "pairs": report_tables.pairs_table,
+            "coverage": report_figures.coverage_section,
+            "forecasts": report_forecasts.forecast_figures,
+            "failures": _failures,
+            "settings": _settings,
+        },
+    )
 
 
 def _failures(board: Leaderboard) -> str:

@@ -96,7 +96,9 @@ def estimate_runtime(
     return RuntimeEstimate(total_seconds([*low]), total_seconds([*likely]), total_seconds([*high]))
 
 
-def announce_runtime(estimate: RuntimeEstimate | None, n_models: int, plan: BacktestPlan, panel: Panel, progress: bool | None) -> None:
+def announce_runtime(
+    estimate: RuntimeEstimate | None, n_models: int, plan: BacktestPlan, panel: Panel, progress: bool | None
+) -> None:
     """Write the estimate of a long run to stderr, in terminals and notebooks or if `progress` is
     True."""
     if estimate is None or estimate.high < MIN_ANNOUNCED_SECONDS or sys.stderr is None:
@@ -117,7 +119,13 @@ class _ModelTrials:
     seconds) of each."""
 
     def __init__(
-        self, model: Forecaster, panel: Panel, plan: BacktestPlan, refit_interval: int, prepare: PrepareModel, levels: Sequence[float]
+        self,
+        model: Forecaster,
+        panel: Panel,
+        plan: BacktestPlan,
+        refit_interval: int,
+        prepare: PrepareModel,
+        levels: Sequence[float],
     ) -> None:
         self.model, self.panel, self.prepare, self.levels = model, panel, prepare, levels
         self.plan = replace(plan, n_windows=1)

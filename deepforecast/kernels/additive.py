@@ -112,7 +112,9 @@ def _fit_linear(
 
 
 @inner_no_alloc
-def _alternate(squares: float, rows: int, prior: Prior, variance: float, x: Floats, workspace: Workspace) -> tuple[float, float]:
+def _alternate(
+    squares: float, rows: int, prior: Prior, variance: float, x: Floats, workspace: Workspace
+) -> tuple[float, float]:
     """Alternate parameters and variance from the Gram matrix; return variance and sum of squares."""
     start, step = workspace.vectors[6], workspace.vectors[7]
     predicted_squares = squares

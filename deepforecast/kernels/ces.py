@@ -89,7 +89,9 @@ def _forecast(y: Floats, forms: Ints, parameters: Floats, level: Floats, season:
     return forecasts.reshape(y.shape)
 
 
-def _run_recursion(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats, level: Floats, season: Floats) -> Floats:
+def _run_recursion(
+    y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats, level: Floats, season: Floats
+) -> Floats:
     """Filter the rows, or with `index` backcast to the initial states; in place. Return the
     forecasts.
     """

@@ -96,7 +96,14 @@ def _characteristic_function(relative_change: float, count: float, noise_kind: i
 
 @inner_no_alloc
 def _invert_distribution(
-    probability: float, guess: float, widening: float, no_change_probability: float, noise_kind: int, stride: float, transform: Floats, nodes: int
+    probability: float,
+    guess: float,
+    widening: float,
+    no_change_probability: float,
+    noise_kind: int,
+    stride: float,
+    transform: Floats,
+    nodes: int,
 ) -> float:
     """Quantile of `probability` >= 1 / 2 by Newton's method within a bracket."""
     if probability <= 0.5:

@@ -186,7 +186,9 @@ def _fill_lags(y: Floats, begin: int, end: int, feature_kind: int, lag: int, str
 
 
 @inner
-def _fill_moments(y: Floats, begin: int, end: int, feature_kind: int, lag: int, size: int, stride: int, column: NDArray[np.float32]) -> None:
+def _fill_moments(
+    y: Floats, begin: int, end: int, feature_kind: int, lag: int, size: int, stride: int, column: NDArray[np.float32]
+) -> None:
     """Running sums of `stride` interleaved series, recomputed every `size` values against rounding."""
     for phase in range(stride):
         count, total, squares, age, centre = 0, 0.0, 0.0, size, 0.0
@@ -221,7 +223,9 @@ def _fill_moments(y: Floats, begin: int, end: int, feature_kind: int, lag: int, 
 
 
 @inner
-def _fill_extremes(y: Floats, begin: int, end: int, feature_kind: int, lag: int, size: int, column: NDArray[np.float32]) -> None:
+def _fill_extremes(
+    y: Floats, begin: int, end: int, feature_kind: int, lag: int, size: int, column: NDArray[np.float32]
+) -> None:
     """Minimum or maximum by a monotonic queue."""
     sign = 1.0 if feature_kind == MIN else -1.0
     queue = np.empty(end - begin, np.int64)
@@ -239,7 +243,9 @@ def _fill_extremes(y: Floats, begin: int, end: int, feature_kind: int, lag: int,
 
 
 @inner
-def _fill_expanding(y: Floats, begin: int, end: int, feature_kind: int, lag: int, level: float, column: NDArray[np.float32]) -> None:
+def _fill_expanding(
+    y: Floats, begin: int, end: int, feature_kind: int, lag: int, level: float, column: NDArray[np.float32]
+) -> None:
     summary = np.zeros(SUMMARY)
     for row in range(begin, end):
         if row - lag >= begin:

@@ -64,7 +64,9 @@ def fit_nonlinear(rows: Rows, prior: Prior, start: Floats) -> tuple[Floats, floa
 
 
 @compiled_no_alloc
-def _gauss_newton(rows: Rows, prior: Prior, x: Floats, state: Floats, lines: Floats, jacobian: Floats, workspace: Workspace) -> None:
+def _gauss_newton(
+    rows: Rows, prior: Prior, x: Floats, state: Floats, lines: Floats, jacobian: Floats, workspace: Workspace
+) -> None:
     count, target, trial = len(rows.y), workspace.vectors[4], workspace.vectors[5]
     _set_fitted(rows, x, lines)
     variance = _update_variance(rows, lines, state[0])

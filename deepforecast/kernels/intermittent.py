@@ -135,7 +135,9 @@ def _smooth_demands(y: Floats, indptr: Ints, method: int, bounds: Floats, alpha:
 
 
 @inner_no_alloc
-def _extract_demands(y: Floats, begin: int, end: int, method: int, periods_since: float, demand_sizes: Floats, intervals: Floats) -> Any:
+def _extract_demands(
+    y: Floats, begin: int, end: int, method: int, periods_since: float, demand_sizes: Floats, intervals: Floats
+) -> Any:
     """Write sizes and intervals (or indicators); return their numbers and the periods since the
     last.
     """
@@ -282,7 +284,9 @@ def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, probabilities: Floats
 
 
 @inner_no_alloc
-def _tilted_weights(sizes: Floats, n_sizes: float, largest: float, occurrence: float, tilt: float, probabilities: Floats) -> Any:
+def _tilted_weights(
+    sizes: Floats, n_sizes: float, largest: float, occurrence: float, tilt: float, probabilities: Floats
+) -> Any:
     """Write tilted probabilities; return their mean and variance in units of the largest size."""
     max_exponent = 0.0 if occurrence < 1.0 else -np.inf
     for position in range(len(sizes)):

@@ -22,7 +22,9 @@ PIVOT_TOLERANCE = 1e-12  # relative size of the pivot of a collinear column
 
 
 @inner_no_alloc
-def minimize_lasso(matrix: Floats, linear: Floats, weight: float, x: Floats, factor: Floats, workspace: Floats, active: Ints) -> None:
+def minimize_lasso(
+    matrix: Floats, linear: Floats, weight: float, x: Floats, factor: Floats, workspace: Floats, active: Ints
+) -> None:
     """Minimize over `x` from a start. `factor` (n, n), `workspace` (3, n), `active` are
     overwritten.
     """

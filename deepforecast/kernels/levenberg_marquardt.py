@@ -93,7 +93,9 @@ def _new_workspace(rows: int, season: int) -> Workspace:
 
 
 @compiled_no_alloc
-def _search(y: Floats, indptr: Ints, index: Floats, plan: Ints, workspace: Workspace, progress: Ints, estimates: Floats) -> None:
+def _search(
+    y: Floats, indptr: Ints, index: Floats, plan: Ints, workspace: Workspace, progress: Ints, estimates: Floats
+) -> None:
     """Search until the plan is done or `ROWS_PER_CALL` rows are evaluated; resumes at `progress`."""
     rows, states, lane_major_gains, errors, products, searches, lanes, initial_states, lane_gains = workspace
     n_started, n_done, evaluated = progress[N_STARTED], progress[N_DONE], 0

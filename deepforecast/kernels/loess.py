@@ -107,7 +107,9 @@ def smooth_phases(line: Line, phases: int, window: Window, buffer: Floats, smoot
 
 
 @inner_no_alloc
-def smooth_line(line: Line, window: Window, kernel_weights: Floats, smooth: Floats, smooth_start: int, n_beyond: int, stop: Ints) -> None:
+def smooth_line(
+    line: Line, window: Window, kernel_weights: Floats, smooth: Floats, smooth_start: int, n_beyond: int, stop: Ints
+) -> None:
     """Smooth one series at every `jump`-th and the last point, interpolating linearly.
 
     Writes to `smooth[smooth_start + i * stride]`, with `n_beyond` points (0 or 1) extrapolated at

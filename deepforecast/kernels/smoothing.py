@@ -12,7 +12,10 @@ from deepforecast.kernels.compilation import inner_no_alloc
 Floats = NDArray[np.float64]
 
 GOLDEN = 0.6180339887498949
-SECTION_TOLERANCE, DERIVATIVE_TOLERANCE = 1e-9, 3e-6  # by golden sections; by the derivative, which is all but straight over so short a stretch
+SECTION_TOLERANCE, DERIVATIVE_TOLERANCE = (
+    1e-9,
+    3e-6,
+)  # by golden sections; by the derivative, which is all but straight over so short a stretch
 
 
 @inner_no_alloc
@@ -28,7 +31,9 @@ def smooth_level(values: Floats, count: int, level: float, alpha: float) -> floa
 
 
 @inner_no_alloc
-def smooth_two_levels(first_values: Floats, n_first: int, second_values: Floats, n_second: int, levels: Floats, alphas: Floats) -> None:
+def smooth_two_levels(
+    first_values: Floats, n_first: int, second_values: Floats, n_second: int, levels: Floats, alphas: Floats
+) -> None:
     """The same for two independent series at once, in place."""
     first_level, second_level, first_start, second_start = levels[0], levels[1], 0, 0
     if np.isnan(first_level) and n_first > 0:

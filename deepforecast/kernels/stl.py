@@ -64,7 +64,9 @@ def _decompose_series(stop: Ints, y: Floats, indptr: Ints, windows: Ints, loops:
 
 
 @inner
-def _decompose_season(y: Floats, windows: Ints, season_index: int, loops: Ints, trend: Floats, season: Floats, stop: Ints) -> None:
+def _decompose_season(
+    y: Floats, windows: Ints, season_index: int, loops: Ints, trend: Floats, season: Floats, stop: Ints
+) -> None:
     """STL of one season of one series.
 
     Inner loop: smooth the detrended cycle-subseries, subtract their low-pass filter to get the
@@ -108,7 +110,14 @@ def _weight_table(n: int, window: Window) -> Floats:
 
 @inner_no_alloc
 def _smooth(
-    y: Floats, weights: Floats, window: Window, table: Floats, buffer: Floats, kernel_weights: Floats, smooth: Floats, stop: Ints
+    y: Floats,
+    weights: Floats,
+    window: Window,
+    table: Floats,
+    buffer: Floats,
+    kernel_weights: Floats,
+    smooth: Floats,
+    stop: Ints,
 ) -> None:
     n = len(weights)
     if len(table) > 0:

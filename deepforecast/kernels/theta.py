@@ -128,7 +128,14 @@ def path_deviations(
 
 @compiled_no_alloc
 def _estimate(
-    y: Floats, indptr: Ints, settings: Floats, dynamic: Bools, skip: Ints, workspace: Workspace, estimates: Floats, states: Floats
+    y: Floats,
+    indptr: Ints,
+    settings: Floats,
+    dynamic: Bools,
+    skip: Ints,
+    workspace: Workspace,
+    estimates: Floats,
+    states: Floats,
 ) -> None:
     low, high, min_weight, max_weight, slope = settings[0], settings[1], settings[2], settings[3], settings[4]
     lines, lanes, losses, best = workspace
@@ -212,7 +219,9 @@ def _set_error_products(values: Floats, lines: Floats, lanes: Floats, skip: int)
 
 
 @inner_no_alloc
-def _minimize_lane(lanes: Floats, k: int, min_weight: float, max_weight: float, max_level: float, power: float, best: Floats) -> float:
+def _minimize_lane(
+    lanes: Floats, k: int, min_weight: float, max_weight: float, max_level: float, power: float, best: Floats
+) -> float:
     """Minimum of the objective of a lane over w and the initial level within bounds; stored if the
     best.
     """
@@ -309,7 +318,14 @@ def _filter_series(
 
 @compiled_no_alloc
 def _simulate_paths(
-    states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, shocks: Floats, level_offsets: Floats, paths: Floats, state: Floats
+    states: Floats,
+    alpha: Floats,
+    weight: Floats,
+    dynamic: Bools,
+    shocks: Floats,
+    level_offsets: Floats,
+    paths: Floats,
+    state: Floats,
 ) -> None:
     for i in range(shocks.shape[0]):
         for path in range(shocks.shape[1]):

@@ -88,7 +88,11 @@ def plot_cross_validation(
 
 
 def _panel(
-    rows: TidyFrame, past: TidyFrame | None, key: Any, drawn: tuple[Sequence[ModelColumns], Sequence[float]], max_history: MaxHistory
+    rows: TidyFrame,
+    past: TidyFrame | None,
+    key: Any,
+    drawn: tuple[Sequence[ModelColumns], Sequence[float]],
+    max_history: MaxHistory,
 ) -> tuple[Panel, int]:
     """Panel of one series, and the number of points of its history (0 if it is complete)."""
     stamps, cutoffs = rows.timestamps(), rows.timestamps(CUTOFF)
@@ -107,7 +111,9 @@ def _panel(
     return Panel(tuple(marks), series_title(key), rows.axis(), Axis(rows.target)), n_kept
 
 
-def _observed_values(rows: TidyFrame, past: TidyFrame | None, key: Any, starts: Array, max_history: MaxHistory) -> tuple[Array, Array, int]:
+def _observed_values(
+    rows: TidyFrame, past: TidyFrame | None, key: Any, starts: Array, max_history: MaxHistory
+) -> tuple[Array, Array, int]:
     """Observed values of the windows and of the history; timestamps are unique."""
     all_stamps, values = rows.timestamps(), rows.values(rows.target)
     stamps, first = np.unique(all_stamps, return_index=True)

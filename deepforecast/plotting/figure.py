@@ -97,7 +97,11 @@ def panel_grid(panels: Sequence[Panel], count: int, n_cut: int, keys: Sequence[A
     row_height = 3.9 if len(panels) == 1 else 2.7
     titled_panels = [
         # One title of the y axis per row of panels.
-        replace(panel, title=shorten(panel.title, longest), y=panel.y if position % columns == 0 else replace(panel.y, title=""))
+        replace(
+            panel,
+            title=shorten(panel.title, longest),
+            y=panel.y if position % columns == 0 else replace(panel.y, title=""),
+        )
         for position, panel in enumerate(panels)
     ]
     return Chart(tuple(titled_panels), columns, width, row_height, " · ".join(notes), tuple(keys))
@@ -139,7 +143,12 @@ def _chart_of_history(past: TidyFrame, ids: Any, max_history: MaxHistory) -> Cha
 
 
 def _panel(
-    past: TidyFrame, future: TidyFrame | None, key: Any, models: Sequence[ModelColumns], levels: Sequence[float], max_history: MaxHistory
+    past: TidyFrame,
+    future: TidyFrame | None,
+    key: Any,
+    models: Sequence[ModelColumns],
+    levels: Sequence[float],
+    max_history: MaxHistory,
 ) -> tuple[Panel, int]:
     """Panel of one series, and the number of points of its history (0 if it is complete)."""
     stamps, axis = past.timestamps(), past.axis()

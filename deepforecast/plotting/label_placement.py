@@ -36,7 +36,9 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top
 _NO_PATH = np.empty((0, 2))
 
 
-def place_labels(points: Array, words: Sequence[str], keep: Sequence[bool], frame: Box, path: Array = _NO_PATH) -> list[Spot | None]:
+def place_labels(
+    points: Array, words: Sequence[str], keep: Sequence[bool], frame: Box, path: Array = _NO_PATH
+) -> list[Spot | None]:
     """Position of each label; None if there is no free space.
 
     Labels to `keep` are always placed, where they overlap least. Labels avoid points, other labels

@@ -224,7 +224,8 @@ def _paint_labels(figure: Figure, chart: Chart, axes: dict[Any, Axes]) -> None:
             figure.draw_without_rendering()  # the axes get their position here
             panel_axes = axes[str(index)]
             points, path = (
-                panel_axes.transData.transform(np.column_stack(corners)) * 72 / figure.dpi for corners in ((mark.x, mark.y), mark.path)
+                panel_axes.transData.transform(np.column_stack(corners)) * 72 / figure.dpi
+                for corners in ((mark.x, mark.y), mark.path)
             )
             left, bottom, right, top = (edge * 72 / figure.dpi for edge in panel_axes.bbox.extents)
             spots = place_labels(points, mark.words, mark.keep, (left, bottom, right, top), path)

@@ -33,10 +33,16 @@ def plot_history(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
         ended_early = trials[trials["state"] == state]
         if len(ended_early):
             figure.add_scatter(
-                x=ended_early["number"], y=np.full(len(ended_early), values.max()), mode="markers", name=state,
-                text=[f"{_hover_text(row, parameters)}<br>{_escape(shorten(str(row['reason']), 100))}" for _, row in ended_early.iterrows()],
+                x=ended_early["number"],
+                y=np.full(len(ended_early), values.max()),
+                mode="markers",
+                name=state,
+                text=[
+                    f"{_hover_text(row, parameters)}<br>{_escape(shorten(str(row['reason']), 100))}"
+                    for _, row in ended_early.iterrows()
+                ],
                 marker={"symbol": sign, "color": NEUTRAL},
-            )  # fmt: skip
+            )
     return figure
 
 
@@ -64,9 +70,14 @@ def plot_slices(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
         row, column = divmod(index, MAX_COLUMNS)
         with_value = completed[completed[name].notna()]
         figure.add_scatter(
-            x=_display_values(with_value[name]), y=with_value[objective], mode="markers", showlegend=False, row=row + 1, col=column + 1,
+            x=_display_values(with_value[name]),
+            y=with_value[objective],
+            mode="markers",
+            showlegend=False,
+            row=row + 1,
+            col=column + 1,
             marker={"color": with_value["number"], "colorscale": SHADES, "reversescale": True},
-        )  # fmt: skip
+        )
         axis_type = _scale(with_value[name])
         figure.update_xaxes(title_text=_escape(name), type=axis_type, row=row + 1, col=column + 1)
         if axis_type == "category":
@@ -108,7 +119,7 @@ def plot_front(trials: Any, objectives: Sequence[str]) -> Any:
     front = pareto_front(x, y)
     figure = go.Figure(layout=_layout(f"{first} against {second}", second, first))
     figure.add_scatter(x=x, y=y, mode="markers", name="trial", text=[f"trial {trial_number}" for trial_number in completed["number"]],
-                       marker_color=COLORS[0])  # fmt: skip
+                       marker_color=COLORS[0])
     figure.add_scatter(x=x[front], y=y[front], mode="lines+markers", name="not beaten", line={"color": COLORS[1]})
     return figure
 

@@ -127,7 +127,7 @@ def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeight
                 f"{len(values):,} have none. Drop those rows."
             )
     return AttentionWeights(keys, selected_kind, zone, code, selected.timestamps(), selected.timestamps("cutoff"), lag, numbers["layer"].astype(int),
-                   numbers["head"].astype(int), numbers["weight"])  # fmt: skip
+                   numbers["head"].astype(int), numbers["weight"])
 
 
 def _key_columns(opened: Any) -> Columns:

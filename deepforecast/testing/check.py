@@ -13,10 +13,29 @@ from deepforecast.testing.assertions import RuleBroken
 from deepforecast.testing.subject import Subject
 
 THEMES = (
-    "parameters", "fit_and_predict", "copies", "output", "frames", "libraries", "edge_cases", "missing_values", "horizons", "updates",
-    "explanations", "intervals", "calibration", "fitted_values", "sample_paths", "covariates", "effects", "leakage", "invariance",
-    "isolation", "serialization", "devices",
-)  # fmt: skip
+    "parameters",
+    "fit_and_predict",
+    "copies",
+    "output",
+    "frames",
+    "libraries",
+    "edge_cases",
+    "missing_values",
+    "horizons",
+    "updates",
+    "explanations",
+    "intervals",
+    "calibration",
+    "fitted_values",
+    "sample_paths",
+    "covariates",
+    "effects",
+    "leakage",
+    "invariance",
+    "isolation",
+    "serialization",
+    "devices",
+)
 Condition = Callable[[Subject], str | None]
 CheckFunction = Callable[[Subject], None]
 

@@ -23,19 +23,35 @@ from deepforecast.training.options import TrainingOptions
 from deepforecast.training.training_monitor import TrainingMonitor
 
 PARAMETERS = {
-    "max_steps": "max_steps", "max_epochs": "max_epochs", "max_time": "time_limit", "accelerator": "accelerator",
-    "devices": "devices", "precision": "precision", "strategy": "strategy", "accumulate_grad_batches": "accumulate_grad_batches",
-    "gradient_clip_val": "gradient_clip_val", "gradient_clip_algorithm": "clip_value", "enable_progress_bar": "progress",
-    "val_check_interval": "validate_every", "check_val_every_n_epoch": "validate_every", "limit_val_batches": "validation_size",
-    "limit_train_batches": "max_steps", "min_steps": "max_steps", "min_epochs": "max_epochs", "fast_dev_run": "max_steps",
-}  # fmt: skip
+    "max_steps": "max_steps",
+    "max_epochs": "max_epochs",
+    "max_time": "time_limit",
+    "accelerator": "accelerator",
+    "devices": "devices",
+    "precision": "precision",
+    "strategy": "strategy",
+    "accumulate_grad_batches": "accumulate_grad_batches",
+    "gradient_clip_val": "gradient_clip_val",
+    "gradient_clip_algorithm": "clip_value",
+    "enable_progress_bar": "progress",
+    "val_check_interval": "validate_every",
+    "check_val_every_n_epoch": "validate_every",
+    "limit_val_batches": "validation_size",
+    "limit_train_batches": "max_steps",
+    "min_steps": "max_steps",
+    "min_epochs": "max_epochs",
+    "fast_dev_run": "max_steps",
+}
 """Arguments of Lightning's Trainer, and the model parameters to use instead."""
 
 CALLBACKS = {
-    "EarlyStopping": "validation_size= and patience=", "WeightAveraging": "ema_decay=", "StochasticWeightAveraging": "ema_decay=",
-    "GradientAccumulationScheduler": "accumulate_grad_batches=", "LearningRateFinder": "learning_rate='find'",
+    "EarlyStopping": "validation_size= and patience=",
+    "WeightAveraging": "ema_decay=",
+    "StochasticWeightAveraging": "ema_decay=",
+    "GradientAccumulationScheduler": "accumulate_grad_batches=",
+    "LearningRateFinder": "learning_rate='find'",
     "BatchSizeFinder": "batch_size=",
-}  # fmt: skip
+}
 """Callbacks of Lightning that cannot work in a fit, which is one epoch, and the parameters to use
 instead.
 """
@@ -103,12 +119,24 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
     has_checkpoint = any(isinstance(callback, pl.callbacks.Checkpoint) for callback in callbacks)
     try:
         trainer = pl.Trainer(
-            max_steps=-1, max_epochs=1, accelerator=accelerator, devices=options.devices, strategy=options.strategy,
+            max_steps=-1,
+            max_epochs=1,
+            accelerator=accelerator,
+            devices=options.devices,
+            strategy=options.strategy,
             precision=options.precision,  # type: ignore[arg-type]
-            accumulate_grad_batches=1 if grouped else options.accumulate_grad_batches, callbacks=callbacks,
-            logger=logger, limit_val_batches=0, enable_progress_bar=options.progress,
-            **{"log_every_n_steps": 50, "enable_model_summary": False, "enable_checkpointing": has_checkpoint, **trainer_options},
-        )  # fmt: skip
+            accumulate_grad_batches=1 if grouped else options.accumulate_grad_batches,
+            callbacks=callbacks,
+            logger=logger,
+            limit_val_batches=0,
+            enable_progress_bar=options.progress,
+            **{
+                "log_every_n_steps": 50,
+                "enable_model_summary": False,
+                "enable_checkpointing": has_checkpoint,
+                **trainer_options,
+            },
+        )
     except (MisconfigurationException, TypeError, ValueError, ImportError) as error:
         raise ParameterError(
             f"The arguments of Lightning's Trainer must be valid; it refused them: {error}"

@@ -146,7 +146,7 @@ def _apply_range(unrestricted: Param, declaration: Param, value: Any) -> Param:
         is_malformed = not isinstance(value.get("log", False), bool) or not isinstance(value.get("choices", []), list | tuple)
         if unknown or is_malformed or not ({"low", "high"} <= set(value) or set(value) == {"choices"}):
             raise ParameterError(f"A range must be {{'low': 1, 'high': 9}}, with 'log': True or 'step', or {{'choices': [...]}}, "
-                                 f"got {format_value(dict(value))} for {unrestricted.name}.")  # fmt: skip
+                                 f"got {format_value(dict(value))} for {unrestricted.name}.")
         if "choices" in value:
             return _apply_range(unrestricted, declaration, list(value["choices"]))
         return _numeric_range(unrestricted, value["low"], value["high"], value.get("log", False), value.get("step"))
@@ -155,7 +155,7 @@ def _apply_range(unrestricted: Param, declaration: Param, value: Any) -> Param:
     if isinstance(value, list | tuple) and value:
         return replace(unrestricted, search=tuple(_to_tuple(unrestricted, element) for element in value))
     raise ParameterError(f"A range must be (low, high), a list of choices or {{'low': 1, 'high': 9}}, got {format_value(value)} for "
-                         f"{unrestricted.name}.")  # fmt: skip
+                         f"{unrestricted.name}.")
 
 
 def _to_tuple(unrestricted: Param, value: Any) -> Any:

@@ -113,7 +113,11 @@ class TuningResult:
     def best_configurations(self, count: int) -> list[dict[str, Any]]:
         """Return the parameters of the `count` best trials, the best first."""
         complete = sorted(
-            (trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE and "copy_of" not in trial.user_attrs["told"]),
+            (
+                trial
+                for trial in self._budget_trials()
+                if trial.state == TrialState.COMPLETE and "copy_of" not in trial.user_attrs["told"]
+            ),
             key=lambda trial: (trial.values[0], trial.number),
         )
         return [self._searched_params(trial) for trial in complete[:count]]

@@ -107,7 +107,7 @@ def _warn_of_trials(trials: Sequence[Any], description: str, n_trials: int) -> N
     if trials:
         first = trials[0].user_attrs.get(trial_recovery.OUTCOME, {}).get("reason", "its process died")
         warn(f"{len(trials)} of {n_trials} trials {description}, the first: {format_value(first, 300).rstrip('.')}. Use result.trials to see all reasons.",
-            TrainingWarning)  # fmt: skip
+            TrainingWarning)
 
 
 def _raise_if_all_failed(runner: TrialRunner, trials: Sequence[Any]) -> None:

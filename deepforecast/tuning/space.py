@@ -141,7 +141,9 @@ class Space:
             return []
         values = {**self.models[configuration.model].get_params(), **configuration.params}
         return [
-            name for name, param in ranges.items() if (param.when is None or param.when(values)) and is_in_range(values.get(name), param)
+            name
+            for name, param in ranges.items()
+            if (param.when is None or param.when(values)) and is_in_range(values.get(name), param)
         ]
 
     def _prefixed_trial(self, trial: Any, number: int) -> PrefixedTrial:

@@ -28,7 +28,12 @@ from deepforecast.tuning.journal import LostStorageError, open_journal
 SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 # interval of the heartbeats of a trial in a database, and seconds without one after which it counts as dead
 HEARTBEAT_SECONDS, GRACE_SECONDS = 30, 120
-DRIVER_PACKAGES = {"psycopg": "psycopg[binary]", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient", "cx_Oracle": "oracledb"}
+DRIVER_PACKAGES = {
+    "psycopg": "psycopg[binary]",
+    "psycopg2": "psycopg2-binary",
+    "MySQLdb": "mysqlclient",
+    "cx_Oracle": "oracledb",
+}
 ALTERNATIVE_DRIVERS = {"postgresql": "postgresql+psycopg2", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
 LOGGER_NAMES = ("study", "trial", "samplers", "pruners", "_gp")  # loggers of Optuna
 SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb", "mssql", "oracle")

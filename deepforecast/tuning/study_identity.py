@@ -19,8 +19,13 @@ from deepforecast.tuning.trial_recovery import GIVEN_CONFIGURATION
 IDENTITY_KEY = "deepforecast"  # study attribute with the identity, set when the study is complete
 MAX_WAIT = 10.0  # seconds to wait for the identity of a study that another process has just created
 LABELS = {
-    "windows": "windows", "data": "data", "models": "models", "space": "ranges", "metric": "metrics", "tries": "seeds per trial",
-}  # fmt: skip
+    "windows": "windows",
+    "data": "data",
+    "models": "models",
+    "space": "ranges",
+    "metric": "metrics",
+    "tries": "seeds per trial",
+}
 
 
 def make_identity(panel: Panel, objective: Objective, holdout: int) -> dict[str, Any]:
@@ -29,9 +34,13 @@ def make_identity(panel: Panel, objective: Objective, holdout: int) -> dict[str,
     windows = {"horizon": plan.horizon, "n_windows": plan.n_windows, "step_size": plan.step, "gap": plan.gap,
                "size": plan.train_size, "align": plan.align, "refit": str(objective.refit), "holdout": holdout}  # fmt: skip
     return {
-        "data": describe_data(panel), "models": [repr(model) for model in objective.space.models],
-        "space": objective.space.describe(), "metric": list(objective.objectives), "windows": windows, "tries": objective.n_seeds,
-    }  # fmt: skip
+        "data": describe_data(panel),
+        "models": [repr(model) for model in objective.space.models],
+        "space": objective.space.describe(),
+        "metric": list(objective.objectives),
+        "windows": windows,
+        "tries": objective.n_seeds,
+    }
 
 
 def describe_data(panel: Panel) -> dict[str, Any]:
@@ -68,7 +77,9 @@ def create_or_load_study(
     return study
 
 
-def _initialize_study(study: optuna.Study, identity: dict[str, Any], starts: Sequence[Configuration], objective: Objective) -> None:
+def _initialize_study(
+    study: optuna.Study, identity: dict[str, Any], starts: Sequence[Configuration], objective: Objective
+) -> None:
     study.set_metric_names(list(objective.objectives))
     for number, configuration in enumerate(starts):
         note = {"model": configuration.model, "params": format_params(configuration.params)}

@@ -18,7 +18,14 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-WORKER, OUTCOME, GIVEN_CONFIGURATION, ATTEMPT, INTERRUPTED, WITHDRAWN = "worker", "told", "given", "attempt", "interrupted", "withdrawn"
+WORKER, OUTCOME, GIVEN_CONFIGURATION, ATTEMPT, INTERRUPTED, WITHDRAWN = (
+    "worker",
+    "told",
+    "given",
+    "attempt",
+    "interrupted",
+    "withdrawn",
+)
 ACTIVE_MARKS = set[str]()  # marks of the running trials of this process; its other ones are dead
 FIRST_SEEN = dict[Any, float]()  # `time.monotonic` when this process first saw trials of others
 UNCLAIMED_SECONDS = 300.0  # seconds after which a trial without a worker counts as dead

@@ -16,7 +16,12 @@ from deepforecast.errors import DataWarning, DeepForecastError, TrainingWarning
 CODE_BLOCK = re.compile(
     r"```python\n(?P<code>.*?)```\n(?P<mark>\n<!-- message -->\n.*?<!-- end -->\n)?", flags=re.DOTALL
 )
-MESSAGE_CLASSES = (DeepForecastError, DataWarning, TrainingWarning, AttributeError)  # the last: a name the package does not have
+MESSAGE_CLASSES = (
+    DeepForecastError,
+    DataWarning,
+    TrainingWarning,
+    AttributeError,
+)  # the last: a name the package does not have
 WIDTH = 110  # characters of a line of a message on the written page
 
 

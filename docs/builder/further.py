@@ -49,7 +49,9 @@ def _imported_objects(documented: frozenset[str]) -> dict[str, dict[str, Any]]:
         thing = getattr(package, name) if hasattr(package, name) else import_module(f"{module}.{name}")
         if isinstance(thing, ModuleType):
             functions = {
-                key: function for key, function in vars(thing).items() if inspect.isfunction(function) and function.__module__ == thing.__name__
+                key: function
+                for key, function in vars(thing).items()
+                if inspect.isfunction(function) and function.__module__ == thing.__name__
             }
             objects_by_module[thing.__name__] = {key: function for key, function in functions.items() if not key.startswith("_")}
         elif callable(thing) and not _has_page(module, name, thing, documented):

@@ -128,7 +128,10 @@ WRONG = [
     ("ds,y,y\n2024-01-01,1,1\n", "unique; y occurs twice"),
     ("ds;y\n2024-01-01;1\n", "has only one column, 'ds;y'. Pass --separator ';'"),
     ("ds\ty\n2024-01-01\t1\n", "Pass --separator tab"),
-    ("date,value\n2024-01-01,1\n", "data.csv must have the columns ds, y; its columns are date, value. Pass your names with --id, --time, --target"),
+    (
+        "date,value\n2024-01-01,1\n",
+        "data.csv must have the columns ds, y; its columns are date, value. Pass your names with --id, --time, --target",
+    ),
     (b"ds,y\n2024-01-01,\xff\n", "must be text in UTF-8"),
     ("ds,y\n2024-01-01,1\n".encode("utf-16"), "null bytes"),
     (b"\x89PNG\r\n\x1a\n\0\0\0", "null bytes"),

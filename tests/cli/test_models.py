@@ -53,7 +53,12 @@ def test_a_model_of_another_package_is_of_its_family(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("Naiv", "Did you mean Naive"), ("", "must be a registered name, got ''"), ("../x", "must be a registered name, got")]
+    ("name", "said"),
+    [
+        ("Naiv", "Did you mean Naive"),
+        ("", "must be a registered name, got ''"),
+        ("../x", "must be a registered name, got"),
+    ],
 )
 def test_unknown_models_are_refused(run, name: str, said: str) -> None:
     assert said in run("models", name).refusal()

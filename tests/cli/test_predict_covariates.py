@@ -76,7 +76,10 @@ def test_the_rows_needed_are_written_as_a_template(run, fitted: Path) -> None:
     ("rows", "said"),
     [
         (None, "fitted with future covariates (promo, weather). Pass --future-data FILE"),
-        ("unique_id,ds,promo\n01,2024-01-09,1\n", "future.csv must have the columns weather; its columns are unique_id, ds, promo"),
+        (
+            "unique_id,ds,promo\n01,2024-01-09,1\n",
+            "future.csv must have the columns weather; its columns are unique_id, ds, promo",
+        ),
         ("unique_id,ds,promo,weather\n01,2024-01-09,1,1\n", "02"),
         ("unique_id,ds,promo,weather\n01,2024-01-09,x,1\n", "promo"),
         ("unique_id,ds,promo,weather\n01,09/01/2024,1,1\n", "Column ds must hold ISO-8601 timestamps"),

@@ -20,9 +20,17 @@ def test_what_is_finite_leaves_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("values", "spread_of", "words"),
     [
-        ([1, np.inf, 2], None, "Naive for series s002 are not: the values of column y are too large for float64. Rescale"),
+        (
+            [1, np.inf, 2],
+            None,
+            "Naive for series s002 are not: the values of column y are too large for float64. Rescale",
+        ),
         ([np.inf, np.nan, 2], None, r"Naive for series s002 are not: the model returned NaN"),
-        ([np.inf, np.nan, np.nan], MODEL, "s002, s003 are not: .* too few to estimate the error variance: at least 2 .* fit had 1"),
+        (
+            [np.inf, np.nan, np.nan],
+            MODEL,
+            "s002, s003 are not: .* too few to estimate the error variance: at least 2 .* fit had 1",
+        ),
         ([np.inf, 0, -np.inf], MODEL, "s001, s003 are not: the values of column y are too large"),
         ([0, 0, np.nan], Forecaster(), r"s003 are not: .* too few to estimate the error variance\. Fit longer series"),
     ],

@@ -224,9 +224,15 @@ def test_update_of_some_series_leaves_the_others(model: Forecaster) -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        (D("s001", 5, start="2024-02-09"), "series s001 is known up to 2024-02-09 and the new rows start at 2024-02-09"),
+        (
+            D("s001", 5, start="2024-02-09"),
+            "series s001 is known up to 2024-02-09 and the new rows start at 2024-02-09",
+        ),
         (D("s001", 50), "the new rows start at 2024-01-01. Pass only new rows"),
-        (joined(D("s001", 5, start="2024-02-10"), D("new", 5, start="2024-02-10")), "cannot add new series: new was not in fit. Fit again with it"),
+        (
+            joined(D("s001", 5, start="2024-02-10"), D("new", 5, start="2024-02-10")),
+            "cannot add new series: new was not in fit. Fit again with it",
+        ),
         (D("s001", 5, start="2024-02-10 12:00"), "grid"),
     ],
     ids=["last", "all", "unknown", "off"],

@@ -147,7 +147,10 @@ def test_covariates_follow_their_rows(library: str) -> None:
 @pytest.mark.parametrize(
     ("frame", "words"),
     [
-        (P(2, 5).assign(y=[1, 2, 3, 4, 5, 1, 2, np.inf, 4, -np.inf]), r"y must be finite.*2 row.*series s002, first at 2024-01-03"),
+        (
+            P(2, 5).assign(y=[1, 2, 3, 4, 5, 1, 2, np.inf, 4, -np.inf]),
+            r"y must be finite.*2 row.*series s002, first at 2024-01-03",
+        ),
         (P(7, 5).assign(y=np.inf), r"35 row.*s001, s002, s003, s004, s005 … \(7 in all\)"),
         (P(3, 5).assign(y=[np.nan] * 5 + [1.0] * 5 + [np.nan] * 5), r"column y.*all are missing in series s001, s003"),
         (joined(D("A", 30, "min"), D("A", 30, "min", start="2031-01-01")), r"series A alone spans.*split"),

@@ -107,7 +107,9 @@ def test_every_set_of_the_folder_has_a_home_whose_rows_are_pinned() -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name == "m4" else []) for name in sources.SOURCES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "m4" else []) for name in sources.SOURCES]
+)
 def test_the_pinned_rows_are_those_of_the_folder(data_folder: Path, name: str) -> None:
     for part, digest in sources.SOURCES[name].hashes.items():
         frame = pd.read_parquet(data_folder / name / f"{part}.parquet")

@@ -350,7 +350,11 @@ def test_a_column_named_cutoff_is_refused(role: str) -> None:
         ({"metrics": []}, ParameterError, "`metrics` cannot be empty"),
         ({"metrics": 3}, ParameterTypeError, "A metric must be a name"),
         ({"metrics": "coverage"}, ParameterError, "coverage cannot be computed without intervals"),
-        ({"metrics": "coverage-70", "level": 80}, ParameterError, "coverage-70 cannot be computed without intervals of level 70"),
+        (
+            {"metrics": "coverage-70", "level": 80},
+            ParameterError,
+            "coverage-70 cannot be computed without intervals of level 70",
+        ),
         ({"metrics": "owa"}, ParameterError, "owa cannot be computed by series"),
         ({"metrics": "crps_from_samples"}, ParameterError, "crps_from_samples cannot be computed without sample paths"),
         ({"metrics": ["mae", lambda actual, forecast: 0.0]}, ParameterError, "must have a name"),

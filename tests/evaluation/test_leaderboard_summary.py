@@ -32,11 +32,17 @@ def with_pair(**values: Any) -> Leaderboard:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"wins": 0.75, "p_value": 0.012}, "The difference to Naive (3.172), the second, is significant: better in 75 %"),
+        (
+            {"wins": 0.75, "p_value": 0.012},
+            "The difference to Naive (3.172), the second, is significant: better in 75 %",
+        ),
         ({"wins": 1.0, "p_value": 1e-9}, "better in 100 % of 12 series, p < 0.001."),
         ({"wins": 0.6, "p_value": 0.05}, "Naive (3.172) is second; the difference is not significant: better in 60 %"),
         ({"wins": 0.6, "p_value": 0.051}, "of 12 series, p = 0.051."),
-        ({"wins": 0.3, "p_value": 0.01}, "Naive (3.172) is second, although it wins in most series: the best is better in 30 %"),
+        (
+            {"wins": 0.3, "p_value": 0.01},
+            "Naive (3.172) is second, although it wins in most series: the best is better in 30 %",
+        ),
         ({"series": 0}, "Naive (3.172) is second; no series has scores of both, so the difference cannot be tested."),
         ({"series": 1}, "Naive (3.172) is second; the difference cannot be tested on one series."),
     ],

@@ -59,7 +59,9 @@ def moved(body: DirectBody, inputs: Inputs, field: str) -> float:
         return float((body.features(other) - body.features(inputs)).abs().max())
 
 
-def keeps_the_rules(make: Callable[[InputSizes], DirectBody], used: tuple[str, ...] = ("y", "past", "future", "static")) -> None:
+def keeps_the_rules(
+    make: Callable[[InputSizes], DirectBody], used: tuple[str, ...] = ("y", "past", "future", "static")
+) -> None:
     """Shapes, gradients in every weight, every field of use, the same again in evaluation, windows for themselves, devices."""
     for sizes in (PLAIN, FULL):
         body, inputs = seeded(lambda sizes=sizes: make(sizes)), some_inputs(sizes)

@@ -50,7 +50,9 @@ def test_so_are_its_gradients(cell: str) -> None:
     weights = list(body.parameters())
     for taught, looped in zip(
         torch.autograd.grad(body.forward_teacher_forced(exact, before(inputs).double()).square().sum(), weights),
-        torch.autograd.grad(AutoregressiveBody.forward_teacher_forced(body, exact, before(inputs).double()).square().sum(), weights),
+        torch.autograd.grad(
+            AutoregressiveBody.forward_teacher_forced(body, exact, before(inputs).double()).square().sum(), weights
+        ),
         strict=True,
     ):
         torch.testing.assert_close(taught, looped, atol=1e-6, rtol=1e-6)

@@ -28,7 +28,9 @@ from deepforecast.tuning.study import DEFAULT_TUNING_OPTIONS
 from tests.tuning.bent import Bent
 
 
-def searched(frame: pd.DataFrame, n_trials: int, storage: Path, options: TuningOptions = DEFAULT_TUNING_OPTIONS) -> TuningResult:
+def searched(
+    frame: pd.DataFrame, n_trials: int, storage: Path, options: TuningOptions = DEFAULT_TUNING_OPTIONS
+) -> TuningResult:
     return tune(Bent(), frame, n_trials=n_trials, horizon=3, storage=storage, options=options)
 
 

@@ -206,7 +206,7 @@ def test_several_seeds_make_one_trial(frame):
         Bent(away=0.0), frame, 2, metric="mae", options=TuningOptions(n_windows=2, n_seeds=3, space={"width": [8, 9]})
     )
     each = [searched(Bent(away=0.0, seed=seed), frame, 1, metric="mae", options=TuningOptions(n_windows=2, space={"width": [8]}))
-            for seed in range(3)]  # fmt: skip
+            for seed in range(3)]
     assert found.trials["mae"][0] == pytest.approx(np.mean([one.best_value for one in each]))
     assert found.best_model.seed == 0
 
@@ -331,7 +331,8 @@ def test_bad_trials_of_any_family_end_early(frame, tmp_path):
 def test_no_trial_is_ended_when_all_is_fitted(frame):
     space = {"lags": [1, 2, 3, 5, 7, 9], "ridge": {"low": 1e-6, "high": 1e6, "log": True}}
     once, often = (
-        searched(LinearModel(), frame, 20, options=TuningOptions(n_windows=4, space=space, refit=refit)) for refit in ("auto", 2)
+        searched(LinearModel(), frame, 20, options=TuningOptions(n_windows=4, space=space, refit=refit))
+        for refit in ("auto", 2)
     )
     assert set(once.trials["state"]) == {"complete"}
     assert set(often.trials.loc[often.trials["state"] == "pruned", "steps"]) <= {100, 200}

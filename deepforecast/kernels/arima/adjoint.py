@@ -139,7 +139,14 @@ def _step_missing(
 
 @inner_no_alloc
 def _initial_gradient(
-    orders: Ints, delta: Floats, columns: int, unknown: int, vectors: Floats, matrices: Floats, states: Floats, covariances: Floats
+    orders: Ints,
+    delta: Floats,
+    columns: int,
+    unknown: int,
+    vectors: Floats,
+    matrices: Floats,
+    states: Floats,
+    covariances: Floats,
 ) -> None:
     p, q, r, m, size = orders[P], orders[Q], orders[R], len(delta) - 1, state_size(orders, delta)
     for i in range(size):  # initial mean, less its regression

@@ -55,7 +55,13 @@ class Estimate(NamedTuple):
 
 
 def estimate(
-    problem: Problem, structure: LagStructure, starts: Floats, *, conditional: bool = False, tolerance: float = 1e-6, max_evaluations: int = 300
+    problem: Problem,
+    structure: LagStructure,
+    starts: Floats,
+    *,
+    conditional: bool = False,
+    tolerance: float = 1e-6,
+    max_evaluations: int = 300,
 ) -> Estimate:
     """Maximum likelihood from the best of `starts` (starts, coordinates).
 
@@ -80,7 +86,14 @@ def estimate(
 
 @compiled_no_alloc
 def _search_complete(
-    orders: Ints, lags: Ints, variables: Floats, settings: Floats, starts: Floats, search: Search, workspace: Workspace, work: Work
+    orders: Ints,
+    lags: Ints,
+    variables: Floats,
+    settings: Floats,
+    starts: Floats,
+    search: Search,
+    workspace: Workspace,
+    work: Work,
 ) -> None:
     """Search without missing values; settings: floor, conditional, tolerance, maximum of
     evaluations.
@@ -115,7 +128,14 @@ def _search_complete(
 
 
 def _search_with_missing(
-    problem: Problem, structure: LagStructure, starts: Floats, tolerance: float, max_evaluations: int, workspace: Workspace, point: Floats, gradient: Floats
+    problem: Problem,
+    structure: LagStructure,
+    starts: Floats,
+    tolerance: float,
+    max_evaluations: int,
+    workspace: Workspace,
+    point: Floats,
+    gradient: Floats,
 ) -> tuple[float, int]:
     """Search with missing values, one compiled call per evaluation."""
 
@@ -137,7 +157,14 @@ def _search_with_missing(
 
 @compiled_no_alloc
 def _evaluate_with_missing(
-    orders: Ints, lags: Ints, variables: Floats, delta: Floats, settings: Floats, workspace: Workspace, work: Pair, with_gradient: bool
+    orders: Ints,
+    lags: Ints,
+    variables: Floats,
+    delta: Floats,
+    settings: Floats,
+    workspace: Workspace,
+    work: Pair,
+    with_gradient: bool,
 ) -> float:
     """Objective and gradient; settings: number of unknown early values, floor."""
     vectors, _, matrices, _, _, _, _, _ = workspace

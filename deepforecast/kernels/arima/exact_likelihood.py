@@ -51,7 +51,15 @@ NEGLIGIBLE_WEIGHT = 1e-18
 
 
 @inlined
-def exact_likelihood(orders: Ints, lags: Ints, variables: Floats, floor: float, conditional: bool, with_gradient: bool, workspace: Workspace) -> float:
+def exact_likelihood(
+    orders: Ints,
+    lags: Ints,
+    variables: Floats,
+    floor: float,
+    conditional: bool,
+    with_gradient: bool,
+    workspace: Workspace,
+) -> float:
     """Return n log(S / n) / 2 + log det / 2 at PHI and THETA.
 
     S is the sum of squares plus n * `floor`, so that a perfect fit has a finite likelihood.
@@ -159,7 +167,9 @@ def _divide_transposed(orders: Ints, lags: Ints, rows: int, vectors: Floats, seq
 
 
 @inlined
-def _presample_means(n_presample: int, rows: int, length: int, columns: int, sequences: Floats, matrices: Floats, presample: Floats) -> None:
+def _presample_means(
+    n_presample: int, rows: int, length: int, columns: int, sequences: Floats, matrices: Floats, presample: Floats
+) -> None:
     """Write X'e0 of each column to presample[0] and the mean of w, V (I + G V)^-1 X'e0, to
     presample[1].
     """
@@ -174,7 +184,9 @@ def _presample_means(n_presample: int, rows: int, length: int, columns: int, seq
 
 
 @inlined
-def _estimate_regression(n_presample: int, rows: int, columns: int, sequences: Floats, presample: Floats, gram: Floats, vectors: Floats) -> None:
+def _estimate_regression(
+    n_presample: int, rows: int, columns: int, sequences: Floats, presample: Floats, gram: Floats, vectors: Floats
+) -> None:
     """Regression coefficients by generalized least squares."""
     origin = rows - rows
     for row in range(columns):
@@ -188,7 +200,14 @@ def _estimate_regression(n_presample: int, rows: int, columns: int, sequences: F
 
 @inner_no_alloc
 def _set_residuals(
-    orders: Ints, lags: Ints, variables: Floats, n_presample: int, vectors: Floats, sequences: Floats, matrices: Floats, presample: Floats
+    orders: Ints,
+    lags: Ints,
+    variables: Floats,
+    n_presample: int,
+    vectors: Floats,
+    sequences: Floats,
+    matrices: Floats,
+    presample: Floats,
 ) -> float:
     """Write the errors e = e0 - X w at the mean of w; return |e|^2 + w' V^-1 w."""
     columns, rows = variables.shape

@@ -60,7 +60,15 @@ def state_size(orders: Ints, delta: Floats) -> int:
 
 
 @inner_no_alloc
-def initialize_filter(orders: Ints, delta: Floats, variables: Floats, vectors: Floats, matrices: Floats, states: Floats, covariances: Floats) -> bool:
+def initialize_filter(
+    orders: Ints,
+    delta: Floats,
+    variables: Floats,
+    vectors: Floats,
+    matrices: Floats,
+    states: Floats,
+    covariances: Floats,
+) -> bool:
     """Set FULL_PHI, RHO and the state at row m = len(delta) - 1, given the m rows before.
 
     `delta` holds the coefficients of 1 - delta_1 B - ... by lag. False if phi is not stationary.
@@ -152,7 +160,9 @@ def _update_observed(size: int, t: int, vectors: Floats, covariances: Floats, cr
 
 
 @inner_no_alloc
-def _update_missing(size: int, t: int, is_steady: bool, vectors: Floats, covariances: Floats, cross_covariances: Floats) -> None:
+def _update_missing(
+    size: int, t: int, is_steady: bool, vectors: Floats, covariances: Floats, cross_covariances: Floats
+) -> None:
     for i in range(size):
         row_phi = vectors[FULL_PHI, i]
         for j in range(size):
@@ -168,7 +178,9 @@ def _update_missing(size: int, t: int, is_steady: bool, vectors: Floats, covaria
 
 
 @inlined
-def likelihood_with_missing(orders: Ints, variables: Floats, delta: Floats, unknown: int, floor: float, workspace: Workspace) -> float:
+def likelihood_with_missing(
+    orders: Ints, variables: Floats, delta: Floats, unknown: int, floor: float, workspace: Workspace
+) -> float:
     """As `exact_likelihood`, for undifferenced columns: target, unknown early values, regressors."""
     vectors, sequences, matrices, _, gram, states, covariances, cross_covariances = workspace
     begin, (columns, rows) = len(delta) - 1, variables.shape

@@ -30,7 +30,22 @@ AR, MA, SEASONAL_AR, SEASONAL_MA, SEASON, AR_LAG_LIST, MA_LAG_LIST, P, Q, R, PHI
 """Indices of `orders`: numbers of coefficients; season; whether ar, ma are lists of lags; orders of
 phi and theta and their maximum; their numbers of lags; from FACTOR_START, offset of each factor."""
 
-PHI, THETA, PHI_GRADIENT, THETA_GRADIENT, FACTORS, FACTOR_GRADIENT, F, G, F_GRADIENT, G_GRADIENT, FIRST_ROW, PRESAMPLE_SCORE, ROW, PIVOTS = range(14)
+(
+    PHI,
+    THETA,
+    PHI_GRADIENT,
+    THETA_GRADIENT,
+    FACTORS,
+    FACTOR_GRADIENT,
+    F,
+    G,
+    F_GRADIENT,
+    G_GRADIENT,
+    FIRST_ROW,
+    PRESAMPLE_SCORE,
+    ROW,
+    PIVOTS,
+) = range(14)
 FULL_PHI, RHO, FULL_PHI_GRADIENT, RHO_GRADIENT, BETA, SUMMARY, TEMPORARY = range(14, 21)
 """Rows of `vectors`. PHI, THETA and their gradients are indexed by lag, the others from 0."""
 

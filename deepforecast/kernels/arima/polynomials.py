@@ -109,7 +109,9 @@ def coordinate_gradient(orders: Ints, lags: Ints, point: Floats, vectors: Floats
 
 
 @inner_no_alloc
-def _levinson_gradient(begin: int, size: int, sign: float, point: Floats, vectors: Floats, matrices: Floats, gradient: Floats) -> None:
+def _levinson_gradient(
+    begin: int, size: int, sign: float, point: Floats, vectors: Floats, matrices: Floats, gradient: Floats
+) -> None:
     for k in range(size - 1):  # step down to the coefficients of each order
         partial = MAX_PARTIAL * math.sin(point[begin + k])
         for j in range(k):

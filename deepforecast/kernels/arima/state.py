@@ -28,7 +28,9 @@ class FilterState(NamedTuple):
     excess: Floats  # (size, size)
 
 
-def filter_history(structure: LagStructure, factors: Floats, delta: Floats, values: Floats) -> tuple[FilterState, Floats, Floats]:
+def filter_history(
+    structure: LagStructure, factors: Floats, delta: Floats, values: Floats
+) -> tuple[FilterState, Floats, Floats]:
     """Return the state after `values` (NaN: missing), one-step predictions, and their variances.
 
     The first m = len(delta) - 1 values are the initial state and have no prediction (NaN). Those

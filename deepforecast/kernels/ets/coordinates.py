@@ -77,7 +77,14 @@ def load_lane(estimated: Ints, wide_bounds: bool, total: float, season: int, poi
 
 @inlined
 def coordinate_gradient(
-    estimated: Ints, wide_bounds: bool, season: int, point: Floats, state: Floats, state_gradient: Floats, lane: int, gradient: Floats
+    estimated: Ints,
+    wide_bounds: bool,
+    season: int,
+    point: Floats,
+    state: Floats,
+    state_gradient: Floats,
+    lane: int,
+    gradient: Floats,
 ) -> int:
     """Gradient by coordinates from that by the parameters of a lane; return the number of
     coordinates.

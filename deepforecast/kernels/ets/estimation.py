@@ -320,7 +320,15 @@ def _search_again(
     estimates[block] = np.where(is_worse[:, :, None], previous, estimates[block])
 
 
-def _fit_group(scaled_series: ScaledSeries, plan: Plan, jobs: Ints, search: Search, estimates: Floats, memory: Floats, limits: Floats) -> None:
+def _fit_group(
+    scaled_series: ScaledSeries,
+    plan: Plan,
+    jobs: Ints,
+    search: Search,
+    estimates: Floats,
+    memory: Floats,
+    limits: Floats,
+) -> None:
     """Fit a group in calls of limited work, so that signals are handled in between."""
     if len(jobs) == 0:
         return

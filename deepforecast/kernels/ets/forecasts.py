@@ -107,7 +107,9 @@ def _error_weights(model: Model, i: int, count: int, weights: Floats) -> None:
 
 
 @inlined
-def _multiplicative_deviations(model: Model, i: int, sigma: float, offsets: Floats, standard_deviations: Floats, buffer: Floats) -> None:
+def _multiplicative_deviations(
+    model: Model, i: int, sigma: float, offsets: Floats, standard_deviations: Floats, buffer: Floats
+) -> None:
     """Variances of classes 2 and 3.
 
     Rows of `buffer`: c_j, mu_h, theta_h.

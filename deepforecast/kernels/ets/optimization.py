@@ -70,7 +70,14 @@ MIN_GAIN = 0.05
 
 @compiled_no_alloc
 def fit_group(
-    scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, search: Search, estimates: Floats, jobs: Ints, group: Ints, limits: Floats
+    scaled_series: ScaledSeries,
+    plan: Plan,
+    workspace: Workspace,
+    search: Search,
+    estimates: Floats,
+    jobs: Ints,
+    group: Ints,
+    limits: Floats,
 ) -> None:
     """Fit forms that share the recursion of form `group[0]`, with a trace of `group[1]` numbers per
     step.
@@ -140,7 +147,16 @@ def _evaluate(form: Ints, workspace: Workspace, steps: int, width: int, season: 
 
 
 @inlined
-def _advance_search(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, search: Search, estimates: Floats, limits: Floats, width: int, k: int) -> int:
+def _advance_search(
+    scaled_series: ScaledSeries,
+    plan: Plan,
+    workspace: Workspace,
+    search: Search,
+    estimates: Floats,
+    limits: Floats,
+    width: int,
+    k: int,
+) -> int:
     """Pass objective and gradient of lane k to its search and load the next point."""
     series, c = workspace.lanes[SERIES, k], workspace.lanes[CANDIDATE, k]
     form, estimated, regressors = plan.forms[c], plan.estimated[c], scaled_series.design.shape[1]
@@ -211,7 +227,9 @@ def _outside(form: Ints, estimate: Floats, workspace: Workspace) -> bool:
 
 
 @inlined
-def _store_estimate(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, search: Search, estimates: Floats, k: int) -> None:
+def _store_estimate(
+    scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, search: Search, estimates: Floats, k: int
+) -> None:
     """Store the result of a search if it improves on the previous one."""
     series, c = workspace.lanes[SERIES, k], workspace.lanes[CANDIDATE, k]
     form, estimated, estimate = plan.forms[c], plan.estimated[c], estimates[series, c]

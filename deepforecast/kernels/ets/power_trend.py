@@ -62,7 +62,9 @@ def forward_power(trace: Floats, steps: int, width: int, state: Floats, season_s
 
 
 @inner_no_alloc
-def backward_power(trace: Floats, steps: int, width: int, state: Floats, state_gradient: Floats, season_gradient: Floats, product: bool) -> None:
+def backward_power(
+    trace: Floats, steps: int, width: int, state: Floats, state_gradient: Floats, season_gradient: Floats, product: bool
+) -> None:
     """Run the adjoint of `forward_power` from the last step to the first."""
     for k in range(LANES):
         alpha, beta, gamma, phi = state[k], state[LANES + k], state[2 * LANES + k], state[3 * LANES + k]

@@ -61,7 +61,9 @@ def forward_additive(trace: Floats, steps: int, width: int, state: Floats, seaso
 
 
 @hot
-def backward_additive(trace: Floats, steps: int, width: int, state: Floats, state_gradient: Floats, season_gradient: Floats) -> None:
+def backward_additive(
+    trace: Floats, steps: int, width: int, state: Floats, state_gradient: Floats, season_gradient: Floats
+) -> None:
     """Run the adjoint of `forward_additive` from the last step to the first.
 
     With g_x the derivative of the objective by x, and g_eps from RESIDUAL_GRADIENT, each step
@@ -124,7 +126,9 @@ def forward_multiplicative(trace: Floats, steps: int, width: int, state: Floats,
 
 
 @hot
-def backward_multiplicative(trace: Floats, steps: int, width: int, state: Floats, state_gradient: Floats, season_gradient: Floats) -> None:
+def backward_multiplicative(
+    trace: Floats, steps: int, width: int, state: Floats, state_gradient: Floats, season_gradient: Floats
+) -> None:
     """Run the adjoint of `forward_multiplicative` from the last step to the first.
 
         h = alpha g_l + beta g_b

@@ -89,7 +89,9 @@ def assign_series(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace,
 
 
 @inner_no_alloc
-def begin_lane_search(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, search: Search, estimates: Floats, k: int) -> None:
+def begin_lane_search(
+    scaled_series: ScaledSeries, plan: Plan, workspace: Workspace, search: Search, estimates: Floats, k: int
+) -> None:
     """Start a search at a guess, or at the optimum of another form with its inverse Hessian."""
     series, c = workspace.lanes[SERIES, k], workspace.lanes[CANDIDATE, k]
     form, present, estimated = plan.forms[c], plan.present[c], plan.estimated[c]
@@ -222,7 +224,9 @@ def _link_factors(estimated: Ints, season: int, squared_scales: Floats, inverse_
 
 
 @inlined
-def _restore_inverse_hessian(estimated: Ints, was_estimated: Ints, season: int, inverse_hessian_of_other: Floats, inverse_hessian: Floats) -> None:
+def _restore_inverse_hessian(
+    estimated: Ints, was_estimated: Ints, season: int, inverse_hessian_of_other: Floats, inverse_hessian: Floats
+) -> None:
     """Copy the inverse Hessian of another form for the parameters both forms estimate."""
     i = 0
     for row in range(len(estimated)):

@@ -87,9 +87,19 @@ def build_design(
     active_columns = np.concatenate(active_blocks)
     trend = np.full(1 if model.growth == "flat" else 2, 0.04)  # normal priors, sigma = 5
     return Design(
-        start, span, time, changepoints, hinges(time, changepoints), np.ascontiguousarray(np.concatenate(features, axis=1)), active_columns,
-        centre, scale, np.concatenate([trend, precision[active_columns]]), multiplicative[active_columns], timestamps.per_day,
-    )  # fmt: skip
+        start,
+        span,
+        time,
+        changepoints,
+        hinges(time, changepoints),
+        np.ascontiguousarray(np.concatenate(features, axis=1)),
+        active_columns,
+        centre,
+        scale,
+        np.concatenate([trend, precision[active_columns]]),
+        multiplicative[active_columns],
+        timestamps.per_day,
+    )
 
 
 def informative_columns(component: ComponentSpec, columns: Floats) -> NDArray[np.bool_]:

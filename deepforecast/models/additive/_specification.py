@@ -123,9 +123,15 @@ def _events(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]:
         lower, upper = int(fields.get("lower_window", 0)), int(fields.get("upper_window", 0))
         prior = float(fields.get("prior_scale", model.holidays_prior_scale))
         yield ComponentSpec(
-            name, EVENT_KIND, upper - lower + 1, prior, _is_multiplicative(fields, _holidays_multiply(model)), days=days, lower=lower,
+            name,
+            EVENT_KIND,
+            upper - lower + 1,
+            prior,
+            _is_multiplicative(fields, _holidays_multiply(model)),
+            days=days,
+            lower=lower,
             upper=upper,
-        )  # fmt: skip
+        )
 
 
 def _regressors(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]:

@@ -45,9 +45,17 @@ def fake_device_step(model: NeuralForecaster, device: str) -> None:
             return torch.zeros(N_WINDOWS, *shape, device=device, dtype=torch.int64)
 
         batch = Batch(
-            make_numbers(length).double(), make_numbers(length, 2 + n_calendar), make_numbers(horizon, 1 + n_calendar), make_numbers(1), make_codes(length, 2),
-            make_codes(horizon, 1), make_codes(1), make_numbers(1).double(), make_numbers(1).double(), make_numbers(horizon).double(),
-        )  # fmt: skip
+            make_numbers(length).double(),
+            make_numbers(length, 2 + n_calendar),
+            make_numbers(horizon, 1 + n_calendar),
+            make_numbers(1),
+            make_codes(length, 2),
+            make_codes(horizon, 1),
+            make_codes(1),
+            make_numbers(1).double(),
+            make_numbers(1).double(),
+            make_numbers(horizon).double(),
+        )
         for ratio in (1.0, 0.5):
             network.loss(batch, ratio).backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():

@@ -115,10 +115,17 @@ def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) 
         head = head_of(model.head, loss=loss, quantiles=levels)
         future_width = columns.n_future + columns.calendar_width + sum(map(embedding_width, temporal[: columns.n_future_codes]))
         sizes = InputSizes(
-            columns.input_size, columns.horizon, head.out_features,
-            len(columns.numeric) + columns.calendar_width + sum(map(embedding_width, temporal)), future_width,
-            len(columns.static) + sum(map(embedding_width, static)), season, head.location_slice, columns.cyclic_columns, columns,
-        )  # fmt: skip
+            columns.input_size,
+            columns.horizon,
+            head.out_features,
+            len(columns.numeric) + columns.calendar_width + sum(map(embedding_width, temporal)),
+            future_width,
+            len(columns.static) + sum(map(embedding_width, static)),
+            season,
+            head.location_slice,
+            columns.cyclic_columns,
+            columns,
+        )
         scaler = model.scaler + ("/series" if model.scaler_scope != "window" else "")
         return ForecastNetwork(
             sizes, model._body(sizes), head, scaler=scaler, temporal=temporal, static=static,
@@ -136,7 +143,7 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
         steps = max(-(-n_windows // (size * model.accumulate_grad_batches)), 1) * model.max_epochs
     shared_names = ("weight_decay", "lr_schedule", "warmup", "gradient_clip_val", "clip_value", "accumulate_grad_batches", "ema_decay",
             "validate_every", "patience", "time_limit", "seed", "precision", "accelerator", "devices", "strategy", "compile",
-            "progress", "checkpoint_dir", "checkpoint_every")  # fmt: skip
+            "progress", "checkpoint_dir", "checkpoint_every")
     return TrainingOptions(
         max_steps=steps, batch_size=size, lr_factor=lr_factor, sample_by_series=model.sample_by == "series",
         learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * lr_factor,

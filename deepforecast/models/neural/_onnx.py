@@ -156,10 +156,16 @@ class _ExportedNetwork(nn.Module):
             window_columns.n_future,
         )
         batch = Batch(
-            y, past, future, self._standardize(read_input("static", 0), self.fixed_centre, self.fixed_scale, len(window_columns.static)),
-            read_input("past_codes", window_columns.input_size, 0, is_integer=True), read_input("future_codes", window_columns.horizon, 0, is_integer=True),
-            read_input("static_codes", 0, is_integer=True), arrays.get("place", y[:, :1] * 0), arrays.get("spread", y[:, :1] * 0 + 1),
-        )  # fmt: skip
+            y,
+            past,
+            future,
+            self._standardize(read_input("static", 0), self.fixed_centre, self.fixed_scale, len(window_columns.static)),
+            read_input("past_codes", window_columns.input_size, 0, is_integer=True),
+            read_input("future_codes", window_columns.horizon, 0, is_integer=True),
+            read_input("static_codes", 0, is_integer=True),
+            arrays.get("place", y[:, :1] * 0),
+            arrays.get("spread", y[:, :1] * 0 + 1),
+        )
         raw, scaling = self.network(batch)
         return tuple(
             scaling.unstandardize(tensor).clamp(*self.bounds)
@@ -295,10 +301,20 @@ def _metadata(model: NeuralForecaster, columns: WindowColumns, probabilities: tu
     from deepforecast.data.calendar_features import PERIODS
 
     return {
-        "model": type(model).__name__, "input_size": columns.input_size, "horizon": columns.horizon,
-        "past": list(columns.numeric), "future": list(columns.numeric[: columns.n_future]), "past_codes": list(columns.categorical),
-        "future_codes": list(columns.categorical[: columns.n_future_codes]), "static": list(columns.static),
-        "static_codes": list(columns.static_codes), "calendar": {name: PERIODS.get(name) for name in columns.calendar},
-        "categories": {name: list(categories) for name, categories in model.fitted_state().categories.items() if categories is not None},
+        "model": type(model).__name__,
+        "input_size": columns.input_size,
+        "horizon": columns.horizon,
+        "past": list(columns.numeric),
+        "future": list(columns.numeric[: columns.n_future]),
+        "past_codes": list(columns.categorical),
+        "future_codes": list(columns.categorical[: columns.n_future_codes]),
+        "static": list(columns.static),
+        "static_codes": list(columns.static_codes),
+        "calendar": {name: PERIODS.get(name) for name in columns.calendar},
+        "categories": {
+            name: list(categories)
+            for name, categories in model.fitted_state().categories.items()
+            if categories is not None
+        },
         "quantiles": list(probabilities),
-    }  # fmt: skip
+    }

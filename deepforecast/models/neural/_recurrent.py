@@ -65,9 +65,14 @@ class RecurrentForecaster(AutoregressiveForecaster):
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **AutoregressiveForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles",
-        "batch_size": 64, "decoder_size": 64,
-    }  # fmt: skip
+        **AutoregressiveForecaster.learning_example,
+        "max_steps": 400,
+        "hidden_size": 16,
+        "weight_decay": 0.01,
+        "head": "quantiles",
+        "batch_size": 64,
+        "decoder_size": 64,
+    }
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

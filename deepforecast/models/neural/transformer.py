@@ -105,9 +105,16 @@ class Transformer(AutoregressiveForecaster):
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **AutoregressiveForecaster.learning_example, "max_steps": 250, "d_model": 32, "n_heads": 2, "n_layers": 1, "batch_size": 64,
-        "patch_length": 6, "positional_encoding": "learned", "head": "quantiles",
-    }  # fmt: skip
+        **AutoregressiveForecaster.learning_example,
+        "max_steps": 250,
+        "d_model": 32,
+        "n_heads": 2,
+        "n_layers": 1,
+        "batch_size": 64,
+        "patch_length": 6,
+        "positional_encoding": "learned",
+        "head": "quantiles",
+    }
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

@@ -26,8 +26,18 @@ LEAF_FIELDS = ("leaf_value", "leaf_weight", "leaf_count")
 NODE_FIELDS = ("split_gain", "threshold", "internal_value", "internal_weight", "internal_count")
 INTEGER_FIELDS = ("split_feature", "decision_type", "left_child", "right_child", "cat_boundaries", "cat_threshold")
 TREE_FIELDS = {"Tree", "num_leaves", "num_cat", *LEAF_FIELDS, *NODE_FIELDS, *INTEGER_FIELDS, "is_linear", "shrinkage"}
-XGBOOST_FIELDS = ("base_weights", "default_left", "left_children", "loss_changes", "parents", "right_children", "split_conditions",
-           "split_indices", "split_type", "sum_hessian")  # fmt: skip
+XGBOOST_FIELDS = (
+    "base_weights",
+    "default_left",
+    "left_children",
+    "loss_changes",
+    "parents",
+    "right_children",
+    "split_conditions",
+    "split_indices",
+    "split_type",
+    "sum_hessian",
+)
 CATEGORY_FIELDS = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 SUM_TOLERANCE = 1e-3  # tolerance of the sum of contributions: some libraries add in float32
 
 
-def components(model: RegressionForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+def components(
+    model: RegressionForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
+) -> dict[str, Floats]:
     """Contribution of each feature (series, steps), and the remainder.
 
     The remainder is "base" (level, trend and start values of differences) and, with `bounds`, the

@@ -90,7 +90,9 @@ def encode_features(features: Sequence[LagFeature]) -> tuple[Ints, Floats]:
     return np.array(numbers, np.int64).reshape(-1, 4), np.array([feature.level for feature in features], np.float64)
 
 
-def exogenous_columns(design: Design, calendar: Calendar, positions: Ints, series_index: Ints, columns: Mapping[str, Covariate]) -> Floats:
+def exogenous_columns(
+    design: Design, calendar: Calendar, positions: Ints, series_index: Ints, columns: Mapping[str, Covariate]
+) -> Floats:
     """Columns that do not depend on the target: one row per position, of series `series_index`."""
     blocks: list[Floats] = []
     table = calendar_features.compute_features(calendar, positions, design.calendar)

@@ -83,7 +83,9 @@ def _sample_panel(panel: Panel) -> Panel:
     return recent.take(long_series).between(first[long_series], recent.lengths[long_series])
 
 
-def _error_reduction(model: RegressionForecaster, panel: Panel, differences: Differences, horizon: int, train_share: float) -> float:
+def _error_reduction(
+    model: RegressionForecaster, panel: Panel, differences: Differences, horizon: int, train_share: float
+) -> float:
     """Relative reduction of the error by differencing, in three of four windows.
 
     Models are trained on the given share of the history. Errors are scaled by the mean absolute

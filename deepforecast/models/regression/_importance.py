@@ -45,7 +45,9 @@ def _fitted_importance(model: RegressionForecaster, regressor: Any) -> Floats:
     return importance
 
 
-def _permutation_importance(model: RegressionForecaster, state: State, frame: Frame, static: Frame | None, owner: Any) -> list[Floats]:
+def _permutation_importance(
+    model: RegressionForecaster, state: State, frame: Frame, static: Frame | None, owner: Any
+) -> list[Floats]:
     """Increase of the squared error if a feature is permuted among rows."""
     panel, rows = prepare_history(model, state, frame, static)
     learned = state.learned_with_series if not model.per_series else state.learned_with_series.take(rows)

@@ -42,7 +42,12 @@ class Sample:
     def take(self, rows: Any) -> Sample:
         weight = None if self.weight is None else self.weight[rows]
         return replace(
-            self, rows=self.rows[rows], target=self.target[rows], weight=weight, n_following=self.n_following[rows], series_index=self.series_index[rows]
+            self,
+            rows=self.rows[rows],
+            target=self.target[rows],
+            weight=weight,
+            n_following=self.n_following[rows],
+            series_index=self.series_index[rows],
         )
 
     def divisors(self, means: Floats, deviations: Floats, target: float) -> Floats:
@@ -77,7 +82,13 @@ class SampleBuilder:
     """Samples of a panel for each step of a block, optionally for some of the series."""
 
     def __init__(
-        self, plan: Plan, panel: Panel, scales: Mapping[str, Any], dtype: type, accepts_missing: bool, elapsed: Ints | None = None
+        self,
+        plan: Plan,
+        panel: Panel,
+        scales: Mapping[str, Any],
+        dtype: type,
+        accepts_missing: bool,
+        elapsed: Ints | None = None,
     ) -> None:
         self._plan, self._panel, self._dtype, self._accepts_missing = plan, panel, dtype, accepts_missing
         elapsed = np.zeros(len(panel), np.int64) if elapsed is None else elapsed

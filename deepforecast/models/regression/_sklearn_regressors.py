@@ -156,11 +156,18 @@ REGRESSORS: dict[RegressorName, RegressorSpec] = {
     "lasso": RegressorSpec(_linear_model("Lasso", alpha=1e-3, max_iter=10_000), LinearRegressor),
     "elastic_net": RegressorSpec(_linear_model("ElasticNet", alpha=1e-3, max_iter=10_000), LinearRegressor),
     "quantile": RegressorSpec(
-        _linear_model("QuantileRegressor", alpha=1e-4, solver="highs"), LinearRegressor, supports_multioutput=False, supports_quantiles=True
+        _linear_model("QuantileRegressor", alpha=1e-4, solver="highs"),
+        LinearRegressor,
+        supports_multioutput=False,
+        supports_quantiles=True,
     ),
     "random_forest": RegressorSpec(_fit_forest, **TREE_PROPERTIES, numerically_stable=False),
-    "hist_gradient_boosting": RegressorSpec(_fit_boosting, **TREE_PROPERTIES, supports_multioutput=False, supports_quantiles=True),
-    "knn": RegressorSpec(_standardized(_make_neighbors, _neighbors_arrays), NeighborsRegressor, numerically_stable=False),
+    "hist_gradient_boosting": RegressorSpec(
+        _fit_boosting, **TREE_PROPERTIES, supports_multioutput=False, supports_quantiles=True
+    ),
+    "knn": RegressorSpec(
+        _standardized(_make_neighbors, _neighbors_arrays), NeighborsRegressor, numerically_stable=False
+    ),
     "svr": RegressorSpec(_standardized(_make_svr, _svr_arrays), SupportVectorRegressor, supports_multioutput=False),
     "mlp": RegressorSpec(_standardized(_make_mlp, _mlp_arrays), PerceptronRegressor, numerically_stable=False),
 }

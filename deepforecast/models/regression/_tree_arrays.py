@@ -72,7 +72,10 @@ class TreeEnsemble:
             and (np.diff(trees.tree_starts) > 0).all()
             and trees.tree_starts[0] == 0
             and (trees.column < len(trees.gains)).all()
-            and all((child > np.arange(nodes))[inner].all() and (child < ends)[inner].all() for child in (trees.left, trees.right))
+            and all(
+                (child > np.arange(nodes))[inner].all() and (child < ends)[inner].all()
+                for child in (trees.left, trees.right)
+            )
             and (trees.table < len(trees.category_sides)).all()
         )
         if not is_valid:

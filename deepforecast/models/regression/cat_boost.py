@@ -93,7 +93,11 @@ class CatBoost(BoostedTrees):
             "thread_count": self._n_threads(),
             "allow_writing_files": False,
             "logging_level": "Silent",
-            **(subsampling if self.subsample < 1 and rows >= MIN_SUBSAMPLE_ROWS and "bootstrap_type" not in (self.options or {}) else NO_SUBSAMPLING),
+            **(
+                subsampling
+                if self.subsample < 1 and rows >= MIN_SUBSAMPLE_ROWS and "bootstrap_type" not in (self.options or {})
+                else NO_SUBSAMPLING
+            ),
             **self._options_without_threads(),
         }
 

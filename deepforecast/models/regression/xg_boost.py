@@ -146,5 +146,9 @@ def _data_matrix(rows: Any, feature_types: list[str], sample: Sample | None = No
     """Rows as XGBoost takes them; of a sample with its target."""
     label_and_weight = {} if sample is None else {"label": sample.target, "weight": sample.weight}
     return import_library("xgboost", "XGBoost").DMatrix(
-        _mask_unknown(rows, feature_types), feature_types=feature_types, enable_categorical=True, nthread=allowed_threads(), **label_and_weight
+        _mask_unknown(rows, feature_types),
+        feature_types=feature_types,
+        enable_categorical=True,
+        nthread=allowed_threads(),
+        **label_and_weight,
     )

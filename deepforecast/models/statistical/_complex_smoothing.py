@@ -41,7 +41,9 @@ from deepforecast.models.statistical._perfect_fit import (
 
 FORMS = ("none", "simple", "partial", "full")
 PARAMETERS = np.array([2, 2, 3, 4])
-STATES = np.array([[2, 0], [0, 2], [2, 1], [2, 2]])  # number of initial states of each form: non-seasonal, and per phase of the season
+STATES = np.array(
+    [[2, 0], [0, 2], [2, 1], [2, 2]]
+)  # number of initial states of each form: non-seasonal, and per phase of the season
 MIN_VALUES = 5
 PERFECT_FIT = 1e-28  # mean squared error due to rounding, for values up to 1
 

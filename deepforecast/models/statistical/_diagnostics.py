@@ -25,7 +25,9 @@ MAX_LAGS = 10  # without a season
 MIN_RESIDUALS = {"ljung_box": 2, "heteroscedasticity": 5, "jarque_bera": 2}  # a test is not defined for fewer
 
 
-def residual_tests(residuals: Floats, indptr: Ints, lags: int | None, season: int = 1) -> dict[str, tuple[Floats, Floats, Ints]]:
+def residual_tests(
+    residuals: Floats, indptr: Ints, lags: int | None, season: int = 1
+) -> dict[str, tuple[Floats, Floats, Ints]]:
     """Statistic, p-value and lags of each test; NaN for series with too few residuals.
 
     `lags` is reduced to the number of residuals minus 1; None: 10 or two seasons, at most a fifth

@@ -16,7 +16,9 @@ INNER_PREFIX = "rest."
 """Prefix of the arrays of the trend model."""
 
 
-def with_seasons(inner: LearnedState, seasons: Mapping[str, Floats], checksums: HistoryChecksum, history: Panel | None) -> LearnedState:
+def with_seasons(
+    inner: LearnedState, seasons: Mapping[str, Floats], checksums: HistoryChecksum, history: Panel | None
+) -> LearnedState:
     """Merge the state of the trend model with the seasons and checksums."""
     arrays = {INNER_PREFIX + name: values for name, values in inner.by_series.items()}
     shared = {INNER_PREFIX + name: value for name, value in inner.shared.items()}

@@ -68,7 +68,9 @@ def _fit_seasons_and_line(rows: SeriesRows, longest: Sequence[int], cycles: int)
     return np.asarray(seasons.sum(axis=0) + line)
 
 
-def _fit_season_and_line(rows: SeriesRows, other_seasons: Floats, line: Floats, length: int, cycles: int) -> tuple[Floats, Floats]:
+def _fit_season_and_line(
+    rows: SeriesRows, other_seasons: Floats, line: Floats, length: int, cycles: int
+) -> tuple[Floats, Floats]:
     """Least squares fit of a season with mean 0 and a line to the values without the other seasons.
 
     If they are not identified, the season is 0 and the line unchanged.

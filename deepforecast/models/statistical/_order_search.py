@@ -170,7 +170,9 @@ def choose_differences(series: ScaledSeries, seasonal_d: int, season: int, test:
     return count_differences(differenced(values, Order((), 0, (), (0, seasonal_d, 0), season, False)), test, max_differences)
 
 
-def choose_fourier_terms(y: Floats, regressors: Floats, columns_by_season: list[Floats], order: Order, criterion: str) -> list[int]:
+def choose_fourier_terms(
+    y: Floats, regressors: Floats, columns_by_season: list[Floats], order: Order, criterion: str
+) -> list[int]:
     """Number of harmonics of each season by the criterion, with ARIMA errors of this order.
 
     Coordinate descent over the seasons in two rounds. `columns_by_season`: two columns per

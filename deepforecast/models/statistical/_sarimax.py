@@ -42,9 +42,16 @@ def sarimax(y: Floats, regressors: Floats, order: Order, *, differenced: bool = 
 
         x = pd.DataFrame(x, columns=names)
     return SARIMAX(
-        y, x, (p, order.d, q), seasonal, trend=None, simple_differencing=differenced, enforce_stationarity=not any(order.lag_lists),
-        enforce_invertibility=not any(order.lag_lists), use_exact_diffuse=not differenced,
-    )  # fmt: skip
+        y,
+        x,
+        (p, order.d, q),
+        seasonal,
+        trend=None,
+        simple_differencing=differenced,
+        enforce_stationarity=not any(order.lag_lists),
+        enforce_invertibility=not any(order.lag_lists),
+        use_exact_diffuse=not differenced,
+    )
 
 
 def _lag_argument(lags: tuple[int, ...], is_lag_list: bool) -> Any:

@@ -105,7 +105,11 @@ def _coefficient_columns(orders: list[Order], factors: Any) -> dict[str, Any]:
     begin = np.zeros(len(orders), np.int64)
     for factor, factor_name in enumerate(FACTOR_NAMES):
         lags = [
-            order.ar if factor == 0 else order.ma if factor == 1 else tuple(range(1, order.seasonal[0 if factor == 2 else 2] + 1))
+            order.ar
+            if factor == 0
+            else order.ma
+            if factor == 1
+            else tuple(range(1, order.seasonal[0 if factor == 2 else 2] + 1))
             for order in orders
         ]
         for row, lags_of_order in enumerate(lags):

@@ -167,6 +167,7 @@ def _expect_refusal_or_forecast(subject: Subject, frame: Frame, length: int) -> 
         return
     expect(len(messages) <= 1, f"a series of {length} values brings {len(messages)} warnings")
     expect(
-        len(forecast) == frame["unique_id"].nunique() * HORIZON, f"a series of {length} values: the forecast has {len(forecast)} rows"
+        len(forecast) == frame["unique_id"].nunique() * HORIZON,
+        f"a series of {length} values: the forecast has {len(forecast)} rows",
     )
     expect_finite(forecast, subject.fitted().name, f"the forecast beside a series of {length} values")

@@ -12,7 +12,11 @@ from deepforecast.testing.fixtures import HORIZON
 from deepforecast.testing.subject import Subject
 
 EFFECT_STEP = {"future": 1, "past": 0, "static": 0}  # the step to look at: a past value acts on the next row
-EFFECT_RATIO_RANGE = {"future": (0.4, 2.5), "past": (0.4, 2.5), "static": (0.2, 2.5)}  # of the true effect, the series taken together
+EFFECT_RATIO_RANGE = {
+    "future": (0.4, 2.5),
+    "past": (0.4, 2.5),
+    "static": (0.2, 2.5),
+}  # of the true effect, the series taken together
 
 
 def _make_check(covariate: str) -> CheckFunction:
@@ -31,13 +35,14 @@ def _make_check(covariate: str) -> CheckFunction:
         forecast_low, forecast_high = (_forecast(model, covariate, value, history, future, alone=True) for value in (low, high))
         tolerance = float(abs(forecast_low).max()) * (0.0 if subject.capabilities.by_series else 1e-6)
         expect_close(
-            forecast_high.reshape(-1, HORIZON)[1:], forecast_low.reshape(-1, HORIZON)[1:], tolerance, f"{covariate} of one series: the others"
+            forecast_high.reshape(-1, HORIZON)[1:],
+            forecast_low.reshape(-1, HORIZON)[1:],
+            tolerance,
+            f"{covariate} of one series: the others",
         )
 
     check.__name__ = f"effect_of_a_{role}_{value_type}" if covariate != "holiday" else "effect_of_a_holiday"
-    check.__doc__ = (
-        f"Changing one value of a {role} covariate ({value_type}) moves the forecast as its known effect says, and no other series."
-    )
+    check.__doc__ = f"Changing one value of a {role} covariate ({value_type}) moves the forecast as its known effect says, and no other series."
     return check
 
 

@@ -38,7 +38,10 @@ def the_batch_does_not_matter(subject: Subject) -> None:
                 expect_equal(actual_values, expected_values, f"{name} of {', '.join(names)} apart from the others")
             else:
                 expect_close(
-                    actual_values, expected_values, 1e-6 * float(np.abs(expected_values).max()), f"{name} of {', '.join(names)} apart from the others"
+                    actual_values,
+                    expected_values,
+                    1e-6 * float(np.abs(expected_values).max()),
+                    f"{name} of {', '.join(names)} apart from the others",
                 )
 
 
@@ -67,7 +70,10 @@ def the_forecast_follows_the_scale(subject: Subject) -> None:
             expected_values = column(expected, name)
             tolerance = subject.precision * float(np.abs(expected_values).max())
             expect_close(
-                column(forecast, name) / factor, expected_values, tolerance, f"{name} of the data times {factor:g}, over {factor:g},"
+                column(forecast, name) / factor,
+                expected_values,
+                tolerance,
+                f"{name} of the data times {factor:g}, over {factor:g},",
             )
 
 

@@ -41,7 +41,10 @@ def filling_never_looks_ahead(subject: Subject) -> None:
     y[missing_rows] = np.nan  # the last row before each cutoff
     panel_with_missing = panel.with_target(y)
     _expect_no_leakage(
-        subject, panel_with_missing, lambda y, is_after, change: panel_with_missing.with_target(np.where(is_after, change(y), y)), missing="interpolate"
+        subject,
+        panel_with_missing,
+        lambda y, is_after, change: panel_with_missing.with_target(np.where(is_after, change(y), y)),
+        missing="interpolate",
     )
 
 

@@ -77,7 +77,8 @@ def a_missing_row_is_a_missing_value(subject: Subject) -> None:
         expect(isinstance(outcomes[-1], DataError) or len(messages) == 1, "nothing is said of the value that is missing")
     value_outcome, row_outcome = outcomes
     expect(
-        isinstance(value_outcome, DataError) == isinstance(row_outcome, DataError), "a missing row and a missing value are not treated alike"
+        isinstance(value_outcome, DataError) == isinstance(row_outcome, DataError),
+        "a missing row and a missing value are not treated alike",
     )
     if isinstance(value_outcome, DataError):
         expect(str(value_outcome) == str(row_outcome), f"the refusals differ: {value_outcome} / {row_outcome}")

@@ -51,7 +51,8 @@ def times_follow_the_calendar(subject: Subject) -> None:
             forecast = subject.forecast(frame, freq=freq)
         expect(forecast["ds"].tolist() == list(timestamps[len(frame) :]), f"freq {freq} goes on with {forecast['ds'].tolist()}")
         expect(
-            forecast["ds"].dtype == frame["ds"].dtype, f"freq {freq}: ds came as {frame['ds'].dtype}, went as {forecast['ds'].dtype}"
+            forecast["ds"].dtype == frame["ds"].dtype,
+            f"freq {freq}: ds came as {frame['ds'].dtype}, went as {forecast['ds'].dtype}",
         )
         expect_finite(forecast, subject.fitted().name, f"the forecast at freq {freq}")
 
@@ -75,7 +76,8 @@ def ids_keep_their_dtype(subject: Subject) -> None:
         ids = pd.Series(labels.take([fixtures.series_ids().index(series_id) for series_id in frame["unique_id"]]))
         forecast = subject.forecast(frame.assign(unique_id=ids))
         expect(
-            forecast["unique_id"].dtype == ids.dtype, f"ids came as {ids.dtype} and are given back as {forecast['unique_id'].dtype}"
+            forecast["unique_id"].dtype == ids.dtype,
+            f"ids came as {ids.dtype} and are given back as {forecast['unique_id'].dtype}",
         )
         original_ids = dict(zip(labels, fixtures.series_ids(), strict=False))
         names = forecast["unique_id"].map(original_ids).astype(expected["unique_id"].dtype)

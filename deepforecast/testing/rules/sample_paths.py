@@ -55,7 +55,9 @@ def paths_do_not_depend_on_other_series(subject: Subject) -> None:
     for name in fixtures.series_ids():
         alone = subject.fitted_on_series(name).simulate(5)
         expect_equal(
-            column(alone, model.name), column(panel_paths[panel_paths["unique_id"] == name], model.name), f"the paths of {name} alone"
+            column(alone, model.name),
+            column(panel_paths[panel_paths["unique_id"] == name], model.name),
+            f"the paths of {name} alone",
         )
 
 

@@ -28,7 +28,8 @@ def a_fresh_process_forecasts_the_same(subject: Subject) -> None:
         expect(not loaded.imported_trainers, f"load and predict import {', '.join(loaded.imported_trainers)}, which only fit may")
         expected = model.predict(level=level)
         expect(
-            loaded.keys == [str(key) for key in (*expected["unique_id"], *expected["ds"])], "ids or times differ in a fresh process"
+            loaded.keys == [str(key) for key in (*expected["unique_id"], *expected["ds"])],
+            "ids or times differ in a fresh process",
         )
         for name, values in model_columns(expected, model.name).items():
             expect_equal(loaded.columns[name], values, f"{name} in a fresh process")
@@ -43,7 +44,9 @@ def a_loaded_model_can_be_updated(subject: Subject) -> None:
         loaded: Forecaster = load(folder / "model")
     expect(loaded == model, f"loaded, {model!r} is {loaded!r}")
     expect_same(
-        loaded.predict(frame=fixtures.daily_panel()), model.predict(frame=fixtures.daily_panel()), "predict(frame=...) of the loaded model"
+        loaded.predict(frame=fixtures.daily_panel()),
+        model.predict(frame=fixtures.daily_panel()),
+        "predict(frame=...) of the loaded model",
     )
     expect_same(
         loaded.update(recent).predict(), model.update(recent).predict(), "the forecast of the loaded model after an update"
@@ -60,7 +63,8 @@ def a_failed_save_leaves_what_was_there(subject: Subject) -> None:
         path.write_bytes(b"something older")
         model.save(path)
         expect(
-            [file.name for file in folder.iterdir()] == ["model"], f"save leaves {sorted(file.name for file in folder.iterdir())}"
+            [file.name for file in folder.iterdir()] == ["model"],
+            f"save leaves {sorted(file.name for file in folder.iterdir())}",
         )
         for bad_path in (folder, path / "below"):
             with expect_error(SaveError, str(bad_path)[-20:], when="the path is a folder, or lies under a file"):

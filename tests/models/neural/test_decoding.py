@@ -167,7 +167,10 @@ def test_draws_stay_with_what_is_likely(output: str) -> None:
         ({"decoding": "beam"}, "decoding='beam' cannot be used with head='normal'"),
         ({"temperature": 0.5}, "temperature=0.5 cannot be used with head='normal'.*set head='bins'"),
         ({"top_p": 0.5}, "top_p=0.5 cannot be used with head='normal'"),
-        ({"head": "bins", "beam_width": 3}, "beam_width=3 cannot be used with decoding='sample'. Leave it out, or set decoding='beam'"),
+        (
+            {"head": "bins", "beam_width": 3},
+            "beam_width=3 cannot be used with decoding='sample'. Leave it out, or set decoding='beam'",
+        ),
     ],
 )
 def test_what_can_have_no_effect_is_refused_with_the_way_out(said: dict[str, Any], words: str) -> None:

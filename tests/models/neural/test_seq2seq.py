@@ -96,9 +96,18 @@ def copies(series: int, length: int, lag: int, seed: int) -> pd.DataFrame:
 def test_it_looks_where_the_answer_is() -> None:
     """A mask that hides the answer, a score that does not see it or values of other rows leave it guessing."""
     model = Seq2Seq(
-        horizon=4, input_size=24, head="point", scaler="standard", positional_encoding=True, hidden_size=32, encoder="convolutional",
-        kernel_size=1, max_steps=250, batch_size=32, learning_rate=1e-2,
-    )  # fmt: skip
+        horizon=4,
+        input_size=24,
+        head="point",
+        scaler="standard",
+        positional_encoding=True,
+        hidden_size=32,
+        encoder="convolutional",
+        kernel_size=1,
+        max_steps=250,
+        batch_size=32,
+        learning_rate=1e-2,
+    )
     model.fit(copies(200, 60, 18, seed=0))
     unseen = copies(50, 28, 18, seed=1)
     history, true = unseen[unseen.ds < 24], unseen[unseen.ds >= 24]["y"]

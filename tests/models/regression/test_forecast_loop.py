@@ -98,7 +98,15 @@ def test_the_line_of_a_perfect_recursion_goes_on(strategy: str) -> None:
         y.append(1.6 * y[-1] - 0.8 * y[-2] + 0.3)
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=n), "y": y[:n]})
     model = LinearModel(
-        horizon=H, lags=2, lag_transforms=None, calendar=None, differences=None, scale=False, ridge=0.0, strategy=strategy, block_size=3
+        horizon=H,
+        lags=2,
+        lag_transforms=None,
+        calendar=None,
+        differences=None,
+        scale=False,
+        ridge=0.0,
+        strategy=strategy,
+        block_size=3,
     )
     np.testing.assert_allclose(model.fit(frame).predict()["LinearModel"], y[n:], atol=1e-6)
 

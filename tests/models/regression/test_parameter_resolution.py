@@ -76,15 +76,27 @@ def test_a_step_far_from_its_origin_reads_past_columns_as_they_were_then() -> No
 
 PAST = {"past": ["promotion"]}
 REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
-    (LinearModel(strategy="direct"), {}, r"strategy='direct' trains one regressor per step, .*Set LinearModel\(horizon=\.\.\.\)"),
+    (
+        LinearModel(strategy="direct"),
+        {},
+        r"strategy='direct' trains one regressor per step, .*Set LinearModel\(horizon=\.\.\.\)",
+    ),
     (LinearModel(), PAST, r"Past covariates \(promotion\) .*LinearModel must know the horizon .*Set LinearModel\(hor"),
     (
         GradientBoosting(horizon=2, strategy="direct_multioutput"),
         {},
         r"'direct_multioutput' needs a regressor with several outputs; GradientBoosting has one\. Use strategy='direct'",
     ),
-    (LinearModel(horizon=2, quantiles=[0.1]), {}, r"`quantiles` needs a regressor that can be trained for quantiles; LinearModel .*'conformal'"),
-    (GradientBoosting(horizon=2, quantiles=[0.1]), {}, r"needs strategy='direct', got 'recursive': .*Use strategy='direct', or"),
+    (
+        LinearModel(horizon=2, quantiles=[0.1]),
+        {},
+        r"`quantiles` needs a regressor that can be trained for quantiles; LinearModel .*'conformal'",
+    ),
+    (
+        GradientBoosting(horizon=2, quantiles=[0.1]),
+        {},
+        r"needs strategy='direct', got 'recursive': .*Use strategy='direct', or",
+    ),
     (
         LinearModel(horizon=2, series_id=True),
         {},
@@ -95,7 +107,11 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
         {},
         r"`bounds` must be a smaller and a larger value, None for no bound; got \(3\.0, 3\.0\)",
     ),
-    (LinearModel(horizon=2, lags=[1, 7], lag_transforms=["lag_7"]), {}, r"listed once; lag_7 is listed twice\. Remove one"),
+    (
+        LinearModel(horizon=2, lags=[1, 7], lag_transforms=["lag_7"]),
+        {},
+        r"listed once; lag_7 is listed twice\. Remove one",
+    ),
     (
         LinearModel(horizon=2, lag_transforms=["mean_1000000@2"]),
         {},
@@ -105,7 +121,11 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     (LinearModel(horizon=2, calendar=["easter"]), {}, r"calendar must be .* a list of .*; got easter"),
     (LinearModel(horizon=2, lag_transforms=["std_1"]), {}, r"A lag feature must have a name such as .*got std_1"),
     (LinearModel(horizon=2, calendar=["month", "month"]), {}, r"named once; month is there twice"),
-    (LinearModel(horizon=2, future_lags=[]), {}, r"`future_lags` must be distinct .*got \[\]\. Pass a list such as \[-1, 0, 1\]"),
+    (
+        LinearModel(horizon=2, future_lags=[]),
+        {},
+        r"`future_lags` must be distinct .*got \[\]\. Pass a list such as \[-1, 0, 1\]",
+    ),
     (LinearModel(horizon=2, future_lags=[0, 0]), {}, r"`future_lags` must be distinct integers .*got \[0, 0\]"),
     (LinearModel(horizon=2, future_lags=[60]), {}, r"from -59 to 59 for series of 60 rows, got \[60\]"),
     (
