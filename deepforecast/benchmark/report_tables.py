@@ -212,6 +212,11 @@ def _published_by_model(row: Row, metrics: list[str]) -> list[tuple[str, dict[st
 def _published_row(model_published: tuple[str, dict[str, PublishedResult]], metrics: list[str]) -> str:
     model, published_by_metric = model_published
     published = next(iter(published_by_metric.values()))
-    cells = [number_cell(published_by_metric[name].value, format_rounded(published_by_metric[name].value)) if name in published_by_metric else number_cell(float("nan"), "–") for name in metrics]
+    cells = [
+        number_cell(published_by_metric[name].value, format_rounded(published_by_metric[name].value))
+        if name in published_by_metric
+        else number_cell(float("nan"), "–")
+        for name in metrics
+    ]
     title = escape(format_value(f"{published.protocol}. {published.source}", 300))
     return f'<tr class="failed" title="{title}">{name_heading("row", format_value(model, 60), "published")}{"".join(cells)}{text_cell("")}</tr>'

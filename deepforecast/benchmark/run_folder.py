@@ -47,7 +47,11 @@ def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
         stored_fields, current_fields = _comparable_fields(tasks.get(task.name, task)), _comparable_fields(task)
         changed_field = next((name for name in current_fields if current_fields[name] != stored_fields[name]), None)
         if changed_field:
-            description = f"{changed_field} of {format_value(task.name)} was {format_value(stored_fields[changed_field])} and is {format_value(current_fields[changed_field])}"
+            stored_value, current_value = stored_fields[changed_field], current_fields[changed_field]
+            description = (
+                f"{changed_field} of {format_value(task.name)} was {format_value(stored_value)} "
+                f"and is {format_value(current_value)}"
+            )
             raise ParameterError(f"{format_value(str(folder))} holds a run of another suite {format_value(stored.suite)}: {description}. {hint}")
         tasks[task.name] = task
     models = None

@@ -277,7 +277,11 @@ def _finished_row(running_job: RunningJob, status: int, usage: Any) -> Row:
     running_job.row_file.seek(0)
     line = running_job.row_file.read()
     row_fields = json.loads(line) if line.endswith(b"\n") else None
-    row = running_job.row if row_fields is None or running_job.stop_reason else Row.from_mapping({**row_fields, "files": {**running_job.row.files, **row_fields["files"]}})
+    row = (
+        running_job.row
+        if row_fields is None or running_job.stop_reason
+        else Row.from_mapping({**row_fields, "files": {**running_job.row.files, **row_fields["files"]}})
+    )
     if running_job.stop_reason or row_fields is None:
         row = replace(row, status=running_job.stop_reason or "lost", error=_describe_end(running_job, status))
     return replace(

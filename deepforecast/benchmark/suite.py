@@ -211,7 +211,10 @@ def build_suite(mapping: Mapping[str, Any], where: str) -> Suite:
         raise ParameterError(f"{where}: tasks must be a list of at least one task, got {format_value(tasks)}.")
     if not isinstance(defaults, Mapping):
         raise ParameterError(f"{where}: defaults must be a mapping with the keys of a task, got {format_value(defaults)}.")
-    merged = [parse_task({**defaults, **task_fields} if isinstance(task_fields, Mapping) else task_fields, f"tasks[{index}]") for index, task_fields in enumerate(tasks)]
+    merged = [
+        parse_task({**defaults, **task_fields} if isinstance(task_fields, Mapping) else task_fields, f"tasks[{index}]")
+        for index, task_fields in enumerate(tasks)
+    ]
     models = suite_fields.pop("models", None)
     model_entries = None if models is None else parse_entries(models, "models")
     suite = parse_dataclass(Suite, {**suite_fields, "tasks": (), "peers": parse_entries(suite_fields.pop("peers", ()), "peers")}, where)

@@ -88,7 +88,13 @@ def _match_entries(requested: Sequence[Entry], available: Sequence[Entry]) -> tu
 
 
 def _select_peers(suite: Suite, names: Sequence[str]) -> tuple[Suite, str]:
-    entries_by_name = {entry.name: entry for entry in (*suite.peers, *(task_entry for task in suite.tasks for task_entry in parse_entries(task.peers, task.name)))}
+    entries_by_name = {
+        entry.name: entry
+        for entry in (
+            *suite.peers,
+            *(task_entry for task in suite.tasks for task_entry in parse_entries(task.peers, task.name)),
+        )
+    }
     valid_names = {entry.peer for entry in entries_by_name.values()} | set(entries_by_name)
     unknown = [name for name in names if name not in valid_names]
     if unknown:

@@ -60,7 +60,11 @@ def parse_dataclass(cls: type[T], mapping: Any, where: str) -> T:
             raise ParameterError(f"{where} has no key {format_value(key)}; {hint}")
         if not matches_type(value, type_hints[key]):
             raise ParameterError(f"{where}.{key} must be {type_name(type_hints[key])}, got {format_value(value)} ({type(value).__name__}).")
-    missing = [field_name for field_name, field_spec in known_fields.items() if field_name not in mapping and field_spec.default is MISSING and field_spec.default_factory is MISSING]
+    missing = [
+        field_name
+        for field_name, field_spec in known_fields.items()
+        if field_name not in mapping and field_spec.default is MISSING and field_spec.default_factory is MISSING
+    ]
     if missing:
         raise ParameterError(f"{where} must have {format_list(missing)}.")
     try:

@@ -199,7 +199,11 @@ def add_products(design: Floats, weight: Floats, gram: Floats) -> None:
             weighted_third, weighted_fourth = weight[row + 2] * third_row[i], weight[row + 3] * fourth_row[i]
             if weighted_first != 0.0 or weighted_second != 0.0 or weighted_third != 0.0 or weighted_fourth != 0.0:
                 for j in range(i, size):
-                    gram[i, j] += weighted_first * first_row[j] + weighted_second * second_row[j] + (weighted_third * third_row[j] + weighted_fourth * fourth_row[j])
+                    gram[i, j] += (
+                        weighted_first * first_row[j]
+                        + weighted_second * second_row[j]
+                        + (weighted_third * third_row[j] + weighted_fourth * fourth_row[j])
+                    )
     for row in range(rows - rows % 4, rows):
         for i in range(size):
             weighted_first = weight[row] * design[row, i]

@@ -383,4 +383,9 @@ def _propagate_covariance(covariance: Floats, transition: Floats, product: Float
             product[j, k] = transition[j, 0] * covariance[0, k] + transition[j, 1] * covariance[1, k] + transition[j, 2] * covariance[2, k]
     for j in range(3):
         for k in range(3):
-            covariance[j, k] = product[j, 0] * transition[k, 0] + product[j, 1] * transition[k, 1] + product[j, 2] * transition[k, 2] + shock_response[j] * shock_response[k]
+            covariance[j, k] = (
+                product[j, 0] * transition[k, 0]
+                + product[j, 1] * transition[k, 1]
+                + product[j, 2] * transition[k, 2]
+                + shock_response[j] * shock_response[k]
+            )

@@ -28,7 +28,13 @@ def collect_classes(value: Any) -> dict[str, type]:
 def to_plain(value: Any) -> Any:
     """Convert a value to JSON types; models, tuples and mappings become tagged dicts."""
     if isinstance(value, Forecaster):
-        return {"model": type(value).__name__, "parameters": {parameter_name: to_plain(parameter) for parameter_name, parameter in value.get_params(deep=False).items()}}
+        return {
+            "model": type(value).__name__,
+            "parameters": {
+                parameter_name: to_plain(parameter)
+                for parameter_name, parameter in value.get_params(deep=False).items()
+            },
+        }
     if isinstance(value, tuple):
         return {"tuple": [to_plain(element) for element in value]}
     if isinstance(value, list):

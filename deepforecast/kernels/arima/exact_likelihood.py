@@ -263,7 +263,12 @@ def _gradient(
     for i in range(orders[R]):
         for j in range(orders[R]):
             is_used = i < n_presample and j < n_presample
-            matrices[LOWER, i, j] = 0.5 * (matrices[POSTERIOR_GRAM, i, j] - weight * vectors[PRESAMPLE_SCORE, i] * vectors[PRESAMPLE_SCORE, j]) if is_used else 0.0
+            matrices[LOWER, i, j] = (
+                0.5
+                * (matrices[POSTERIOR_GRAM, i, j] - weight * vectors[PRESAMPLE_SCORE, i] * vectors[PRESAMPLE_SCORE, j])
+                if is_used
+                else 0.0
+            )
     gram_gradient(n_presample, rows, length, sequences, columns + 2, matrices)
     _divide_transposed(orders, lags, length, vectors, sequences, adjoint_weights)
     for index in range(orders[THETA_LAGS]):

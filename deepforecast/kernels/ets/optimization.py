@@ -125,7 +125,10 @@ def fit_group(
 def _evaluate(form: Ints, workspace: Workspace, steps: int, width: int, season: int) -> None:
     """Negative log-likelihood of all lanes and its gradient: forward pass, then adjoint pass."""
     period, product = season if form[SEASON] > 0 else 1, form[SEASON] == 2
-    season_states, season_gradient = workspace.state[SEASON_OFFSET : SEASON_OFFSET + period * LANES], workspace.state_gradient[SEASON_OFFSET : SEASON_OFFSET + period * LANES]
+    season_states, season_gradient = (
+        workspace.state[SEASON_OFFSET : SEASON_OFFSET + period * LANES],
+        workspace.state_gradient[SEASON_OFFSET : SEASON_OFFSET + period * LANES],
+    )
     if form[TREND] == 2:
         forward_power(workspace.trace, steps, width, workspace.state, season_states, product)
     elif product:

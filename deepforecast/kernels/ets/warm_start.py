@@ -81,7 +81,12 @@ def assign_series(scaled_series: ScaledSeries, plan: Plan, workspace: Workspace,
         workspace.trace[offset + TARGET * LANES] = value - centre if is_observed > 0.0 else 0.0
         if form[ERROR] == 1:
             workspace.trace[offset + VALUE * LANES] = value if is_observed > 0.0 else 1.0
-    workspace.lanes[SERIES, k], workspace.lanes[MEMORY_ROW, k], workspace.lanes[CANDIDATE, k], workspace.lanes[LAST_CANDIDATE, k] = series, job[1], first, job[3]
+    (
+        workspace.lanes[SERIES, k],
+        workspace.lanes[MEMORY_ROW, k],
+        workspace.lanes[CANDIDATE, k],
+        workspace.lanes[LAST_CANDIDATE, k],
+    ) = series, job[1], first, job[3]
     workspace.lanes[ATTEMPT, k] = 0
     workspace.lanes[LENGTH, k], workspace.lanes[HAS_BARRIER, k] = end - start, form[BARRIER] == 1
     workspace.sums[COUNT * LANES + k] = count
@@ -132,7 +137,13 @@ def begin_lane_search(
             workspace.work[SQUARED_SCALE, j] = 0.0
     begin_search(search, k, workspace.work[START_POINT, :size], workspace.work[SQUARED_SCALE, :size])
     if start_kind >= 0 and plan.forms[start_kind, SEASON] == form[SEASON] and plan.forms[start_kind, MEMORY_SLOT] >= 0:
-        _restore_inverse_hessian(estimated, plan.estimated[start_kind], season, workspace.inverse_hessians[workspace.lanes[MEMORY_ROW, k], plan.forms[start_kind, MEMORY_SLOT]], search.inverse_hessian[k])
+        _restore_inverse_hessian(
+            estimated,
+            plan.estimated[start_kind],
+            season,
+            workspace.inverse_hessians[workspace.lanes[MEMORY_ROW, k], plan.forms[start_kind, MEMORY_SLOT]],
+            search.inverse_hessian[k],
+        )
     elif estimated[SEASON_STATES] == 1 and season > 1:
         _link_factors(estimated, season, workspace.work[SQUARED_SCALE], search.inverse_hessian[k])
 

@@ -321,14 +321,23 @@ class RegressionForecaster(Forecaster):
         regressors = future_steps.learned["regressors"]
         if not self.per_series:
             return future_steps.predict(regressors.models, position, self._predict_rows)
-        return np.concatenate([future_steps.select_series(index).predict(series_regressors.models, position, self._predict_rows) for index, series_regressors in enumerate(regressors)])
+        return np.concatenate(
+            [
+                future_steps.select_series(index).predict(series_regressors.models, position, self._predict_rows)
+                for index, series_regressors in enumerate(regressors)
+            ]
+        )
 
     def _residual_std(self, learned: LearnedState) -> Floats | None:
         """Standard deviation of one-step residuals, if the target is transformed."""
         if self.transform is None:
             return None
         regressors = learned["regressors"]
-        return np.array([series_regressors.residual_std for series_regressors in regressors]) if self.per_series else np.full(len(learned["began"]), regressors.residual_std)
+        return (
+            np.array([series_regressors.residual_std for series_regressors in regressors])
+            if self.per_series
+            else np.full(len(learned["began"]), regressors.residual_std)
+        )
 
     def _sample_weights(self, panel: Panel) -> Floats | None:
         return _samples.sample_weights(panel, self.weight_column, self.half_life)
@@ -371,7 +380,12 @@ class RegressionForecaster(Forecaster):
         return replace(learned, by_series={**learned.by_series, "regressors": regressors}, shared=shared)
 
     def _serialize_trained(self, regressors: TrainedRegressors, serializer: SkopsSerializer) -> dict[str, Any]:
-        return {"spread": regressors.residual_std, "models": [[self._serialize_regressor(regressor, serializer) for regressor in step] for step in regressors.models]}
+        return {
+            "spread": regressors.residual_std,
+            "models": [
+                [self._serialize_regressor(regressor, serializer) for regressor in step] for step in regressors.models
+            ],
+        }
 
     @one_thread_if_forked()
     def _deserialize_trained(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> TrainedRegressors:

@@ -75,7 +75,11 @@ def _unused_name(name: str, used_names: Mapping[str, Any]) -> str:
 def _forecast_contributions(model: RegressionForecaster, future_steps: FutureSteps, position: int) -> tuple[Floats, Floats]:
     """Forecast on the transformed scale, and the contributions to it."""
     regressors = future_steps.learned["regressors"]
-    groups = [(future_steps.select_series(index), group_regressors) for index, group_regressors in enumerate(regressors)] if model.per_series else [(future_steps, regressors)]
+    groups = (
+        [(future_steps.select_series(index), group_regressors) for index, group_regressors in enumerate(regressors)]
+        if model.per_series
+        else [(future_steps, regressors)]
+    )
     recorders = [_ContributionRecorder(model) for _ in groups]
     forecasts = [group.predict(group_regressors.models, position, recorder) for (group, group_regressors), recorder in zip(groups, recorders, strict=True)]
     return np.concatenate(forecasts), np.concatenate([recorder.contributions(future_steps.steps) for recorder in recorders])

@@ -78,7 +78,10 @@ class ScaledRegressor:
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Restore from `to_dict`; inconsistent arrays raise `DataError`."""
         regressor = cls(**stored)
-        if not (len(regressor.feature_means) == len(regressor.feature_scales) == regressor._n_columns() and len(regressor.target_means) == len(regressor.target_scales)):
+        if not (
+            len(regressor.feature_means) == len(regressor.feature_scales) == regressor._n_columns()
+            and len(regressor.target_means) == len(regressor.target_scales)
+        ):
             name = cls.__name__.lower()
             raise DataError(f"The {name} in the file must have one weight per feature. Save the model again.")
         return regressor

@@ -74,7 +74,15 @@ def _standardized(
         standardization = Standardization.from_sample(sample)
         with passive_waiting("sklearn"):
             estimator = make_estimator(level, options)
-        return to_arrays(fit_estimator(estimator, standardization.scale_features(sample.rows), standardization.scale_target(sample), sample.weight), asdict(standardization))
+        return to_arrays(
+            fit_estimator(
+                estimator,
+                standardization.scale_features(sample.rows),
+                standardization.scale_target(sample),
+                sample.weight,
+            ),
+            asdict(standardization),
+        )
 
     return train
 

@@ -34,5 +34,8 @@ def fitted_values_use_earlier_rows_alone(subject: Subject) -> None:
     expect(np.isfinite(fitted[row >= ROW]).all(), f"fitted values from row {ROW} are not finite")
     expect_equal(changed_fitted[is_unaffected], fitted[is_unaffected], f"with another value in row {ROW}, the fitted values up to that row")
     if subject.capabilities.new_values != "ignored":
-        is_affected = [(changed_fitted[series_mask] != fitted[series_mask]).any() for series_mask in (history["unique_id"] == name for name in fixtures.series_ids())]
+        is_affected = [
+            (changed_fitted[series_mask] != fitted[series_mask]).any()
+            for series_mask in (history["unique_id"] == name for name in fixtures.series_ids())
+        ]
         expect(all(is_affected), f"another value in row {ROW} moves no fitted value after it")
