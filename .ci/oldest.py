@@ -13,7 +13,7 @@ TOOLS = {
     *("hatchling", "hypothesis", "import-linter", "latex2mathml", "mypy", "psutil", "pytest", "pytest-xdist", "ruff"),
     *("utilsforecast", "zensical"),
 }
-BOUND = re.compile(r"(?P<name>[\w.-]+)(?:\[\w+(?:,\w+)*\])?>=(?P<version>[\d.]+)")
+BOUND = re.compile(r"(?P<name>[\w.-]+)(?:\[\w+(?:,\w+)*\])?>=(?P<version>[\d.]+)(?:;.*)?")
 
 
 def oldest(project: Path) -> str:
