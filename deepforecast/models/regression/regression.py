@@ -79,6 +79,11 @@ class Regression(RegressionForecaster):
             return super().set_params(**parameters)
         return super().set_params(**{**outer, "regressor": _custom_estimator.set_nested_params(regressor, inner)})
 
+    @property
+    def coverage_slow(self) -> bool:
+        """Whether measuring the coverage of its intervals takes over two seconds."""
+        return self.regressor == "quantile"
+
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """Configurations for the contract checks."""
