@@ -42,7 +42,7 @@ def test_covariate_known_ahead_is_used() -> None:
 
 
 def test_future_omitted() -> None:
-    with pytest.raises(DataError, match=r"future=.*promo.*future_frame"):
+    with pytest.raises(DataError, match=r"predict must be given the future covariates of the fit \(promo\) for the"):
         with_future()[0].predict()
 
 

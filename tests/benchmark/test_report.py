@@ -161,7 +161,7 @@ def test_it_is_written_whole_or_not_at_all(folder: Path, tmp_path: Path) -> None
     assert (tmp_path / "new" / "page.html").read_text().startswith("<!DOCTYPE html>")
     with pytest.raises(SaveError, match=r"results\.jsonl"):
         write_report(folder, folder / RESULTS / "page.html")
-    with pytest.raises(ParameterTypeError, match="path is text"):
+    with pytest.raises(ParameterTypeError, match=r"`path` must be a str or pathlib\.Path"):
         write_report(folder, 3)  # type: ignore[arg-type]
 
 

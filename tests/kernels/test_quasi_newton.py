@@ -30,7 +30,7 @@ def test_finds_the_bottom_of_rosenbrocks_valley_in_about_scipys_evaluations(widt
     peer = minimize(rosen, start, jac=rosen_der, method="BFGS")
     assert statuses == [CONVERGED]
     assert rosen(search.point[0]) < 1e-8 or abs(rosen(search.point[0]) - peer.fun) < 1e-8
-    assert search.rounds[0] < 2 * peer.nfev
+    assert search.n_evaluations[0] < 2 * peer.nfev
 
 
 def test_a_quadratic_of_uneven_scale_is_solved_exactly():
@@ -66,7 +66,7 @@ def test_walls_of_infinity_are_stepped_back_from():
 def test_downhill_without_end_stops_at_the_rounds_allowed_with_the_best_seen():
     search, statuses = minimised(lambda x: (-x[0], np.array([-1.0])), [np.zeros(1)], most=30)
     assert statuses == [STALLED]
-    assert search.rounds[0] == 30
+    assert search.n_evaluations[0] == 30
     assert search.value[0] == -search.point[0, 0]
 
 
@@ -84,5 +84,5 @@ def test_a_minimum_is_seen_as_such_at_the_start():
 def test_a_wrong_gradient_ends_without_a_loop():
     search, statuses = minimised(lambda x: (float(x @ x), -2 * x), [np.ones(2)], most=200)
     assert statuses == [STALLED]
-    assert search.rounds[0] <= 200
+    assert search.n_evaluations[0] <= 200
     assert searching.MIN_STEP_SIZE > 0

@@ -72,9 +72,9 @@ def test_one_bin_may_hold_everything() -> None:
     ("given", "words"),
     [
         ({"n": 1}, "n must be at least 2"),
-        ({"low": 1.0, "high": 1.0}, "low below high"),
-        ({"low": float("-inf")}, "low and high are numbers"),
-        ({"spacing": "log"}, "spacing is"),
+        ({"low": 1.0, "high": 1.0}, r"`low` and `high` must be finite with low < high"),
+        ({"low": float("-inf")}, r"`low` and `high` must be finite with low < high"),
+        ({"spacing": "log"}, r"`spacing` must be .dense. or .uniform"),
     ],
 )
 def test_what_is_refused(given: dict[str, object], words: str) -> None:

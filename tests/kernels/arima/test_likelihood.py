@@ -46,7 +46,7 @@ def product_of(factor, seasonal, season):
 
 def written_out(data, form, found, delta=(1.0,), unknown=0):
     """Half of n log(S / n) + log det, from the whole covariance matrix; missing values are unknowns with a flat prior."""
-    (p, q, many_p, _, season, *_), (ar, ma, *_) = form.form, form.lags
+    (p, q, many_p, _, season, *_), (ar, ma, *_) = form.orders, form.lags
     first, second, third, fourth = np.split(found.factors, np.cumsum([p, q, many_p]))
     phi, theta = np.zeros(ar[:p].max(initial=0) + 1), np.zeros(ma[:q].max(initial=0) + 1)
     phi[0], theta[0] = 1, 1
@@ -75,7 +75,7 @@ def by_differences(value, point):
 
 def a_point(rng, form):
     point = 0.4 * rng.normal(size=form.size)
-    if form.form[6]:
+    if form.orders[6]:
         point[1:] = 0.3, 0.2
     return point
 

@@ -185,7 +185,7 @@ def test_naive2_refuses_missing_values_naming_them(daily: Any) -> None:
 
 
 def test_series_without_a_value_is_refused(model: Forecaster, daily: Any) -> None:
-    with pytest.raises(DataError, match=r"column y.* missing throughout in series B"):
+    with pytest.raises(DataError, match=r"Every series must have at least one value in column y; all are missing"):
         model.fit(daily(A=np.arange(1.0, 20), B=[np.nan] * 5))
 
 

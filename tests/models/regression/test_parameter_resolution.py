@@ -120,7 +120,7 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     (LinearModel(horizon=2, lag_transforms=["mean"]), {}, r"A lag feature must have a name such as 'lag_7'.*got mean"),
     (LinearModel(horizon=2, calendar=["easter"]), {}, r"calendar must be .* a list of .*; got easter"),
     (LinearModel(horizon=2, lag_transforms=["std_1"]), {}, r"A lag feature must have a name such as .*got std_1"),
-    (LinearModel(horizon=2, calendar=["month", "month"]), {}, r"named once; month is there twice"),
+    (LinearModel(horizon=2, calendar=["month", "month"]), {}, r"The features of calendar must be unique"),
     (
         LinearModel(horizon=2, future_lags=[]),
         {},

@@ -110,7 +110,7 @@ def test_paths_and_bands_are_in_the_units_of_the_data():
 
 def test_what_is_not_positive_and_forms_that_multiply_are_refused():
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=20), "y": np.arange(20.0)})
-    with pytest.raises(DataError, match="positive values; column y"):
+    with pytest.raises(DataError, match=r"Column y must be positive for ETS"):
         ETS(box_cox=0).fit(frame)
     with pytest.raises(ParameterError, match="additive"):
         ETS(error="multiplicative", box_cox=0).fit(frame.assign(y=frame["y"] + 1))
