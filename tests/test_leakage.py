@@ -36,8 +36,8 @@ PERTURBATIONS: dict[str, Callable[[pd.Series], Any]] = {
     "constant": lambda y: 7.0,
 }
 pytestmark = pytest.mark.filterwarnings("ignore:.*lie far outside the history:UserWarning")  # of such values
-# Forms that multiply say it where values so changed leave them without a sound forecast.
-replaced = pytest.mark.filterwarnings("ignore:.*a form that multiplies:deepforecast.errors.DataWarning")
+# Multiplicative forms warn if the changed values leave them without a plausible forecast.
+replaced = pytest.mark.filterwarnings("ignore:.*multiplicative forms such as:deepforecast.errors.DataWarning")
 changed = pytest.mark.parametrize("change", PERTURBATIONS.values(), ids=PERTURBATIONS)
 
 

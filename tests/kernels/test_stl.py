@@ -90,7 +90,7 @@ def test_stl_of_few_cycles_is_that_of_statsmodels(n: int, period: int) -> None:
 @pytest.mark.parametrize("robust", [False, True])
 def test_mstl_is_that_of_statsmodels(robust: bool) -> None:
     y = seasonal(800, 24) + seasonal(800, 84, 1)
-    theirs = MSTL(horizon=y, periods=(24, 84), stl_kwargs={"seasonal_deg": 0, "robust": robust}).fit()
+    theirs = MSTL(y, periods=(24, 84), stl_kwargs={"seasonal_deg": 0, "robust": robust}).fit()
     each = np.array([windows(24, 11, (0, 1, 1)), windows(84, 15, (0, 1, 1))])
     inner, outer, _ = ROBUST if robust else PLAIN
     trend, seasons = decompose(y, np.array([0, 800]), each, (inner, outer, 2))
