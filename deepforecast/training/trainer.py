@@ -92,12 +92,8 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
     trainer_options = dict(options.trainer)
     for name, parameter in PARAMETERS.items():
         if name in trainer_options:
-            raise ParameterError(
-                f"`trainer` cannot set {name!r}, which has a parameter of its own. Use {parameter}= instead."
-            )
-    callbacks = _check_instances(
-        trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks"
-    )
+            raise ParameterError(f"`trainer` cannot set {name!r}, a parameter of its own. Use {parameter}= instead.")
+    callbacks = _check_instances(trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks")
     for callback, (name, parameter) in product(callbacks, CALLBACKS.items()):
         if isinstance(callback, getattr(pl.callbacks, name)):
             raise ParameterError(
@@ -109,9 +105,7 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
     if logger:
         from pytorch_lightning.loggers import Logger
 
-        logger = _check_instances(
-            list(logger) if isinstance(logger, list | tuple) else [logger], Logger, "logger"
-        )
+        logger = _check_instances(list(logger) if isinstance(logger, list | tuple) else [logger], Logger, "logger")
     if not (logger or callbacks):
         # Otherwise files in the working folder would be read.
         trainer_options.setdefault("default_root_dir", NO_OUTPUT_DIR)
@@ -138,9 +132,7 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
             },
         )
     except (MisconfigurationException, TypeError, ValueError, ImportError) as error:
-        raise ParameterError(
-            f"The arguments of Lightning's Trainer must be valid; it refused them: {error}"
-        ) from error
+        raise ParameterError(f"The arguments of Lightning's Trainer must be valid; it refused them: {error}") from error
     if type(trainer.strategy.launcher).__name__ == "_MultiProcessingLauncher":
         raise ParameterError(
             f"strategy={options.strategy!r} cannot be used: its worker processes return only the "
