@@ -35,11 +35,3 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no benchmark data: {'DEEPFORECAST_DATA' if named else '../shared/data'} is not a folder")
     return folder
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect the failure of tests that still match texts or names from before the rewording; `tests/pending.txt` lists them."""
-    pending = set((Path(__file__).parent / "pending.txt").read_text("utf-8").splitlines())
-    for item in items:
-        if item.nodeid in pending:
-            item.add_marker(pytest.mark.xfail(reason="matches a text or name from before the rewording", strict=True))

@@ -107,19 +107,19 @@ def test_columns_ahead_without_a_role_are_said_once_but_those_said_in_fit() -> N
     frame = promoted().assign(note=1)
     with collect_warnings() as said:
         model = FutureRegression(horizon=5).fit(frame, columns={"future": "promo"})
-    assert [one.split(".")[0] for one in said] == ["Columns without a role are left out: note"]
+    assert [one.split(".")[0] for one in said] == ["Columns without a role are ignored: note"]
     future = model.future_frame().assign(promo=1.0, note=1, y=0.0)
     wanted = model.predict(future=future)
     with collect_warnings() as said:
         same(model.predict(future=future.assign(prmo=2.0, pronto=3.0)), wanted)
-    assert said == ["Columns without a role are left out: prmo, pronto. Declare them in columns= or drop them."]
+    assert said == ["Columns without a role are ignored: prmo, pronto. Declare them in columns= or drop them."]
 
 
 def test_static_columns_beside_the_frame_without_a_role_are_said() -> None:
     beside = pd.DataFrame({"unique_id": ["s001", "s002"], "size": [1.0, 2.0], "colour": [3.0, 4.0]})
     with collect_warnings() as said:
         PooledRegression(horizon=5).fit(P(2, 60), columns={"static": "size"}, static=beside)
-    assert said == ["Columns without a role are left out: colour. Declare them in columns= or drop them."]
+    assert said == ["Columns without a role are ignored: colour. Declare them in columns= or drop them."]
 
 
 @KINDS

@@ -22,7 +22,7 @@ from tests.frames import plain
 from tests.frames import same as same_frame
 
 PACKAGE = Path(__file__).resolve().parents[1] / "deepforecast"
-ACROSS_MACHINES = {"tuning/survival.py"}  # when a worker on another machine was last heard of: no other clock is shared
+ACROSS_MACHINES = {"tuning/trial_recovery.py"}  # when a worker on another machine was last heard of: no other clock is shared
 WALL = {"time", "time_ns", "ctime", "localtime", "mktime"}  # functions of the module time that follow the wall clock
 
 

@@ -193,7 +193,7 @@ def test_validation_error_is_that_of_free_running_forecasts(kind: type[Forecaste
     common = {"input_size": 14, "max_steps": 4, "batch_size": 16, "head": "point", "scaler": "none", "decoding": "greedy"}
     frame = noisy()
     held = from_end(frame) < H
-    model: Any = kind(horizon=H, validation=H, validate_every=4, calendar=None, **common, **told).fit(frame)
+    model: Any = kind(horizon=H, validation_size=H, validate_every=4, calendar=None, **common, **told).fit(frame)
     found = model.predict(frame=frame[~held])[kind.__name__].to_numpy()
     reported = model.training_report_["validation"].dropna()
     assert len(reported) == 1

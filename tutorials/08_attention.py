@@ -599,7 +599,7 @@ np.testing.assert_allclose(masked_softmax(dots / 1e6), np.full(5, 1 / 5), atol=1
 # - `Seq2Seq`, `Transformer`, `Seq2Seq.explain`, `compare`, `datasets`
 # - `nn.scores.SCORES`, `nn.scores.Score`, `nn.scores.score`, `nn.scores.additive`, `nn.scores.dot`, `nn.scores.scaled_dot`,
 #   `nn.scores.general`, `nn.scores.location`, `nn.scores.cosine`, `nn.scores.gaussian`
-# - `nn.attention.attend`, `nn.attention.masked_softmax`, `nn.attention.hardened`, `nn.multihead.CrossAttention`
+# - `nn.attention.attend`, `nn.attention.masked_softmax`, `nn.attention.harden_weights`, `nn.multihead.CrossAttention`
 # - `plotting.plot_attention`, `evaluation.faithfulness.faithfulness`
 #
 # To read on: Bahdanau, Cho, Bengio (2015), *Neural machine translation by jointly learning to align and translate*; Luong,

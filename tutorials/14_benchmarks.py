@@ -255,9 +255,9 @@ home.cleanup()
 # %% [markdown]
 # ## Reference
 #
-# - `benchmark.engine.run`, `benchmark.suite.suite_of`, `deepforecast benchmark`
-# - `benchmark.rows.read`, `benchmark.rows.table`, `benchmark.summary.summarise`
-# - `evaluation.skill.skill`, `evaluation.critical.friedman`
-# - `benchmark.audit.audit`
+# - `benchmark.suite_run.run_suite`, `benchmark.suite.parse_suite`, `deepforecast benchmark`
+# - `benchmark.job_results.read_rows`, `benchmark.job_results.rows_to_frame`, `benchmark.summary.summarize`
+# - `evaluation.skill.skill`, `evaluation.critical_difference.friedman`
+# - `benchmark.leak_audit.audit_suite`
 # - Demšar (2006), Statistical comparisons of classifiers over multiple data sets, JMLR 7
 # - Shchur et al. (2025), fev-bench: a realistic benchmark for time series forecasting

@@ -332,4 +332,4 @@ assert failed
 # ## Reference
 #
 # - `Forecaster`, `param`, `register`, `Capabilities`, `Panel`
-# - `testing.run`, `tune`, `compare`, `load`, `core.state.Learned`, `core.forecast.NormalForecast`, `nn.body.Direct`
+# - `testing.run`, `tune`, `compare`, `load`, `core.state.LearnedState`, `core.forecast.NormalForecast`, `nn.body.DirectBody`

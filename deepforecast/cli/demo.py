@@ -47,7 +47,7 @@ def run(values: argparse.Namespace) -> Outcome:
         _check(steps, airline, panel)
     with steps.step("compare four models on the panel: 14 days ahead, 4 cutoffs"):
         _compare_panel(steps, panel)
-    with steps.step("compare baselines and classical models on the airline passengers: 12 months ahead, 5 cutoffs"):
+    with steps.step("compare baselines and classical models on airline passengers: 12 months, 5 cutoffs"):
         board = _compare_airline(steps, airline)
     with steps.step(f"tune a linear model on the airline passengers: {TRIALS} trials, the last 12 months held out"):
         _tune(steps, airline)
@@ -194,7 +194,7 @@ def _attention(steps: Steps, panel: Any, folder: str) -> str:
     days_back = (attention["cutoff"] - attention["lag"]).dt.days + attention["step"]
     largest = attention["weight"].groupby(days_back).mean().nlargest(3)
     days = ", ".join(f"{day} ({100 * share:.0f} %)" for day, share in largest.items())
-    steps.print_lines(f"largest mean attention weights of Seq2Seq, in days before the forecast day: {days}")
+    steps.print_lines(f"largest attention weights, by days before the forecast: {days}")
     path = os.path.join(folder, "attention.png")
     write_bytes(path, figure_bytes(plot_attention(attention), path))
     steps.print_lines(f"{streams.one_line(path)} ({format_size(os.path.getsize(path))})")

@@ -56,7 +56,7 @@ def describe_parameter(parameter: Param) -> str:
     --------
     >>> from deepforecast import SeasonalNaive
     >>> describe_parameter(declared_params(SeasonalNaive)["season_length"])
-    'steps after which the season repeats (auto or a whole number of at least 1; default auto)'
+    "number of time steps per season; 'auto': by the frequency of the data (auto or a whole number of at least 1; default auto)"
     """
     values = describe_values(parameter)
     default = "required" if parameter.required else f"default {_format_value(parameter.default)}"

@@ -20,6 +20,7 @@ IN_FIT = " (in deepforecast fit)"
 VALUE = r"'[^']*'|\"[^\"]*\"|\.\.\.|-?\d+(?:\.\d+)?|\[[\d., ]+\]|True|False|"
 ASSIGNMENT = re.compile(rf"(?<![\w.{{-])([a-z]+(?:_[a-z]+)*)=({VALUE})(?![\w(\[{{])")
 PHRASES = (
+    (r"(?:(?<=Pass )|(?<=Set )|(?<=Use ))`([a-z_]+)`", r"\1="),
     (r"columns=\{'id': '([^']*)'\}", r"--id \1"),
     (r"\bcheck\(frame, freq='?(\w+)'?\)", r"deepforecast check with --freq \1"),
     (r"\b(check|compare)\((?:frame)?\)", r"deepforecast \1"),
@@ -83,7 +84,9 @@ class MessageTranslator:
         words = match.expand(replacement)
         inner = ASSIGNMENT.fullmatch(words)
         is_unavailable = words.startswith("--") and words.split()[0] not in self.options
-        return match[0] if is_unavailable or (inner is not None and self._to_option(inner[1], inner[2]) is None) else words
+        if inner is not None and self._to_option(inner[1], inner[2]) is None:
+            is_unavailable = self._common_option(inner[1], inner[2])[0] is None
+        return match[0] if is_unavailable else words
 
     def _translate_wrapped(self, match: re.Match[str]) -> str:
         """Translate a wrapped model to `--set`, or to its options; unchanged for commands with `--models`."""

@@ -99,7 +99,9 @@ def _compiled(function: Function, **overrides: bool) -> Function:
         return function
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
-        dispatcher._cache._cache_file._source_stamp = _source_digest()
+        files = dispatcher._cache._cache_file
+        files._source_stamp = _source_digest()
+        files._load_index = _skip_stale_index(files._load_index, Path(files._index_path))
         dispatcher._cache.save_overload = _ignore_write_errors(dispatcher._cache.save_overload)
     except RuntimeError:  # no writable cache folder
         dispatcher = numba.njit(**options)(function)
@@ -114,6 +116,16 @@ def _ignore_write_errors(save: Callable[..., None]) -> Callable[..., None]:
             save(*arguments)
 
     return try_save
+
+
+def _skip_stale_index(load_index: Callable[[], dict[Any, str]], path: Path) -> Callable[[], dict[Any, str]]:
+    """Wrap `load_index` so that the index of other sources is not read: it may name classes that are gone."""
+
+    def load_current() -> dict[Any, str]:
+        is_current = path.is_file() and _source_digest().encode() in path.read_bytes()
+        return load_index() if is_current else {}
+
+    return load_current
 
 
 @cache

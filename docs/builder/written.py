@@ -34,7 +34,7 @@ def page(name: str) -> Page:
 def updated(name: str) -> str:
     """The text of a page with its lists of models as they are now, between their marks."""
     text = (WRITTEN / f"{name}.md").read_text("utf-8")
-    return MARK.sub(lambda mark: f"<!-- {mark['what']} {mark['of']} -->{_filled(mark, name)}<!-- end -->", text)
+    return MARK.sub(lambda mark: f"<!-- {mark['what']}{' ' + mark['of'] if mark['of'] else ''} -->{_filled(mark, name)}<!-- end -->", text)
 
 
 def _filled(mark: re.Match[str], name: str) -> str:
@@ -86,7 +86,7 @@ def main() -> None:
     """Bring the pages that the README links to up to date."""
     from builder import errors
 
-    for name, text in (("guide", updated("guide")), ("errors", errors.updated())):
+    for name, text in (("guide", updated("guide")), ("migration", updated("migration")), ("errors", errors.updated())):
         (WRITTEN / f"{name}.md").write_text(text, "utf-8")
 
 
@@ -97,7 +97,7 @@ def synonyms(_: str = "") -> str:
         for library, names in SYNONYMS.items()
         for name, targets in names.items()
     ]
-    return table(["library", "its name", "name here"], rows)
+    return "\n" + table(["library", "its name", "name here"], rows) + "\n"
 
 
 FILLERS: dict[str, Callable[[str], str]] = {

@@ -205,9 +205,9 @@ def test_what_befell_several_jobs_alike_is_told_once_with_their_seeds(folder: Pa
     assert re.search(r"GRU \(seed 2\) on etth1-96 +failed: else", failures)
 
 
-def test_models_that_stand_beside_each_other_are_said_to(text: str) -> None:
+def test_the_report_says_where_models_are_shifted(text: str) -> None:
     shown = section(text, "coverage")
-    assert "Models stand a little beside each other, so that none hides another" in words(shown)
+    assert "Models are shifted horizontally to avoid overlaps" in words(shown)
     assert 'id="coverage-plot"' in shown
     curves = [(name, np.full((3, 2), 0.6)) for name in "ABC"]
     marks = calibration_marks([50.0, 80.0], curves)

@@ -79,15 +79,15 @@ def test_all_baselines_if_none_is_named(run) -> None:
         ([*THREE, "--models", "Naive"], "Naive"),
         ([*THREE, "--windows", "0"], "--windows must be at least 1"),
         ([*THREE, "--windows", "50"], "007"),
-        ([*THREE, "--metrics", "accuracy"], "no metric accuracy"),
+        ([*THREE, "--metrics", "accuracy"], "A metric must have a known name, got accuracy"),
         ([*THREE, "--report", "report.pdf"], "must end in .html"),
         ([*THREE, "--plot", "plot.jpg"], "must end in .png, .svg or .pdf"),
         ([*THREE, "--report", "sales.csv/r.html"], "cannot be written"),
-        ([*THREE, "--horizon", "0"], "horizon is"),
+        ([*THREE, "--horizon", "0"], "horizon must be at least 1"),
         ([*THREE, "--level", "200"], "`level` must be between 0 and 100"),
         (
             ["compare", "sales.csv", "--horizon", "7", "--models", "SeasonalNaive:season_length=60"],
-            "No model could be compared",
+            "All models failed, so there is nothing to compare",
         ),
     ],
 )

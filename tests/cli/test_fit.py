@@ -104,7 +104,7 @@ GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]
         ([*GOOD, "--season-length", "100"], "SeasonalNaive needs at least 100 values per series"),
         ([*GOOD, "--freq", "W"], "freq"),
         ([*GOOD, "--static", "size"], "size"),
-        (["fit", "sales.csv", "--model", "Conformal", "--save", "m.dfc"], "Conformal needs model"),
+        (["fit", "sales.csv", "--model", "Conformal", "--save", "m.dfc"], "Conformal requires `model`"),
         (["fit", "sales.csv", "--model", "Naive", "--save", "."], ". must be a file, but is a folder"),
         (["fit", "ambiguous.csv", "--model", "Naive", "--save", "m.dfc"], "Column ds must hold ISO-8601 timestamps"),
     ],

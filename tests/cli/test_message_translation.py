@@ -92,10 +92,10 @@ LINES = {  # what is done wrong -> a way out that a command line has
     "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compar",
     "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",
     "cross-validate sales.csv --model Naive --horizon 7 --windows 30": "--windows 30 with --horizon 7 (step 7, gap 0) must have 1",
-    "cross-validate sales.csv --model Naive Naive --horizon 3": "Give MODEL:alias=... to one of them.",
+    "cross-validate sales.csv --model Naive Naive --horizon 3": "Set MODEL:alias=... on one of them.",
     "cross-validate sales.csv --model Naive --horizon 3 --step 0": "--step must be at least 1; got 0.",
-    "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage": "forecast with --level, e.g. --level 80 95.",
-    "cross-validate sales.csv --model Naive --horizon 3 --metrics owa": "give --reference, the name of a model column",
+    "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage": "Pass --level when forecasting, e.g. --level 80 95.",
+    "cross-validate sales.csv --model Naive --horizon 3 --metrics owa": "Pass --reference, the name of a model column",
     "compare sales.csv --horizon 3 --metrics owa": "deepforecast cross-validate with --metrics owa --reference Naive2.",
     "compare sales.csv --horizon 3 --plot board.bmp": "must end in .png, .svg or .pdf, got board.bmp.",
     "fit sales.csv --model Naive --target ds --save m.dfc": "ds has more than one (time, target).",
@@ -124,7 +124,7 @@ def test_findings_name_options_and_an_empty_file_a_way_out(run, folder: Path) ->
     ran = run("check", "empty.csv")
     assert ran.status == 1
     assert "see the message" not in ran.out
-    assert "hint: Give the history of at least one series." in ran.out
+    assert "hint: Pass the history of at least one series." in ran.out
 
 
 def test_relative_metrics_have_their_reference(run) -> None:
@@ -156,5 +156,5 @@ def test_a_warning_of_the_library_names_an_option_that_works(run, folder: Path) 
     (folder / "ends.csv").write_text("unique_id,ds,y\n" + frame)
     arguments = ["cross-validate", "ends.csv", "--model", "Naive", "--horizon", "3", "--windows", "2"]
     ran = run(*arguments, "--align", "calendar")
-    assert ran.err.endswith("With --align series cutoffs follow the end of each series.\n")
+    assert ran.err.endswith("Pass --align series to count cutoffs from the end of each series.\n")
     assert run(*arguments, "--align", "series").err == ""

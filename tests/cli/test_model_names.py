@@ -50,7 +50,7 @@ def test_what_a_model_prints_can_be_given_back() -> None:
         ("Oracle9000", "Available: "),
         ("SeasonalNaive:7", "must be given as name=value, got '7'"),
         ("SeasonalNaive:season_lenght=7", "has no parameter season_lenght. Did you mean season_length"),
-        ("SeasonalNaive:season_length=0", "season_length is 'auto' or an integer"),
+        ("SeasonalNaive:season_length=0", "`season_length` must be 'auto' or an integer"),
         ("SeasonalNaive:alias=a,alias=b", "alias is given twice"),
         ("SeasonalNaive(", "A model must be given as Name"),
         ("SeasonalNaive(__import__('os').system('x'))", "literals or other models"),
@@ -59,7 +59,7 @@ def test_what_a_model_prints_can_be_given_back() -> None:
         ("SeasonalNaive(7, 8, 9)", "keyword arguments only"),
         ("Naive(" * 5000, "A model must be given as Name"),
         ("Conformal(Nave())", "must be a registered name, got 'Nave'"),
-        ("Conformal", "Conformal needs model"),
+        ("Conformal", "Conformal requires `model`"),
         ("\x1b[2J", r"must be a registered name, got '\\x1b[2J'"),
     ],
 )

@@ -97,7 +97,7 @@ def test_future_data_for_a_model_without_covariates_is_left_out_aloud(run, folde
     (folder / "future.csv").write_text("unique_id,ds,promo\n007,2024-03-11,1\n")
     ran = run("predict", model, "--future-data", "future.csv")
     assert ran.status == 0
-    assert ran.err.startswith("warning: --future-data is left out")
+    assert ran.err.startswith("warning: --future-data is ignored")
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_future_data_for_a_model_without_covariates_is_left_out_aloud(run, folde
     [
         (["nowhere.dfc"], "nowhere.dfc"),
         (["sales.csv"], "sales.csv"),
-        (["model.dfc", "--horizon", "0"], "horizon is"),
+        (["model.dfc", "--horizon", "0"], "horizon must be at least 1"),
         (["model.dfc", "--horizon", "two"], "--horizon: invalid int value: 'two'"),
         (["model.dfc", "--level", "100"], "`level` must be between 0 and 100"),
         (["model.dfc", "--level", "nan"], "`level` must be between"),
         (["model.dfc", "--level", "high"], "--level: must be a number, got 'high'"),
-        (["model.dfc", "--quantiles", "1.5"], "quantiles lies between"),
+        (["model.dfc", "--quantiles", "1.5"], "`quantiles` must be between 0 and 1"),
         (["bare.dfc"], "Naive was fitted without one. Pass --horizon STEPS"),
         (["model.dfc", "--data", "nowhere.csv"], "nowhere.csv cannot be read"),
         (["model.dfc", "--data", "short.csv"], "SeasonalNaive needs at least 7 values of history"),

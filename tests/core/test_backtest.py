@@ -132,7 +132,7 @@ def changed(frame: pd.DataFrame, how: str, after: int) -> pd.DataFrame:
 @pytest.mark.parametrize("every", [0, 1, 3])
 @pytest.mark.parametrize(("model", "columns"), MODELS, ids=lambda one: type(one).__name__)
 @pytest.mark.filterwarnings("ignore:.*forecasts through missing values")
-@pytest.mark.filterwarnings("ignore:.*never seen in fit")
+@pytest.mark.filterwarnings("ignore:.*not seen in fit")
 def test_values_after_a_cutoff_do_not_change_the_forecast(model: Forecaster, columns: Any, every: int, how: str) -> None:
     frame, plan = with_covariates(noisy()), BacktestPlan(3, 4, 3)
     before = points(list(rolling_folds(model, Panel.from_frame(frame, columns=columns), plan, refit_interval=every)))

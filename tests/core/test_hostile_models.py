@@ -118,7 +118,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
         "os",
         "library must be one of pandas, polars, pyarrow, got os",
     ),
-    "library_of_other_ids": ("daily", ("series", "library"), "polars", "series"),
+    "library_of_other_ids": ("daily", ("series", "library"), "polars", "Stored ids must have a supported dtype"),
     "dtype_of_ids_is_a_path": ("daily", ("series", "ids", "dtype"), "os.system", "ids"),
     "dtype_of_time_is_a_path": ("daily", ("series", "time", "dtype"), "os.system", "unknown type"),
     "array_is_a_path": ("daily", ("series", "last", "array"), "os.system", "no array os.system"),

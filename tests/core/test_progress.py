@@ -175,7 +175,7 @@ def test_a_terminal_that_does_not_know_its_width_shows_a_bar():
     import os
     import pty
 
-    code = "from deepforecast.core.progress import counting\nwith counting(2, 'series', True) as tick:\n    tick(2)\n"
+    code = "from deepforecast.core.progress import progress_bar\nwith progress_bar(2, 'series', True) as tick:\n    tick(2)\n"
     outer, inner = pty.openpty()  # of 0 columns
     child = subprocess.Popen([sys.executable, "-c", code], stdin=inner, stdout=inner, stderr=inner)
     os.close(inner)

@@ -121,18 +121,18 @@ def test_columns_without_a_role_warn_in_every_call_that_reads_them(library: str)
     later = frame.assign(ds=frame.ds + pd.Timedelta(days=40), price=1.0)
     more = later.assign(ds=later.ds + pd.Timedelta(days=40))
     rows, after, beyond = (converted(one, library) for one in (frame.assign(price=1.0), later, more))
-    with pytest.warns(DataWarning, match="left out: note. Declare") as said:
+    with pytest.warns(DataWarning, match="ignored: note. Declare") as said:
         model = Naive(horizon=2).fit(converted(frame, library))
     assert len(said) == 1
     for call in (lambda: model.predict(frame=rows), lambda: model.predict(frame=rows), lambda: model.update(after)):
-        with pytest.warns(DataWarning, match="left out: price. Declare") as said:
+        with pytest.warns(DataWarning, match="ignored: price. Declare") as said:
             call()
         assert len(said) == 1
         assert said[0].filename == __file__
     want = plain(Naive(horizon=2).fit(later[["unique_id", "ds", "y"]]).predict())
     same(model.predict(), want, types=False)
     model.update(beyond)  # said before: not again
-    with pytest.warns(DataWarning, match="left out: size. Declare"):
+    with pytest.warns(DataWarning, match="ignored: size. Declare"):
         model.fine_tune(converted(more.assign(size=2.0), library))
     model.fine_tune(converted(more.assign(size=2.0), library))
 

@@ -167,7 +167,7 @@ def test_a_tutorial_is_run_anew_only_when_something_has_changed(tmp_path: Path, 
 
 def test_an_error_that_does_not_come_is_noticed() -> None:
     said = errors.said("import deepforecast\ndeepforecast.SeasonalNaive(horizon=-1)", {})
-    assert said.startswith("ParameterError: horizon is")
+    assert said.startswith("ParameterError: `horizon` must be")
     with pytest.raises(BuildError, match="it does not"):
         errors.said("1 + 1", {})
 
@@ -256,6 +256,10 @@ def test_pages_the_readme_links_to_read_well_in_the_repository(name: str) -> Non
     assert unfilled == [], "run python -m builder.written in docs"
     targets = re.findall(r"\]\(((?!https?://)[^)#]+)", text)
     assert [target for target in targets if not (WRITTEN / target).exists()] == []
+
+
+def test_names_of_other_libraries_on_the_migration_page_are_those_of_the_error_messages() -> None:
+    assert written.updated("migration") == (WRITTEN / "migration.md").read_text("utf-8"), "run python -m builder.written in docs"
 
 
 def test_lists_of_models_in_the_guide_are_those_declared() -> None:

@@ -163,7 +163,7 @@ def test_covariates_a_model_cannot_use_are_named() -> None:
 
 
 def test_columns_without_a_role_are_said_once_and_kept_for_the_report() -> None:
-    with pytest.warns(DataWarning, match="Columns without a role are left out: weather") as caught:
+    with pytest.warns(DataWarning, match="Columns without a role are ignored: weather") as caught:
         found = board(Naive(), Drift(), frame=FRAME.assign(weather=1.0))
     assert len(caught) == 1
     assert found.settings["undeclared"] == ["weather"]

@@ -99,7 +99,7 @@ def test_every_library_gets_its_own_back(library: str) -> None:
     frame = noisy().assign(promo=1.0)
     want = cross_validate([Naive(), Mean()], frame[["unique_id", "ds", "y"]], horizon=3, n_windows=2, level=80)
     given = converted(frame.sample(frac=1, random_state=0), library)
-    with pytest.warns(DataWarning, match="Columns without a role are left out: promo"):
+    with pytest.warns(DataWarning, match="Columns without a role are ignored: promo"):
         found = cross_validate([Naive(), Mean()], given, horizon=3, n_windows=2, level=80)
     assert type(found) is type(given)
     same(found, want, types=library == "pandas")
@@ -184,7 +184,7 @@ def test_message_of_too_many_windows_names_series_and_required_length() -> None:
         cross_validate(Naive(), frame, horizon=5, n_windows=4)
     with pytest.raises(ParameterError, match=r"n_windows=3 with horizon=5 \(step 5, gap 0\) must have 7 values for trai"):
         cross_validate([Naive(), SeasonalNaive(season_length=7)], frame, horizon=5, n_windows=3)
-    with pytest.raises(ParameterError, match=r"n_windows=2 .* needs 7 values to learn from .* series short has 16 rows"):
+    with pytest.raises(ParameterError, match=r"n_windows=2 .* must have 7 values for training .* series short has 16 rows"):
         cross_validate(Conformal(Naive()), frame, horizon=5, n_windows=2, options=BacktestOptions(gap=1))
 
 

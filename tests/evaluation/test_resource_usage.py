@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from deepforecast.evaluation import resource_usage
 from deepforecast.evaluation.resource_usage import measure_resources
 
-can_measure = pytest.mark.skipif(resource_usage.memory_mb() is None, reason="this system does not tell what a process holds")
+can_measure = pytest.mark.skipif(resource_usage.memory_mb() is None, reason="this system does not report the memory of a process")
 
 
-LOOKS: list[float | None] = []  # what the memory was at each look
+SAMPLES: list[float | None] = []  # the memory at each sample
 
 
 @pytest.fixture(autouse=True)
-def looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    look = resource_usage.memory_mb
-    monkeypatch.setattr(resource_usage, "memory_mb", lambda: LOOKS.append(look()) or LOOKS[-1])
+def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_mb = resource_usage.memory_mb
+    monkeypatch.setattr(resource_usage, "memory_mb", lambda: SAMPLES.append(memory_mb()) or SAMPLES[-1])
+
+
+def allocate(size: int) -> mmap.mmap:
+    """New memory of the system: an array may be given some that the process has freed before."""
+    memory = mmap.mmap(-1, size)
+    for page in range(0, size, mmap.PAGESIZE):
+        memory[page] = 1
+    return memory
 
 
 def work(megabytes: int, watched: bool = True) -> None:
-    """Hold memory until it has been looked at."""
-    held, looks = np.ones(megabytes * 125_000), len(LOOKS)
-    while watched and len(LOOKS) < looks + 2:
+    """Hold memory until it has been measured."""
+    memory, n_samples = allocate(megabytes * 1_000_000), len(SAMPLES)
+    while watched and len(SAMPLES) < n_samples + 2:
         time.sleep(0.001)
-    del held
+    memory.close()
 
 
 def highest_ever() -> int:
@@ -54,8 +62,8 @@ def test_peak_is_that_of_the_block_whatever_came_before() -> None:
 def test_what_is_still_held_at_the_end_is_seen_however_short_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource_usage, "SAMPLE_INTERVAL", 60.0)
     with measure_resources() as cost:
-        held = np.ones(5_000_000)
-    assert cost.peak_mb == pytest.approx(held.nbytes / 2**20, abs=12)
+        memory = allocate(40_000_000)
+    assert cost.peak_mb == pytest.approx(len(memory) / 2**20, abs=12)
 
 
 @can_measure

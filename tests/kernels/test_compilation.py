@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -10,13 +11,14 @@ import textwrap
 import time
 from pathlib import Path
 
+import numba
 import pytest
 
 import deepforecast.kernels
 from deepforecast.kernels import compilation
 from deepforecast.kernels.compilation import compile_notice, compiled
 
-ROOM = Path(deepforecast.kernels.__file__).parent
+KERNELS = Path(deepforecast.kernels.__file__).parent
 
 PACKAGE = {
     "deepforecast/__init__.py": "",
@@ -46,9 +48,9 @@ def small(tmp_path):
     for name, text in PACKAGE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(textwrap.dedent(text))
-    shutil.copy(ROOM.parent / "data/interactive.py", tmp_path / "deepforecast/data")
-    for name in ("compiling.py", "translating.py"):
-        shutil.copy(ROOM / name, tmp_path / "deepforecast/kernels" / name)
+    shutil.copy(KERNELS.parent / "data/terminal.py", tmp_path / "deepforecast/data")
+    for name in ("compilation.py", "numba_pipeline.py"):
+        shutil.copy(KERNELS / name, tmp_path / "deepforecast/kernels" / name)
 
     def run(code, **environment):
         held = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", **environment}
@@ -79,6 +81,27 @@ def test_a_change_in_what_a_kernel_calls_is_seen(small):
     inner.write_text(inner.read_text().replace("1.0", "2.0"))
     os.utime(inner, ns=(before.st_atime_ns, before.st_mtime_ns))  # as files of a wheel may all have one time
     assert run(CALL) == "30.0 0"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x80\x04cut", pickle.dumps(numba.__version__) + b"cdeepforecast.kernels.inner\nGone\n."],
+    ids=["empty", "damaged", "names a class that is gone"],
+)
+def test_a_cache_index_of_other_sources_is_not_read(content):
+    @compiled
+    def add(x):
+        return x + 1.0
+
+    index = Path(add._cache._cache_file._index_path)
+    index.parent.mkdir(exist_ok=True)
+    index.write_bytes(content)
+    try:
+        assert add(1.0) == 2.0
+        assert index.read_bytes() != content  # and the kernel is stored again
+    finally:
+        for path in index.parent.glob(index.stem + ".*"):
+            path.unlink()
 
 
 def test_kernels_run_as_plain_python_where_numba_is_told_not_to_compile(small):

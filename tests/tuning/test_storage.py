@@ -102,7 +102,7 @@ def test_the_lock_of_a_process_of_this_machine_that_is_dead_is_taken_over_at_onc
         trials(path, 1)
     logging.getLogger("optuna").removeHandler(caplog.handler)
     assert time.monotonic() - begin < 300
-    assert caplog.text.count("is taken over") == 2
+    assert caplog.text.count("Taking over the lock") == 2
     Path(f"{path}.lock").write_text(f"{place}|{pid}|{began}|x")
     waiting = threading.Thread(target=trials, args=(path, 1), daemon=True)
     waiting.start()
