@@ -104,7 +104,8 @@ def trained(name: str, frame: Any, steps: int, called: bool = False) -> Said:
     model.clone(max_steps=1).fit(frame[frame["unique_id"] < 2])  # imported before
     seen.clear()
     begin = (time.perf_counter(), time.process_time())
-    model.__dict__["state_"] = model._fit_panel(Panel.from_frame(before), Monitor(stop_when=None if called else now))  # as fit does
+    # As `fit` does.
+    model.__dict__["state_"] = model._fit_panel(Panel.from_frame(before), Monitor(stop_when=None if called else now))
     return {**told_of(seen, begin), "mase": mase(frame, held, model.predict()[name].to_numpy())}
 
 

@@ -90,7 +90,10 @@ def leaderboard(rows: list[Row], metric: str | None, reference: str) -> list[str
         lines.append(f"| {' | '.join(map(str, cells))} |")
     if found.friedman_test is not None:
         told = found.friedman_test
-        lines += ["", f"Friedman p = {told.p_value:.2g}, {told.n_datasets} tasks; critical difference {told.critical_difference:.2f}."]
+        lines += [
+            "",
+            f"Friedman p = {told.p_value:.2g}, {told.n_datasets} tasks; critical difference {told.critical_difference:.2f}.",
+        ]
     return [*lines, ""]
 
 

@@ -65,4 +65,8 @@ def test_pages_use_the_words_of_the_field(path: Path) -> None:
 
 
 def test_a_private_phrase_is_found() -> None:
-    assert [match.group() for match in FORBIDDEN.finditer("It hangs on the bands. Say level=80.")] == ["hangs on", "bands", "Say"]
+    assert [match.group() for match in FORBIDDEN.finditer("It hangs on the bands. Say level=80.")] == [
+        "hangs on",
+        "bands",
+        "Say",
+    ]

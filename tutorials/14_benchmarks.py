@@ -146,7 +146,9 @@ axes.plot(verdict.mean_ranks[order], np.arange(k), "o")
 for place, one in enumerate(order):
     axes.annotate(errors.index[one], (verdict.mean_ranks[one], place), xytext=(8, -3), textcoords="offset points")
 for number, clique in enumerate(verdict.cliques):
-    axes.plot([verdict.mean_ranks[clique[0]], verdict.mean_ranks[clique[-1]]], [-0.8 - 0.4 * number] * 2, linewidth=4, color="0.6")
+    axes.plot(
+        [verdict.mean_ranks[clique[0]], verdict.mean_ranks[clique[-1]]], [-0.8 - 0.4 * number] * 2, linewidth=4, color="0.6"
+    )
 axes.set(xlabel="mean rank (a grey bar: no two models on it differ)", yticks=[], xlim=(0.8, k + 0.8))
 axes.margins(y=0.12)
 _ = axes.invert_yaxis()

@@ -85,7 +85,9 @@ def file_name(text: str) -> str:
     >>> file_name("m4/yearly-statsforecast AutoETS-0")
     'm4_yearly-statsforecast_AutoETS-0'
     """
-    plain = "".join(character if character.isascii() and (character.isalnum() or character in "-.") else "_" for character in text)
+    plain = "".join(
+        character if character.isascii() and (character.isalnum() or character in "-.") else "_" for character in text
+    )
     return plain if len(plain) <= 120 else f"{plain[:100]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
@@ -106,7 +108,8 @@ def build_model(entry: Entry, task: Task, season: int | None = None) -> Forecast
     entry_params = {name: _build_nested(value) for name, value in entry.parameters.items()}
     if entry.name != cls.__name__:
         entry_params["alias"] = entry.name
-    unused = {name for name, _ in getattr(cls(**{**given_params, **entry_params}), "_idle", tuple)()}  # as a season is to an ARIMA without one
+    # As a season is to an ARIMA without one.
+    unused = {name for name, _ in getattr(cls(**{**given_params, **entry_params}), "_idle", tuple)()}
     return cls(**{**{name: value for name, value in given_params.items() if name not in unused}, **entry_params})
 
 
@@ -139,7 +142,7 @@ def run_job(suite: Suite, prepared: PreparedTask, job: Job, folder: Path | None)
 
 
 def given_season_length(prepared: PreparedTask) -> int | None:
-    """The season length passed to the models: that of the task, and on integer time, which has none of its own, that of the dataset.
+    """The season length passed to the models: that of the task, or, on integer time, that of the dataset.
 
     Else they find the seasons of the frequency by themselves, of which there may be several.
     """
@@ -226,7 +229,11 @@ def _record_warnings() -> Iterator[list[str]]:
         yield warning_texts
     for warning in caught:
         text = format_value(str(warning.message), 300)
-        if issubclass(warning.category, DataWarning | TrainingWarning) and text not in warning_texts and len(warning_texts) < MAX_WARNINGS:
+        if (
+            issubclass(warning.category, DataWarning | TrainingWarning)
+            and text not in warning_texts
+            and len(warning_texts) < MAX_WARNINGS
+        ):
             warning_texts.append(text)
 
 

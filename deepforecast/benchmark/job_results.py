@@ -155,7 +155,11 @@ def _parse_row(line: bytes, number: int, path: Path) -> Row:
     try:
         row = Row.from_mapping(json.loads(line))
     except (ValueError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: each line must be the row of a job; line {number} is not ({format_value(str(error))}).") from error
+        raise DataError(
+            f"{path}: each line must be the row of a job; line {number} is not ({format_value(str(error))})."
+        ) from error
     if row.status not in STATUSES:
-        raise DataError(f"{path}: the status of a row must be one of {', '.join(STATUSES)}; line {number} has {format_value(row.status)}.")
+        raise DataError(
+            f"{path}: the status of a row must be one of {', '.join(STATUSES)}; line {number} has {format_value(row.status)}."
+        )
     return row

@@ -140,7 +140,8 @@ def _compare_runs(finding: Finding, expected_run: ModelRun, changed_run: ModelRu
             max_change = max(max_change, float(np.nanmax(np.abs(expected - obtained)[~is_same], initial=0.0)))
     if not is_changed.any():
         return replace(finding, n_rows=finding.n_rows + len(is_changed))
-    message = f"window {window + 1}: {int(is_changed.sum())} of {len(is_changed)} forecasts changed, by up to {format_value(f'{max_change:.3g}')}"
+    counts = f"{int(is_changed.sum())} of {len(is_changed)} forecasts changed"
+    message = f"window {window + 1}: {counts}, by up to {format_value(f'{max_change:.3g}')}"
     return replace(
         finding,
         verdict="leak",

@@ -94,7 +94,9 @@ def run_peer(suite: Suite, prepared: PreparedTask, job: Job, folder: Path, paths
     try:
         columns, timing = read_forecasts(peer_folder, entry.name, requested, prepared)
     except (DataError, OSError, ValueError, KeyError) as error:
-        return replace(row, status="failed", error=format_value(f"{entry.peer}: {type(error).__name__}: {error}", MAX_ERROR_LENGTH))
+        return replace(
+            row, status="failed", error=format_value(f"{entry.peer}: {type(error).__name__}: {error}", MAX_ERROR_LENGTH)
+        )
     row = replace(
         row, fit_seconds=timing.get("fit_seconds"), predict_seconds=timing.get("predict_seconds"),
         fit_cpu=timing.get("fit_cpu"), predict_cpu=timing.get("predict_cpu"), peak_mb=timing.get("peak_memory_mb"),
@@ -113,7 +115,10 @@ def write_inputs(peer_folder: Path, entry: Entry, prepared: PreparedTask, seed: 
         future = future.merge(frame[["unique_id", "ds", *future_columns]], on=["unique_id", "ds"], how="left", validate="m:1")
     last = future.groupby("unique_id", sort=False)["cutoff"].max()
     is_history = frame["ds"].to_numpy() <= frame["unique_id"].map(last).to_numpy()
-    write_parquet(peer_folder / "history.parquet", frame.loc[is_history, ["unique_id", "ds", "y", *future_columns, *prepared.columns["past"]]])
+    write_parquet(
+        peer_folder / "history.parquet",
+        frame.loc[is_history, ["unique_id", "ds", "y", *future_columns, *prepared.columns["past"]]],
+    )
     write_parquet(peer_folder / "future.parquet", future)
     if static_columns:
         write_parquet(peer_folder / "static.parquet", frame.drop_duplicates("unique_id")[["unique_id", *static_columns]])
@@ -152,16 +157,23 @@ def read_forecasts(
     forecast_columns = [name, *(f"{name}-{end}-{level:g}" for level in prepared.levels for end in ("lo", "hi"))]
     missing = [column for column in (*KEY_COLUMNS, *forecast_columns[:1]) if column not in forecasts]
     if missing:
-        raise DataError(f"forecasts.parquet must have the columns {format_list(KEY_COLUMNS)}, {name}; {format_list(missing)} is missing.")
+        raise DataError(
+            f"forecasts.parquet must have the columns {format_list(KEY_COLUMNS)}, {name}; {format_list(missing)} is missing."
+        )
     forecast_columns = [column for column in forecast_columns if column in forecasts]
     forecasts = forecasts.astype({"unique_id": str, "ds": requested["ds"].dtype, "cutoff": requested["cutoff"].dtype})
     if forecasts.duplicated(KEY_COLUMNS).any():
         raise DataError("forecasts.parquet must not have duplicate rows; some occur twice.")
-    merged = requested[KEY_COLUMNS].merge(forecasts[[*KEY_COLUMNS, *forecast_columns]], on=KEY_COLUMNS, how="left", validate="1:1")
+    merged = requested[KEY_COLUMNS].merge(
+        forecasts[[*KEY_COLUMNS, *forecast_columns]], on=KEY_COLUMNS, how="left", validate="1:1"
+    )
     is_missing = merged[forecast_columns].isna().any(axis=1)
     if is_missing.any():
         first = merged.loc[is_missing].iloc[0]
-        raise DataError(f"forecasts.parquet must have every forecast; that of {first.unique_id} at {first.ds} is missing ({int(is_missing.sum())} in all).")
+        raise DataError(
+            f"forecasts.parquet must have every forecast; that of {first.unique_id} at {first.ds} is missing "
+            f"({int(is_missing.sum())} in all)."
+        )
     timing = json.loads((peer_folder / "timing.json").read_text("utf-8"))
     return {column: merged[column].to_numpy(np.float64) for column in forecast_columns}, timing
 

@@ -1,4 +1,4 @@
-"""Published results for comparison with a run: rows of `find_published.csv`, each with the protocol it was measured by and its source.
+"""Published results for comparison with a run, each with its protocol and its source.
 
 They are of other people's runs: a report marks them as published, and where the protocol of a run differs from theirs the
 figures do not compare. `metric` is named as in the columns of `score`, and two that it has not: `mse`, and `acd-95`, the

@@ -49,7 +49,8 @@ def select_models(entries: Iterable[tuple[Entry, float]]) -> list[tuple[Entry, f
 def rehearse(models: Iterable[tuple[Entry, float]], guard: Guard) -> Iterator[tuple[Entry, bool]]:
     """Fit each model once on a few rows in a separate process, and import here what it imported.
 
-    Gives each, and whether it came to its end in time. One that did not is left to its jobs, and so are all after `MAX_SECONDS`.
+    Yields each entry, and whether it finished in time. Entries that did not finish, and all after
+    `MAX_SECONDS`, are left to their jobs.
     Kernels that are kept by then are loaded here, on one thread: this process starts none, so it can be forked. Whatever goes
     wrong will be told by the jobs.
     """
@@ -143,7 +144,9 @@ def _rehearse_model(entry: Entry) -> None:
             declared_names = declared_params(registry.get(entry.model))
             task_params = {name: value for name, value in CHEAP_PARAMS.items() if name in declared_names}
             entry_params = {name: value for name, value in entry.parameters.items() if name != "max_steps"}
-            model = build_model(replace(entry, parameters=entry_params), Task(dataset="-", parameters=task_params)).clone(horizon=7)
+            model = build_model(replace(entry, parameters=entry_params), Task(dataset="-", parameters=task_params)).clone(
+                horizon=7
+            )
             rows = BacktestRows.from_plan(prepared.panel, prepared.plan)
             rows.columns = dict(run_model(model, prepared.panel, prepared.plan, "auto", prepared.levels).columns)
             compute_metrics(rows.frame(prepared.panel), model.name, prepared)

@@ -81,7 +81,9 @@ def verdict(run: BenchmarkRun) -> str:
         direction = "less" if row["skill"] >= 0 else "more"
         sentence += f": {format_percent(abs(row['skill']))} {direction} {describe_distance(summary.metric)} than {reference}"
         if row["skill-low"] == row["skill-low"]:
-            sentence += f" (95 % interval {format_percent(row['skill-low'])} to {format_percent(row['skill-high'])}, over tasks)"
+            sentence += (
+                f" (95 % interval {format_percent(row['skill-low'])} to {format_percent(row['skill-high'])}, over tasks)"
+            )
     if summary.friedman_test is None:
         return f"{sentence}. One task alone does not tell how sure that is."
     p_value = format_rounded(summary.friedman_test.p_value, 2)
@@ -95,7 +97,9 @@ def describe_counts(run: BenchmarkRun) -> str:
     summary, n_failed = run.summary, sum(row.status != "ok" for row in run.rows)
     cut = f" Cut: {format_list(run.suite.cut, max_shown=20)}." if run.suite.cut else ""
     description = f"{run.suite.what}. " if run.suite.what else ""
-    counts = f"{pluralize(len(summary.models), 'model')}, {pluralize(len(summary.tasks), 'task')}, {pluralize(len(run.rows), 'job')}"
+    counts = (
+        f"{pluralize(len(summary.models), 'model')}, {pluralize(len(summary.tasks), 'task')}, {pluralize(len(run.rows), 'job')}"
+    )
     jobs = f"{counts}, {n_failed or 'none'} of them without a result."
     return f"{description[:1].upper()}{description[1:]}{jobs}{cut}"
 

@@ -43,7 +43,8 @@ def cost_figure(run: BenchmarkRun) -> str:
     points = pd.DataFrame({"model": names, "metric": shorten(label), "value": relative_error, "seconds": mean_seconds})
     plot = without_titles(plot_pareto(points, backend="svg"))
     caption = (
-        f"Mean seconds a task to fit and forecast, against {distance_name if relative else 'pairings lost'}: below and left is better "
+        f"Mean seconds a task to fit and forecast, against {distance_name if relative else 'pairings lost'}: "
+        "below and left is better "
         "in both. In colour: no other model is both better and faster."
     )
     return f'<p class="quiet">{caption}</p>' + figure_html("pareto", plot)
@@ -56,8 +57,10 @@ def critical_difference_figure(run: BenchmarkRun) -> str:
         return ""
     names, test, unit = comparison
     caption = (
-        f"Mean rank over {test.n_datasets:,} {unit}, 1 the best. A bar joins models that Nemenyi's test does not tell apart at 95 "
-        f"%, as their ranks are less than {format_rounded(test.critical_difference, 3)} apart. Friedman's test that all are alike: p "
+        f"Mean rank over {test.n_datasets:,} {unit}, 1 the best. A bar joins models that Nemenyi's test does "
+        "not tell apart at 95 "
+        f"%, as their ranks are less than {format_rounded(test.critical_difference, 3)} apart. Friedman's "
+        "test that all are alike: p "
         f"{format_rounded(test.p_value, 2)}."
     )
     return f'<p class="quiet">{caption}</p>' + figure_html("critical", rank_diagram(names, test))
@@ -67,9 +70,13 @@ def rank_diagram(names: list[str], test: FriedmanTest) -> Any:
     """The best on top; the bars stand to the right of the dots."""
     order = np.argsort(test.mean_ranks, kind="stable")[::-1]
     height = {int(model): float(position) for position, model in enumerate(order)}
-    labels = tuple(f"{shorten(format_value(names[model], 60))}   {format_compact(float(test.mean_ranks[model]))}" for model in order)
+    labels = tuple(
+        f"{shorten(format_value(names[model], 60))}   {format_compact(float(test.mean_ranks[model]))}" for model in order
+    )
     tooltips = tuple(f"{names[model]}: mean rank {test.mean_ranks[model]:.3f}" for model in order)
-    marks: list[Mark] = [Dots(test.mean_ranks[order], np.arange(len(order), dtype=np.float64), COLORS[0], size=8.0, names=tooltips)]
+    marks: list[Mark] = [
+        Dots(test.mean_ranks[order], np.arange(len(order), dtype=np.float64), COLORS[0], size=8.0, names=tooltips)
+    ]
     step = 0.05 * max(float(np.ptp(test.mean_ranks)), 1.0)
     for clique_index, clique in enumerate(test.cliques):
         position = float(test.mean_ranks.max()) + step * (clique_index + 1)

@@ -54,7 +54,8 @@ def _series_plots(run: BenchmarkRun, row: Row, anchor: str) -> list[str]:
             max_history=HISTORY_HORIZONS * int(series_forecasts.groupby("cutoff").size().max()),
             backend="svg",
         )
-        heading = f"{prefix}{format_value(key, 60)}, {format_value(run.summary.metric, 40)} {format_rounded(float(scores.get(key, np.nan)))}"
+        score = f"{format_value(run.summary.metric, 40)} {format_rounded(float(scores.get(key, np.nan)))}"
+        heading = f"{prefix}{format_value(key, 60)}, {score}"
         plots.append(f"<h3>{escape(heading)}</h3>" + figure_html(f"{anchor}-{index}", plot))
     return plots
 

@@ -38,18 +38,26 @@ def leaderboard_table(run: BenchmarkRun) -> str:
     columns = {name: one.table[name].to_numpy(np.float64) for name in _NUMBER_COLUMNS}
     sort_values = {"rank": columns["rank"], "skill": -columns["skill"], "wins": -columns["wins"]}
     best = {name: is_smallest(values) for name, values in sort_values.items()}
-    shown_columns = [name for name in _NUMBER_COLUMNS if np.isfinite(columns[name]).any() and (name != "failed" or columns[name].any())]
+    shown_columns = [
+        name for name in _NUMBER_COLUMNS if np.isfinite(columns[name]).any() and (name != "failed" or columns[name].any())
+    ]
     rows = []
     for index, row in enumerate(one.table.itertuples()):
-        cells = [_summary_cell(one.table.iloc[index], name, best.get(name, [False] * (index + 1))[index]) for name in shown_columns]
+        cells = [
+            _summary_cell(one.table.iloc[index], name, best.get(name, [False] * (index + 1))[index]) for name in shown_columns
+        ]
         ran = "measured here" if any(one.status == "ok" for one in run.rows if one.model == row.model) else "without a result"
         peer = "" if row.library == OWN_LIBRARY else f"{row.library}, {ran}"
         rows.append(f"<tr>{name_heading('row', format_value(row.model, 60), peer)}{''.join(cells)}</tr>")
-    headings = [sortable_heading("model"), *(sortable_heading(_NUMBER_COLUMNS[name][0], _NUMBER_COLUMNS[name][1]) for name in shown_columns)]
+    headings = [
+        sortable_heading("model"),
+        *(sortable_heading(_NUMBER_COLUMNS[name][0], _NUMBER_COLUMNS[name][1]) for name in shown_columns),
+    ]
     reference = escape(format_value(run.suite.reference, 40))
     note = (
         f'<p class="quiet">By {escape(format_value(one.metric, 40))}. Skill: 1 less the geometric mean over tasks of the '
-        f"{describe_distance(one.metric)} over that of {reference}. Wins: the share of all pairings with another model on a task. "
+        f"{describe_distance(one.metric)} over that of {reference}. Wins: the share of all pairings with "
+        "another model on a task. "
         "Below them 95 % bootstrap intervals over tasks. Rank: the mean place, among models that have every task. Seconds are "
         "summed over the tasks that a model has.</p>"
     )
@@ -102,7 +110,8 @@ def growth_table(run: BenchmarkRun) -> str:
     pivoted = slope_table.pivot_table(index="model", columns=["size", "cost"], values="slope", sort=False)
     labels = [f"{cost.replace('_', ' ')} by {size}" for size, cost in pivoted.columns]
     rows = [
-        f"<tr>{name_heading('row', format_value(model, 60))}{''.join(number_cell(value, format_rounded(value, 2)) for value in values)}</tr>"
+        f"<tr>{name_heading('row', format_value(model, 60))}"
+        f"{''.join(number_cell(value, format_rounded(value, 2)) for value in values)}</tr>"
         for model, values in zip(pivoted.index, pivoted.to_numpy(), strict=True)
     ]
     note = '<p class="quiet">Slope of log cost on log size: 1 grows in proportion, 2 with the square, 0 not at all.</p>'
@@ -142,7 +151,9 @@ def _summary_cell(row: Any, name: str, best: bool) -> str:
         low, high = float(row[f"{name}-low"]), float(row[f"{name}-high"])
         interval = f"{format_percent(low)} to {format_percent(high)}" if np.isfinite(low) else ""
         return number_cell(-value, format_percent(value), interval, best)
-    text = format_seconds(value) if name.endswith("seconds") else f"{value:,.0f}" if name in ("peak_mb", "tasks", "failed") else ""
+    text = (
+        format_seconds(value) if name.endswith("seconds") else f"{value:,.0f}" if name in ("peak_mb", "tasks", "failed") else ""
+    )
     return number_cell(value, text or format_rounded(value, 3), "", best)
 
 
@@ -169,19 +180,30 @@ def _task_table(run: BenchmarkRun, task: str) -> str:
     for index in order:
         model_rows = [row for row in rows if row.model == models[index] and row.status == "ok"]
         cells = [_mean_cell(means[name], models[index], name, best[name][index]) for name in metrics]
-        lines.append(f"<tr>{name_heading('row', format_value(models[index], 60))}{''.join(cells)}{_seconds_cell(model_rows)}</tr>")
+        lines.append(
+            f"<tr>{name_heading('row', format_value(models[index], 60))}{''.join(cells)}{_seconds_cell(model_rows)}</tr>"
+        )
     lines += [_published_row(published, metrics) for published in _published_by_model(rows[0], metrics)]
     facts = [f"horizon {rows[0].horizon}", pluralize(rows[0].windows or 0, "window")]
     facts += [f"{rows[0].series:,} series"] if rows[0].series else []
     note = f'<p class="quiet">{escape(", ".join(facts))}; sorted by {escape(format_value(metrics[0], 40))}.</p>'
-    return note + table_html([sortable_heading("model"), *(sortable_heading(format_value(name, 40)) for name in metrics), sortable_heading("seconds")], lines)
+    return note + table_html(
+        [
+            sortable_heading("model"),
+            *(sortable_heading(format_value(name, 40)) for name in metrics),
+            sortable_heading("seconds"),
+        ],
+        lines,
+    )
 
 
 def _order_metrics(run: BenchmarkRun, task: str, available: set[str]) -> list[str]:
     """The metric that decides, then as the suite names them; one of several levels goes by its name before the level."""
     metric_names = next((task_spec.metrics for task_spec in run.suite.tasks if task_spec.name == task), ())
     positions = {name: index for index, name in enumerate(metric_names)}
-    ordered = sorted(available, key=lambda name: (positions.get(name, positions.get(name.rpartition("-")[0], len(positions))), name))
+    ordered = sorted(
+        available, key=lambda name: (positions.get(name, positions.get(name.rpartition("-")[0], len(positions))), name)
+    )
     return sorted(ordered, key=lambda name: name != run.summary.metric)
 
 
@@ -197,7 +219,11 @@ def _mean_cell(means: Any, model: str, metric: str, best: bool) -> str:
 
 def _seconds_cell(rows: list[Row]) -> str:
     job_seconds = [(row.fit_seconds or 0.0) + (row.predict_seconds or 0.0) for row in rows]
-    return number_cell(float(np.mean(job_seconds)), format_seconds(float(np.mean(job_seconds)))) if job_seconds else number_cell(float("nan"), "–")
+    return (
+        number_cell(float(np.mean(job_seconds)), format_seconds(float(np.mean(job_seconds))))
+        if job_seconds
+        else number_cell(float("nan"), "–")
+    )
 
 
 def _published_by_model(row: Row, metrics: list[str]) -> list[tuple[str, dict[str, PublishedResult]]]:
@@ -219,4 +245,5 @@ def _published_row(model_published: tuple[str, dict[str, PublishedResult]], metr
         for name in metrics
     ]
     title = escape(format_value(f"{published.protocol}. {published.source}", 300))
-    return f'<tr class="failed" title="{title}">{name_heading("row", format_value(model, 60), "published")}{"".join(cells)}{text_cell("")}</tr>'
+    heading = name_heading("row", format_value(model, 60), "published")
+    return f'<tr class="failed" title="{title}">{heading}{"".join(cells)}{text_cell("")}</tr>'

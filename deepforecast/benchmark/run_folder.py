@@ -39,7 +39,8 @@ def write_suite(folder: Path, suite: Suite) -> None:
 
 def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
     """Merge the subsets of a suite run by several calls."""
-    hint = f"A folder must hold the run of one suite. Use another folder for {format_value(current.suite)}, or remove {format_value(str(folder))}."
+    hint = "A folder must hold the run of one suite. "
+    hint += f"Use another folder for {format_value(current.suite)}, or remove {format_value(str(folder))}."
     if stored.suite != current.suite:
         raise ParameterError(f"{format_value(str(folder))} holds a run of suite {format_value(stored.suite)}. {hint}")
     tasks = {task.name: task for task in stored.tasks}
@@ -52,7 +53,9 @@ def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
                 f"{changed_field} of {format_value(task.name)} was {format_value(stored_value)} "
                 f"and is {format_value(current_value)}"
             )
-            raise ParameterError(f"{format_value(str(folder))} holds a run of another suite {format_value(stored.suite)}: {description}. {hint}")
+            raise ParameterError(
+                f"{format_value(str(folder))} holds a run of another suite {format_value(stored.suite)}: {description}. {hint}"
+            )
         tasks[task.name] = task
     models = None
     if stored.models is not None and current.models is not None:
@@ -102,7 +105,9 @@ def open_results(folder: Path) -> Iterator[Any]:
         try:
             fcntl.flock(results_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise SaveError(f"A folder must be used by one run at a time; another process is writing to {format_value(str(folder))}.") from error
+            raise SaveError(
+                f"A folder must be used by one run at a time; another process is writing to {format_value(str(folder))}."
+            ) from error
         results_file.seek(0)
         end = results_file.read().rfind(b"\n") + 1
         results_file.truncate(end)

@@ -133,7 +133,9 @@ class Server:
         if not pid:
             self._run_child(job, prepared, row_file, output_file)
         max_mb = task.memory_limit or self.suite.memory_limit
-        self.running[pid] = RunningJob(job, row, pid, start_time, start_time + self.limit(name), max_mb, row_file, output_file, meter)
+        self.running[pid] = RunningJob(
+            job, row, pid, start_time, start_time + self.limit(name), max_mb, row_file, output_file, meter
+        )
         self.guard.register(pid)
         return None
 

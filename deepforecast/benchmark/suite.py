@@ -170,7 +170,9 @@ def find_suite(name: str) -> Path:
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
-            raise ParameterError(f"A suite must be a name or the path of a YAML file; the file {format_value(name)} does not exist.")
+            raise ParameterError(
+                f"A suite must be a name or the path of a YAML file; the file {format_value(name)} does not exist."
+            )
         return path
     suites = known_suites()
     if name not in suites:
@@ -217,7 +219,9 @@ def build_suite(mapping: Mapping[str, Any], where: str) -> Suite:
     ]
     models = suite_fields.pop("models", None)
     model_entries = None if models is None else parse_entries(models, "models")
-    suite = parse_dataclass(Suite, {**suite_fields, "tasks": (), "peers": parse_entries(suite_fields.pop("peers", ()), "peers")}, where)
+    suite = parse_dataclass(
+        Suite, {**suite_fields, "tasks": (), "peers": parse_entries(suite_fields.pop("peers", ()), "peers")}, where
+    )
     suite = replace(suite, tasks=tuple(merged), models=model_entries)
     return _check_suite(suite, where)
 
@@ -287,7 +291,9 @@ def _check_suite(suite: Suite, where: str) -> Suite:
     if unnamed:
         raise ParameterError(f"{where}: tasks[{unnamed[0]}] generates its series and must have a name. Set task: ....")
     if not suite.seeds or len(set(suite.seeds)) < len(suite.seeds) or min(suite.seeds) < 0:
-        raise ParameterError(f"{where}: seeds must be distinct integers of at least 0, got {format_list(suite.seeds) or 'none'}.")
+        raise ParameterError(
+            f"{where}: seeds must be distinct integers of at least 0, got {format_list(suite.seeds) or 'none'}."
+        )
     for key in ("time_limit", "memory_limit"):
         for limit in [getattr(suite, key), *(getattr(task, key) for task in suite.tasks)]:
             if limit is not None and not (limit > 0 and math.isfinite(limit)):

@@ -41,13 +41,19 @@ def refuse_unknown_names(suite: Suite, where: str) -> None:
 
 def all_entries(suite: Suite) -> list[Entry]:
     """Return the models that the suite and its tasks list; none if it uses all."""
-    of_tasks = [entry for task in suite.tasks for entry in (*parse_entries(task.models, task.name), *parse_entries(task.peers, task.name))]
+    of_tasks = [
+        entry
+        for task in suite.tasks
+        for entry in (*parse_entries(task.models, task.name), *parse_entries(task.peers, task.name))
+    ]
     return [*(suite.models or ()), *suite.peers, *of_tasks]
 
 
 def refuse_unknown_models(models: Iterable[Entry], where: str) -> None:
     """Raise on unknown models of this library; those of peers are not checked."""
-    for name in dict.fromkeys(name for entry in models if not entry.peer for name in (entry.model, *_nested_models(entry.parameters))):
+    for name in dict.fromkeys(
+        name for entry in models if not entry.peer for name in (entry.model, *_nested_models(entry.parameters))
+    ):
         _refuse_unknown_model(name, f"{where}: models", ())
 
 
@@ -73,7 +79,9 @@ def refuse_unused_parameters(suite: Suite) -> None:
     """Raise on task parameters that no model declares; imports the models."""
     for task in suite.tasks:
         try:
-            declared_names = {name for entry in suite.entries(task) if not entry.peer for name in declared_params(registry.get(entry.model))}
+            declared_names = {
+                name for entry in suite.entries(task) if not entry.peer for name in declared_params(registry.get(entry.model))
+            }
         except DeepForecastError:  # a model that cannot be imported; its jobs will report it
             continue
         unused = [name for name in task.parameters if name not in declared_names]
@@ -99,7 +107,11 @@ def _suggest_names(name: str, valid_names: Iterable[str]) -> str:
     """Return an unknown name with similar valid names."""
     by_lower = {candidate.lower(): candidate for candidate in valid_names}
     close_matches = [by_lower[candidate] for candidate in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
-    hint = f"; did you mean {' or '.join(close_matches)}?" if close_matches else f". Available: {format_list(sorted(valid_names), max_shown=100)}."
+    hint = (
+        f"; did you mean {' or '.join(close_matches)}?"
+        if close_matches
+        else f". Available: {format_list(sorted(valid_names), max_shown=100)}."
+    )
     return format_value(name) + hint
 
 
@@ -133,5 +145,6 @@ def _refuse_long_windows(task: Task) -> None:
     if n_required > max_rows:
         raise ParameterError(
             f"{pluralize(count, 'window')} of horizon {horizon} and {pluralize(n_learning_rows, 'training row')} need "
-            f"{pluralize(n_required, 'row')}, but no series can have more than {max_rows:,}. Set a shorter horizon{' or fewer windows' if count > 1 else ''}."
+            f"{pluralize(n_required, 'row')}, but no series can have more than {max_rows:,}. Set a shorter "
+            f"horizon{' or fewer windows' if count > 1 else ''}."
         )

@@ -66,7 +66,8 @@ def run_suite(
     with open_results(run_folder) as results_file:
         rows = {row.job: row for row in read_rows(run_folder)} if results_file.tell() else {}
         with start_server(subset_suite, run_folder, options) as server:
-            write_suite(run_folder, subset_suite)  # a suite that the server refuses leaves nothing that keeps out the one mended
+            # A suite that the server refuses leaves nothing that keeps out the corrected one.
+            write_suite(run_folder, subset_suite)
             jobs = server.jobs
             pending = [job["name"] for job in jobs if _needs_run(rows.get(job["name"]), job, options.retry)]
             environment = _run_environment(options.jobs)

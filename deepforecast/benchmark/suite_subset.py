@@ -49,7 +49,9 @@ def select_subset(suite: Suite, cut: SuiteSubset) -> Suite:
     descriptions: list[str] = list(suite.cut)
     if cut.models is not None:
         suite = _select_models(suite, cut.models)
-        descriptions.append(f"models {', '.join(entry if isinstance(entry, str) else str(entry['model']) for entry in cut.models)} alone")
+        descriptions.append(
+            f"models {', '.join(entry if isinstance(entry, str) else str(entry['model']) for entry in cut.models)} alone"
+        )
     if cut.peers is not None or cut.models is not None:
         suite, description = _select_peers(suite, cut.peers or ())
         descriptions += [description] if description else []
@@ -76,7 +78,9 @@ def _select_models(suite: Suite, models: Sequence[str | Mapping[str, Any]]) -> S
     known_names = {entry.name for entry in all_entries(suite)}
     refuse_unknown_models([entry for entry in requested if entry.name not in known_names], f"suite {suite.suite}")
     refuse_files(requested, f"suite {suite.suite}")
-    task_models = [_match_entries(requested, parse_entries(task.models, task.name)) if task.models else () for task in suite.tasks]
+    task_models = [
+        _match_entries(requested, parse_entries(task.models, task.name)) if task.models else () for task in suite.tasks
+    ]
     tasks = tuple(replace(task, models=models) for task, models in zip(suite.tasks, task_models, strict=True))
     return replace(suite, models=_match_entries(requested, suite.models or ()), tasks=tasks)
 
@@ -113,8 +117,13 @@ def _select_tasks(suite: Suite, patterns: Sequence[str]) -> Suite:
     for pattern in patterns:
         if not any(fnmatchcase(task.name, pattern) for task in suite.tasks):
             available = format_list([task.name for task in suite.tasks], max_shown=30)
-            raise ParameterError(f"tasks must match a task of suite {suite.suite}, got {format_value(pattern)}. Available: {available}.")
-    return replace(suite, tasks=tuple(task for task in suite.tasks if any(fnmatchcase(task.name, task_pattern) for task_pattern in patterns)))
+            raise ParameterError(
+                f"tasks must match a task of suite {suite.suite}, got {format_value(pattern)}. Available: {available}."
+            )
+    return replace(
+        suite,
+        tasks=tuple(task for task in suite.tasks if any(fnmatchcase(task.name, task_pattern) for task_pattern in patterns)),
+    )
 
 
 def _limit_windows(task: Task, max_windows: int | None) -> tuple[Task, str]:

@@ -72,7 +72,9 @@ def summarize(rows: Sequence[Row], *, metric: str | None = None, reference: str 
     order = np.lexsort((-np.nan_to_num(ranking_scores, nan=-np.inf), ~complete))
     rank_by_model = {} if comparison is None else dict(zip(complete_models, comparison.mean_ranks.tolist(), strict=True))
     table = _summary_table(rows, models, distances, skill_scores, wins, rank_by_model)
-    return Summary(metric, models, tasks, values, skill_scores, wins, comparison, complete_models, table.iloc[order].reset_index(drop=True))
+    return Summary(
+        metric, models, tasks, values, skill_scores, wins, comparison, complete_models, table.iloc[order].reset_index(drop=True)
+    )
 
 
 def mean_over_seeds(rows: Sequence[Row], metric: str) -> pd.DataFrame:
@@ -107,7 +109,9 @@ def owa(rows: Sequence[Row], reference: str = "Naive2") -> dict[tuple[str, str],
     for key, smape in means["smape"].items():
         reference_key = (key[0], reference)
         if key in means["mase"] and reference_key in means["smape"] and reference_key in means["mase"]:
-            averages[key] = float((smape / means["smape"][reference_key] + means["mase"][key] / means["mase"][reference_key]) / 2)
+            averages[key] = float(
+                (smape / means["smape"][reference_key] + means["mase"][key] / means["mase"][reference_key]) / 2
+            )
     return averages
 
 

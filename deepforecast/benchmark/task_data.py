@@ -133,13 +133,16 @@ def scale_frame(frame: pd.DataFrame, scaling: Scaling, n_evaluated: int, name: s
     shortest = int(series.size().min())
     if scaling.rows > shortest - n_evaluated:
         raise ParameterError(
-            f"{name}: scaling.rows must be at most the {shortest - n_evaluated} rows before the first cutoff, so that test rows "
+            f"{name}: scaling.rows must be at most the {shortest - n_evaluated} rows before the first cutoff, "
+            "so that test rows "
             f"do not affect the scale, got {scaling.rows}."
         )
     first = frame[row < scaling.rows].groupby("unique_id", sort=False, observed=True)["y"]
     mean, std = (frame["unique_id"].map(statistic).to_numpy(np.float64) for statistic in (first.mean(), first.std(ddof=0)))
     if np.isnan(mean).any():
-        raise DataError(f"{name}: each series must have a value in its first {scaling.rows} rows, which set the scale; one has none.")
+        raise DataError(
+            f"{name}: each series must have a value in its first {scaling.rows} rows, which set the scale; one has none."
+        )
     return frame.assign(y=(frame["y"].to_numpy() - mean) / np.where(std > 0, std, 1.0))
 
 
@@ -168,7 +171,9 @@ def limit_series(task: Task, series: int | None) -> tuple[Task, str]:
         n_generated = int(task.generate.get("n_series", 3))
         if n_generated <= series:
             return task, ""
-        return replace(task, generate={**task.generate, "n_series": series}), f"{task.name}: {series:,} of {n_generated:,} series"
+        return replace(
+            task, generate={**task.generate, "n_series": series}
+        ), f"{task.name}: {series:,} of {n_generated:,} series"
     n_series = slice_spec.series or (len(slice_spec.ids) if slice_spec.ids else datasets.card(task.dataset).series)
     if n_series <= series:
         return task, ""

@@ -27,7 +27,9 @@ def parse_mapping(text: str, where: str, lines: str = "suite, tasks, ...") -> Ma
         duplicates = [key for index, key in enumerate(keys) if key in keys[:index]]
         if duplicates:
             line = node.start_mark.line + 1
-            raise ParameterError(f"{where}: keys must be unique; {format_list(duplicates)} occurs twice in the mapping of line {line}.")
+            raise ParameterError(
+                f"{where}: keys must be unique; {format_list(duplicates)} occurs twice in the mapping of line {line}."
+            )
         return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
@@ -56,10 +58,14 @@ def parse_dataclass(cls: type[T], mapping: Any, where: str) -> T:
     for key, value in mapping.items():
         if key not in known_fields:
             close_matches = difflib.get_close_matches(str(key), known_fields, n=1)
-            hint = f"did you mean {close_matches[0]}?" if close_matches else f"there is {format_list(known_fields, max_shown=30)}."
+            hint = (
+                f"did you mean {close_matches[0]}?" if close_matches else f"there is {format_list(known_fields, max_shown=30)}."
+            )
             raise ParameterError(f"{where} has no key {format_value(key)}; {hint}")
         if not matches_type(value, type_hints[key]):
-            raise ParameterError(f"{where}.{key} must be {type_name(type_hints[key])}, got {format_value(value)} ({type(value).__name__}).")
+            raise ParameterError(
+                f"{where}.{key} must be {type_name(type_hints[key])}, got {format_value(value)} ({type(value).__name__})."
+            )
     missing = [
         field_name
         for field_name, field_spec in known_fields.items()
@@ -98,7 +104,9 @@ def type_name(annotation: Any) -> str:
         return f"a list, each of it {type_name(inner[0])}"
     if origin is not None and issubclass(origin, Mapping):
         return "a mapping"
-    return "null" if annotation is type(None) else "anything" if annotation is Any else TYPE_NAMES.get(annotation, str(annotation))
+    return (
+        "null" if annotation is type(None) else "anything" if annotation is Any else TYPE_NAMES.get(annotation, str(annotation))
+    )
 
 
 def _lists_to_tuples(value: Any, annotation: Any) -> Any:

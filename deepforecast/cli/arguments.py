@@ -38,8 +38,12 @@ def add_data(parser: Parser) -> None:
     columns.add_argument("--id", metavar="NAME", help="column of series ids, read as text without changes")
     columns.add_argument("--time", metavar="NAME", help="column of timestamps: ISO-8601 dates or times, or integers")
     columns.add_argument("--target", metavar="NAME", help="column to forecast, numeric")
-    columns.add_argument("--future", metavar="NAME", nargs="+", action="extend", help="future covariates: columns known in advance")
-    columns.add_argument("--past", metavar="NAME", nargs="+", action="extend", help="past covariates: columns known up to the present")
+    columns.add_argument(
+        "--future", metavar="NAME", nargs="+", action="extend", help="future covariates: columns known in advance"
+    )
+    columns.add_argument(
+        "--past", metavar="NAME", nargs="+", action="extend", help="past covariates: columns known up to the present"
+    )
     columns.add_argument("--static", metavar="NAME", nargs="+", action="extend", help="static covariates: constant per series")
     columns.add_argument("--freq", help="frequency: D, h, 15min, W-SUN, MS, ME, ... or an integer (default: inferred)")
     add_text_format(parser)

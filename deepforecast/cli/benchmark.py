@@ -32,17 +32,28 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
         "words", metavar="SUITE", nargs="+", help="name or path of a suite; audit SUITE runs the leakage audit"
     )
     parser.add_inputs(suite)
-    parser.add_argument("--models", metavar="MODEL", nargs="+", help="models to run instead of those of the suite, as Name or Name:parameter=value,...")
+    parser.add_argument(
+        "--models",
+        metavar="MODEL",
+        nargs="+",
+        help="models to run instead of those of the suite, as Name or Name:parameter=value,...",
+    )
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="number of parallel jobs, one thread each (1)")
-    parser.add_argument("--output", metavar="FOLDER", help="folder for results, forecasts and scores; a later run resumes there")
+    parser.add_argument(
+        "--output", metavar="FOLDER", help="folder for results, forecasts and scores; a later run resumes there"
+    )
     report = parser.add_argument("--report", metavar="FILE", help="write a self-contained HTML report")
     parser.add_targets(report)
     parser.add_argument("--peers", metavar="NAME", nargs="+", help="other libraries of the suite to run as well")
-    parser.add_argument("--tasks", metavar="NAME", nargs="+", help="tasks to run; patterns such as air* are allowed (default: all)")
+    parser.add_argument(
+        "--tasks", metavar="NAME", nargs="+", help="tasks to run; patterns such as air* are allowed (default: all)"
+    )
     parser.add_argument("--seeds", metavar="N", nargs="+", type=int, help="random seeds (default: those of the suite)")
     parser.add_argument("--series", metavar="N", type=int, help="maximum number of series per task, drawn at random")
     parser.add_argument("--windows", metavar="N", type=int, help="maximum number of windows per task, counted from the last")
-    parser.add_argument("--time-limit", metavar="SECONDS", type=parse_number, help="time limit per job (default: that of the suite)")
+    parser.add_argument(
+        "--time-limit", metavar="SECONDS", type=parse_number, help="time limit per job (default: that of the suite)"
+    )
     parser.add_argument("--retry", action="store_true", help="rerun jobs that failed or timed out")
     parser.add_argument("--metric", metavar="NAME", help="metric of the leaderboard (default: the first of the suite)")
 
@@ -84,7 +95,8 @@ def _refuse_own_suite(name: str, folder: str | None) -> None:
     record = os.path.join(folder, SUITE)
     if os.path.exists(record) and os.path.samefile(record, find_suite(name)):
         raise ParameterError(
-            f"--output must be a folder without the suite that is run: {format_value(record)} would be replaced. Pass another folder."
+            f"--output must be a folder without the suite that is run: {format_value(record)} would be "
+            "replaced. Pass another folder."
         )
 
 
@@ -148,7 +160,14 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
     }  # fmt: skip
     rehearsals = {row.machine["rehearsal"] for row in rows if row.started >= started_at and "rehearsal" in row.machine}
     rehearsal_lines = [f"Rehearsal (compilation and imports before the jobs): {rehearsal}." for rehearsal in rehearsals]
-    text = "\n".join([*_summary_lines(summary, suite), *_failure_lines(rows), *rehearsal_lines, *map(one_line, _closing_lines(values, suite))])
+    text = "\n".join(
+        [
+            *_summary_lines(summary, suite),
+            *_failure_lines(rows),
+            *rehearsal_lines,
+            *map(one_line, _closing_lines(values, suite)),
+        ]
+    )
     return Outcome(facts, text, status=int(any(row.status != "not run" for row in failed_rows)))
 
 

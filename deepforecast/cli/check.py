@@ -35,7 +35,10 @@ def run(values: argparse.Namespace) -> Outcome:
     check_frame_target(values.output)
     inputs = read_data(values.data, declared_columns(values), TextFormat.from_arguments(values))
     report = check(inputs.frame, freq=parse_frequency(values.freq), columns=inputs.roles)
-    findings = (replace(finding, where=values.worded(finding.where), way_out=values.worded(finding.way_out)) for finding in report.findings)
+    findings = (
+        replace(finding, where=values.worded(finding.where), way_out=values.worded(finding.way_out))
+        for finding in report.findings
+    )
     report = replace(report, findings=tuple(findings))
     if values.output not in (None, "-") and report.series is not None:
         write_frame(report.series, values)

@@ -69,7 +69,9 @@ def read_data(
     try:
         columns = resolve(declared, table.column_names, target=target)
     except DataError as error:
-        raise DataError(_missing_columns_message(path, declared if target else {**declared, "target": None}, table.column_names)) from error
+        raise DataError(
+            _missing_columns_message(path, declared if target else {**declared, "target": None}, table.column_names)
+        ) from error
     present = [name for name in columns.all if name in table.column_names]
     unused = [name for name in table.column_names if name not in (*columns.all, *ignored)]
     if unused and (target or columns.future):
@@ -127,12 +129,20 @@ def read_table(path: str, text_format: TextFormat) -> Any:
         raise DataError(f"{_format_path(path)} cannot be read: {error.strerror or format_value(str(error), 200)}.") from error
     except (pa.ArrowException, UnicodeError) as error:
         raise DataError(f"{_format_path(path)} must be a complete, valid file: {format_value(str(error), 200)}") from error
-    raise DataError(f"A data file must end in .csv, .tsv or .parquet, got {_format_path(path)}. Convert it, or pass - to read CSV from standard input.")
+    raise DataError(
+        f"A data file must end in .csv, .tsv or .parquet, got {_format_path(path)}. Convert it, or pass - to "
+        "read CSV from standard input."
+    )
 
 
 def _missing_columns_message(path: str, declared: Mapping[str, Any], names: list[str]) -> str:
     roles = {"time": "ds", "target": "y", **declared}
-    listed = [name for role_columns in roles.values() for name in (role_columns if isinstance(role_columns, list | tuple) else [role_columns]) if name]
+    listed = [
+        name
+        for role_columns in roles.values()
+        for name in (role_columns if isinstance(role_columns, list | tuple) else [role_columns])
+        if name
+    ]
     missing = [name for name in dict.fromkeys(listed) if name not in names]
     all_declared = {"id", "time", "target"} <= set(declared)
     hint = "Rename them." if all_declared else "Pass your names with --id, --time, --target (and --future, --past, --static)."
@@ -208,7 +218,9 @@ def _read_header(file: BinaryIO, path: str, separator: str) -> list[str]:
 def _check_unique(names: list[str], path: str) -> None:
     duplicates = [name for position, name in enumerate(names) if name in names[:position]]
     if duplicates:
-        raise DataError(f"Column names of {_format_path(path)} must be unique; {format_list(duplicates)} occurs twice. Drop or rename one.")
+        raise DataError(
+            f"Column names of {_format_path(path)} must be unique; {format_list(duplicates)} occurs twice. Drop or rename one."
+        )
 
 
 def _format_path(path: str) -> str:

@@ -30,7 +30,9 @@ INDENT = "      "
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """Add the options of the command."""
-    parser.add_argument("--output", metavar="DIR", default="demo-output", help="folder of the files that are written (demo-output)")
+    parser.add_argument(
+        "--output", metavar="DIR", default="demo-output", help="folder of the files that are written (demo-output)"
+    )
 
 
 def run(values: argparse.Namespace) -> Outcome:
@@ -180,7 +182,10 @@ def _tune(steps: Steps, airline: Any) -> None:
         + ", ".join(f"{name}={value!r}" for name, value in study_result.best_params.items())
     )
     for where, name in (("search", "search"), ("held-out", "held_out")):
-        steps.print_lines(f"mase on the {where} windows: tuned {format_number(float(best_row[name]))}, default {format_number(float(default_row[name]))}")
+        steps.print_lines(
+            f"mase on the {where} windows: tuned {format_number(float(best_row[name]))}, default "
+            f"{format_number(float(default_row[name]))}"
+        )
 
 
 def _attention(steps: Steps, panel: Any, folder: str) -> str:

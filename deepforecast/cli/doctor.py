@@ -128,5 +128,7 @@ def _text(facts: Mapping[str, Mapping[str, str]], missing: Sequence[str]) -> str
         width = min(28, max(map(len, entries), default=0))
         for name, value in entries.items():
             lines += wrap_text(one_line(value), f"  {one_line(name):<{width}}  ", " " * (width + 4))
-    verdict = f"missing: {', '.join(missing)}. Install them into this Python." if missing else "All required packages are installed."
+    verdict = (
+        f"missing: {', '.join(missing)}. Install them into this Python." if missing else "All required packages are installed."
+    )
     return "\n".join([*lines, "", paint(verdict, "red" if missing else "green")])

@@ -71,7 +71,8 @@ class SingleUse(argparse.Action):
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
         """Store the value; raise if there is one already."""
         if getattr(namespace, self.dest) is not None:
-            hint = f"{option_string} must be given once, got {format_value(getattr(namespace, self.dest))} and {format_value(values)}"
+            first = format_value(getattr(namespace, self.dest))
+            hint = f"{option_string} must be given once, got {first} and {format_value(values)}"
             parser.error(f"{hint}. To wrap a model, use --model Conformal --set model=Naive")
         setattr(namespace, self.dest, values)
 

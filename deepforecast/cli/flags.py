@@ -39,7 +39,9 @@ def add_flags(parser: Parser, cls: type) -> None:
 
 def parse_parameters(values: argparse.Namespace, cls: type) -> dict[str, Any]:
     """Return the given parameters as keyword arguments of the constructor."""
-    raw_values: dict[str, Any] = {name[len(PARAMETER_PREFIX) :]: value for name, value in vars(values).items() if name.startswith(PARAMETER_PREFIX)}
+    raw_values: dict[str, Any] = {
+        name[len(PARAMETER_PREFIX) :]: value for name, value in vars(values).items() if name.startswith(PARAMETER_PREFIX)
+    }
     for text in values.set:
         name, value = parse_pair(text)
         refuse_unknown(cls, {name: value})
@@ -68,7 +70,9 @@ def _argparse_settings(parameter: Param) -> Mapping[str, Any]:
     shared = {"default": argparse.SUPPRESS, "help": _escape_percent(describe_parameter(parameter))}
     if value_types == {bool}:
         return {**shared, "action": argparse.BooleanOptionalAction}
-    metavar = "{" + ",".join(map(_format_value, parameter.choices)) + "}" if parameter.choices and value_types <= {str} else "VALUE"
+    metavar = (
+        "{" + ",".join(map(_format_value, parameter.choices)) + "}" if parameter.choices and value_types <= {str} else "VALUE"
+    )
     return {**shared, "metavar": metavar, **({"nargs": "+"} if any(map(is_list, value_types)) else {})}
 
 
@@ -95,7 +99,12 @@ _TYPE_NAMES: dict[Any, str] = {int: "a whole number", float: "a number", str: "t
 
 
 def _describe_range(parameter: Param) -> str:
-    bounds = (("of at least", parameter.at_least), ("above", parameter.above), ("of at most", parameter.at_most), ("below", parameter.below))
+    bounds = (
+        ("of at least", parameter.at_least),
+        ("above", parameter.above),
+        ("of at most", parameter.at_most),
+        ("below", parameter.below),
+    )
     limits = [f"{word} {bound:g}" for word, bound in bounds if bound is not None]
     return f" {' and '.join(limits)}" if limits else ""
 

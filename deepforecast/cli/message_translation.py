@@ -95,7 +95,9 @@ class MessageTranslator:
         assignments = [(assignment[1], assignment[2]) for assignment in ASSIGNMENT.finditer(match[2])]
         if assignments and None not in [self._to_option(*assignment) for assignment in assignments]:
             return match[2].removeprefix(", ")  # __call__ translates these to options
-        flags = ASSIGNMENT.sub(lambda assignment: f"--{assignment[1].replace('_', '-')} {assignment[2]}".removesuffix(" True"), match[2])
+        flags = ASSIGNMENT.sub(
+            lambda assignment: f"--{assignment[1].replace('_', '-')} {assignment[2]}".removesuffix(" True"), match[2]
+        )
         words = f"--model {match[1]} --set model=NAME" + flags.replace(", ", " with ", 1)
         return words + ("" if "--set" in self.options else IN_FIT)
 

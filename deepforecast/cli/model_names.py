@@ -19,7 +19,9 @@ def find_model(name: str) -> type[Forecaster]:
     if _normalize(name) not in names:
         near = [names[match] for match in get_close_matches(_normalize(name), names, n=3, cutoff=0.5)]
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Available: {format_list(registry.names(), max_shown=60)}."
-        raise ParameterError(f"The model must be a registered name, got {format_value(name)!r}. {hint} deepforecast models describes them.")
+        raise ParameterError(
+            f"The model must be a registered name, got {format_value(name)!r}. {hint} deepforecast models describes them."
+        )
     return registry.get(names[_normalize(name)])
 
 
@@ -65,7 +67,9 @@ def _parse_pairs(text: str, full_text: str) -> list[tuple[str, str]]:
     pairs = [parse_pair(piece) for piece in pieces]
     duplicates = [name for position, (name, _) in enumerate(pairs) if name in dict(pairs[:position])]
     if duplicates:
-        raise ParameterError(f"Each parameter must be given once; {format_list(duplicates)} is given twice in {format_value(full_text)!r}.")
+        raise ParameterError(
+            f"Each parameter must be given once; {format_list(duplicates)} is given twice in {format_value(full_text)!r}."
+        )
     return pairs
 
 
@@ -77,7 +81,8 @@ def _parse_call(text: str) -> ast.Call:
         node = None
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise ParameterError(
-            f"A model must be given as Name, Name:parameter=value,... or Name(parameter=value, ...), got {format_value(text)!r}."
+            "A model must be given as Name, Name:parameter=value,... or Name(parameter=value, ...), got "
+            f"{format_value(text)!r}."
         )
     return node
 
@@ -85,8 +90,12 @@ def _parse_call(text: str) -> ast.Call:
 def _build_from_call(node: ast.Call, text: str) -> Forecaster:
     cls = find_model(node.func.id if isinstance(node.func, ast.Name) else "")
     if any(keyword.arg is None for keyword in node.keywords):
-        raise ParameterError(f"The parameters of a model cannot be given with **, got {format_value(text)!r}. Pass them one by one.")
-    return cls(*[_evaluate(argument, text) for argument in node.args], **{str(k.arg): _evaluate(k.value, text) for k in node.keywords})
+        raise ParameterError(
+            f"The parameters of a model cannot be given with **, got {format_value(text)!r}. Pass them one by one."
+        )
+    return cls(
+        *[_evaluate(argument, text) for argument in node.args], **{str(k.arg): _evaluate(k.value, text) for k in node.keywords}
+    )
 
 
 def _evaluate(node: ast.expr, text: str) -> Any:
@@ -98,7 +107,9 @@ def _evaluate(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
-        raise ParameterError(f"The parameters of a model must be literals or other models, got {format_value(text)!r}.") from None
+        raise ParameterError(
+            f"The parameters of a model must be literals or other models, got {format_value(text)!r}."
+        ) from None
 
 
 def _refuse_unknown(cls: type[Forecaster], parameters: dict[str, str]) -> None:

@@ -9,7 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a command: `facts` for `--json`, otherwise `text` (already escaped) or `data` (bytes); `status` is the exit code."""
+    """Result of a command.
+
+    `facts` is printed with `--json`, otherwise `text` (already escaped) or `data` (bytes); `status`
+    is the exit code.
+    """
 
     facts: Mapping[str, Any]
     text: str = ""

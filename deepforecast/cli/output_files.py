@@ -44,7 +44,8 @@ def refuse_overwritten_inputs(parser: Parser, values: argparse.Namespace) -> Non
                 role = "reads" if other_action in parser.inputs else "writes"
                 raise ParameterError(
                     f"{_option_name(action)} must not be a file that {parser.prog} {role} as {_option_name(other_action)}, got "
-                    f"{format_value(value, 200)}{_same_file_note(value, path)}. Pass another file name to {_option_name(action)}."
+                    f"{format_value(value, 200)}{_same_file_note(value, path)}. Pass another file name to "
+                    f"{_option_name(action)}."
                 )
         files.append((action, target))
 
@@ -92,11 +93,16 @@ def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> 
         raise SaveError(f"{format_value(path, 200)} must be a file, but is a folder. Pass the name of a file in it.")
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise SaveError(f"{format_value(path, 200)} cannot be written: {format_value(str(folder), 200)} is not a writable folder.")
+        raise SaveError(
+            f"{format_value(path, 200)} cannot be written: {format_value(str(folder), 200)} is not a writable folder."
+        )
     parent = Path(path).absolute().parent
     if not new_folder and parent != folder:
         name = format_value(str(parent), 200)
-        raise SaveError(f"{format_value(path, 200)} cannot be written: the folder {name} does not exist. Create it first, e.g. with mkdir -p.")
+        raise SaveError(
+            f"{format_value(path, 200)} cannot be written: the folder {name} does not exist. Create it first, "
+            "e.g. with mkdir -p."
+        )
 
 
 def check_frame_target(path: str | None) -> None:
@@ -111,12 +117,14 @@ def check_model_target(path: str) -> None:
     check_target(path)
     if os.path.isfile(path) and not os.access(path, os.R_OK):
         raise SaveError(
-            f"--save must be a new file or a model file, got {format_value(path, 200)}, which cannot be read. It was not replaced. "
+            f"--save must be a new file or a model file, got {format_value(path, 200)}, which cannot be read. "
+            "It was not replaced. "
             "Pass another file name to --save."
         )
     if os.path.exists(path) and not _is_model_file(path):
         raise SaveError(
-            f"--save must be a new file or a model file, got {format_value(path, 200)}, which is another file. It was not replaced. "
+            f"--save must be a new file or a model file, got {format_value(path, 200)}, which is another "
+            "file. It was not replaced. "
             "Pass another file name to --save."
         )
 

@@ -67,7 +67,11 @@ def _parse_single(text: str, value_types: Sequence[Any], parameter: Param) -> An
             return number
     for value_type in value_types:
         if is_list(value_type):
-            return [_parse_single(word.strip(), _element_types(value_type), parameter) for word in text.strip("[]() ").split(",") if word.strip()]
+            return [
+                _parse_single(word.strip(), _element_types(value_type), parameter)
+                for word in text.strip("[]() ").split(",")
+                if word.strip()
+            ]
         if is_mapping(value_type) and (str not in value_types or text.lstrip().startswith("{")):
             return _parse_mapping(text, parameter.name)
         if is_model(value_type):

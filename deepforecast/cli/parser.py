@@ -74,7 +74,9 @@ class Parser(argparse.ArgumentParser):
             return f"{self.subject} has no option {name}. Use --set NAME=VALUE, here --set {parameter}=VALUE."
         near = get_close_matches(name, self.options, n=2, cutoff=0.7)
         if self.missing_option and not near:
-            return f"{self.missing_option}; {self.subject} itself has no option {format_value(name)}. See {self.subject} --help."
+            return (
+                f"{self.missing_option}; {self.subject} itself has no option {format_value(name)}. See {self.subject} --help."
+            )
         hint = f"Did you mean {' or '.join(near)}?" if near else f"See {self.prog} --help."
         return f"{self.subject} has no option {format_value(name)}. {hint}"
 

@@ -19,10 +19,14 @@ examples:
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """Add the options of the command."""
-    model = parser.add_argument("model", metavar="MODEL", help="model file, written by deepforecast fit or by model.save in Python")
+    model = parser.add_argument(
+        "model", metavar="MODEL", help="model file, written by deepforecast fit or by model.save in Python"
+    )
     parser.add_argument("--horizon", type=int, metavar="STEPS", help="number of steps to forecast (default: that of the model)")
     add_levels(parser)
-    parser.add_argument("--quantiles", type=parse_number, nargs="+", action="extend", metavar="Q", help="quantile levels, e.g. 0.1 0.5 0.9")
+    parser.add_argument(
+        "--quantiles", type=parse_number, nargs="+", action="extend", metavar="Q", help="quantile levels, e.g. 0.1 0.5 0.9"
+    )
     history = parser.add_argument(
         "--data", metavar="FILE", help="series to forecast from, instead of those of the fit"
     )
@@ -51,7 +55,9 @@ def run(values: argparse.Namespace) -> Outcome:
     check_frame_target(values.output)
     model = load(values.model)
     if values.horizon is None and model.horizon is None:
-        raise ParameterError(f"--horizon must be given, since {type(model).__name__} was fitted without one. Pass --horizon STEPS.")
+        raise ParameterError(
+            f"--horizon must be given, since {type(model).__name__} was fitted without one. Pass --horizon STEPS."
+        )
     future_columns = model.state_.series.columns.future
     if values.future_template is not None:
         return _write_template(values, model, future_columns)
@@ -88,7 +94,9 @@ def _read_inputs(values: argparse.Namespace, model: Any) -> dict[str, Any]:
         frames["frame"] = read_data(values.data, {**roles, "static": columns.static}, text_format, fitted=True).frame
     if values.future_data is not None:
         future_roles = {**roles, "past": ()}
-        frames["future"] = read_data(values.future_data, future_roles, text_format, target=False, fitted=True, ignored=columns.all).frame
+        frames["future"] = read_data(
+            values.future_data, future_roles, text_format, target=False, fitted=True, ignored=columns.all
+        ).frame
     if values.static_data is not None:
         frames["static"] = read_static(values.static_data, columns, text_format, fitted=True)
     return {name: match_id_type(frame, model.state_.series) for name, frame in frames.items()}
@@ -103,7 +111,10 @@ def _write_template(values: argparse.Namespace, model: Any, future_columns: Sequ
     values.output = values.future_template
     write_frame(frame, values)
     facts = {"rows": len(frame), "output": values.output}
-    return Outcome(facts, f"{len(frame):,} rows written to {_format_path(values.output)}: fill in {format_list(future_columns) or 'nothing'}.")
+    return Outcome(
+        facts,
+        f"{len(frame):,} rows written to {_format_path(values.output)}: fill in {format_list(future_columns) or 'nothing'}.",
+    )
 
 
 def _is_interactive() -> bool:

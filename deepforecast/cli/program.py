@@ -153,8 +153,15 @@ def print_warnings(translator: MessageTranslator) -> Iterator[None]:
 def _run_without_command(words: Sequence[str]) -> int:
     """Run `deepforecast` with `--help`, `--version` or no arguments."""
     if words and words[0] not in ("-h", "--help", "--version"):
-        raise ParameterError(f"Options must come after the command, got {format_value(words[0])!r} before it. See deepforecast --help.")
-    parser = Parser("deepforecast", "COMMAND ...", "Time-series forecasting with statistical, machine learning and deep learning models.", EPILOG)
+        raise ParameterError(
+            f"Options must come after the command, got {format_value(words[0])!r} before it. See deepforecast --help."
+        )
+    parser = Parser(
+        "deepforecast",
+        "COMMAND ...",
+        "Time-series forecasting with statistical, machine learning and deep learning models.",
+        EPILOG,
+    )
     commands = parser.add_argument_group("commands")
     for name, what in COMMANDS.items():
         commands.add_argument(name, help=what, nargs="?")

@@ -62,7 +62,9 @@ def format_table(
 def wrap_text(text: str, first_prefix: str = "", later_prefix: str | None = None) -> list[str]:
     """Wrap `text` to the terminal, with a prefix for the first line and one for the later lines."""
     indent = " " * len(first_prefix) if later_prefix is None else later_prefix
-    return textwrap.wrap(text, terminal_width(), initial_indent=first_prefix, subsequent_indent=indent, break_on_hyphens=False) or [first_prefix]
+    return textwrap.wrap(
+        text, terminal_width(), initial_indent=first_prefix, subsequent_indent=indent, break_on_hyphens=False
+    ) or [first_prefix]
 
 
 def terminal_width() -> int:

@@ -25,7 +25,9 @@ def parse_timestamps(text: Any, name: str, text_format: TextFormat) -> Any:
     trimmed = pc.utf8_trim_whitespace(text)
     is_empty = pc.fill_null(pc.equal(trimmed, ""), True)
     if pc.any(is_empty).as_py():
-        raise DataError(f"Column {name} must have a timestamp in every row; {describe_cells(is_empty, text)}. Correct or drop these rows.")
+        raise DataError(
+            f"Column {name} must have a timestamp in every row; {describe_cells(is_empty, text)}. Correct or drop these rows."
+        )
     if text_format.date_format == INTEGER or (text_format.date_format is None and _all_match(trimmed, DIGITS)):
         return _parse_integers(trimmed, name, is_requested=text_format.date_format == INTEGER)
     if text_format.date_format is None:
@@ -40,12 +42,16 @@ def _parse_integers(text: Any, name: str, is_requested: bool) -> Any:
     for date_format, pattern in COMPACT_DATES.items():
         if not is_requested and len(text) and _all_match(text, pattern):
             raise DataError(
-                f"Column {name} must be unambiguous, but holds integers that look like dates, e.g. {format_value(text[0].as_py())!r}. "
+                f"Column {name} must be unambiguous, but holds integers that look like dates, e.g. "
+                f"{format_value(text[0].as_py())!r}. "
                 f"Pass --date-format {date_format} for dates or --date-format integer for integers."
             )
     is_invalid = pc.invert(pc.match_substring_regex(text, DIGITS))
     if pc.any(is_invalid).as_py():
-        raise DataError(f"Column {name} must hold integers; {describe_cells(is_invalid, text)}. Correct them, or pass another --date-format.")
+        raise DataError(
+            f"Column {name} must hold integers; {describe_cells(is_invalid, text)}. Correct them, or pass "
+            "another --date-format."
+        )
     try:
         return pc.cast(text, pa.int64()).to_pandas()
     except pa.ArrowInvalid as error:
@@ -78,7 +84,9 @@ def _parse_datetimes(text: Any, name: str, text_format: TextFormat) -> Any:
     offsets = _utc_offsets(text) if text_format.date_format is None or "%z" in text_format.date_format else {""}
     to_be_converted = text_format.time_zone is not None and "" not in offsets
     if len(offsets) > 1 and not to_be_converted:
-        raise DataError(f"Column {name} must not mix UTC offsets without a time zone. Pass one, e.g. --time-zone Europe/Berlin.")
+        raise DataError(
+            f"Column {name} must not mix UTC offsets without a time zone. Pass one, e.g. --time-zone Europe/Berlin."
+        )
     try:
         parsed = pd.to_datetime(text.to_pandas(), format=text_format.date_format or "ISO8601", utc=to_be_converted)
     except (ValueError, OverflowError) as error:

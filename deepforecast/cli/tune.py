@@ -1,6 +1,8 @@
 """Tune the hyperparameters of one or several models on one data file by rolling cross-validation.
 
-With --storage, repeating the command resumes the study, also in parallel from other shells or machines; --trials is the total."""
+With --storage, repeating the command resumes the study, also in parallel from other shells or
+machines; --trials is the total.
+"""
 
 from __future__ import annotations
 
@@ -30,36 +32,25 @@ EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """Add the options of the command."""
-    from deepforecast.tuning.study import DEFAULT_TUNING_OPTIONS, PRUNERS, SAMPLERS
-
     add_data(parser)
     add_static(parser)
     parser.add_argument(
         "--model", "--models", dest="models", metavar="MODEL", nargs="+", action="extend", required=True,
         help="models, each as Name, Name:parameter=value,... or Name(parameter=value); set parameters are not tuned",
     )  # fmt: skip
-    parser.add_argument("--horizon", type=int, required=True, metavar="STEPS", help="number of steps to forecast from each cutoff")
+    parser.add_argument(
+        "--horizon", type=int, required=True, metavar="STEPS", help="number of steps to forecast from each cutoff"
+    )
     parser.add_argument("--trials", type=int, required=True, metavar="N", help="total number of trials, including earlier ones")
     parser.add_argument("--timeout", type=parse_number, metavar="SECONDS", help="time limit of the search")
-    parser.add_argument("--metric", nargs="+", action="extend", metavar="NAME", help="objectives, one or several, e.g. mase seconds (mase)")
+    parser.add_argument(
+        "--metric", nargs="+", action="extend", metavar="NAME", help="objectives, one or several, e.g. mase seconds (mase)"
+    )
     space = parser.add_argument(
         "--space", metavar="FILE", help="YAML file of the search space (default: the declared ranges)"
     )
-    study = parser.add_argument_group("study")
-    storage_help = "journal file (fastest), SQLite file (.db), or database URL"
-    storage = study.add_argument("--storage", metavar="STORAGE", help=storage_help)
-    study.add_argument("--study-name", metavar="NAME", help="name of the study in the storage (default: models and horizon)")
-    study.add_argument("--jobs", type=int, default=1, metavar="N", help="number of parallel processes (1)")
-    study.add_argument("--sampler", choices=SAMPLERS, default=DEFAULT_TUNING_OPTIONS.sampler, help="Optuna sampler (tpe)")
-    study.add_argument("--pruner", choices=(*PRUNERS, "none"), default=DEFAULT_TUNING_OPTIONS.pruner, help="Optuna pruner, which stops trials early (median)")
-    study.add_argument("--trial-timeout", type=parse_number, metavar="SECONDS", help="time limit of one trial (default: 20 times the first)")
-    study.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the sampler (0)")
-    study.add_argument("--seeds", type=int, default=1, metavar="N", help="number of random seeds per configuration (1)")
-    study.add_argument("--apart", action="store_true", help="use a separate study per model, with an equal share of the trials")
-    windows = parser.add_argument_group("windows")
-    windows.add_argument("--windows", type=int, metavar="N", default=DEFAULT_TUNING_OPTIONS.n_windows, help="number of windows (3)")
-    windows.add_argument("--holdout", type=int, metavar="N", default=0, help="number of final windows held out from the search (0)")
-    windows.add_argument("--refit", default="auto", metavar="WHEN", help="when to refit: auto, true, false, or every N windows")
+    storage = _add_study_arguments(parser)
+    _add_window_arguments(parser)
     plot = parser.add_argument("--plot", metavar="FILE", help="plot the optimization history to an .html file")
     save = parser.add_argument(
         "--save",
@@ -69,6 +60,47 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_inputs(space)
     parser.add_targets(storage, plot, save)
     add_output(parser, "the trials")
+
+
+def _add_study_arguments(parser: Parser) -> argparse.Action:
+    """Add the options of the study; returns the one of its storage."""
+    from deepforecast.tuning.study import DEFAULT_TUNING_OPTIONS, PRUNERS, SAMPLERS
+
+    study = parser.add_argument_group("study")
+    storage_help = "journal file (fastest), SQLite file (.db), or database URL"
+    storage = study.add_argument("--storage", metavar="STORAGE", help=storage_help)
+    study.add_argument("--study-name", metavar="NAME", help="name of the study in the storage (default: models and horizon)")
+    study.add_argument("--jobs", type=int, default=1, metavar="N", help="number of parallel processes (1)")
+    study.add_argument("--sampler", choices=SAMPLERS, default=DEFAULT_TUNING_OPTIONS.sampler, help="Optuna sampler (tpe)")
+    study.add_argument(
+        "--pruner",
+        choices=(*PRUNERS, "none"),
+        default=DEFAULT_TUNING_OPTIONS.pruner,
+        help="Optuna pruner, which stops trials early (median)",
+    )
+    study.add_argument(
+        "--trial-timeout", type=parse_number, metavar="SECONDS", help="time limit of one trial (default: 20 times the first)"
+    )
+    study.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the sampler (0)")
+    study.add_argument("--seeds", type=int, default=1, metavar="N", help="number of random seeds per configuration (1)")
+    study.add_argument(
+        "--separate-studies", action="store_true", help="use a separate study per model, with an equal share of the trials"
+    )
+    return storage
+
+
+def _add_window_arguments(parser: Parser) -> None:
+    """Add the options of the windows."""
+    from deepforecast.tuning.study import DEFAULT_TUNING_OPTIONS
+
+    windows = parser.add_argument_group("windows")
+    windows.add_argument(
+        "--windows", type=int, metavar="N", default=DEFAULT_TUNING_OPTIONS.n_windows, help="number of windows (3)"
+    )
+    windows.add_argument(
+        "--holdout", type=int, metavar="N", default=0, help="number of final windows held out from the search (0)"
+    )
+    windows.add_argument("--refit", default="auto", metavar="WHEN", help="when to refit: auto, true, false, or every N windows")
 
 
 def run(values: argparse.Namespace) -> Outcome:
@@ -167,7 +199,7 @@ def _tuning_options(values: argparse.Namespace) -> Any:
         pruner=None if values.pruner == "none" else values.pruner,
         seed=values.seed,
         n_jobs=values.jobs,
-        separate_studies=values.apart,
+        separate_studies=values.separate_studies,
         trial_timeout="auto" if values.trial_timeout is None else values.trial_timeout,
         progress=False if values.json else None,
     )
@@ -187,7 +219,8 @@ def _outcome(study_result: Any, facts: dict[str, Any], values: argparse.Namespac
         f"{pluralize(len(study_result.trials), 'trial')} ({states}); the best by {metric}:",
         format_frame(best[shown_columns], max_rows=5),
         one_line(
-            f"Best: {metric} {format_number(study_result.best_value)} in trial {study_result.best_trial.number}, {study_result.best_model!r}"
+            f"Best: {metric} {format_number(study_result.best_value)} in trial "
+            f"{study_result.best_trial.number}, {study_result.best_model!r}"
         ),
     ]
     if study_result.holdout is not None:

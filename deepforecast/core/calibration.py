@@ -66,7 +66,8 @@ def _count_windows(model: Forecaster, panel: Panel, horizon: int, min_observatio
     if len(short):
         raise CalibrationError(
             f"Conformal intervals of {model.name} require {min_observations} values to fit and {horizon} more "
-            f"to compare with a forecast; series {describe_short(panel, short)}. Leave them out, pass longer series, or use a shorter horizon."
+            f"to compare with a forecast; series {describe_short(panel, short)}. Leave them out, pass longer "
+            "series, or use a shorter horizon."
         )
     half_of_rows = np.maximum((panel.lengths - horizon + 1) // 2, 1)
     return np.asarray(np.minimum(np.minimum(available_windows, half_of_rows), max_windows))

@@ -129,5 +129,13 @@ def _flatten_map(attention_map: AttentionMap) -> tuple[Any, ...]:
     ones = np.full(len(series_index), 1, dtype=np.int64)
     weight = attention_map.weights[mask].astype(np.float64)
     is_cross = int(attention_map.kind == "cross")
-    return (series_index, ones * attention_map.cutoff, attention_map.queries[query], attention_map.keys[key], ones * attention_map.layer, head, weight,
-            ones * is_cross)
+    return (
+        series_index,
+        ones * attention_map.cutoff,
+        attention_map.queries[query],
+        attention_map.keys[key],
+        ones * attention_map.layer,
+        head,
+        weight,
+        ones * is_cross,
+    )

@@ -299,7 +299,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             raise CapabilityError(f"{self.name} cannot simulate sample paths{reason}. {suggestion}")
         state = self._state_for_frame(frame, static)
         paths = self._simulate(state.learned_with_series, steps, samples, seed, self._future_covariates(state, steps, future))
-        columns = state.series.key_columns(np.tile(state.series.calendar.next_positions(state.series.last, steps), (1, samples)))
+        columns = state.series.key_columns(
+            np.tile(state.series.calendar.next_positions(state.series.last, steps), (1, samples))
+        )
         refuse_duplicate_columns(["sample", self.name], columns)
         columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(state.series))
         columns[self.name] = check_paths(paths, state, self)
@@ -531,7 +533,10 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         >>> SeasonalNaive(horizon=7, season_length=12).clone(horizon=3)
         SeasonalNaive(horizon=3, season_length=12)
         """
-        values = {name: value.clone() if isinstance(value, Forecaster) else value for name, value in self.get_params(deep=False).items()}
+        values = {
+            name: value.clone() if isinstance(value, Forecaster) else value
+            for name, value in self.get_params(deep=False).items()
+        }
         return type(self)(**{**values, **changes})
 
     def __eq__(self, other: object) -> bool:
@@ -661,7 +666,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             )
         if future is None and not names:
             return {}
-        return read_future_covariates(future, state.series, steps, {name: state.categories[name] for name in names}, state.undeclared)
+        return read_future_covariates(
+            future, state.series, steps, {name: state.categories[name] for name in names}, state.undeclared
+        )
 
     # -- hooks, implemented by model classes -----------------------------------------------------------------------------------
 

@@ -107,7 +107,7 @@ class _Writer:
         name = type(model).__name__
         if name not in registry.names() or registry.get(name) is not type(model):
             raise InvalidManifest(f"{name} must be registered; decorate the class with @deepforecast.register")
-        parameters = {parameter_name: self.parameter(parameter, parameter_name) for parameter_name, parameter in model.get_params(deep=False).items()}
+        parameters = {key: self.parameter(value, key) for key, value in model.get_params(deep=False).items()}
         return {"model": name, "parameters": parameters}
 
     def parameter(self, value: Any, name: str) -> Any:
@@ -157,8 +157,10 @@ class _Reader:
         self.arrays, self.serializer = arrays, serializer
 
     def model(self, manifest: Any) -> Forecaster:
-        _check_keys({**OPTIONAL_KEYS, **manifest} if isinstance(manifest, Mapping) else manifest, (*KEYS, "value_range"), "the manifest")
-        if not {name for name, version in _check_mapping(manifest["versions"]) if _check_text(version)} <= {*_versions(), "torch"}:
+        completed = {**OPTIONAL_KEYS, **manifest} if isinstance(manifest, Mapping) else manifest
+        _check_keys(completed, (*KEYS, "value_range"), "the manifest")
+        libraries = {name for name, version in _check_mapping(manifest["versions"]) if _check_text(version)}
+        if not libraries <= {*_versions(), "torch"}:
             raise InvalidManifest(f"it has unknown versions: {format_list(manifest['versions'])}")
         model = self.forecaster({"model": manifest["model"], "parameters": manifest["parameters"]})
         seed, parameter_seed = manifest.get("seed"), manifest["parameters"].get("seed")
@@ -168,7 +170,8 @@ class _Reader:
             )
         series = self.series(manifest["series"])
         categories = {name: self.read_texts(node) for name, node in _check_mapping(manifest["categories"])}
-        static = {name: self.static(node, categories.get(name), len(series)) for name, node in _check_mapping(manifest["static"])}
+        stored = _check_mapping(manifest["static"])
+        static = {name: self.static(node, categories.get(name), len(series)) for name, node in stored}
         roles = series.columns
         if set(categories) != set(roles.covariates) or set(static) != set(roles.static):
             raise InvalidManifest("its covariates do not match its columns")
@@ -265,7 +268,9 @@ class _Reader:
         return SeriesErrors(errors, content["method"], rate)
 
     def series(self, content: Any) -> Series:
-        _check_keys(content, ("library", "columns", "freq", "custom", "step", "time_of_day", "time", "ids", "last"), "the series")
+        _check_keys(
+            content, ("library", "columns", "freq", "custom", "step", "time_of_day", "time", "ids", "last"), "the series"
+        )
         if content["library"] not in LIBRARIES:
             raise InvalidManifest(f"library must be one of {format_list(LIBRARIES)}, got {format_value(content['library'])}")
         _check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "columns")
@@ -338,7 +343,8 @@ def _frequency(content: Mapping[str, Any]) -> Frequency:
     if base.base not in builders:
         raise InvalidManifest(f"freq {format_value(freq)} cannot have custom holidays")
     holidays = [_check_text(day) for day in _check_list(custom["holidays"])]
-    return Frequency(base.n, base.base, base.anchor, builders[base.base](holidays=holidays, weekmask=_check_text(custom["weekmask"])))
+    offset = builders[base.base](holidays=holidays, weekmask=_check_text(custom["weekmask"]))
+    return Frequency(base.n, base.base, base.anchor, offset)
 
 
 def _versions() -> dict[str, str]:

@@ -333,7 +333,8 @@ class _Dispatcher(Generic[T]):
         reason = f"{type(lost.error).__name__}: {exit_codes.rstrip('.')}"
         allowed = "" if self.job.timeout is None else f" (allowed: {self.job.timeout:g} s)"
         error = TrainingError(
-            f"A worker process must return its results; the one with {_describe_slice(self.job.label, self.slices[lost.slice_numbers[0]])} "
+            "A worker process must return its results; the one with "
+            f"{_describe_slice(self.job.label, self.slices[lost.slice_numbers[0]])} "
             f"did not{allowed}{attempts}: {format_value(reason, 200)}. Run with n_jobs=1 to see what happens."
         )
         error.__cause__ = lost.error

@@ -174,7 +174,8 @@ def _refuse_few_complete_rows(model: Forecaster, panel: Panel) -> None:
     if len(short):
         raise DataError(
             f"{model.name} needs at least {min_observations} observations per series with all future covariates "
-            f"({format_list(panel.series.columns.future)}); series {panel.series.labels(short)} has {complete[short[0]]}. Fill in "
+            f"({format_list(panel.series.columns.future)}); series {panel.series.labels(short)} has "
+            f"{complete[short[0]]}. Fill in "
             "these columns, or leave them or these series out."
         )
 
@@ -206,7 +207,8 @@ def _refuse_all_missing(panel: Panel, missing: MissingRows) -> None:
             raise DataError(
                 f"Every series must have at least one value; column {name} is missing throughout in series "
                 f"{panel.series.labels(empty)}, from {panel.format_timestamp(int(panel.indptr[empty[0]]))} to "
-                f"{panel.format_timestamp(int(panel.indptr[empty[0] + 1]) - 1)}{_first_series_label(panel, empty)}. Leave these "
+                f"{panel.format_timestamp(int(panel.indptr[empty[0] + 1]) - 1)}{_first_series_label(panel, empty)}. "
+                "Leave these "
                 "series out, or pass longer histories."
             )
 

@@ -137,7 +137,8 @@ def _calibration_for_panel(
     if not model.capabilities.by_series:
         raise CapabilityError(
             f"Conformal intervals cannot be computed for series {panel.series.labels(new_series)}, which was not "
-            "in fit and has no errors of its own. Fit with it, use errors of all series (Conformal(model, pool=True)), or set intervals=None."
+            "in fit and has no errors of its own. Fit with it, use errors of all series (Conformal(model, "
+            "pool=True)), or set intervals=None."
         )
     calibration_new = model._calibrate(panel.take(new_series))
     if not len(known_series) or calibration_new is None:
@@ -227,8 +228,10 @@ def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
         calendar, series_number = panel.calendar, int(off_grid[0])
         raise DataError(
             f"Known series must be on the time grid of the fit, {calendar.freq!r} through "
-            f"{calendar.format(int(state.series.last[rows[series_number]]))}; series {panel.series.labels(off_grid)} is not, with the "
-            f"last row of {panel.series.label(series_number)} at {calendar.format(int(panel.series.last[series_number]))}. Shift the "
+            f"{calendar.format(int(state.series.last[rows[series_number]]))}; series "
+            f"{panel.series.labels(off_grid)} is not, with the "
+            f"last row of {panel.series.label(series_number)} at "
+            f"{calendar.format(int(panel.series.last[series_number]))}. Shift the "
             "time stamps, or fit again."
         )
 
@@ -241,7 +244,8 @@ def _refuse_large_gap(panel: Panel, last: Ints, skipped: Ints, n_known: int) -> 
         raise DataError(
             f"`update` cannot leave out most rows of freq={panel.calendar.freq!r}: {n_absent:,.0f} are absent "
             "before the new ones, "
-            f"and {n_rows:,} there; {_describe_ends(panel, last, largest)}. Correct the time stamps, pass the rows between, or fit "
+            f"and {n_rows:,} there; {_describe_ends(panel, last, largest)}. Correct the time stamps, pass the "
+            "rows between, or fit "
             "again."
         )
 

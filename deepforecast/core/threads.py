@@ -247,7 +247,8 @@ def status() -> dict[str, str]:
         report[f"openmp {_short_path(path)}"] = f"{threads} threads, waits {_wait_policies.policies.get(path, default_policy)}"
     if not loaded:
         report["openmp"] = (
-            f"not loaded yet; will wait {_describe_variables(user_variables) if user_variables else 'passively if deepforecast loads it'}"
+            "not loaded yet; will wait "
+            f"{_describe_variables(user_variables) if user_variables else 'passively if deepforecast loads it'}"
         )
     if not user_variables and any(path not in _wait_policies.policies for path in loaded):
         report["way out"] = (

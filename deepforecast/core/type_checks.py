@@ -67,8 +67,10 @@ def is_choice(value: Any, choices: Sequence[Any]) -> bool:
 def type_name(expected_type: Any, bounds: str = "") -> str:
     """The name of a type in messages; `bounds` follows the names of numeric types.
 
-    >>> type_name(list[int], " of at least 1"), type_name(str), type_name(tuple[float, float]), type_name(tuple[int | str, int])
-    ('a list of integers of at least 1', 'a string', 'a tuple of 2 finite numbers', 'a tuple (an integer or a string, an integer)')
+    >>> type_name(list[int], " of at least 1"), type_name(str), type_name(tuple[float, float])
+    ('a list of integers of at least 1', 'a string', 'a tuple of 2 finite numbers')
+    >>> type_name(tuple[int | str, int])
+    'a tuple (an integer or a string, an integer)'
     """
     origin, inner = typing.get_origin(expected_type) or expected_type, typing.get_args(expected_type)
     if origin in (int, float):

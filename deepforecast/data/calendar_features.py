@@ -132,7 +132,9 @@ def _country_holidays(country: str, years: list[int]) -> Any:
             warnings.simplefilter("ignore", DeprecationWarning)  # of the holidays package itself
             import holidays
     except ImportError:
-        raise DependencyError("Holiday features cannot be computed without the package holidays. Run: pip install holidays") from None
+        raise DependencyError(
+            "Holiday features cannot be computed without the package holidays. Run: pip install holidays"
+        ) from None
     code, _, subdivision = country.partition("-")
     subdivisions = holidays.list_supported_countries().get(code)
     if subdivisions is None or (subdivision and subdivision not in subdivisions):

@@ -203,8 +203,14 @@ def fill_gaps(
 def _encode_text_covariates(table: nw.DataFrame[Any], names: Columns) -> Frame:
     """Cast covariates that are neither numeric nor categorical to categories."""
     declared = [table[name] for name in (*names.future, *names.past, *names.static) if name in table.columns]
-    text_columns = [column.name for column in declared if not (column.dtype.is_numeric() or column.dtype in (nw.Categorical, nw.Enum))]
-    return table.with_columns(nw.col(*text_columns).cast(nw.String).cast(nw.Categorical)).to_native() if text_columns else table.to_native()
+    text_columns = [
+        column.name for column in declared if not (column.dtype.is_numeric() or column.dtype in (nw.Categorical, nw.Enum))
+    ]
+    return (
+        table.with_columns(nw.col(*text_columns).cast(nw.String).cast(nw.Categorical)).to_native()
+        if text_columns
+        else table.to_native()
+    )
 
 
 def _source_rows(table: nw.DataFrame[Any], panel: Panel) -> Ints:
@@ -255,7 +261,9 @@ class _SortedRows:
                 covariates[name] = read_covariate(table[name].to_native(), name).take(order)
             except DataError as error:
                 unreadable.append(_error_finding(error))
-        return cls(names, frames.library_name(table), ids, indptr, timestamps[order], time, y[order], covariates, tuple(unreadable))
+        return cls(
+            names, frames.library_name(table), ids, indptr, timestamps[order], time, y[order], covariates, tuple(unreadable)
+        )
 
     def report(self, freq: Any) -> CheckReport:
         is_duplicate = np.zeros(len(self.timestamps), dtype=bool)
@@ -273,8 +281,14 @@ class _SortedRows:
         table = self._series_table(is_duplicate, absent)
         season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
         findings += self._ended_findings(calendar)
-        findings += self._series_findings(table, season, self._incomplete_seasons(table, np.where(is_duplicate, 0, 1 + absent), season))
-        if freq is None and calendar is not None and may_be_business_days(calendar.frequency, self.timestamps, self.indptr, self.time):
+        findings += self._series_findings(
+            table, season, self._incomplete_seasons(table, np.where(is_duplicate, 0, 1 + absent), season)
+        )
+        if (
+            freq is None
+            and calendar is not None
+            and may_be_business_days(calendar.frequency, self.timestamps, self.indptr, self.time)
+        ):
             where, fix = "no series continues after a weekend; freq D is assumed", "freq='B' if weekends have no data"
             findings.append(Finding("note", "days or business days", len(self.indptr) - 1, where, fix))
         summary = {
@@ -294,7 +308,11 @@ class _SortedRows:
         unique_rows = np.flatnonzero(~is_duplicate)
         frequency = parse(freq) if freq is not None else infer(timestamps, unique_indptr, self.time)
         if frequency is None and (off_grid := find_off_grid(timestamps, unique_indptr, self.time)):
-            return None, absent, [self._off_grid_finding(off_grid[0], unique_rows[off_grid[1]], "correct them, or resample events first")]
+            return (
+                None,
+                absent,
+                [self._off_grid_finding(off_grid[0], unique_rows[off_grid[1]], "correct them, or resample events first")],
+            )
         if frequency is None:
             fix = "pass freq=; resample irregular series"
             where = "cannot be inferred from the timestamps"
@@ -354,7 +372,9 @@ class _SortedRows:
         """The table as a frame with the ids first; they replace a statistic of the same name."""
         if self.ids is None or self.names.id is None:
             return frames.build(self.library, table)
-        return frames.build(self.library, {self.names.id: self.ids, **{name: values for name, values in table.items() if name != self.names.id}})
+        return frames.build(
+            self.library, {self.names.id: self.ids, **{name: values for name, values in table.items() if name != self.names.id}}
+        )
 
     def _incomplete_seasons(self, table: dict[str, Any], steps: Ints, season: int) -> NDArray[np.bool_]:
         """Series with at least one season of values, but none in some season slot.

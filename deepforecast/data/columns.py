@@ -141,7 +141,9 @@ def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dic
         )
     unknown = [key for key in columns_argument if key not in {field.name for field in fields(Columns)}]
     if unknown:
-        raise ParameterError(f"columns: roles must be among id, time, target, future, past, static; got {format_list(unknown)}.")
+        raise ParameterError(
+            f"columns: roles must be among id, time, target, future, past, static; got {format_list(unknown)}."
+        )
     return dict(columns_argument)
 
 

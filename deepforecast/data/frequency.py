@@ -134,7 +134,9 @@ def _from_alias(text: str) -> Frequency:
         return _from_offset(_pandas_offset(text, text), text)
     n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
     if base == "m":
-        raise ParameterError(f"freq must be unambiguous; {text!r} can mean minutes or months. Pass {match[1]}min, {match[1]}MS or {match[1]}ME.")
+        raise ParameterError(
+            f"freq must be unambiguous; {text!r} can mean minutes or months. Pass {match[1]}min, {match[1]}MS or {match[1]}ME."
+        )
     if (base in POLARS_BASES or base in TICKS) and not anchor:
         return Frequency(n, base)  # the anchor of `POLARS_BASES` is inferred from the data
     base = "W" if base == "w" else base

@@ -58,7 +58,10 @@ def read_future_covariates(
     rows = _rows_of_steps(read_keys(table, names, "future frame"), series, steps)
     if (rows < 0).any():
         raise _missing_rows_error(rows, series, categories_by_name)
-    return {name: _read_column(table.native[name], name, rows, series, categories) for name, categories in categories_by_name.items()}
+    return {
+        name: _read_column(table.native[name], name, rows, series, categories)
+        for name, categories in categories_by_name.items()
+    }
 
 
 def recode_covariate(covariate: Covariate, name: str, fit_categories: tuple[str, ...] | None) -> Covariate:

@@ -190,7 +190,9 @@ def _pyarrow(values: Any, dtype: str, value_kind: str, labels: Any = None) -> An
 
 def _refuse_unknown(dtype: str, is_known: bool) -> None:
     if not is_known:
-        raise DataError(f"Stored ids must have a supported dtype; got {format_value(dtype)}. The file is damaged or from another version.")
+        raise DataError(
+            f"Stored ids must have a supported dtype; got {format_value(dtype)}. The file is damaged or from another version."
+        )
 
 
 def _integers(values: Ints, dtype: str) -> Any:

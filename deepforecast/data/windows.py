@@ -276,9 +276,16 @@ def training_windows(
     covariate_values = [covariate.values for _, covariate in covariates]
     covariate_keys = [values if len(values) == len(panel) else _sums(values, panel) for values in covariate_values]
     ends = panel.indptr[1:]
-    target_keys = (_sums(panel.y, panel), np.nan_to_num(panel.y[ends - 1]), np.nan_to_num(panel.y[panel.indptr[:-1]]), panel.lengths)
+    target_keys = (
+        _sums(panel.y, panel),
+        np.nan_to_num(panel.y[ends - 1]),
+        np.nan_to_num(panel.y[panel.indptr[:-1]]),
+        panel.lengths,
+    )
     keys = [panel.start, *covariate_keys, *target_keys]
-    return WindowIndex(usable[np.lexsort([key[usable] for key in keys])], first_cutoff, last_cutoff, lengths if n_validation else None)
+    return WindowIndex(
+        usable[np.lexsort([key[usable] for key in keys])], first_cutoff, last_cutoff, lengths if n_validation else None
+    )
 
 
 def _sums(values: Any, panel: Panel) -> Any:

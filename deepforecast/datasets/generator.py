@@ -115,7 +115,10 @@ def truth(
 
     panel = _GeneratedPanel(n_series, length, freq, seed, start, recipe)
     keys = panel.key_columns()
-    frames = [pd.DataFrame({**keys, "component": name, "value": panel.to_rows(component)}) for name, component in panel.components().items()]
+    frames = [
+        pd.DataFrame({**keys, "component": name, "value": panel.to_rows(component)})
+        for name, component in panel.components().items()
+    ]
     return pd.concat(frames, ignore_index=True)
 
 

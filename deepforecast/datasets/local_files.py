@@ -49,7 +49,9 @@ def data_folders() -> list[Path]:
 
 def entries() -> list[Entry]:
     """The entries of all sets and of their groups of one frequency."""
-    return [_make_entry(card, card.name, "") for card in CARDS] + [_make_entry(card, folder, prefix) for folder, prefix, card in GROUPS]
+    return [_make_entry(card, card.name, "") for card in CARDS] + [
+        _make_entry(card, folder, prefix) for folder, prefix, card in GROUPS
+    ]
 
 
 def _make_entry(card: Card, folder: str, prefix: str) -> Entry:
@@ -74,7 +76,9 @@ def find_table(folder: str, table_name: str) -> Path:
     for data_folder in data_folders():
         if (path := data_folder / folder / f"{table_name}.parquet").is_file():
             return path
-    searched = "; ".join(f"{data_folder} ({_describe_folder(data_folder, folder, table_name)})" for data_folder in data_folders())
+    searched = "; ".join(
+        f"{data_folder} ({_describe_folder(data_folder, folder, table_name)})" for data_folder in data_folders()
+    )
     raise DataError(
         f"{folder}/{table_name}.parquet was not found. Searched: {searched}. "
         f"Set the environment variable {FOLDER_VARIABLE} to the folder that contains {folder}/."

@@ -62,7 +62,9 @@ class Effects:
                 continue
             levels = tuple((str(level), effect) for level, effect in value)
             if not levels or len(dict(levels)) < len(levels):
-                raise ParameterError(f"the effect of {name} must have at least one category and no duplicates; got {format_value(value)}.")
+                raise ParameterError(
+                    f"the effect of {name} must have at least one category and no duplicates; got {format_value(value)}."
+                )
             for level, effect in levels:
                 _check_finite(f"the effect of {name}={level}", effect)
             object.__setattr__(self, name, levels)

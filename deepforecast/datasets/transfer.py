@@ -111,7 +111,9 @@ def _manual_download_hint(path: Path) -> str:
 def _transfer(address: str, partial_path: Path, label: str) -> None:
     """Download the rest of `partial_path`, or all of it if ranges are not supported."""
     received = partial_path.stat().st_size if partial_path.is_file() else 0
-    headers = {"User-Agent": "deepforecast", "Accept-Encoding": "identity"} | ({"Range": f"bytes={received}-"} if received else {})
+    headers = {"User-Agent": "deepforecast", "Accept-Encoding": "identity"} | (
+        {"Range": f"bytes={received}-"} if received else {}
+    )
     try:
         with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=TIMEOUT) as answer:  # noqa: S310
             if address.startswith("https:") and not answer.geturl().startswith("https:"):
@@ -130,11 +132,15 @@ def _transfer(address: str, partial_path: Path, label: str) -> None:
         raise error_class(f"the server answered {error.code} {format_value(str(error.reason))}") from None
     except urllib.error.URLError as error:
         error_class = _RetryableError if isinstance(error.reason, TimeoutError) else _FinalError
-        raise error_class(f"no connection ({format_value(str(error.reason))}); is this machine offline, or behind a proxy?") from None
+        raise error_class(
+            f"no connection ({format_value(str(error.reason))}); is this machine offline, or behind a proxy?"
+        ) from None
     except TimeoutError:
         raise _RetryableError(f"no data for {TIMEOUT:g} seconds") from None
     except (ConnectionError, http.client.HTTPException) as error:
-        raise _RetryableError(f"the connection failed ({format_value(type(error).__name__)}: {format_value(str(error))})") from None
+        raise _RetryableError(
+            f"the connection failed ({format_value(type(error).__name__)}: {format_value(str(error))})"
+        ) from None
 
 
 def _copy(answer: Any, partial_path: Path, begin: int, total: int | None, label: str) -> None:

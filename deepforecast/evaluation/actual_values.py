@@ -24,7 +24,8 @@ def read_actuals(rows: ForecastRows, table: nw.DataFrame[Any], actual: Frame | N
         values = _read_own_actuals(rows, table, names)
     elif names.target in table.columns:
         raise ParameterError(
-            f"Actual values cannot be in both the forecasts and `actual`, and the forecasts have column {names.target}. Drop it "
+            "Actual values cannot be in both the forecasts and `actual`, and the forecasts have column "
+            f"{names.target}. Drop it "
             "from the forecasts, or leave out `actual`."
         )
     else:
@@ -32,7 +33,8 @@ def read_actuals(rows: ForecastRows, table: nw.DataFrame[Any], actual: Frame | N
     wrong = np.flatnonzero(np.abs(values) >= MAX_MAGNITUDE)
     if len(wrong):
         raise DataError(
-            f"Actual values must be below {MAX_MAGNITUDE:g} in magnitude or missing; column {names.target} is {values[wrong[0]]} for "
+            f"Actual values must be below {MAX_MAGNITUDE:g} in magnitude or missing; column {names.target} is "
+            f"{values[wrong[0]]} for "
             f"{rows.describe_point(int(wrong[0]))} ({len(wrong)} such values). Correct them or set them to missing."
         )
     if np.isnan(values).all():
@@ -45,7 +47,8 @@ def read_actuals(rows: ForecastRows, table: nw.DataFrame[Any], actual: Frame | N
 def _read_own_actuals(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats:
     if names.target not in table.columns:
         raise ParameterError(
-            f"The forecasts must have a column {names.target} with the actual values. Add it, or pass `actual`, a frame that is "
+            f"The forecasts must have a column {names.target} with the actual values. Add it, or pass "
+            "`actual`, a frame that is "
             f"matched by {' and '.join(name for name in (names.id, names.time) if name)}."
         )
     values = rows.sorted(frames.read_numbers(table[names.target], names.target))
@@ -54,7 +57,9 @@ def _read_own_actuals(rows: ForecastRows, table: nw.DataFrame[Any], names: Colum
     is_different = ((values != values[0]) & ~(np.isnan(values) & np.isnan(values[0]))).any(axis=0)
     if is_different.any():
         location = rows.describe_point(int(np.argmax(is_different)))
-        raise DataError(f"All sample paths of a point must have the same actual value, but column {names.target} differs for {location}.")
+        raise DataError(
+            f"All sample paths of a point must have the same actual value, but column {names.target} differs for {location}."
+        )
     return np.asarray(values[0])
 
 
@@ -86,7 +91,10 @@ def _find_actual_rows(rows: ForecastRows, keys: Keys, actual_series: Ints) -> In
     import pandas as pd
 
     unit = finer_unit(rows.time, keys.time, "the forecasts and of the actual frame")
-    forecast_times, actual_times = convert_unit(rows.timestamps, rows.time, unit), convert_unit(keys.timestamps, keys.time, unit)
+    forecast_times, actual_times = (
+        convert_unit(rows.timestamps, rows.time, unit),
+        convert_unit(keys.timestamps, keys.time, unit),
+    )
     # timestamps repeat across series: their codes are small enough to share one integer key with the series
     time_codes, timestamps = pd.factorize(actual_times, sort=True)
     actual_keys = np.repeat(np.arange(len(keys.indptr) - 1), np.diff(keys.indptr)) * len(timestamps) + time_codes

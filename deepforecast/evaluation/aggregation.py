@@ -47,7 +47,8 @@ class Groups:
     def __post_init__(self) -> None:
         if self.codes.ndim != 1 or (self.forecasts is not None and self.forecasts.shape != self.codes.shape):
             raise ParameterError(
-                f"`codes` and `forecasts` must be one-dimensional with one integer per point, got shapes {self.codes.shape} and "
+                "`codes` and `forecasts` must be one-dimensional with one integer per point, got shapes "
+                f"{self.codes.shape} and "
                 f"{None if self.forecasts is None else self.forecasts.shape}."
             )
         if self.codes.size and not (self.codes.min() >= 0 and self.codes.max() < self.count):

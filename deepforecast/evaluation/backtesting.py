@@ -78,7 +78,9 @@ def validate_options(options: Any) -> BacktestOptions:
     """Refuse anything but a `BacktestOptions`."""
     if not isinstance(options, BacktestOptions):
         description = f"{format_value(options)} ({type(options).__name__})"
-        raise ParameterTypeError(f"`options` must be a BacktestOptions, got {description}. Pass for example BacktestOptions(gap=1).")
+        raise ParameterTypeError(
+            f"`options` must be a BacktestOptions, got {description}. Pass for example BacktestOptions(gap=1)."
+        )
     return options
 
 
@@ -91,11 +93,15 @@ def validate_models(models: Any, horizon: int | None) -> list[Forecaster]:
         if not isinstance(model, Forecaster):
             class_name = model.__name__ if isinstance(model, type) else model if model in registered() else None
             hint = f" Did you mean {class_name}()?" if class_name else ""
-            raise ParameterTypeError(f"`models` must be model objects, got {format_value(model)} ({type(model).__name__}).{hint}")
+            raise ParameterTypeError(
+                f"`models` must be model objects, got {format_value(model)} ({type(model).__name__}).{hint}"
+            )
     names = [model.name for model in forecasters]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
-        raise ParameterError(f"Names of models must be unique, got {format_list(duplicates)} twice. Set `alias` on one of them.")
+        raise ParameterError(
+            f"Names of models must be unique, got {format_list(duplicates)} twice. Set `alias` on one of them."
+        )
     if horizon is not None:
         return [model.clone(horizon=validate_horizon(horizon)) for model in forecasters]
     horizons = {model.default_horizon for model in forecasters if model.default_horizon is not None}
@@ -115,7 +121,9 @@ def make_plan(
     # models that cannot use future covariates are evaluated on the same rows as the others
     full_windows = bool(panel.series.columns.future)
     align = resolve_alignment(models, panel) if options.align == "auto" else options.align
-    return BacktestPlan(horizon, validate_integer(n_windows, "n_windows"), step, int(options.gap), train_size, align, full_windows=full_windows)
+    return BacktestPlan(
+        horizon, validate_integer(n_windows, "n_windows"), step, int(options.gap), train_size, align, full_windows=full_windows
+    )
 
 
 def resolve_alignment(models: Sequence[Forecaster], panel: Panel) -> str:

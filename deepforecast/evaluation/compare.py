@@ -194,7 +194,10 @@ def compare(
     def lost_run(number: int, error: TrainingError) -> ModelRun:
         return ModelRun(names[number]).with_error(error)
 
-    runs = [check_forecasts(unchecked_run, rows, panel) for unchecked_run in run_models(work, names, plan.n_windows, options, lost_run)]
+    runs = [
+        check_forecasts(unchecked_run, rows, panel)
+        for unchecked_run in run_models(work, names, plan.n_windows, options, lost_run)
+    ]
     _raise_if_all_failed(runs)
     settings = _settings(candidates, panel, plan, criteria, options, levels) | _evaluated_series(rows, panel) | {
         "refit": str(refit), "level": levels, "made": created.isoformat(timespec="seconds"),
@@ -225,7 +228,9 @@ def run_model(
             backtested = backtest(_prepare_model(model, levels, seed), usable_panel, plan, refit, levels, tick)
         except Exception as error:  # models may raise anything; the others continue
             return model_run.with_error(error)
-    model_run = replace(model_run, columns=backtested.columns, fit_seconds=backtested.fit_seconds, predict_seconds=backtested.predict_seconds)
+    model_run = replace(
+        model_run, columns=backtested.columns, fit_seconds=backtested.fit_seconds, predict_seconds=backtested.predict_seconds
+    )
     return replace(model_run, fit_cpu=backtested.fit_cpu, predict_cpu=backtested.predict_cpu, peak_mb=usage.peak_mb)
 
 
@@ -267,7 +272,9 @@ def _with_min_observations(
     requirements = [1]
     for model in models if plan.align == "calendar" else ():
         try:
-            requirements.append(_prepare_model(model, levels)._min_observations_to_fit(drop_unusable(panel, model.capabilities)[0]))
+            requirements.append(
+                _prepare_model(model, levels)._min_observations_to_fit(drop_unusable(panel, model.capabilities)[0])
+            )
         except Exception:  # the same error will appear in the row of the model
             requirements.append(1)
     return replace(plan, min_observations=max(requirements))
@@ -311,7 +318,9 @@ def _not_finite_message(name: str, values: Floats, invalid_rows: Any, rows: Back
 def _raise_if_all_failed(runs: Sequence[ModelRun]) -> None:
     if not all(model_run.error for model_run in runs):
         return
-    messages = " ".join(f"{format_value(model_run.name)} failed: {format_value(model_run.error, 500)}" for model_run in runs[:3])
+    messages = " ".join(
+        f"{format_value(model_run.name)} failed: {format_value(model_run.error, 500)}" for model_run in runs[:3]
+    )
     ending = f" (and {len(runs) - 3} more)" if len(runs) > 3 else ""
     raise TrainingError(f"All models failed, so there is nothing to compare. {messages}{ending}") from runs[0].cause
 

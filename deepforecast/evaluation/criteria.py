@@ -100,8 +100,12 @@ def resolve_criteria(
     extra_metrics = [name for name in INTERVAL_METRICS if levels and name not in requested]
     scoring_data = _sample_scoring_data(models, panel, rows, levels, length)
     criteria = [_make_criterion(request, True) for request in select_metrics(requested, scoring_data)]
-    extra_criteria = [_make_criterion(request, False) for request in select_metrics(extra_metrics, scoring_data)] if extra_metrics else []
-    criteria += [criterion for criterion in extra_criteria if criterion.column not in {existing.column for existing in criteria}]
+    extra_criteria = (
+        [_make_criterion(request, False) for request in select_metrics(extra_metrics, scoring_data)] if extra_metrics else []
+    )
+    criteria += [
+        criterion for criterion in extra_criteria if criterion.column not in {existing.column for existing in criteria}
+    ]
     _check_columns(panel.series.columns, criteria)
     return Criteria(tuple(criteria), (*requested, *extra_metrics), length)
 
@@ -168,7 +172,9 @@ def _sample_scoring_data(
     training = None
     if season is not None:
         training = read_training(panel.take(sample_series).to_frame(), forecast_rows, panel.calendar.frequency, season)
-    return ScoringData(table, forecast_rows, find_models(table, set(names.all), quiet=True), sample.actual[sample.order], training, None)
+    return ScoringData(
+        table, forecast_rows, find_models(table, set(names.all), quiet=True), sample.actual[sample.order], training, None
+    )
 
 
 def _model_columns(model: str, levels: Sequence[float]) -> list[str]:
@@ -185,7 +191,11 @@ def _check_columns(columns: Columns, criteria: Sequence[Criterion]) -> None:
     duplicates = [name for index, name in enumerate(column_names) if name in column_names[:index]]
     if duplicates:
         raise ParameterError(f"Two metrics cannot have the same column {format_value(duplicates[0])}. Rename one of them.")
-    reserved = [MODEL, LEFT_OUT, *(name for criterion in criteria for name in (criterion.column, f"{criterion.column}-{LEFT_OUT}"))]
+    reserved = [
+        MODEL,
+        LEFT_OUT,
+        *(name for criterion in criteria for name in (criterion.column, f"{criterion.column}-{LEFT_OUT}")),
+    ]
     if columns.id in reserved:
         raise ParameterError(
             f"The id column cannot be named {columns.id}, which is a column of the table of scores ({MODEL}, "

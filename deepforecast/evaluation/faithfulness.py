@@ -87,11 +87,15 @@ def faithfulness(
     ['unique_id', 'rows', 'most', 'least', 'random']
     """
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 0.5:
-        raise ParameterError(f"`share` must be above 0 and at most 0.5, so that most and least differ, got {format_value(share)}.")
+        raise ParameterError(
+            f"`share` must be above 0 and at most 0.5, so that most and least differ, got {format_value(share)}."
+        )
     draws, steps, fitted_state = validate_integer(n_draws, "n_draws"), model._resolve_horizon(horizon), model.fitted_state()
     seed = validate_integer(seed, "seed", minimum=0)
     if not model.capabilities.missing:
-        raise CapabilityError(f"{model.name} cannot handle missing values, by which observations are masked. Use a model that can.")
+        raise CapabilityError(
+            f"{model.name} cannot handle missing values, by which observations are masked. Use a model that can."
+        )
     panel, rows = prepare_history(model, fitted_state, frame, static)
     state = move_state_to_panel(model, fitted_state, panel, rows)
     future_covariates = model._future_covariates(state, steps, future)
@@ -111,7 +115,12 @@ def faithfulness(
     columns: dict[str, Any] = {}
     if panel.series.columns.id is not None and panel.series.ids is not None:
         columns[panel.series.columns.id] = panel.series.ids
-    columns |= {"rows": n_hidden, "most": relative_changes[0], "least": relative_changes[1], "random": relative_changes[2:].mean(axis=0)}
+    columns |= {
+        "rows": n_hidden,
+        "most": relative_changes[0],
+        "least": relative_changes[1],
+        "random": relative_changes[2:].mean(axis=0),
+    }
     return frames.build(panel.series.library, columns)
 
 
@@ -152,7 +161,11 @@ def _hiding_orders(weights: Floats, share: float, n_draws: int, seed: int) -> tu
     most = np.argsort(np.where(observed, -weights, np.inf), axis=1, kind="stable")
     least = np.argsort(np.where(observed, weights, np.inf), axis=1, kind="stable")
     rng = np.random.default_rng(seed)
-    return n_hidden, [most, least, *(np.argsort(np.where(observed, rng.random(observed.shape), np.inf), axis=1) for _ in range(n_draws))]
+    return n_hidden, [
+        most,
+        least,
+        *(np.argsort(np.where(observed, rng.random(observed.shape), np.inf), axis=1) for _ in range(n_draws)),
+    ]
 
 
 def _hide_rows(panel: Panel, order: Ints, n_hidden: Ints) -> Panel:

@@ -81,7 +81,11 @@ class ForecastRows:
         """A point for messages, e.g. `series A at 2024-01-31, cutoff 2024-01-24`."""
         forecast = int(np.searchsorted(self.indptr, point, side="right")) - 1
         text = f"{self.label(int(self.series[forecast]))} at {format_timestamp(int(self.timestamps[point]), self.time)}"
-        return text if self.cutoffs is None else f"{text}, cutoff {format_timestamp(int(self.cutoffs.timestamps[forecast]), self.time)}"
+        return (
+            text
+            if self.cutoffs is None
+            else f"{text}, cutoff {format_timestamp(int(self.cutoffs.timestamps[forecast]), self.time)}"
+        )
 
     def describe_forecast(self, forecast: int) -> str:
         """The first point of a forecast for messages."""
@@ -91,7 +95,9 @@ class ForecastRows:
 def read_rows(table: nw.DataFrame[Any], names: Columns) -> ForecastRows:
     """Read, check and sort the id, time, cutoff and sample columns."""
     timestamps, time = read_time_column(table, names.time, "forecasts")
-    runs = find_runs(table[names.id], names.id) if names.id is not None else Runs(np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
+    runs = (
+        find_runs(table[names.id], names.id) if names.id is not None else Runs(np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
+    )
     series, cutoff = np.arange(runs.count), None
     if CUTOFF in table.columns:
         timestamps, time, cutoff = _read_cutoffs(table, timestamps, time, names)
@@ -103,7 +109,18 @@ def read_rows(table: nw.DataFrame[Any], names: Columns) -> ForecastRows:
     first_of_series = first_rows[np.searchsorted(series, np.arange(series[-1] + 1))]
     ids = None if names.id is None else frames.take_rows(table[names.id], first_of_series)
     cutoffs = None if cutoff is None else _make_cutoffs(table, cutoff[first_rows], first_rows)
-    rows = ForecastRows(names, frames.library_name(table), ids, order, indptr // rows_per_point, series, timestamps[::rows_per_point], time, samples, cutoffs)
+    rows = ForecastRows(
+        names,
+        frames.library_name(table),
+        ids,
+        order,
+        indptr // rows_per_point,
+        series,
+        timestamps[::rows_per_point],
+        time,
+        samples,
+        cutoffs,
+    )
     _check_keys(rows)
     return rows
 
@@ -142,7 +159,9 @@ def _sort_layout(table: nw.DataFrame[Any], runs: Runs, timestamps: Ints) -> tupl
     key = step.astype(np.int64) * n_samples + sample
     order, indptr = runs.layout(key)
     key = key if order is None else key[order]
-    is_complete = len(key) % n_samples == 0 and bool((key.reshape(-1, n_samples) == key[::n_samples, None] + np.arange(n_samples)).all())
+    is_complete = len(key) % n_samples == 0 and bool(
+        (key.reshape(-1, n_samples) == key[::n_samples, None] + np.arange(n_samples)).all()
+    )
     if not is_complete or (key[::n_samples] % n_samples).any() or (indptr % n_samples).any():
         raise DataError(
             f"Every series and step must have each of the {n_samples} sample paths exactly once. Drop duplicate rows, or score "

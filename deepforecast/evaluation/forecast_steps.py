@@ -50,7 +50,9 @@ def steps_ahead(rows: ForecastRows, table: nw.DataFrame[Any], freq: Any, calenda
 def _read_steps(rows: ForecastRows, table: nw.DataFrame[Any]) -> Ints:
     column = table[STEP]
     if not column.dtype.is_integer() or column.null_count():
-        raise DataError(f"Column {STEP} must have integers without missing values, got dtype {column.dtype}. Convert or drop it.")
+        raise DataError(
+            f"Column {STEP} must have integers without missing values, got dtype {column.dtype}. Convert or drop it."
+        )
     values = rows.sorted(np.asarray(column.to_numpy()).astype(np.int64))
     return np.asarray(values[0] if rows.n_samples else values)
 

@@ -48,7 +48,9 @@ def validate_by(by: str | Sequence[str], rows: ForecastRows) -> list[str]:
             hint = f"Did you mean {' or '.join(close_matches)}?" if close_matches else f"Use one of {format_list(valid_keys)}."
             raise ParameterError(f"`by` must name existing keys, got {format_value(name)}. {hint}")
     if CUTOFF in requested and rows.cutoffs is None:
-        raise ParameterError(f"by={CUTOFF!r} cannot be used without a column {CUTOFF} in the forecasts. Use cross_validate to create it.")
+        raise ParameterError(
+            f"by={CUTOFF!r} cannot be used without a column {CUTOFF} in the forecasts. Use cross_validate to create it."
+        )
     names = [SERIES if name == rows.names.id else name for name in requested if name != MODEL]
     return list(dict.fromkeys(names))
 
@@ -71,7 +73,9 @@ def make_grouping(rows: ForecastRows, by: Sequence[str], steps: Ints | None) -> 
         remainder, key_codes = np.divmod(remainder, sizes[name])
         keys[name] = (key_values[name][0], key_codes)
     key_columns = {_key_column(name, rows): keys[name] for name in by if name != SERIES or rows.ids is not None}
-    return Grouping(Groups(group_codes if steps is not None else group_codes[forecast], len(unique_keys), forecast), key_columns)
+    return Grouping(
+        Groups(group_codes if steps is not None else group_codes[forecast], len(unique_keys), forecast), key_columns
+    )
 
 
 def _key_codes(rows: ForecastRows, name: str, unit: Ints, steps: Ints | None) -> tuple[Any, Ints]:

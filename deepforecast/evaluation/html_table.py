@@ -41,7 +41,9 @@ def number_cell(value: float, text: str, subtitle: str = "", best: bool = False)
     """A number; `value` is the sort key."""
     key = f"{value:.12g}" if np.isfinite(value) else ""
     class_attribute = ' class="best"' if best else ""
-    return f'<td data-value="{key}"{class_attribute}>{escape(text)}{f"<small>{escape(subtitle)}</small>" if subtitle else ""}</td>'
+    return (
+        f'<td data-value="{key}"{class_attribute}>{escape(text)}{f"<small>{escape(subtitle)}</small>" if subtitle else ""}</td>'
+    )
 
 
 def text_cell(text: str) -> str:

@@ -95,7 +95,9 @@ class Leaderboard:
         from deepforecast.evaluation.leaderboard_text import NAME_LENGTHS, format_columns
 
         text_columns = format_columns(self, NAME_LENGTHS[0])
-        return pd.DataFrame(dict(enumerate(column.cells for column in text_columns))).set_axis([column.name for column in text_columns], axis=1)
+        return pd.DataFrame(dict(enumerate(column.cells for column in text_columns))).set_axis(
+            [column.name for column in text_columns], axis=1
+        )
 
     def _repr_html_(self) -> str:
         from deepforecast.evaluation.leaderboard_text import render_html
@@ -135,7 +137,9 @@ class Leaderboard:
         metric_frames = []
         for name, criterion in self.criteria.items():
             best = float("nan") if criterion.best is None else criterion.best
-            metric_frames.append(self._score_frame(name, name).assign(lower_is_better=criterion.metric.better != "high", best=best))
+            metric_frames.append(
+                self._score_frame(name, name).assign(lower_is_better=criterion.metric.better != "high", best=best)
+            )
         return pd.concat(metric_frames, ignore_index=True)
 
     def distances(self, metric: str) -> Any:

@@ -38,11 +38,13 @@ def verdict(board: Leaderboard) -> str:
     table, deciding = board.table, board.criteria[board.metrics[0]]
     row, ranking_column = table.iloc[0], deciding.ranking_column
     successful = table[table["error"] == ""]
-    sentence = f"{format_model_name(row['model'])} is best by {format_value(deciding.column, 40)}: {format_rounded(row[ranking_column])}"
+    metric = format_value(deciding.column, 40)
+    sentence = f"{format_model_name(row['model'])} is best by {metric}: {format_rounded(row[ranking_column])}"
     if deciding.best is not None:
         sentence += f" in mean distance from {deciding.best:g}"
     if np.isfinite(row[f"{ranking_column}-low"]):
-        sentence += f" (95 % interval {format_rounded(row[f'{ranking_column}-low'])} to {format_rounded(row[f'{ranking_column}-high'])})"
+        low, high = (format_rounded(row[f"{ranking_column}-{end}"]) for end in ("low", "high"))
+        sentence += f" (95 % interval {low} to {high})"
     if len(successful) < 2:
         return sentence + (". No other model was compared." if len(table) < 2 else ". All other models failed.")
     return f"{sentence}. {_compare_with_next(board, successful.iloc[1])}"
@@ -53,7 +55,9 @@ def _compare_with_next(board: Leaderboard, next_row: Any) -> str:
     pair = board.significance
     pair = pair[(pair["model"] == board.best_name) & (pair["against"] == next_row["model"])].iloc[0]
     series, wins, p_value = int(pair["series"]), float(pair["wins"]), float(pair["p_value"])
-    second = f"{format_model_name(next_row['model'])} ({format_rounded(next_row[board.criteria[board.metrics[0]].ranking_column])})"
+    second = (
+        f"{format_model_name(next_row['model'])} ({format_rounded(next_row[board.criteria[board.metrics[0]].ranking_column])})"
+    )
     if not series:
         return f"{second} is second; no series has scores of both, so the difference cannot be tested."
     if series == 1:
@@ -90,7 +94,11 @@ def headline(board: Leaderboard) -> str:
 
 def notes(board: Leaderboard) -> list[str]:
     """Notes on failures, undercoverage and points left out."""
-    sentences = [f"{format_model_name(row.model)} failed: {format_value(row.error, 300)}" for row in board.table.itertuples() if row.error]
+    sentences = [
+        f"{format_model_name(row.model)} failed: {format_value(row.error, 300)}"
+        for row in board.table.itertuples()
+        if row.error
+    ]
     return sentences + undercoverage_notes(board) + left_out_notes(board)
 
 
@@ -120,7 +128,8 @@ def undercoverage_notes(board: Leaderboard) -> list[str]:
         for (values, conformal), models in groups.items():
             advice = "more calibration windows" if conformal else "intervals='conformal'"
             sentences.append(
-                f"{format_percent(criterion.best)} prediction intervals cover less than {format_percent(threshold)} of {values:,} actual values "
+                f"{format_percent(criterion.best)} prediction intervals cover less than "
+                f"{format_percent(threshold)} of {values:,} actual values "
                 f"of {extent}: {format_list(models)}. Use {advice} or longer histories."
             )
     return sentences
@@ -152,7 +161,9 @@ def left_out_notes(board: Leaderboard) -> list[str]:
     points = len(frames.to_narwhals(board.forecasts))
     sentences = []
     columns = {LEFT_OUT: "without an actual value"}
-    columns |= {f"{metric_name}-{LEFT_OUT}": f"where {format_value(metric_name, 40)} is undefined" for metric_name in board.criteria}
+    columns |= {
+        f"{metric_name}-{LEFT_OUT}": f"where {format_value(metric_name, 40)} is undefined" for metric_name in board.criteria
+    }
     per_model = board.by_series.groupby("model", sort=False)
     for column, reason in columns.items():
         if column in board.by_series and (count := int(per_model[column].sum().max())):

@@ -74,17 +74,26 @@ def format_columns(board: Leaderboard, longest_name: int) -> list[TextColumn]:
     first = board.criteria[board.metrics[0]]
     label, cells = _shorten(first.ranking_column, 24), [format_rounded(value) for value in table[first.ranking_column]]
     if table[f"{first.ranking_column}-low"].notna().any():
-        label, cells = f"{label} [95 %]", _format_intervals(*(table[f"{first.ranking_column}{end}"] for end in INTERVAL_SUFFIXES))
+        label, cells = (
+            f"{label} [95 %]",
+            _format_intervals(*(table[f"{first.ranking_column}{end}"] for end in INTERVAL_SUFFIXES)),
+        )
     text_columns.append(TextColumn(label, cells, 0))
     for index, name in enumerate(board.metrics):
         if name != first.ranking_column:
             text_columns.append(TextColumn(_shorten(name, 24), [format_rounded(value) for value in table[name]], 10 + index))
-    for index, name in enumerate(column_name for column_name in board.criteria if column_name.startswith("coverage-") and column_name not in board.metrics):
+    for index, name in enumerate(
+        column_name
+        for column_name in board.criteria
+        if column_name.startswith("coverage-") and column_name not in board.metrics
+    ):
         text_columns.append(TextColumn(name, [format_percent(value) for value in table[name]], 11 + index))
     text_columns.append(TextColumn("fit s", [format_seconds(value) for value in table["fit_seconds"]], 9))
     text_columns.append(TextColumn("predict s", [format_seconds(value) for value in table["predict_seconds"]], 30))
     if table["peak_mb"].notna().any():
-        text_columns.append(TextColumn("peak MB", ["" if np.isnan(value) else f"{value:,.0f}" for value in table["peak_mb"]], 31))
+        text_columns.append(
+            TextColumn("peak MB", ["" if np.isnan(value) else f"{value:,.0f}" for value in table["peak_mb"]], 31)
+        )
     return text_columns
 
 

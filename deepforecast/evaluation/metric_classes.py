@@ -81,12 +81,16 @@ class Metric(ABC):
         """
         values, arrays = check_inputs(actual, inputs, self.needs)
         if values.shape != groups.codes.shape:
-            raise ParameterError(f"`groups` and `actual` must have the same number of points, got {groups.codes.size} and {values.size}.")
+            raise ParameterError(
+                f"`groups` and `actual` must have the same number of points, got {groups.codes.size} and {values.size}."
+            )
         # overflow is reported below with the name of the metric
         with np.errstate(over="ignore", invalid="ignore"):
             aggregated = self._by_group(values, groups, arrays)
         if np.isinf(aggregated.value).any():
-            raise DataError(f"{self.name} must be finite, but the errors are too large for float64. Divide the data by a constant first.")
+            raise DataError(
+                f"{self.name} must be finite, but the errors are too large for float64. Divide the data by a constant first."
+            )
         return aggregated
 
     def __call__(self, actual: ArrayLike, **inputs: ArrayLike | None) -> Any:
@@ -244,7 +248,9 @@ MODEL_INPUTS = ("forecast", "reference", "lo", "hi", *STACKED_INPUTS)
 
 def _models_shape(inputs: Mapping[str, Array]) -> tuple[int, ...]:
     """Shape of the leading axes over models."""
-    return np.broadcast_shapes(*(array.shape[name in STACKED_INPUTS : -1] for name, array in inputs.items() if name in MODEL_INPUTS))
+    return np.broadcast_shapes(
+        *(array.shape[name in STACKED_INPUTS : -1] for name, array in inputs.items() if name in MODEL_INPUTS)
+    )
 
 
 def _select_points(name: str, array: Array, rows: NDArray[np.int64], model: tuple[int, ...]) -> Any:
@@ -266,7 +272,9 @@ def _pointwise_errors(function: Callable[..., Any], needs: tuple[str, ...]) -> C
         point_errors = np.asarray(function(actual, *[inputs[name] for name in needs]), dtype=np.float64)
         expected = (*_models_shape(inputs), actual.size)
         if point_errors.shape != expected:
-            raise ParameterError(f"A pointwise metric must return an error per point, shape {expected}, got shape {point_errors.shape}.")
+            raise ParameterError(
+                f"A pointwise metric must return an error per point, shape {expected}, got shape {point_errors.shape}."
+            )
         return np.where(np.isnan(actual), np.nan, point_errors)
 
     return errors

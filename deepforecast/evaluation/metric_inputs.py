@@ -30,7 +30,9 @@ def check_inputs(
     values = check_actual(actual)
     missing = [name for name in needs if inputs.get(name) is None]
     if missing:
-        raise ParameterError(f"This metric must be called with {', '.join(needs)}, but {', '.join(missing)} is missing. Pass it.")
+        raise ParameterError(
+            f"This metric must be called with {', '.join(needs)}, but {', '.join(missing)} is missing. Pass it."
+        )
     arrays = {name: CHECKS[name](name, to_float64(name, inputs[name]), values) for name in needs}
     if "lo" in arrays and "hi" in arrays:
         _check_bounds(arrays["lo"], arrays["hi"])
@@ -90,7 +92,8 @@ def _check_stack(name: str, array: Array, actual: Array) -> Array:
     if array.ndim <= actual.ndim or not len(array):
         what = "quantiles" if name == "quantile_forecast" else "samples"
         raise ParameterError(
-            f"`{name}` must have a first axis over the {what} and then the shape of `actual`, got {array.shape} and {actual.shape}."
+            f"`{name}` must have a first axis over the {what} and then the shape of `actual`, got "
+            f"{array.shape} and {actual.shape}."
         )
     return _check_forecast(name, array, actual)
 
@@ -104,13 +107,17 @@ def _check_scale(name: str, array: Array, actual: Array) -> Array:
             f"got shape {array.shape}."
         )
     if np.isinf(array).any() or (array < 0).any():
-        raise ParameterError(f"`{name}` must be finite and not negative. Use seasonal_scale(train, season_length) to compute it.")
+        raise ParameterError(
+            f"`{name}` must be finite and not negative. Use seasonal_scale(train, season_length) to compute it."
+        )
     return array.reshape(-1)
 
 
 def _check_quantiles(name: str, array: Array, actual: Array) -> Array:
     if array.ndim != 1 or not array.size or not (array[0] > 0 and array[-1] < 1 and (np.diff(array) > 0).all()):
-        raise ParameterError(f"`{name}` must be increasing numbers between 0 and 1, e.g. [0.1, 0.5, 0.9], got {format_value(array.tolist())}.")
+        raise ParameterError(
+            f"`{name}` must be increasing numbers between 0 and 1, e.g. [0.1, 0.5, 0.9], got {format_value(array.tolist())}."
+        )
     return array
 
 

@@ -72,7 +72,8 @@ def _expand_levels(metric_spec: Any, scoring_data: ScoringData) -> list[MetricCo
     if level is not None and scoring_data.levels and level not in scoring_data.levels:
         available = format_list([format_number(interval_level) for interval_level in scoring_data.levels], max_shown=10)
         raise ParameterError(
-            f"{metric_spec} cannot be computed without intervals of level {format_number(level)}; the forecasts have {available}. "
+            f"{metric_spec} cannot be computed without intervals of level {format_number(level)}; the "
+            f"forecasts have {available}. "
             f"Pass level={format_number(level)} when forecasting."
         )
     if not levels:

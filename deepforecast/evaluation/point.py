@@ -305,7 +305,9 @@ def owa(smape: ArrayLike, mase: ArrayLike, smape_reference: ArrayLike, mase_refe
     0.821
     """
     names = ("smape", "mase", "smape_reference", "mase_reference")
-    totals = [to_float64(name, value) for name, value in zip(names, (smape, mase, smape_reference, mase_reference), strict=True)]
+    totals = [
+        to_float64(name, value) for name, value in zip(names, (smape, mase, smape_reference, mase_reference), strict=True)
+    ]
     for name, total in zip(names, totals, strict=True):
         if (total < 0).any() or np.isinf(total).any():
             raise ParameterError(f"`{name}` must be finite and not negative, got {format_value(total.tolist())}.")

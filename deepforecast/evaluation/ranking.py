@@ -81,7 +81,8 @@ class SeriesScores:
             raise _undefined_error(criteria)
         if defined[0] is not criteria.requested[0]:
             warn(
-                f"{criteria.requested[0].column} is undefined for all series (constant histories, or actual values of zero), so "
+                f"{criteria.requested[0].column} is undefined for all series (constant histories, or actual "
+                "values of zero), so "
                 f"models are ranked by {defined[0].column}."
             )
         return defined[0]
@@ -207,7 +208,9 @@ def _statistics(scores: SeriesScores, criteria: Criteria, deciding: Criterion, a
     for criterion in criteria.all:
         if criterion.best == 0:
             size = np.nanmax(np.abs(actual)) if criterion.metric is BIAS else float(criterion.metric is RELATIVE_BIAS)
-            columns |= {name: _zero_rounding(columns[name], scores.values[criterion.column], size) for name in criterion.columns}
+            columns |= {
+                name: _zero_rounding(columns[name], scores.values[criterion.column], size) for name in criterion.columns
+            }
     return columns
 
 

@@ -72,7 +72,13 @@ def cost_figure(board: Leaderboard) -> str:
 
 def coverage_section(board: Leaderboard) -> str:
     """Coverage of the prediction intervals against their level."""
-    levels = sorted({criterion.level for criterion in board.criteria.values() if criterion.metric.name == "coverage" and criterion.level is not None})
+    levels = sorted(
+        {
+            criterion.level
+            for criterion in board.criteria.values()
+            if criterion.metric.name == "coverage" and criterion.level is not None
+        }
+    )
     successful = board.table[board.table["error"] == ""]
     curves = [
         (
@@ -90,10 +96,16 @@ def calibration_figure(levels: list[float], curves: list[tuple[str, Floats]], in
     if not levels or not curves:
         return ""
     shown_curves = curves[:MAX_CURVES]
-    keys = [Key(shorten(format_value(model, 60)), model_style(index)[0], dash=model_style(index)[1]) for index, (model, _) in enumerate(shown_curves)]
+    keys = [
+        Key(shorten(format_value(model, 60)), model_style(index)[0], dash=model_style(index)[1])
+        for index, (model, _) in enumerate(shown_curves)
+    ]
     panel = Panel(tuple(calibration_marks(levels, shown_curves)), "", Axis("level, %"), Axis("coverage, %"))
     plot = render(Chart((panel,), 1, 9.0, 4.2, "", tuple(keys)), "svg")
-    sentences = [introduction, "On the dashed line coverage equals the level; below it intervals are too narrow, above it too wide."]
+    sentences = [
+        introduction,
+        "On the dashed line coverage equals the level; below it intervals are too narrow, above it too wide.",
+    ]
     sentences += ["Models are shifted horizontally to avoid overlaps; the levels are the same."] * (len(shown_curves) > 1)
     sentences += [f"Shown are the first {MAX_CURVES} of {len(curves)} models."] * (len(curves) > MAX_CURVES)
     return f'<p class="quiet">{" ".join(sentences).strip()}</p>' + figure_html("coverage-plot", plot)
@@ -105,7 +117,9 @@ def calibration_marks(levels: list[float], shown_curves: list[tuple[str, Floats]
     diagonal = np.array([max(0.0, lowest), 100.0])
     marks: list[Mark] = [Line(diagonal, diagonal, MUTED, dash="dash", width=1.2)]
     for index, (model, shares) in enumerate(shown_curves):
-        marks += _curve_marks(model, 100 * shares, np.array(levels) + CURVE_OFFSET * (index - (len(shown_curves) - 1) / 2), levels, index)
+        marks += _curve_marks(
+            model, 100 * shares, np.array(levels) + CURVE_OFFSET * (index - (len(shown_curves) - 1) / 2), levels, index
+        )
     return marks
 
 

@@ -37,12 +37,18 @@ def board_sections(board: Leaderboard) -> list[Section]:
 
 def _failures(board: Leaderboard) -> str:
     """Failed models with their errors, and points left out."""
-    rows = [(format_model_name(row.model), format_value(row.error, MAX_TEXT_LENGTH)) for row in board.table.itertuples() if row.error]
+    rows = [
+        (format_model_name(row.model), format_value(row.error, MAX_TEXT_LENGTH))
+        for row in board.table.itertuples()
+        if row.error
+    ]
     failed_list = f"<p>These models failed:</p>{definition_list(rows)}"
     failed = failed_list if rows else "<p>No model failed.</p>"
     notes = left_out_notes(board)
     if board.settings.get("undeclared"):
-        notes.append(f"Columns without a declared role were not used: {format_list(board.settings['undeclared'], max_shown=20)}.")
+        notes.append(
+            f"Columns without a declared role were not used: {format_list(board.settings['undeclared'], max_shown=20)}."
+        )
     note_list = "".join(f"<li>{escape(note)}</li>" for note in notes)
     none = "<p>Nothing was left out: every point forecast counts in every score.</p>"
     return failed + (f"<ul>{note_list}</ul>" if notes else none)

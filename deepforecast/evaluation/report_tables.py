@@ -76,9 +76,14 @@ def _model_table(board: Leaderboard, columns: Sequence[tuple[str, list[str]]]) -
     rows = []
     for row, (model, error) in enumerate(zip(board.table["model"], board.table["error"], strict=True)):
         if error:
-            rows.append(f'<tr class="failed">{name_heading("row", format_model_name(model))}{spanning_cell(f"failed: {error}", len(columns))}</tr>')
+            rows.append(
+                f'<tr class="failed">{name_heading("row", format_model_name(model))}'
+                f"{spanning_cell(f'failed: {error}', len(columns))}</tr>"
+            )
         else:
-            rows.append(f"<tr>{name_heading('row', format_model_name(model))}{''.join(cells[row] for _, cells in columns)}</tr>")
+            rows.append(
+                f"<tr>{name_heading('row', format_model_name(model))}{''.join(cells[row] for _, cells in columns)}</tr>"
+            )
     return html_table.table_html([sortable_heading("model"), *(heading for heading, _ in columns)], rows)
 
 
@@ -106,7 +111,15 @@ def pairs_table(board: Leaderboard) -> str:
 def _pair_cell(row: Any) -> str:
     if row is None:
         return "<td>–</td>"
-    class_attribute = "" if not row.p_value < SIGNIFICANCE_LEVEL else ' class="for"' if row.wins > 0.5 else ' class="against"' if row.wins < 0.5 else ""
+    class_attribute = (
+        ""
+        if not row.p_value < SIGNIFICANCE_LEVEL
+        else ' class="for"'
+        if row.wins > 0.5
+        else ' class="against"'
+        if row.wins < 0.5
+        else ""
+    )
     return f"<td{class_attribute}>{format_percent(row.wins)}<small>p {escape(format_p_value(row.p_value))}</small></td>"
 
 
@@ -136,7 +149,9 @@ def _score_column(board: Leaderboard, column: str) -> tuple[str, list[str]]:
 
 def _distance_column(board: Leaderboard, criterion: Criterion) -> tuple[str, list[str]]:
     """The mean distance from the target value, for metrics that rank by it."""
-    label = sortable_heading(f"{format_value(criterion.column, 40)}, {describe_direction(criterion)}", "Mean over series; ranks the models.")
+    label = sortable_heading(
+        f"{format_value(criterion.column, 40)}, {describe_direction(criterion)}", "Mean over series; ranks the models."
+    )
     distance = board.table[criterion.ranking_column].to_numpy()
     return label, _score_cells(board, criterion.ranking_column, format_rounded, distance)
 

@@ -75,7 +75,10 @@ def estimate_runtime(
     """
     if len(panel) * plan.n_windows < MIN_SERIES_WINDOWS:
         return None
-    trials = [_ModelTrials(model, panel, plan, refit_interval, prepare, levels) for model, refit_interval in zip(models, refit_intervals, strict=True)]
+    trials = [
+        _ModelTrials(model, panel, plan, refit_interval, prepare, levels)
+        for model, refit_interval in zip(models, refit_intervals, strict=True)
+    ]
     scoring = SCORING_SECONDS * len(models) * len(panel) * (plan.horizon * plan.n_windows + 5)
     single_process = n_jobs == 1 or len(models) == 1
     context: AbstractContextManager[None] = hide_progress() if single_process else in_worker()
@@ -104,7 +107,11 @@ def announce_runtime(
     if estimate is None or estimate.high < MIN_ANNOUNCED_SECONDS or sys.stderr is None:
         return
     if progress if progress is not None else shows_live_output(sys.stderr):
-        text = f"about {_format_seconds(estimate.likely)}" if estimate.is_narrow else f"{_format_seconds(estimate.low)} to {_format_seconds(estimate.high)}"
+        text = (
+            f"about {_format_seconds(estimate.likely)}"
+            if estimate.is_narrow
+            else f"{_format_seconds(estimate.low)} to {_format_seconds(estimate.high)}"
+        )
         sys.stderr.write(f"compare: {n_models} models, {plan.n_windows} windows, {len(panel):,} series: {text}\n")
 
 
@@ -183,9 +190,17 @@ class _ModelTrials:
         # The time may start to depend on the number of series in a larger trial, unless the model reports its progress.
         reports_progress = not self.model.capabilities.by_series and seconds >= MAX_TRIAL_SECONDS
         for _ in range(MAX_TRIALS - 1):
-            is_certain = self.total().is_narrow and (reports_progress or len(self.timings) > 1) and self.timings[-1][1] >= MIN_TRIAL_SECONDS
+            is_certain = (
+                self.total().is_narrow
+                and (reports_progress or len(self.timings) > 1)
+                and self.timings[-1][1] >= MIN_TRIAL_SECONDS
+            )
             next_count = self._next_count()
-            if is_certain or next_count < 2 * self.timings[-1][0] or self.seconds_spent > max(3 * MAX_TRIAL_SECONDS, self.total().low / 3):
+            if (
+                is_certain
+                or next_count < 2 * self.timings[-1][0]
+                or self.seconds_spent > max(3 * MAX_TRIAL_SECONDS, self.total().low / 3)
+            ):
                 return
             self.run(next_count)
 
@@ -194,7 +209,9 @@ class _ModelTrials:
         noise bounds."""
         count, seconds = self.timings[-1]
         n_remaining = len(self.panel) - count
-        return RuntimeEstimate(*(self.n_fits * (seconds + per_series * n_remaining) for per_series in self._seconds_per_series()))
+        return RuntimeEstimate(
+            *(self.n_fits * (seconds + per_series * n_remaining) for per_series in self._seconds_per_series())
+        )
 
     def _seconds_per_series(self) -> tuple[float, float, float]:
         """Low, likely and high cost of one more series; with a single trial from 0 to its mean."""
@@ -202,7 +219,8 @@ class _ModelTrials:
         if len(self.timings) == 1:
             return (0.0, seconds / count, seconds / count) if self.model.capabilities.by_series else (0.0, 0.0, 0.0)
         previous_count, previous_seconds = self.timings[-2]
-        upper_bound = seconds * (1 + TIMING_NOISE) / count  # more series do not cost more than the mean so far, which includes the fixed cost
+        # More series do not cost more than the mean so far, which includes the fixed cost.
+        upper_bound = seconds * (1 + TIMING_NOISE) / count
         estimates = (seconds * (1 + noise) - previous_seconds * (1 - noise) for noise in (-TIMING_NOISE, 0.0, TIMING_NOISE))
         low, likely, high = (min(max(0.0, estimate / (count - previous_count)), upper_bound) for estimate in estimates)
         return low, likely, high

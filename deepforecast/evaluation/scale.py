@@ -63,14 +63,18 @@ def seasonal_scale(
         if chosen.any():
             scale[chosen] = _season_scale(values, season, starts[chosen], stops[chosen] - season, squared)
     if np.isinf(scale).any():
-        raise DataError("Squares of the training data must fit into float64, but they overflow. Divide the data by a constant first.")
+        raise DataError(
+            "Squares of the training data must fit into float64, but they overflow. Divide the data by a constant first."
+        )
     return scale if indptr is not None else float(scale[0])
 
 
 def _split_series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | None) -> tuple[Array, Integers, Integers]:
     """Validated training values with the start and end of each series."""
     if values.ndim != 1:
-        raise ParameterError(f"`train` must be one-dimensional, got shape {values.shape}. Concatenate series and pass `indptr`.")
+        raise ParameterError(
+            f"`train` must be one-dimensional, got shape {values.shape}. Concatenate series and pass `indptr`."
+        )
     if np.isinf(values).any():
         where = int(np.argmax(np.isinf(values)))
         raise DataError(f"`train` must be finite or missing (NaN), got {values[where]} at position {where}.")
@@ -81,7 +85,9 @@ def _split_series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | Non
     if ends is not None:
         stop_values = np.asarray(ends)
         if stop_values.shape != stops.shape or stop_values.dtype.kind not in "iu" or (stop_values > stops).any():
-            raise ParameterError("`ends` must have one integer per series, a position in `train` that is not after the end of the series.")
+            raise ParameterError(
+                "`ends` must have one integer per series, a position in `train` that is not after the end of the series."
+            )
         stops = stop_values.astype(np.int64)
     if (stops < starts).any():
         raise ParameterError("`indptr` cannot decrease, and no series can end before it starts.")

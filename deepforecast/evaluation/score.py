@@ -128,7 +128,8 @@ def score(
     table = open_input(forecasts, "frame of forecasts")
     if models is None and is_decomposition(table.columns):
         raise DataError(
-            f"A frame of forecasts must have a numeric column for each model, got a decomposition with {format_list(table.columns)}. "
+            "A frame of forecasts must have a numeric column for each model, got a decomposition with "
+            f"{format_list(table.columns)}. "
             "Pass what `cross_validate` or `predict` returns, or name the models in `models`."
         )
     names, covariates = _resolve_columns(columns, table.columns, actual)
@@ -139,7 +140,9 @@ def score(
     rows = read_rows(table, names)
     training = None if train is None else read_training(train, rows, freq, season_length)
     keys = validate_by(by, rows)
-    scoring_data = ScoringData(table, rows, select_models(available, models), read_actuals(rows, table, actual, names), training, reference_model)
+    scoring_data = ScoringData(
+        table, rows, select_models(available, models), read_actuals(rows, table, actual, names), training, reference_model
+    )
     metric_columns = select_metrics(metrics, scoring_data)
     steps = steps_ahead(rows, table, freq, None if training is None else training.panel.calendar) if STEP in keys else None
     return _score_table(scoring_data, metric_columns, make_grouping(rows, keys, steps))
@@ -176,7 +179,9 @@ def _score_models(scoring_data: ScoringData, request: MetricColumn, point_groups
 def _add_columns(table: dict[str, Any], new_columns: dict[str, Any]) -> dict[str, Any]:
     duplicates = [name for name in new_columns if name in table]
     if duplicates:
-        raise ParameterError(f"The table of scores cannot have two columns {duplicates[0]}. Use another name for the id column or the metric.")
+        raise ParameterError(
+            f"The table of scores cannot have two columns {duplicates[0]}. Use another name for the id column or the metric."
+        )
     return {**table, **new_columns}
 
 

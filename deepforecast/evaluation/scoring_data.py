@@ -115,7 +115,8 @@ class ScoringData:
             index = tuple(np.argwhere(~usable)[0])
             raise DataError(
                 f"Forecasts must be finite; column {name} of model {model.name} is {values[index]} for "
-                f"{self.rows.describe_point(int(index[-1]))} ({np.count_nonzero(~usable)} such values). Correct the forecasts, or "
+                f"{self.rows.describe_point(int(index[-1]))} ({np.count_nonzero(~usable)} such values). "
+                "Correct the forecasts, or "
                 "pass `models` to score the other models."
             )
         self._cache[name] = values

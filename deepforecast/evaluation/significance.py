@@ -198,7 +198,11 @@ def _check_values(values: ArrayLike) -> Array:
 def _check_weights(weights: ArrayLike | None, errors: Array) -> Array:
     """Weights of shape (models, series), 0 for missing values, scaled to a maximum of 1."""
     weight_array = np.ones(errors.shape[1]) if weights is None else to_float64("weights", weights)
-    if weight_array.shape not in (errors.shape, errors.shape[1:]) or not np.isfinite(weight_array).all() or (weight_array < 0).any():
+    if (
+        weight_array.shape not in (errors.shape, errors.shape[1:])
+        or not np.isfinite(weight_array).all()
+        or (weight_array < 0).any()
+    ):
         raise ParameterError(
             "`weights` must be finite, not negative and of shape (series,) or (models, series), got shape "
             f"{weight_array.shape} for values of shape {errors.shape}."

@@ -62,7 +62,9 @@ def skill(values: ArrayLike, reference: int, *, level: float = 95, n_resamples: 
     ratio[(errors == 0) & (errors[reference] == 0)] = 1.0
     logs = np.log(np.clip(ratio, MIN_RATIO, MAX_RATIO))
     log_scores = _bootstrap(logs, level, n_resamples, seed)
-    return SkillScores(1 - np.exp(log_scores.value), 1 - np.exp(log_scores.high), 1 - np.exp(log_scores.low), log_scores.n_datasets)
+    return SkillScores(
+        1 - np.exp(log_scores.value), 1 - np.exp(log_scores.high), 1 - np.exp(log_scores.low), log_scores.n_datasets
+    )
 
 
 def win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> SkillScores:
@@ -126,7 +128,9 @@ def _bootstrap(values: Array, level: float, n_resamples: int, seed: int) -> Skil
     low, high = np.full(len(values), np.nan), np.full(len(values), np.nan)
     has_interval = n_datasets > 1
     if has_interval.any():
-        low[has_interval], high[has_interval] = np.nanquantile(means[:, has_interval], [(100 - level) / 200, (100 + level) / 200], axis=0)
+        low[has_interval], high[has_interval] = np.nanquantile(
+            means[:, has_interval], [(100 - level) / 200, (100 + level) / 200], axis=0
+        )
     return SkillScores(value, low, high, n_datasets.astype(np.int64))
 
 
@@ -137,7 +141,9 @@ def _check_values(values: ArrayLike, reference: int, n_resamples: int) -> Array:
     if (errors < 0).any() or np.isinf(errors).any():
         raise ParameterError("`values` must be finite and not negative, or missing (NaN).")
     if not 0 <= reference < len(errors):
-        raise ParameterError(f"`reference` must be the index of a model, 0 to {len(errors) - 1}, got {format_value(reference)}.")
+        raise ParameterError(
+            f"`reference` must be the index of a model, 0 to {len(errors) - 1}, got {format_value(reference)}."
+        )
     if n_resamples < 1:
         raise ParameterError(f"`n_resamples` must be at least 1, got {format_value(n_resamples)}.")
     return errors

@@ -18,7 +18,9 @@ def read_time_column(table: nw.DataFrame[Any], name: str, what: str) -> tuple[In
     """A time column without missing values, as integers and their type."""
     if table[name].null_count():
         row = int(np.flatnonzero(table[name].is_null().to_numpy())[0])
-        raise DataError(f"Column {name} of the {what} cannot have missing timestamps, but row {row} has one. Drop or correct it.")
+        raise DataError(
+            f"Column {name} of the {what} cannot have missing timestamps, but row {row} has one. Drop or correct it."
+        )
     return frames.read_timestamps(table[name], name)
 
 
@@ -38,7 +40,10 @@ def convert_unit(timestamps: Ints, time: TimeType, unit: str) -> Ints:
         return timestamps
     factor = PER_DAY[unit] // PER_DAY[time.unit]
     if len(timestamps) and max(abs(int(timestamps.min())), abs(int(timestamps.max()))) > MAX_INT64 // factor:
-        raise DataError(f"Timestamps of dtype {time.dtype} cannot be converted to the unit {unit!r} of the other column. Convert that column.")
+        raise DataError(
+            f"Timestamps of dtype {time.dtype} cannot be converted to the unit {unit!r} of the other column. "
+            "Convert that column."
+        )
     return timestamps * factor
 
 

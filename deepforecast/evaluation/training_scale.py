@@ -53,11 +53,16 @@ def read_training(train: Frame, rows: ForecastRows, freq: Any, season_length: An
     """Read the training frame, which must have all series of the forecasts."""
     names = rows.names
     panel = Panel.from_frame(train, columns={"id": names.id, "time": names.time, "target": names.target}, freq=freq)
-    train_series = np.zeros(1, np.int64) if rows.ids is None else match_ids(rows.ids, panel.series.ids, "train frame", str(names.id))
+    train_series = (
+        np.zeros(1, np.int64) if rows.ids is None else match_ids(rows.ids, panel.series.ids, "train frame", str(names.id))
+    )
     absent = np.flatnonzero(train_series < 0)
     if len(absent):
         labels = format_list([rows.ids[int(series_number)] for series_number in absent[:5]], len(absent))
-        raise DataError(f"`train` must have rows of every series in the forecasts, but {labels} has none. Add them, or score the other series.")
+        raise DataError(
+            f"`train` must have rows of every series in the forecasts, but {labels} has none. Add them, or "
+            "score the other series."
+        )
     return TrainingData(rows, panel, train_series[rows.series], validate_season_length(season_length))
 
 
@@ -86,7 +91,9 @@ def scale_until(values: Floats, indptr: Ints, series: Ints, ends: Ints, season: 
     counts[order] = _span_sums((~missing).astype(np.float64), start[order], stop[order])
     _accumulate(is_repeated, sums, counts)
     if np.isinf(sums).any():
-        raise DataError("Squares of the training data must fit into float64, but they overflow. Divide the data by a constant first.")
+        raise DataError(
+            "Squares of the training data must fit into float64, but they overflow. Divide the data by a constant first."
+        )
     return np.asarray(np.divide(sums, counts, out=np.full(len(series), np.nan), where=counts > 0))
 
 

@@ -1,6 +1,7 @@
 """Writes named arrays as a safetensors block, and strictly parses the header of such a block.
 
-Block: header length (uint64, little-endian), header (JSON), bytes of the arrays. Both functions raise ValueError with the reason.
+Block: header length (uint64, little-endian), header (JSON), bytes of the arrays. Both functions
+raise ValueError with the reason.
 """
 
 from __future__ import annotations

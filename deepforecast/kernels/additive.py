@@ -80,7 +80,15 @@ def fit_linear(y: Floats, design: Floats, prior: Prior, constant: int) -> Soluti
     solution = Solution(np.zeros((len(y), size)), np.empty(len(y)), np.empty(len(y)))
     design = np.ascontiguousarray(design)
     with compile_notice("the maximum of an additive model"):
-        _fit_linear(np.ascontiguousarray(y), design, np.ascontiguousarray(design.T), prior, constant, solution, new_workspace(size, rows))
+        _fit_linear(
+            np.ascontiguousarray(y),
+            design,
+            np.ascontiguousarray(design.T),
+            prior,
+            constant,
+            solution,
+            new_workspace(size, rows),
+        )
     return solution
 
 
@@ -185,7 +193,9 @@ def _solve_changes(weight: float, start: Floats, x: Floats, n_free: int, workspa
         linear[i - n_free] = system[i, size]
         for j in range(n_free, size):
             linear[i - n_free] += system[i, j] * start[j]
-    minimize_lasso(system[n_free:, n_free:size], linear, weight, x[n_free:], workspace.factor, workspace.vectors[:3], workspace.active)
+    minimize_lasso(
+        system[n_free:, n_free:size], linear, weight, x[n_free:], workspace.factor, workspace.vectors[:3], workspace.active
+    )
 
 
 @inner_no_alloc

@@ -114,7 +114,12 @@ def fill_gains(form: int, parameters: Floats, coefficients: Floats) -> None:
             coefficients[8], coefficients[12] = p0, 1.0
         elif form >= PARTIAL or form == pair:  # NONE has only the first pair, SIMPLE the second
             coefficients[offset], coefficients[offset + 1], coefficients[offset + 2] = p1 - 1.0, p0 - p1, 1.0
-            coefficients[offset + 3], coefficients[offset + 4], coefficients[offset + 5], coefficients[offset + 6] = 1.0 - p0, p0 + p1, 1.0, 1.0
+            coefficients[offset + 3], coefficients[offset + 4], coefficients[offset + 5], coefficients[offset + 6] = (
+                1.0 - p0,
+                p0 + p1,
+                1.0,
+                1.0,
+            )
 
 
 @inner_no_alloc

@@ -42,7 +42,12 @@ def evaluate(rows: Floats, first_rows: Ints, states: Floats, gains: Floats, erro
         for position in range(STATE):
             zero_state[slot, position] = 0.0
     for direction in range(3):
-        source, target, backward = states[direction], states[1 + direction % 2], direction == 1  # INITIAL to CURRENT to BACKCAST to CURRENT
+        # INITIAL to CURRENT to BACKCAST to CURRENT.
+        source, target, backward = (
+            states[direction],
+            states[1 + direction % 2],
+            direction == 1,
+        )
         for slot in range(len(target)):
             for position in range(STATE):
                 target[slot, position] = 0.0  # remains 0 before the first row of a lane
@@ -95,7 +100,13 @@ def _filter_rows(
         t = begin + step if end > begin else begin - 1 - step
         season, values, observed = seasons[t % len(seasons)], rows[0, t], rows[1, t]
         for k in range(LANES):
-            is_observed, season_gain, z, w, derivative = observed[k], 7 * LANES + k, level[LANES + k], season[LANES + k], 2 * LANES + k
+            is_observed, season_gain, z, w, derivative = (
+                observed[k],
+                7 * LANES + k,
+                level[LANES + k],
+                season[LANES + k],
+                2 * LANES + k,
+            )
             error = (values[k] - level[k] - season[k]) * is_observed
             to_level, to_season, to_both = g[5 * LANES + k] * error, g[12 * LANES + k] * error, g[13 * LANES + k] * error
             errors[k] = error

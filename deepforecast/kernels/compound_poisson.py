@@ -72,11 +72,25 @@ def _quantiles(scales: Floats, levels: Floats, noise_kind: int, upper_quantiles:
                 upper_quantiles[step, p] = unit * noise_quantiles[p]
             continue
         capped_change = min(relative_change, MAX_CHANGE)
-        stride, nodes = _characteristic_function(capped_change, count[step], noise_kind if relative_change <= MAX_CHANGE else NORMAL, transform)
+        stride, nodes = _characteristic_function(
+            capped_change, count[step], noise_kind if relative_change <= MAX_CHANGE else NORMAL, transform
+        )
         half_period = math.pi / stride
         for p in range(len(probabilities)):
-            guess = min(noise_quantiles[p] * math.sqrt(1.0 + relative_std * relative_std), 0.9 * half_period * relative_change / capped_change)
-            x = _invert_distribution(probabilities[p], guess, relative_change / capped_change, math.exp(-count[step]), noise_kind, stride, transform, nodes)
+            guess = min(
+                noise_quantiles[p] * math.sqrt(1.0 + relative_std * relative_std),
+                0.9 * half_period * relative_change / capped_change,
+            )
+            x = _invert_distribution(
+                probabilities[p],
+                guess,
+                relative_change / capped_change,
+                math.exp(-count[step]),
+                noise_kind,
+                stride,
+                transform,
+                nodes,
+            )
             upper_quantiles[step, p] = unit * (x + noise_excess[p] + relative_change * tail[p])
 
 
@@ -90,7 +104,9 @@ def _characteristic_function(relative_change: float, count: float, noise_kind: i
     for k in range(nodes):
         frequency = (k + 0.5) * stride
         noise = math.log1p(SQRT_3 * frequency) - SQRT_3 * frequency if noise_kind == STUDENT else -0.5 * frequency * frequency
-        transform[k] = math.exp(noise + count * (math.atan(relative_change * frequency) / (relative_change * frequency) - 1.0)) / (math.pi * (k + 0.5))
+        transform[k] = math.exp(
+            noise + count * (math.atan(relative_change * frequency) / (relative_change * frequency) - 1.0)
+        ) / (math.pi * (k + 0.5))
     return stride, nodes
 
 

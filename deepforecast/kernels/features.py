@@ -40,7 +40,9 @@ def fill_features(y: Floats, indptr: Ints, features: Ints, levels: Floats, first
                 _fill_extremes(y, begin, end, feature_kind, lag, size, columns[:, first + number])
             else:
                 for row in range(begin, end):
-                    columns[row, first + number] = window_feature(y, begin, row, feature_kind, lag, size, stride, levels[number])
+                    columns[row, first + number] = window_feature(
+                        y, begin, row, feature_kind, lag, size, stride, levels[number]
+                    )
 
 
 @compiled
@@ -60,7 +62,9 @@ def fill_next_row(recent: Floats, n_past: int, features: Ints, levels: Floats, r
             elif feature_kind >= EXPANDING_MEAN:
                 next_features[series, number] = _summary_feature(running[series, number], feature_kind)
             else:
-                next_features[series, number] = window_feature(recent[series], 0, n_past, feature_kind, lag, size, stride, levels[number])
+                next_features[series, number] = window_feature(
+                    recent[series], 0, n_past, feature_kind, lag, size, stride, levels[number]
+                )
 
 
 @compiled

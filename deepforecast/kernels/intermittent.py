@@ -95,7 +95,9 @@ def update_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints
     state = np.array(state, order="C")
     forecasts = np.empty(len(y))
     with compile_notice(KERNEL_FAMILY):
-        _smooth_blocks(as_read_only(y), _as_integers(indptr), _as_integers(rows), _as_floats(alpha), _as_integers(skip), state, forecasts)
+        _smooth_blocks(
+            as_read_only(y), _as_integers(indptr), _as_integers(rows), _as_floats(alpha), _as_integers(skip), state, forecasts
+        )
     return state, forecasts
 
 
@@ -120,7 +122,9 @@ def _smooth_demands(y: Floats, indptr: Ints, method: int, bounds: Floats, alpha:
         longest = max(longest, indptr[i + 1] - indptr[i])
     demand_sizes, intervals = np.empty(longest + 1), np.empty(longest + 1)  # one more as scratch
     for i in range(len(indptr) - 1):
-        demands, count, periods_since = _extract_demands(y, indptr[i], indptr[i + 1], method, state[i, 2], demand_sizes, intervals)
+        demands, count, periods_since = _extract_demands(
+            y, indptr[i], indptr[i + 1], method, state[i, 2], demand_sizes, intervals
+        )
         if len(bounds) > 0:
             alpha[i, 0] = fit_alpha(demand_sizes, demands, bounds[0, 0], bounds[0, 1], overflow_scale(demand_sizes, demands))
             alpha[i, 1] = fit_alpha(intervals, count, bounds[1, 0], bounds[1, 1], 1.0)
@@ -240,7 +244,12 @@ def _smooth_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Int
             width = rows[i, level]
             if width == 0:
                 continue
-            level_sum, n_rows, n_observed, total = state[i, level, 0], state[i, level, 1], state[i, level, 2], state[i, level, 3]
+            level_sum, n_rows, n_observed, total = (
+                state[i, level, 0],
+                state[i, level, 1],
+                state[i, level, 2],
+                state[i, level, 3],
+            )
             share = 1.0 / (width * levels)
             for row in range(indptr[i], indptr[i + 1]):
                 fitted[row] += level_sum * share
@@ -256,7 +265,12 @@ def _smooth_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Int
                     block = total if n_observed == width else total / n_observed * width
                     level_sum = block if np.isnan(level_sum) else level_sum + alpha[i, level] * (block - level_sum)
                 n_rows, n_observed, total = 0.0, 0.0, 0.0
-            state[i, level, 0], state[i, level, 1], state[i, level, 2], state[i, level, 3] = level_sum, n_rows, n_observed, total
+            state[i, level, 0], state[i, level, 1], state[i, level, 2], state[i, level, 3] = (
+                level_sum,
+                n_rows,
+                n_observed,
+                total,
+            )
 
 
 @compiled_no_alloc
@@ -272,7 +286,9 @@ def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, probabilities: Floats
             continue
         target_mean, low, high, tilt = mean[i] / largest, -700.0, 700.0, 0.0
         for _ in range(200):
-            tilted_mean, tilted_variance = _tilted_weights(sizes[i], n_sizes, largest, min(occurrence[i], 1.0), tilt, probabilities[i])
+            tilted_mean, tilted_variance = _tilted_weights(
+                sizes[i], n_sizes, largest, min(occurrence[i], 1.0), tilt, probabilities[i]
+            )
             if tilted_mean > target_mean:
                 high = tilt
             else:

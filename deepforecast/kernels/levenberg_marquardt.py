@@ -75,7 +75,8 @@ def estimate(y: Floats, indptr: Ints, index: Floats, forms: Bools) -> tuple[Floa
     lengths, estimates = np.diff(indptr), np.full((len(indptr) - 1, 4, 5), np.nan)
     queue = np.argsort(-lengths, kind="stable")  # so that lanes have similar lengths
     form_ranks = np.sort(np.where(forms[:, ORDER], np.arange(4), 4), axis=1)
-    plan = np.append(ORDER, -1)[np.pad(form_ranks, [(0, 0), (0, 1)], constant_values=4)]  # the forms of each, -1 behind the last
+    # The forms of each series, -1 after the last.
+    plan = np.append(ORDER, -1)[np.pad(form_ranks, [(0, 0), (0, 1)], constant_values=4)]
     plan = np.column_stack([queue, plan[queue]])[plan[queue, 0] >= 0]
     workspace, progress = _new_workspace(int(lengths.max()), index.shape[1]), np.zeros(2, np.int64)
     with compile_notice("complex exponential smoothing"):
@@ -120,7 +121,9 @@ def _search(
                 values = y[indptr[series] : indptr[series + 1]]
                 lanes[FIRST_ROW, lane] = _load_series(values, lane, rows)
                 _begin_search(plan[plan_row, lanes[FORM_COLUMN, lane]], lane_search, estimates[series, PARTIAL])
-                set_initial_states(values, plan[plan_row, lanes[FORM_COLUMN, lane]], index[series], initial_states[0], initial_states[1:])
+                set_initial_states(
+                    values, plan[plan_row, lanes[FORM_COLUMN, lane]], index[series], initial_states[0], initial_states[1:]
+                )
                 _load_states(initial_states, lanes[FIRST_ROW, lane], lane, states[INITIAL])
             if plan_row >= 0:
                 fill_gains(plan[plan_row, lanes[FORM_COLUMN, lane]], lane_search[TRIAL], lane_gains)
@@ -212,14 +215,17 @@ def _advance_search(form: int, products: Floats, search: Floats) -> bool:
     else:
         status[DAMPING] = max(status[DAMPING] * status[GROWTH], 1e-2)
         status[GROWTH] *= 2.0
-    behind = status[N_EVALUATIONS] >= PATIENCE and status[MIN_SQUARES] > MAX_RATIO * status[MIN_SQUARES_OF_OTHERS]  # so far that it need not be followed
+    # So far that it need not be followed.
+    behind = status[N_EVALUATIONS] >= PATIENCE and status[MIN_SQUARES] > MAX_RATIO * status[MIN_SQUARES_OF_OTHERS]
     if behind or status[N_EVALUATIONS] >= MAX_EVALUATIONS or status[DAMPING] > 1e8:
         return True
     distance, has_step = 0.0, is_better or not first
     if has_step:
         _set_step(form, search)
     for number in range(4):  # on; or, if there was not even a beginning, a plainer one
-        trial[number] = best[number] + min(max(search[SYSTEM + number, 4], -1.0), 1.0) if has_step else START_PARAMETERS[form, number]
+        trial[number] = (
+            best[number] + min(max(search[SYSTEM + number, 4], -1.0), 1.0) if has_step else START_PARAMETERS[form, number]
+        )
     if has_step:
         _project_to_stable(form, trial)
     for number in range(4):
@@ -298,7 +304,8 @@ def _follow_boundary(search: Floats, equations: Floats, number: int) -> bool:
     if (x * first_step + z * second_step) * circle[2] <= 1e-9 * (abs(first_step) + abs(second_step)):
         return False
     penalty = 1e12 * (search[PRODUCTS + first, first] + search[PRODUCTS + second, second])
-    curvature = (x * search[PRODUCTS + first, 4] + z * search[PRODUCTS + second, 4]) / distance  # the arc turns away from the tangent
+    # The arc turns away from the tangent.
+    curvature = (x * search[PRODUCTS + first, 4] + z * search[PRODUCTS + second, 4]) / distance
     cross_term = (penalty - curvature) * x * z
     equations[first, first] += penalty * x * x + curvature * z * z
     equations[first, second] += cross_term
@@ -336,7 +343,14 @@ def _project_to_stable(form: int, trial: Floats) -> None:
 
 @inner_no_alloc
 def _project_to_circle(trial: Floats, first: int, circle: int) -> None:
-    x, z, radius = trial[first] - STABILITY_CIRCLES[circle, 0], trial[first + 1] - STABILITY_CIRCLES[circle, 1], STABILITY_CIRCLES[circle, 2]
+    x, z, radius = (
+        trial[first] - STABILITY_CIRCLES[circle, 0],
+        trial[first + 1] - STABILITY_CIRCLES[circle, 1],
+        STABILITY_CIRCLES[circle, 2],
+    )
     distance, edge = math.sqrt(x * x + z * z), abs(radius - STABILITY_MARGIN)
     if (distance - edge) * radius > 0.0 and distance > 0.0:
-        trial[first], trial[first + 1] = STABILITY_CIRCLES[circle, 0] + x * edge / distance, STABILITY_CIRCLES[circle, 1] + z * edge / distance
+        trial[first], trial[first + 1] = (
+            STABILITY_CIRCLES[circle, 0] + x * edge / distance,
+            STABILITY_CIRCLES[circle, 1] + z * edge / distance,
+        )

@@ -154,7 +154,9 @@ def fit_at(line: Line, window: Window, position: int, first: int, kernel_weights
         return np.nan
     mean, level = s1 / s0, t0 / s0
     variance = s2 / s0 - mean * mean
-    return level + (position - first - mean) / variance * (t1 / s0 - mean * level) if _can_fit_line(variance, n, window) else level
+    return (
+        level + (position - first - mean) / variance * (t1 / s0 - mean * level) if _can_fit_line(variance, n, window) else level
+    )
 
 
 @inner_no_alloc
@@ -167,7 +169,13 @@ def _neighbour_weights(kernel_weights: Floats, n: int, window: Window, position:
         distance = float(abs(row - position))
         relative_distance = distance / bandwidth if bandwidth > 0.0 else 0.0
         tricube_base = 1.0 - relative_distance * relative_distance * relative_distance
-        weight = 1.0 if distance <= 0.001 * bandwidth else tricube_base * tricube_base * tricube_base if distance <= 0.999 * bandwidth else 0.0
+        weight = (
+            1.0
+            if distance <= 0.001 * bandwidth
+            else tricube_base * tricube_base * tricube_base
+            if distance <= 0.999 * bandwidth
+            else 0.0
+        )
         kernel_weights[row] = weight
         s0, s1, s2 = s0 + weight, s1 + weight * row, s2 + weight * row * row
     if window.weighted:

@@ -48,7 +48,19 @@ def new_search(lanes: int, width: int) -> Search:
     value, directional_derivative, step_size = np.zeros((3, lanes))
     n_evaluations, size, n_updates = np.zeros((3, lanes), np.int64)
     inverse_hessian = np.zeros((lanes, width, width))
-    return Search(trial, point, gradient, direction, inverse_hessian, value, directional_derivative, step_size, n_evaluations, size, n_updates)
+    return Search(
+        trial,
+        point,
+        gradient,
+        direction,
+        inverse_hessian,
+        value,
+        directional_derivative,
+        step_size,
+        n_evaluations,
+        size,
+        n_updates,
+    )
 
 
 @compiled_no_alloc
@@ -115,7 +127,9 @@ def _backtrack(search: Search, lane: int, value: float, finite: bool) -> float:
     if finite:
         curvature = value - search.value[lane] - step_size * directional_derivative
         factor = min(max(-0.5 * step_size * directional_derivative / curvature, 0.1), 0.5) if curvature > 0.0 else 0.5
-    if step_size * factor > MIN_STEP_SIZE and -step_size * factor * directional_derivative > 1e-15 * (1.0 + abs(search.value[lane])):
+    if step_size * factor > MIN_STEP_SIZE and -step_size * factor * directional_derivative > 1e-15 * (
+        1.0 + abs(search.value[lane])
+    ):
         return float(step_size * factor)
     return 0.0
 
@@ -124,8 +138,14 @@ def _backtrack(search: Search, lane: int, value: float, finite: bool) -> float:
 def _update_inverse_hessian(search: Search, lane: int, gradient: Floats) -> None:
     """BFGS update of the inverse Hessian; loops run along rows, as it is symmetric."""
     size, inverse_hessian = search.size[lane], search.inverse_hessian[lane]
-    trial, point, previous_gradient, scaled_change = search.trial[lane], search.point[lane], search.gradient[lane], search.direction[lane]
-    _multiply_symmetric(inverse_hessian, gradient, previous_gradient, size, scaled_change)  # the direction is not needed any more
+    trial, point, previous_gradient, scaled_change = (
+        search.trial[lane],
+        search.point[lane],
+        search.gradient[lane],
+        search.direction[lane],
+    )
+    # The direction is not needed any more.
+    _multiply_symmetric(inverse_hessian, gradient, previous_gradient, size, scaled_change)
     step_dot_change, change_norm = 0.0, 0.0
     for i in range(size):
         change = gradient[i] - previous_gradient[i]

@@ -380,7 +380,9 @@ def _propagate_covariance(covariance: Floats, transition: Floats, product: Float
     """C <- T C T' + r r'."""
     for j in range(3):
         for k in range(3):
-            product[j, k] = transition[j, 0] * covariance[0, k] + transition[j, 1] * covariance[1, k] + transition[j, 2] * covariance[2, k]
+            product[j, k] = (
+                transition[j, 0] * covariance[0, k] + transition[j, 1] * covariance[1, k] + transition[j, 2] * covariance[2, k]
+            )
     for j in range(3):
         for k in range(3):
             covariance[j, k] = (

@@ -109,7 +109,9 @@ class Conformal(Forecaster):
         return replace(inner, distribution="analytic", learns_distribution=False, simulates=False)
 
     def _inner(self) -> Forecaster:
-        return self.model.clone(horizon=self.default_horizon, missing=self.missing_method, point=self.point_kind, intervals=None)
+        return self.model.clone(
+            horizon=self.default_horizon, missing=self.missing_method, point=self.point_kind, intervals=None
+        )
 
     def _calibrate(self, panel: Panel) -> Calibration:
         if self.default_horizon is None:

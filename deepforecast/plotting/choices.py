@@ -17,4 +17,6 @@ def unknown_choice(description: str, value: object, choices: Sequence[object]) -
     names = [str(choice) for choice in choices]
     close = get_close_matches(str(value), names[:10_000], n=3)
     hint = f"; did you mean {format_list(close)}?" if close else "."
-    return ParameterError(f"Unknown {description} {format_value(repr(value))}{hint} There are: {format_list(names, max_shown=10) or 'none'}.")
+    return ParameterError(
+        f"Unknown {description} {format_value(repr(value))}{hint} There are: {format_list(names, max_shown=10) or 'none'}."
+    )

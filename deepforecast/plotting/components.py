@@ -130,7 +130,9 @@ def _cycle_panel(stamps: Array, values: Array, cycle: int, name: str) -> Panel:
     has_dates = stamps.dtype.kind == "M"
     if cycle == len(WEEKDAYS) and has_dates and stamps[1] - stamps[0] == _DAY:
         first = int((stamps[0].astype("M8[D]").astype(int) + 3) % 7)  # 1970 began on a Thursday
-        return Panel((Line(np.arange(7.0), np.roll(cycle_values, first), COLORS[0]),), name, Axis(kind="names", names=WEEKDAYS), Axis())
+        return Panel(
+            (Line(np.arange(7.0), np.roll(cycle_values, first), COLORS[0]),), name, Axis(kind="names", names=WEEKDAYS), Axis()
+        )
     start_text = f" from {np.datetime_as_string(stamps[0], unit='m').replace('T', ' ')}" if has_dates else ""
     x_axis = Axis(f"step of the cycle{start_text}", "integer")
     return Panel((Line(np.arange(1, cycle + 1), cycle_values, COLORS[0]),), name, x_axis, Axis())

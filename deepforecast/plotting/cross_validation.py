@@ -78,7 +78,9 @@ def plot_cross_validation(
     windows, past = windows.select_series(chosen), None if past is None else past.select_series(chosen)
     panels, n_kept = [], 0
     for key in chosen:
-        panel, n_cut = _panel(windows.series_rows(key), None if past is None else past.series_rows(key), key, (drawn, levels), max_history)
+        panel, n_cut = _panel(
+            windows.series_rows(key), None if past is None else past.series_rows(key), key, (drawn, levels), max_history
+        )
         panels.append(panel)
         n_kept = max(n_kept, n_cut)
     chart = panel_grid(panels, count, n_kept, legend(drawn, levels))

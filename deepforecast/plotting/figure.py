@@ -84,7 +84,9 @@ def plot(
     levels = choose_levels(drawn, level)
     past, future = past.select_series(chosen), future.select_series(chosen)
     panels = [_panel(past.series_rows(key), future.series_rows(key), key, drawn, levels, max_history) for key in chosen]
-    return render(panel_grid([panel for panel, _ in panels], count, max(n_cut for _, n_cut in panels), legend(drawn, levels)), backend)
+    return render(
+        panel_grid([panel for panel, _ in panels], count, max(n_cut for _, n_cut in panels), legend(drawn, levels)), backend
+    )
 
 
 def panel_grid(panels: Sequence[Panel], count: int, n_cut: int, keys: Sequence[Any]) -> Chart:

@@ -39,7 +39,9 @@ def forecast_marks(
         for level, (low, high) in bounds.items():
             marks += _band_marks(Band(x, low, high, color, opacity, level_label(level), model.name))
         intervals = tuple((level_label(level), low, high) for level, (low, high) in reversed(bounds.items()))
-        lines += _line_marks(Line(x, read(model.name), color, shorten(model.name), model.name, dash, 1.8, line_opacity, intervals))
+        lines += _line_marks(
+            Line(x, read(model.name), color, shorten(model.name), model.name, dash, 1.8, line_opacity, intervals)
+        )
     return marks + lines
 
 

@@ -103,7 +103,9 @@ class TidyFrame:
         if name not in self.frame.columns:
             columns = format_list(self.frame.columns, max_shown=10)
             hint = ROLES_HINT if name in (self.id, self.time, self.target) else HINTS.get(name, "")
-            raise DataError(f"The {self.description} must have a column {format_value(name)}, got the columns {columns}. {hint}".rstrip())
+            raise DataError(
+                f"The {self.description} must have a column {format_value(name)}, got the columns {columns}. {hint}".rstrip()
+            )
         return self.frame.get_column(name)
 
     def numeric_columns(self) -> list[str]:
@@ -125,7 +127,9 @@ def open_frame(frame: Any, description: str, columns: Any = None, target: bool =
         frame = frame.forecasts
     opened = inputs.open_input(frame, description)
     if len(opened) == 0:
-        raise DataError(f"The {description} must have rows, got none under the columns {format_list(opened.columns, max_shown=10)}.")
+        raise DataError(
+            f"The {description} must have rows, got none under the columns {format_list(opened.columns, max_shown=10)}."
+        )
     try:
         names = resolve(key_roles(columns), opened.columns, target=target)
     except DataError as error:

@@ -43,7 +43,9 @@ def is_decomposition(columns: Collection[str]) -> bool:
 
 
 def _input_error(description: str, what: str, advice: str) -> DataError:
-    return DataError(f"The {what} must be {EXPECTED_TYPES.get(what, 'a pandas, polars or pyarrow DataFrame')}, got {description}. {advice}")
+    return DataError(
+        f"The {what} must be {EXPECTED_TYPES.get(what, 'a pandas, polars or pyarrow DataFrame')}, got {description}. {advice}"
+    )
 
 
 def _model_hint(model: Any, what: str) -> str:

@@ -96,8 +96,12 @@ def _marks(ranked: Scores) -> list[Mark]:
             continue
         bounded_rows = finite_rows[np.isfinite(ranked.low[finite_rows]) & np.isfinite(ranked.high[finite_rows])]
         if len(bounded_rows):
-            marks.append(Spans(bounded_rows, ranked.low[bounded_rows], ranked.high[bounded_rows], color, 2.6, 0.6, vertical=False))
-        marks.append(Dots(ranked.values[finite_rows], finite_rows, color, size=7.5, names=tuple(_hover_texts(ranked, finite_rows))))
+            marks.append(
+                Spans(bounded_rows, ranked.low[bounded_rows], ranked.high[bounded_rows], color, 2.6, 0.6, vertical=False)
+            )
+        marks.append(
+            Dots(ranked.values[finite_rows], finite_rows, color, size=7.5, names=tuple(_hover_texts(ranked, finite_rows)))
+        )
     return marks
 
 

@@ -108,7 +108,9 @@ def _paint_mark(axes: Axes, mark: Mark, panel: Panel, zorder: float) -> None:
             axes.plot(_plot_values(x, panel.x), y, color=_color(mark.color), label=mark.label or None, zorder=zorder, **style)
         case Dots(x=x, y=y):
             area = mark.size**2
-            axes.scatter(_plot_values(x, panel.x), y, s=area, color=_color(mark.color), alpha=mark.opacity, linewidths=0, zorder=zorder)
+            axes.scatter(
+                _plot_values(x, panel.x), y, s=area, color=_color(mark.color), alpha=mark.opacity, linewidths=0, zorder=zorder
+            )
         case Band(x=x, low=low, high=high):
             fill_style: dict[str, Any] = {"color": _color(mark.color), "alpha": mark.opacity, "linewidth": 0}
             axes.fill_between(_plot_values(x, panel.x), low, high, label=mark.label or None, zorder=zorder, **fill_style)
@@ -165,7 +167,8 @@ def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
         locator = AutoDateLocator(tz=zone, minticks=3, maxticks=max(4, int(width)))  # type: ignore[no-untyped-call]
         mpl_axis.set_major_locator(locator)
         mpl_axis.set_major_formatter(ConciseDateFormatter(locator, zone, TIME_TICKS, TIME_OFFSETS, zero_formats=TIME_STARTS))  # type: ignore[no-untyped-call]
-        mpl_axis.get_offset_text().set(fontsize=9, color=_MUTED_TEXT, visible=side == "x")  # on a vertical axis it would overlap the title
+        # On a vertical axis it would overlap the title.
+        mpl_axis.get_offset_text().set(fontsize=9, color=_MUTED_TEXT, visible=side == "x")
     elif axis.tick_multiple:
         mpl_axis.set_major_locator(MultipleLocator(axis.tick_multiple))
     elif axis.kind == "integer":

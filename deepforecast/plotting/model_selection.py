@@ -35,7 +35,8 @@ def choose_models(table: TidyFrame, models: str | Sequence[str] | None) -> list[
 def no_model_error(table: TidyFrame) -> DataError:
     """The error for a frame without forecasts."""
     return DataError(
-        f"The {table.description} must have a numeric column for each model, got the columns {format_list(table.frame.columns, max_shown=10)}. "
+        f"The {table.description} must have a numeric column for each model, got the columns "
+        f"{format_list(table.frame.columns, max_shown=10)}. "
         "Pass what `predict` or `cross_validate` returns."
     )
 

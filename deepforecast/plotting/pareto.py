@@ -44,7 +44,9 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
     tables = open_scores(table, metric, ("model", "value", "seconds"))
     names = [table_scores.metrics[0] for table_scores in tables]
     if len(tables) > 1:
-        raise ParameterError(f"`metric` must name one of {format_list(names, max_shown=10)}. Pass for example metric={names[0]!r}.")
+        raise ParameterError(
+            f"`metric` must name one of {format_list(names, max_shown=10)}. Pass for example metric={names[0]!r}."
+        )
     scores = _distances(tables[0])
     if not scores.lower_is_better.all():
         raise ParameterError(f"`metric` must be a metric of which lower is better, got {names[0]!r}. Pass another one.")
@@ -89,7 +91,9 @@ def _panel(scores: Scores, rows: Array) -> Panel:
     marks: list[Mark] = [Line(*stair, COLORS[0], dash="dot", width=1.2)] if len(front) > 1 else []
     for selected, color in ((dominated, NEUTRAL), (front, COLORS[0])):
         if len(selected):
-            hover_texts = tuple(f"{names[row]}: {format_compact(values[row])} in {format_compact(seconds[row])} s" for row in selected)
+            hover_texts = tuple(
+                f"{names[row]}: {format_compact(values[row])} in {format_compact(seconds[row])} s" for row in selected
+            )
             marks.append(Dots(seconds[selected], values[selected], color, size=7.5, names=hover_texts))
     is_on_front = np.isin(np.arange(len(rows)), front)
     marks.append(Labels(seconds, values, tuple(names), tuple(bool(keep) for keep in is_on_front), stair))

@@ -126,7 +126,9 @@ def _trace(mark: Mark, panel: Panel) -> Any:
             marker = {"color": _color(mark.color), "size": mark.size * _POINT, "opacity": mark.opacity}
             names = [_escape(name) for name in mark.names] or None
             hover = "%{text}<extra></extra>" if names else f"%{{x}}<br>%{{y:{_number_format(mark.y)}}}<extra></extra>"
-            return go.Scatter(x=_plot_values(mark.x, panel.x), y=mark.y, mode="markers", marker=marker, text=names, hovertemplate=hover)
+            return go.Scatter(
+                x=_plot_values(mark.x, panel.x), y=mark.y, mode="markers", marker=marker, text=names, hovertemplate=hover
+            )
         case Band():
             return _band(mark, panel)
         case Spans():
@@ -160,7 +162,11 @@ def _line(mark: Line, panel: Panel) -> Any:
 def _band(mark: Band, panel: Panel) -> Any:
     """One closed outline for each run without missing values, in a single trace."""
     is_present = np.isfinite(mark.low) & np.isfinite(mark.high)
-    runs = [run for run in np.split(np.arange(len(is_present)), np.flatnonzero(np.diff(is_present)) + 1) if len(run) and is_present[run[0]]]
+    runs = [
+        run
+        for run in np.split(np.arange(len(is_present)), np.flatnonzero(np.diff(is_present)) + 1)
+        if len(run) and is_present[run[0]]
+    ]
     outline = np.concatenate([np.concatenate([run, run[::-1], run[:1]]) for run in runs])
     heights = np.concatenate([np.concatenate([mark.high[run], mark.low[run][::-1], [np.nan]]) for run in runs])
     fill = _rgba(mark.color, mark.opacity)
@@ -185,7 +191,9 @@ def _heat(mark: Heat, panel: Panel) -> Any:
 def _labels(mark: Labels, panel: Panel) -> Any:
     """Labels without overlaps at the usual page width."""
     points, path = (_page_points(x, y, mark, panel) for x, y in ((mark.x, mark.y), mark.path))
-    shown = [(index, spot) for index, spot in enumerate(place_labels(points, mark.words, mark.keep, (0, 0, *_PAGE), path)) if spot]
+    shown = [
+        (index, spot) for index, spot in enumerate(place_labels(points, mark.words, mark.keep, (0, 0, *_PAGE), path)) if spot
+    ]
     rows = np.array([index for index, _ in shown], dtype=int)
     vertical_words = {"bottom": "top", "top": "bottom", "center": "middle"}
     horizontal_words = {"left": "right", "right": "left", "center": "center"}

@@ -83,7 +83,8 @@ def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
     if missing:
         hint = "" if "seconds" in missing else " What `score` returns must be reshaped: table.melt('model', var_name='metric')."
         raise DataError(
-            f"`table` must have the columns {format_list(needs)}, got {format_list(opened.columns, max_shown=10)}. Pass the leaderboard that "
+            f"`table` must have the columns {format_list(needs)}, got "
+            f"{format_list(opened.columns, max_shown=10)}. Pass the leaderboard that "
             f"`compare` returns.{hint}"
         )
     if len(opened) == 0:
@@ -122,7 +123,8 @@ def _metric_names(metric: Any, available: Sequence[str]) -> list[str]:
     names = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric)) if isinstance(metric, Iterable) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise ParameterError(
-            f"`metric` must be the name of a metric or a list of names, got {format_value(metric)}. There are: {format_list(available, max_shown=20)}."
+            f"`metric` must be the name of a metric or a list of names, got {format_value(metric)}. There "
+            f"are: {format_list(available, max_shown=20)}."
         )
     return names
 

@@ -78,14 +78,20 @@ def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
     opened = inputs.open_input(report, "report")
     if not set(_REQUIRED_COLUMNS) <= set(opened.columns):
         present_columns = format_list(opened.columns, max_shown=10)
-        raise DataError(f"`report` must have the columns {format_list(_REQUIRED_COLUMNS)}, got {present_columns}. Pass a fitted network.")
+        raise DataError(
+            f"`report` must have the columns {format_list(_REQUIRED_COLUMNS)}, got {present_columns}. Pass a fitted network."
+        )
     if len(opened) == 0:
         raise DataError("`report` must have rows, got none. Pass the report of a network that was trained.")
     columns = {name: finite(door.read_numbers(opened.get_column(name), name)) for name in _REQUIRED_COLUMNS}
     empty = np.full(len(opened), np.nan)
     has_validation = "validation" in opened.columns and opened.get_column("validation").null_count() < len(opened)
-    columns["validation"] = finite(door.read_numbers(opened.get_column("validation"), "validation")) if has_validation else empty
-    is_kept = opened.get_column("kept").to_numpy().astype(bool) if "kept" in opened.columns else np.zeros(len(opened), dtype=bool)
+    columns["validation"] = (
+        finite(door.read_numbers(opened.get_column("validation"), "validation")) if has_validation else empty
+    )
+    is_kept = (
+        opened.get_column("kept").to_numpy().astype(bool) if "kept" in opened.columns else np.zeros(len(opened), dtype=bool)
+    )
     return columns, is_kept
 
 
@@ -106,7 +112,10 @@ def _losses(columns: dict[str, Array]) -> list[Mark]:
         marks.append(Line(steps, loss, COLORS[0]))
     has_validation = np.isfinite(validation)
     if has_validation.any():
-        hover_texts = tuple(f"step {step:g}: {format_compact(value)}" for step, value in zip(steps[has_validation], validation[has_validation], strict=True))
+        hover_texts = tuple(
+            f"step {step:g}: {format_compact(value)}"
+            for step, value in zip(steps[has_validation], validation[has_validation], strict=True)
+        )
         marks.append(Line(steps[has_validation], validation[has_validation], COLORS[1], width=1.2))
         marks.append(Dots(steps[has_validation], validation[has_validation], COLORS[1], names=hover_texts))
     return marks

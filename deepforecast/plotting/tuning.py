@@ -81,7 +81,9 @@ def plot_slices(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
         axis_type = _scale(with_value[name])
         figure.update_xaxes(title_text=_escape(name), type=axis_type, row=row + 1, col=column + 1)
         if axis_type == "category":
-            figure.update_xaxes(categoryorder="array", categoryarray=_category_order(with_value[name]), row=row + 1, col=column + 1)
+            figure.update_xaxes(
+                categoryorder="array", categoryarray=_category_order(with_value[name]), row=row + 1, col=column + 1
+            )
         elif (ticks := _count_ticks(with_value[name])) is not None:
             figure.update_xaxes(tickvals=ticks, row=row + 1, col=column + 1)
     figure.update_yaxes(title_text=_escape(objective), col=1)
@@ -118,8 +120,14 @@ def plot_front(trials: Any, objectives: Sequence[str]) -> Any:
     x, y = (completed[name].to_numpy(dtype=np.float64) for name in (second, first))
     front = pareto_front(x, y)
     figure = go.Figure(layout=_layout(f"{first} against {second}", second, first))
-    figure.add_scatter(x=x, y=y, mode="markers", name="trial", text=[f"trial {trial_number}" for trial_number in completed["number"]],
-                       marker_color=COLORS[0])
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="markers",
+        name="trial",
+        text=[f"trial {trial_number}" for trial_number in completed["number"]],
+        marker_color=COLORS[0],
+    )
     figure.add_scatter(x=x[front], y=y[front], mode="lines+markers", name="not beaten", line={"color": COLORS[1]})
     return figure
 
@@ -192,7 +200,17 @@ def _axis(name: str, values: Any) -> dict[str, Any]:
     if axis_type == "log":
         numbers = np.log10(np.asarray(values, dtype=np.float64))
         ticks = np.linspace(numbers.min(), numbers.max(), 5)
-        return {"label": _escape(name), "values": numbers, "tickvals": ticks, "ticktext": [f"{10**value:.3g}" for value in ticks]}
+        return {
+            "label": _escape(name),
+            "values": numbers,
+            "tickvals": ticks,
+            "ticktext": [f"{10**value:.3g}" for value in ticks],
+        }
     categories = _category_order(values)
     codes = [categories.index(str(value)) for value in values]
-    return {"label": _escape(name), "values": codes, "tickvals": list(range(len(categories))), "ticktext": [*map(_escape, categories)]}
+    return {
+        "label": _escape(name),
+        "values": codes,
+        "tickvals": list(range(len(categories))),
+        "ticktext": [*map(_escape, categories)],
+    }

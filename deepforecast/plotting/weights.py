@@ -110,7 +110,9 @@ def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeight
     """Read the result of `explain` as attention weights of one kind."""
     tidy = open_frame(explanation, "explanation", _key_columns(inputs.open_input(explanation, "explanation")), target=False)
     kinds = tidy.frame.get_column("kind").to_numpy().astype(str)
-    available = sorted(set(kinds), key=lambda label: (KIND_ORDER.index(label) if label in KIND_ORDER else len(KIND_ORDER), label))
+    available = sorted(
+        set(kinds), key=lambda label: (KIND_ORDER.index(label) if label in KIND_ORDER else len(KIND_ORDER), label)
+    )
     if kind is not None and kind not in available:
         raise unknown_choice("kind", kind, available)
     selected_kind = available[0] if kind is None else kind
@@ -126,8 +128,18 @@ def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeight
                 f"Every row of the explanation must have a {name}; {(~np.isfinite(values)).sum():,} of "
                 f"{len(values):,} have none. Drop those rows."
             )
-    return AttentionWeights(keys, selected_kind, zone, code, selected.timestamps(), selected.timestamps("cutoff"), lag, numbers["layer"].astype(int),
-                   numbers["head"].astype(int), numbers["weight"])
+    return AttentionWeights(
+        keys,
+        selected_kind,
+        zone,
+        code,
+        selected.timestamps(),
+        selected.timestamps("cutoff"),
+        lag,
+        numbers["layer"].astype(int),
+        numbers["head"].astype(int),
+        numbers["weight"],
+    )
 
 
 def _key_columns(opened: Any) -> Columns:
@@ -137,7 +149,8 @@ def _key_columns(opened: Any) -> Columns:
     """
     if not set(REQUIRED_COLUMNS) <= set(opened.columns):
         raise DataError(
-            f"The explanation must have the columns {format_list(REQUIRED_COLUMNS, max_shown=10)}, got {format_list(opened.columns, max_shown=10)}. "
+            f"The explanation must have the columns {format_list(REQUIRED_COLUMNS, max_shown=10)}, got "
+            f"{format_list(opened.columns, max_shown=10)}. "
             f"{inputs.ADVICE['explanation']}"
         )
     remaining = [name for name in opened.columns if name not in REQUIRED_COLUMNS]
@@ -161,4 +174,6 @@ def _read_cutoff(cutoff: Any, column: Array) -> Any:
             return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).to_numpy().astype("M8[us]")
         return np.int64(cutoff)
     except (ValueError, TypeError):
-        raise ParameterError(f"`cutoff` must be a value of the column cutoff, got {format_value(cutoff)}. Pass one of them.") from None
+        raise ParameterError(
+            f"`cutoff` must be a value of the column cutoff, got {format_value(cutoff)}. Pass one of them."
+        ) from None

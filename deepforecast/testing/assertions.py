@@ -35,7 +35,10 @@ def expect_error(error_class: type[Exception], *words: str, when: str = "called"
         yield
     except error_class as error:
         missing_words = [word for word in words if word not in str(error)]
-        expect(not missing_words, f"the error when {when} must mention {format_list(missing_words)}, got {format_value(str(error), 300)}")
+        expect(
+            not missing_words,
+            f"the error when {when} must mention {format_list(missing_words)}, got {format_value(str(error), 300)}",
+        )
     else:
         raise RuleBroken(f"{error_class.__name__} must be raised when {when}")
 
@@ -48,7 +51,10 @@ def collect_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield messages
     for warning in recorded:
-        expect(issubclass(warning.category, (DataWarning, TrainingWarning)), f"a {warning.category.__name__} must not be issued: {warning.message}")
+        expect(
+            issubclass(warning.category, (DataWarning, TrainingWarning)),
+            f"a {warning.category.__name__} must not be issued: {warning.message}",
+        )
         messages.append(str(warning.message))
 
 
@@ -71,7 +77,11 @@ def column_names(frame: Any) -> list[str]:
 
 def model_columns(frame: Any, name: str) -> dict[str, Floats]:
     """Return the columns of a model (point forecast, bounds, quantiles) in a forecast frame."""
-    return {column_name: column(frame, column_name) for column_name in column_names(frame) if column_name == name or column_name.startswith(f"{name}-")}
+    return {
+        column_name: column(frame, column_name)
+        for column_name in column_names(frame)
+        if column_name == name or column_name.startswith(f"{name}-")
+    }
 
 
 def expect_same(actual: Any, expected: Any, label: str) -> None:
@@ -79,8 +89,13 @@ def expect_same(actual: Any, expected: Any, label: str) -> None:
     if isinstance(actual, pd.DataFrame) and actual.reset_index(drop=True).equals(expected.reset_index(drop=True)):
         return
     actual_table, expected_table = nw.from_native(actual, eager_only=True), nw.from_native(expected, eager_only=True)
-    expect(actual_table.columns == expected_table.columns, f"{label}: the columns must be {expected_table.columns}, got {actual_table.columns}")
-    expect(len(actual_table) == len(expected_table), f"{label}: there must be {len(expected_table)} rows, got {len(actual_table)}")
+    expect(
+        actual_table.columns == expected_table.columns,
+        f"{label}: the columns must be {expected_table.columns}, got {actual_table.columns}",
+    )
+    expect(
+        len(actual_table) == len(expected_table), f"{label}: there must be {len(expected_table)} rows, got {len(actual_table)}"
+    )
     for name in actual_table.columns:
         actual_dtype, expected_dtype = str(actual_table[name].dtype), str(expected_table[name].dtype)
         expect(actual_dtype == expected_dtype, f"{label}: column {name} must be {expected_dtype}, got {actual_dtype}")

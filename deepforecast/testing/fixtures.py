@@ -40,7 +40,9 @@ def one_series(name: str = "s0") -> Frame:
 def random_walks() -> Frame:
     """Return three weekly-seasonal daily series whose level is a random walk, so that recent values matter most."""
     random, week = np.random.default_rng(11), np.tile([3.0, 1.0, -2.0, 2.0, -4.0, 2.0, -2.0], 8)
-    return concat(*(series_from_values(np.round(200 + week + 4 * random.normal(size=56).cumsum()), name) for name in series_ids()))
+    return concat(
+        *(series_from_values(np.round(200 + week + 4 * random.normal(size=56).cumsum()), name) for name in series_ids())
+    )
 
 
 def split(rows: int, frame: Frame | None = None) -> tuple[Frame, Frame]:

@@ -190,5 +190,7 @@ def _select_checks(only: str | Iterable[str] | None) -> list[Check]:
     names = {only} if isinstance(only, str) else set(only)
     unknown = names - {check.name for check in all_checks} - {check.theme for check in all_checks}
     if unknown:
-        raise ParameterError(f"`only` must name checks or themes, got {format_list(sorted(unknown))}. See deepforecast.testing.checks().")
+        raise ParameterError(
+            f"`only` must name checks or themes, got {format_list(sorted(unknown))}. See deepforecast.testing.checks()."
+        )
     return [check for check in all_checks if check.name in names or check.theme in names]

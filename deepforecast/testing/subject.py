@@ -33,7 +33,9 @@ class Subject:
 
     def make(self, **changes: Any) -> Forecaster:
         """Return an unfitted instance; wrapped models are cloned."""
-        parameters = {name: value.clone() if isinstance(value, Forecaster) else value for name, value in self.parameters.items()}
+        parameters = {
+            name: value.clone() if isinstance(value, Forecaster) else value for name, value in self.parameters.items()
+        }
         return self.cls(**{**parameters, **changes})
 
     def make_for_effects(self, **changes: Any) -> Forecaster:
@@ -101,7 +103,11 @@ class Subject:
 def make_subjects(models: Any = None) -> list[Subject]:
     """Return a subject per example of each model: classes, instances or registered names; None: all registered models."""
     selected_models = registry.names() if models is None else models if isinstance(models, (list, tuple)) else [models]
-    return [subject for model in selected_models for subject in _subjects_of_model(registry.get(model) if isinstance(model, str) else model)]
+    return [
+        subject
+        for model in selected_models
+        for subject in _subjects_of_model(registry.get(model) if isinstance(model, str) else model)
+    ]
 
 
 def _subjects_of_model(model: Any) -> list[Subject]:
@@ -112,7 +118,11 @@ def _subjects_of_model(model: Any) -> list[Subject]:
     example_method = getattr(model, "examples", None)
     examples: list[dict[str, Any]] = [dict(spec) for spec in example_method()] if example_method is not None else [{}]
     common_names = set.intersection(*(set(spec) for spec in examples))
-    placeholders = {name: _placeholder(model, spec) for name, spec in params.declared_params(model).items() if spec.required and name not in common_names}
+    placeholders = {
+        name: _placeholder(model, spec)
+        for name, spec in params.declared_params(model).items()
+        if spec.required and name not in common_names
+    }
     names = [model.__name__ if not number else f"{model.__name__}.{number}" for number in range(len(examples))]
     return [Subject(model, {**placeholders, **example}, name) for name, example in zip(names, examples, strict=True)]
 
@@ -123,4 +133,6 @@ def _placeholder(model: type[Forecaster], param: params.Param) -> Any:
         return registry.get("SeasonalNaive")()
     if Forecaster in typing.get_args(param.annotation):
         return [registry.get("SeasonalNaive")(), registry.get("Naive")()]
-    raise ParameterError(f"{model.__name__} must have a class method examples() with values of {param.name} for the checks. Add it.")
+    raise ParameterError(
+        f"{model.__name__} must have a class method examples() with values of {param.name} for the checks. Add it."
+    )

@@ -29,7 +29,10 @@ def score_holdout(tuning_result: TuningResult, objective: Objective) -> pd.DataF
     best = tuning_result._configuration_of(tuning_result.best_trial)
     default = Configuration(best.model, {})
     rows: list[dict[str, Any]] = []
-    for name, configuration, search in (("default", default, _default_score(tuning_result, best.model)), ("best", best, tuning_result.best_value)):
+    for name, configuration, search in (
+        ("default", default, _default_score(tuning_result, best.model)),
+        ("best", best, tuning_result.best_value),
+    ):
         with suppress_warnings():
             try:
                 value, message = objective.run(configuration).values[0], ""
@@ -47,6 +50,10 @@ def _default_score(tuning_result: TuningResult, model: int) -> float:
     """The score of the model as passed."""
     for trial in tuning_result.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
         given_configuration = trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION)
-        if trial.user_attrs.get("start") == "default" and given_configuration is not None and given_configuration["model"] == model:
+        if (
+            trial.user_attrs.get("start") == "default"
+            and given_configuration is not None
+            and given_configuration["model"] == model
+        ):
             return float(trial.values[0])
     return float("nan")

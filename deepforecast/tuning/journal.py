@@ -24,7 +24,10 @@ def open_journal(path: str) -> JournalStorage:
     """Open a journal file, which several processes can share, also on network file systems."""
     path = os.path.abspath(path)
     if os.path.isdir(path):
-        raise ParameterError(f"`storage` must be a file, got the folder {format_value(path)}. Use {format_value(os.path.join(path, 'study.log'))}.")
+        raise ParameterError(
+            f"`storage` must be a file, got the folder {format_value(path)}. Use "
+            f"{format_value(os.path.join(path, 'study.log'))}."
+        )
     try:
         return JournalStorage(Journal(path))
     except (OSError, LostStorageError) as error:
@@ -38,7 +41,9 @@ def open_journal(path: str) -> JournalStorage:
 
 
 def _foreign_file_error(path: str) -> ParameterError:
-    return ParameterError(f"`storage` must be a journal of a study, but {format_value(path)} is another file. Pass another path.")
+    return ParameterError(
+        f"`storage` must be a journal of a study, but {format_value(path)} is another file. Pass another path."
+    )
 
 
 class LostStorageError(StorageInternalError):

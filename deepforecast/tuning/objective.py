@@ -70,7 +70,15 @@ class Objective:
         model = self._build_model(configuration)
         start_time, totals = time.perf_counter(), list[list[float]]()
         for seed_index, seeded_model in enumerate(self._seeded_models(model)):
-            trial_backtest = TrialBacktest(self, seeded_model, self.panels[configuration.model], report, deadline, seed_index, [values[0] for values in totals])
+            trial_backtest = TrialBacktest(
+                self,
+                seeded_model,
+                self.panels[configuration.model],
+                report,
+                deadline,
+                seed_index,
+                [values[0] for values in totals],
+            )
             totals.append(trial_backtest.run())
         scores = [sum(values) / len(values) for values in zip(*totals, strict=True)]
         seconds = time.perf_counter() - start_time
@@ -184,7 +192,9 @@ class TrialBacktest:
             value, step = scorer.scores(scorer.select_window(forecasts, number))[0], windows * self.seed_index + number
         else:
             weight, step = number + 1, STEPS_PER_FOLD * (windows * self.seed_index + number) + offset
-            value = (sum(self.previous_scores) * windows + scorer.scores(forecasts)[0] * weight) / (len(self.previous_scores) * windows + weight)
+            value = (sum(self.previous_scores) * windows + scorer.scores(forecasts)[0] * weight) / (
+                len(self.previous_scores) * windows + weight
+            )
         if self.report(value, step) and (offset < STEPS_PER_FOLD or self._has_later_fits(number)):
             self.end_reason = "worse than other trials at this step."
         return bool(self.end_reason)
@@ -194,7 +204,9 @@ class TrialBacktest:
         informative."""
         refit_interval = refit_every(self.objective.refit, self.model.capabilities.by_series)
         later_windows = range(number + 1, self.objective.plan.n_windows)
-        return self.seed_index < self.objective.n_seeds - 1 or any(refit_interval and window % refit_interval == 0 for window in later_windows)
+        return self.seed_index < self.objective.n_seeds - 1 or any(
+            refit_interval and window % refit_interval == 0 for window in later_windows
+        )
 
 
 def _evenly_spaced(sequence: Any, count: int) -> Any:

@@ -36,9 +36,16 @@ def resolve_ranges(model: Forecaster, space: Any, seasons: tuple[int, ...] = (),
     searchable = _searchable_params(model)
     if space is None:
         without_gpu = not _has_gpu(model)
-        data_params = {name: replace(searchable[name][0], search=tuple(choices)) for name, choices in _choices_by_data(model, seasons, rows).items()}
+        data_params = {
+            name: replace(searchable[name][0], search=tuple(choices))
+            for name, choices in _choices_by_data(model, seasons, rows).items()
+        }
         searchable |= {name: (param, searchable[name][1]) for name, param in data_params.items()}
-        return {name: _limit_expensive(param) if without_gpu else param for name, (param, is_set) in searchable.items() if param.is_searched and not is_set}
+        return {
+            name: _limit_expensive(param) if without_gpu else param
+            for name, (param, is_set) in searchable.items()
+            if param.is_searched and not is_set
+        }
     if not isinstance(space, Mapping):
         raise ParameterTypeError(f"`space` must be a dict of ranges or a function of a trial, got {format_value(space)}.")
     if not space:
@@ -60,7 +67,11 @@ def is_in_range(value: Any, param: Param) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float) or param.low is None or param.high is None:
         return False
     steps = 0.0 if param.step is None else (value - param.low) / param.step
-    return param.low <= value <= param.high and abs(steps - round(steps)) < 1e-9 and (not is_integer_param(param) or float(value).is_integer())
+    return (
+        param.low <= value <= param.high
+        and abs(steps - round(steps)) < 1e-9
+        and (not is_integer_param(param) or float(value).is_integer())
+    )
 
 
 def format_range(param: Param) -> str:
@@ -80,7 +91,9 @@ def _searchable_params(model: Forecaster, prefix: str = "") -> dict[str, tuple[P
         if isinstance(value, Forecaster):
             searchable |= _searchable_params(value, f"{prefix}{name}__")
         elif name not in FIXED_PARAMS:
-            inner = param if not prefix or param.when is None else replace(param, when=_unprefixed_condition(param.when, prefix))
+            inner = (
+                param if not prefix or param.when is None else replace(param, when=_unprefixed_condition(param.when, prefix))
+            )
             searchable[prefix + name] = (replace(inner, name=prefix + name), not _is_default(value, param))
     return searchable
 
@@ -145,8 +158,10 @@ def _apply_range(unrestricted: Param, declaration: Param, value: Any) -> Param:
         unknown = set(value) - {"low", "high", "log", "step", "choices"}
         is_malformed = not isinstance(value.get("log", False), bool) or not isinstance(value.get("choices", []), list | tuple)
         if unknown or is_malformed or not ({"low", "high"} <= set(value) or set(value) == {"choices"}):
-            raise ParameterError(f"A range must be {{'low': 1, 'high': 9}}, with 'log': True or 'step', or {{'choices': [...]}}, "
-                                 f"got {format_value(dict(value))} for {unrestricted.name}.")
+            raise ParameterError(
+                f"A range must be {{'low': 1, 'high': 9}}, with 'log': True or 'step', or {{'choices': [...]}}, "
+                f"got {format_value(dict(value))} for {unrestricted.name}."
+            )
         if "choices" in value:
             return _apply_range(unrestricted, declaration, list(value["choices"]))
         return _numeric_range(unrestricted, value["low"], value["high"], value.get("log", False), value.get("step"))
@@ -154,8 +169,10 @@ def _apply_range(unrestricted: Param, declaration: Param, value: Any) -> Param:
         return _numeric_range(unrestricted, *value, declaration.log and value[0] > 0, None)
     if isinstance(value, list | tuple) and value:
         return replace(unrestricted, search=tuple(_to_tuple(unrestricted, element) for element in value))
-    raise ParameterError(f"A range must be (low, high), a list of choices or {{'low': 1, 'high': 9}}, got {format_value(value)} for "
-                         f"{unrestricted.name}.")
+    raise ParameterError(
+        f"A range must be (low, high), a list of choices or {{'low': 1, 'high': 9}}, got {format_value(value)} for "
+        f"{unrestricted.name}."
+    )
 
 
 def _to_tuple(unrestricted: Param, value: Any) -> Any:
@@ -173,7 +190,10 @@ def _to_tuple(unrestricted: Param, value: Any) -> Any:
 def _numeric_range(unrestricted: Param, low: Any, high: Any, log: bool, step: Any) -> Param:
     numbers = [low, high, *([] if step is None else [step])]
     if any(isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) for number in numbers):
-        raise ParameterTypeError(f"The bounds of a range must be finite numbers, got {format_value(low)} and {format_value(high)} for {unrestricted.name}.")
+        raise ParameterTypeError(
+            f"The bounds of a range must be finite numbers, got {format_value(low)} and {format_value(high)} "
+            f"for {unrestricted.name}."
+        )
     if not low <= high or (log and (low <= 0 or step is not None)) or (step is not None and step <= 0):
         rule = "`low` cannot be above `high`, `step` must be above 0, and with log=True `low` must be above 0 without a `step`"
         raise ParameterError(f"In a range {rule}, got {format_value((low, high))} for {unrestricted.name}.")
@@ -182,7 +202,9 @@ def _numeric_range(unrestricted: Param, low: Any, high: Any, log: bool, step: An
     if is_integer_param(unrestricted) and not all(isinstance(number, int) or float(number).is_integer() for number in numbers):
         raise ParameterTypeError(f"The range of {unrestricted.name} must have integer bounds, got {format_value((low, high))}.")
     if not math.isfinite(high - low):
-        raise ParameterError(f"A range must be narrower than {MAX_SPAN:.1g}, got {format_value((low, high))} for {unrestricted.name}.")
+        raise ParameterError(
+            f"A range must be narrower than {MAX_SPAN:.1g}, got {format_value((low, high))} for {unrestricted.name}."
+        )
     if step is not None:  # the largest value reached by steps
         first, last, by = (Decimal(str(number)) for number in (low, high, step))
         high = type(high)(last - (last - first) % by)

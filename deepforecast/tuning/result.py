@@ -180,7 +180,8 @@ class TuningResult:
             raise ParameterError(f"`by` must be one of {format_list(evaluators)}, got {format_value(by)!r}.")
         index = self._objective_index(objective)
         trials = [trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE and trial.params]
-        drawn_trials = [trial for trial in trials if trial_recovery.GIVEN_CONFIGURATION not in trial.user_attrs] or trials  # a start need not lie in its range
+        # A start need not lie in its range.
+        drawn_trials = [trial for trial in trials if trial_recovery.GIVEN_CONFIGURATION not in trial.user_attrs] or trials
         shared_params = set.intersection(*(set(trial.params) for trial in drawn_trials)) if drawn_trials else set()
         partial = {name: math.nan for trial in drawn_trials for name in trial.params if name not in shared_params}
         trials = [trial for trial in trials if shared_params <= set(trial.params)]
@@ -196,7 +197,9 @@ class TuningResult:
             for trial in trials:
                 trial_params = {name: trial.params[name] for name in sorted(shared_params)}
                 distributions = {name: trial.distributions[name] for name in trial_params}
-                study.add_trial(optuna.create_trial(params=trial_params, distributions=distributions, value=trial.values[index]))
+                study.add_trial(
+                    optuna.create_trial(params=trial_params, distributions=distributions, value=trial.values[index])
+                )
             shares = importance.get_param_importances(study, evaluator=evaluators[by](seed=0)) | partial
         return pd.DataFrame({"parameter": list(shares), "importance": list(shares.values())})
 
@@ -224,7 +227,9 @@ class TuningResult:
             return pictures.plot_importance(self.importance(objective=objective))
         if kind == "pareto":
             if len(self.objectives) < 2:
-                raise ParameterError("kind='pareto' cannot be used with a single objective. Use tune(metric=['mase', 'seconds']).")
+                raise ParameterError(
+                    "kind='pareto' cannot be used with a single objective. Use tune(metric=['mase', 'seconds'])."
+                )
             return pictures.plot_front(self.trials, list(self.objectives[:2]))
         names = list(self._param_columns().values())
         draw = {"history": pictures.plot_history, "slices": pictures.plot_slices, "parallel": pictures.plot_parallel}[kind]
@@ -247,9 +252,15 @@ class TuningResult:
         """
         target = os.fspath(path)
         if os.path.exists(target):
-            raise SaveError(f"The study cannot be saved to {format_value(target)}, which already exists. Pass another path, or remove the file.")
+            raise SaveError(
+                f"The study cannot be saved to {format_value(target)}, which already exists. Pass another "
+                "path, or remove the file."
+            )
         if target.lower().endswith(SQLITE_SUFFIXES):
-            raise SaveError(f"The study is saved as a journal, so {format_value(target)} cannot have a suffix of SQLite files. Use study.log.")
+            raise SaveError(
+                f"The study is saved as a journal, so {format_value(target)} cannot have a suffix of SQLite "
+                "files. Use study.log."
+            )
         if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
             raise SaveError(f"The folder of {format_value(target)} must exist. Create it first.")
         with silence_optuna():
@@ -262,7 +273,8 @@ class TuningResult:
         counts_text = ", ".join(f"{count} {state}" for state, count in counts.items())
         best = f"{self.objectives[0]} {self.best_value:.6g} in trial {self.best_trial.number}"
         name = format_value(self.study.study_name)
-        return f"TuningResult({name}: {len(self.trials)} trials ({counts_text}); best {best}: {self.best_model!r})\n{self._describe_gain()}"
+        header = f"TuningResult({name}: {len(self.trials)} trials ({counts_text}); best {best}: {self.best_model!r})"
+        return f"{header}\n{self._describe_gain()}"
 
     def _describe_gain(self) -> str:
         """A sentence on the gain of the best configuration over the default one on holdout data."""
@@ -313,9 +325,17 @@ class TuningResult:
     def _displayed_params(self, trial: FrozenTrial) -> dict[str, Any]:
         """The parameters of a trial as displayed."""
         given_configuration = trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION)
-        trial_params = trial.params if given_configuration is None else trial.params | self.space.displayed_params(self._configuration_of(trial))
+        trial_params = (
+            trial.params
+            if given_configuration is None
+            else trial.params | self.space.displayed_params(self._configuration_of(trial))
+        )
         has_many_models = len(self.space.models) > 1
-        return {name: str(value) if value is None else value for name, value in trial_params.items() if name != MODEL_PARAM or not has_many_models}
+        return {
+            name: str(value) if value is None else value
+            for name, value in trial_params.items()
+            if name != MODEL_PARAM or not has_many_models
+        }
 
     def _trial_row(self, trial: FrozenTrial, names: Mapping[str, str]) -> dict[str, Any]:
         note = trial.user_attrs.get(trial_recovery.OUTCOME, {})

@@ -39,10 +39,14 @@ def make_sampler(options: TuningOptions, space: Space, number: int, multi_object
             return GaussianProcessSampler(seed=trial_seed, n_startup_trials=N_STARTUP_TRIALS, warn_independent_sampling=False)
         if name == "sobol":
             independent_sampler = samplers.RandomSampler(seed=trial_seed)
-            return SobolSampler(seed=seed, scramble=True, independent_sampler=independent_sampler, warn_independent_sampling=False)
+            return SobolSampler(
+                seed=seed, scramble=True, independent_sampler=independent_sampler, warn_independent_sampling=False
+            )
         if name == "cma":
             if find_spec("cmaes") is None:
-                raise DependencyError("sampler='cma' cannot be used without the package cmaes. Use pip install cmaes, or set sampler='tpe'.")
+                raise DependencyError(
+                    "sampler='cma' cannot be used without the package cmaes. Use pip install cmaes, or set sampler='tpe'."
+                )
             return EvolutionSampler(seed=trial_seed, warn_independent_sampling=False)
         return samplers.TPESampler(seed=trial_seed, n_startup_trials=N_STARTUP_TRIALS, multivariate=True, group=True)
 
@@ -136,6 +140,14 @@ class QuantilePruner(pruners.BasePruner):
         if step is None:
             return False
         complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        other_scores = [complete_trial.intermediate_values[step] for complete_trial in complete if step in complete_trial.intermediate_values]
-        threshold = np.quantile(other_scores, PRUNING_QUANTILES.get(step % STEPS_PER_FOLD, 1 / 2)) if len(other_scores) >= MIN_COMPARED_TRIALS else np.inf
+        other_scores = [
+            complete_trial.intermediate_values[step]
+            for complete_trial in complete
+            if step in complete_trial.intermediate_values
+        ]
+        threshold = (
+            np.quantile(other_scores, PRUNING_QUANTILES.get(step % STEPS_PER_FOLD, 1 / 2))
+            if len(other_scores) >= MIN_COMPARED_TRIALS
+            else np.inf
+        )
         return bool(trial.intermediate_values[step] > threshold)

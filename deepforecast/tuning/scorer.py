@@ -86,7 +86,8 @@ class Scorer:
             invalid = np.flatnonzero(~(np.abs(window_values) < MAX_MAGNITUDE))
             if len(invalid):
                 raise TrainingError(
-                    f"Forecasts must be finite and below {MAX_MAGNITUDE:g}; in window {fold.window.number + 1} it is {window_values[invalid[0]]} "
+                    f"Forecasts must be finite and below {MAX_MAGNITUDE:g}; in window "
+                    f"{fold.window.number + 1} it is {window_values[invalid[0]]} "
                     f"({len(invalid)} such values)."
                 )
             forecasts[name][positions] = window_values

@@ -50,8 +50,12 @@ def run_search(
         study = None
         try:
             with silence_optuna():
-                opened_storage = open_storage(location, lambda study, trial: trial_recovery.requeue(study, trial, options.retries))
-                study = create_or_load_study(opened_storage, name, make_identity(panel, objective, options.holdout), starts, objective, location)
+                opened_storage = open_storage(
+                    location, lambda study, trial: trial_recovery.requeue(study, trial, options.retries)
+                )
+                study = create_or_load_study(
+                    opened_storage, name, make_identity(panel, objective, options.holdout), starts, objective, location
+                )
                 trial_recovery.requeue_lost(study, options.retries)
             study.pruner = make_pruner(options, objective.n_steps, multi_objective)
             tuning_result = TuningResult(study, objective.space, objective.objectives, None, settings)
@@ -77,7 +81,14 @@ def _run_trials(runner: TrialRunner, tuning_result: TuningResult, location: Any)
             if options.n_jobs == 1:
                 runner.run()
             else:
-                job = WorkerJob(shareable_location(location), runner.study.study_name, runner.objective, options, runner.n_trials, runner.deadline)
+                job = WorkerJob(
+                    shareable_location(location),
+                    runner.study.study_name,
+                    runner.objective,
+                    options,
+                    runner.n_trials,
+                    runner.deadline,
+                )
                 runner.cause = run_workers(job, runner.study, options.n_jobs, tick)
     except KeyboardInterrupt:
         interrupted = tuning_result.settings["interrupted"] = True  # type: ignore[index]
@@ -106,15 +117,24 @@ def _warn_at_end(runner: TrialRunner, interrupted: bool) -> None:
 def _warn_of_trials(trials: Sequence[Any], description: str, n_trials: int) -> None:
     if trials:
         first = trials[0].user_attrs.get(trial_recovery.OUTCOME, {}).get("reason", "its process died")
-        warn(f"{len(trials)} of {n_trials} trials {description}, the first: {format_value(first, 300).rstrip('.')}. Use result.trials to see all reasons.",
-            TrainingWarning)
+        warn(
+            f"{len(trials)} of {n_trials} trials {description}, the first: "
+            f"{format_value(first, 300).rstrip('.')}. Use result.trials to see all reasons.",
+            TrainingWarning,
+        )
 
 
 def _raise_if_all_failed(runner: TrialRunner, trials: Sequence[Any]) -> None:
     """Raise an error with the reason of the last trial."""
-    reasons = [trial.user_attrs[trial_recovery.OUTCOME].get("reason", "") for trial in trials if trial_recovery.OUTCOME in trial.user_attrs]
+    reasons = [
+        trial.user_attrs[trial_recovery.OUTCOME].get("reason", "")
+        for trial in trials
+        if trial_recovery.OUTCOME in trial.user_attrs
+    ]
     if not reasons and time.monotonic() >= runner.deadline - 1:
-        raise TrainingError("At least one trial must complete, but `timeout` ended before the first one did. Set a larger `timeout`.")
+        raise TrainingError(
+            "At least one trial must complete, but `timeout` ended before the first one did. Set a larger `timeout`."
+        )
     last = format_value(reasons[-1], 500) if reasons else "no trial was started, or all processes died"
     raise TrainingError(
         f"At least one trial must succeed, but all of {len(trials)} failed. The last: {last.rstrip('.')}. The first trial used "
@@ -156,7 +176,9 @@ def _move_to_memory(tuning_result: TuningResult) -> TuningResult:
 def _progress_bar(runner: TrialRunner, tuning_result: TuningResult) -> Iterator[Callable[[], None]]:
     """A progress bar over the remaining trials, with the best score."""
     with silence_optuna():
-        n_before = sum(trial.state.is_finished() for trial in trial_recovery.budget_trials(runner.study, runner.options.retries))
+        n_before = sum(
+            trial.state.is_finished() for trial in trial_recovery.budget_trials(runner.study, runner.options.retries)
+        )
     with progress_bar(max(runner.n_trials - n_before, 0), "trials", runner.options.progress, alone=True) as count:
         last_count = [n_before]
         tqdm_bar = getattr(count, "__self__", None)  # of tqdm, if there is a bar: shows the best score
@@ -166,7 +188,8 @@ def _progress_bar(runner: TrialRunner, tuning_result: TuningResult) -> Iterator[
             complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
             if complete:
                 best = min(complete, key=lambda trial: float(trial.values[0]))
-                tuning_result.settings["best"] = f"{best.values[0]:.6g} in trial {best.number}, {format_value(best.params, 300)}"  # type: ignore[index]
+                score = f"{best.values[0]:.6g} in trial {best.number}, {format_value(best.params, 300)}"
+                tuning_result.settings["best"] = score  # type: ignore[index]
                 if tqdm_bar is not None:
                     tqdm_bar.set_postfix_str(f"best {best.values[0]:.4g}", refresh=False)
             n_finished = sum(trial.state.is_finished() for trial in trials)
@@ -191,7 +214,9 @@ def _announce_runtime(objective: Objective, options: TuningOptions, n_trials: in
     seconds = estimate.likely / len(space.models) * n_trials * objective.n_seeds
     if seconds >= MIN_ANNOUNCED_SECONDS:
         per_trial = f"{estimate.likely / len(space.models):.1f} s"
-        sys.stderr.write(f"tune: {n_trials} trials of about {per_trial} each (for the model as passed): {_format_seconds(seconds)}\n")
+        sys.stderr.write(
+            f"tune: {n_trials} trials of about {per_trial} each (for the model as passed): {_format_seconds(seconds)}\n"
+        )
 
 
 def _format_seconds(seconds: float) -> str:
@@ -203,7 +228,8 @@ def _format_seconds(seconds: float) -> str:
 def _refuse_in_memory_storage(storage: Any, options: TuningOptions) -> None:
     if options.n_jobs > 1 and isinstance(storage, optuna.storages.InMemoryStorage):
         raise ParameterError(
-            f"n_jobs={options.n_jobs} cannot be used with an InMemoryStorage, which belongs to one process. Leave out `storage`, "
+            f"n_jobs={options.n_jobs} cannot be used with an InMemoryStorage, which belongs to one process. "
+            "Leave out `storage`, "
             "or pass a path."
         )
 
@@ -214,7 +240,8 @@ def _refuse_pickles(storage: Any, options: TuningOptions) -> None:
     named = options.sampler == "cma" or type(options.sampler).__name__ == "CmaEsSampler"
     if named and storage is not None:
         raise ParameterError(
-            "sampler='cma' cannot be used with `storage`: its state is a pickle, which could execute code from a shared storage. "
+            "sampler='cma' cannot be used with `storage`: its state is a pickle, which could execute code "
+            "from a shared storage. "
             "Leave out `storage`, or use sampler='tpe' or 'gp'."
         )
 

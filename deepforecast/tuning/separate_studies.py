@@ -39,7 +39,9 @@ def tune_separately(
     for number, (model, space) in enumerate(zip(models, spaces, strict=True)):
         model_options = replace(options, space=space, initial_params=_initial_params_of(model, options.initial_params))
         seconds_left = deadline - time.monotonic()
-        model_deadline = deadline if seconds_left == math.inf else time.monotonic() + max(seconds_left, 0.0) / (len(models) - number)
+        model_deadline = (
+            deadline if seconds_left == math.inf else time.monotonic() + max(seconds_left, 0.0) / (len(models) - number)
+        )
         try:
             tuning_results.append(search(model, next(trial_shares) if has_ranges[number] else 1, model_deadline, model_options))
         except TrainingError as error:
@@ -71,7 +73,9 @@ def _initial_params_of(model: Forecaster, initial_params: Any) -> Any:
     model_params = list[Any]()
     for candidate in initial_params if isinstance(initial_params, list | tuple) else [initial_params]:
         if isinstance(candidate, TuningResult):
-            model_params += [tuning_result for tuning_result in (candidate, *candidate.others) if tuning_result.space.names == [model.name]]
+            model_params += [
+                tuning_result for tuning_result in (candidate, *candidate.others) if tuning_result.space.names == [model.name]
+            ]
         elif not isinstance(candidate, Mapping) or MODEL_PARAM not in candidate:
             raise ParameterTypeError(
                 f"With several models `initial_params` must have the model, e.g. {{'{MODEL_PARAM}': {model.name!r}, ...}}, got "

@@ -124,7 +124,9 @@ class Space:
         for name, param in self.ranges[0].items():
             if param.search is not None:
                 values_by_name[name] = [choice_label(value, param.search) for value in param.search]
-            elif param.low is not None and param.high is not None and (is_integer_param(param) or (param.step and not param.log)):
+            elif (
+                param.low is not None and param.high is not None and (is_integer_param(param) or (param.step and not param.log))
+            ):
                 count = math.floor((param.high - param.low) / (param.step or 1) + 1e-9) + 1
                 values_by_name[name] = [param.low + index * (param.step or 1) for index in range(count)]
             else:
@@ -198,10 +200,14 @@ def make_space(
 def refuse_unknown_models(names: Sequence[str], space: Any) -> None:
     """Refuse a space for several models that is not a dict with their names."""
     if space is not None and not isinstance(space, Mapping):
-        raise ParameterTypeError("With several models `space` must be a dict from model names to ranges or functions of a trial.")
+        raise ParameterTypeError(
+            "With several models `space` must be a dict from model names to ranges or functions of a trial."
+        )
     unknown = [name for name in space or () if name not in names]
     if unknown:
-        raise ParameterError(f"With several models the keys of `space` must be among {format_list(names)}, got {format_list(unknown)}.")
+        raise ParameterError(
+            f"With several models the keys of `space` must be among {format_list(names)}, got {format_list(unknown)}."
+        )
 
 
 def choice_label(value: Any, choices: Sequence[Any]) -> Any:
@@ -223,6 +229,8 @@ def parse_params(text: str) -> dict[str, Any]:
 def _call_draw_function(function: DrawFunction, prefixed_trial: PrefixedTrial) -> dict[str, Any]:
     drawn = function(prefixed_trial)
     if not isinstance(drawn, Mapping) or not all(isinstance(name, str) for name in drawn):
-        raise ParameterTypeError(f"space(trial) must return a dict of parameters, got {format_value(drawn)} ({type(drawn).__name__}).")
+        raise ParameterTypeError(
+            f"space(trial) must return a dict of parameters, got {format_value(drawn)} ({type(drawn).__name__})."
+        )
     refuse_fixed(drawn, "space(trial)")
     return dict(drawn)

@@ -68,7 +68,9 @@ def describe_storage(storage: Any) -> str:
     text = str(storage) if isinstance(storage, str | os.PathLike) else type(storage).__name__
     head, separator, host = text.rpartition("@")
     user, colon, _ = head.partition("://")[2].partition(":")
-    return format_value(f"{head.partition('://')[0]}://{user}:***@{host}" if separator and colon and "://" in head else text, 200)
+    return format_value(
+        f"{head.partition('://')[0]}://{user}:***@{host}" if separator and colon and "://" in head else text, 200
+    )
 
 
 def _open_database(url: str, on_dead_trial: Any) -> Database:
@@ -76,7 +78,8 @@ def _open_database(url: str, on_dead_trial: Any) -> Database:
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme not in SCHEMES:
         raise ParameterError(
-            f"`storage` must be a path or the URL of a database ({', '.join(SCHEMES)}), got {describe_storage(url)}. Use a path "
+            f"`storage` must be a path or the URL of a database ({', '.join(SCHEMES)}), got "
+            f"{describe_storage(url)}. Use a path "
             "for a journal file."
         )
     is_sqlite = scheme == "sqlite"
@@ -94,7 +97,9 @@ def _open_database(url: str, on_dead_trial: Any) -> Database:
         with silence_optuna():
             return _open_with_retries(url, options, heartbeat_options)
     except ImportError as error:
-        raise DependencyError(f"storage={describe_storage(url)} cannot be opened without {_driver_hint(error, scheme)}") from error
+        raise DependencyError(
+            f"storage={describe_storage(url)} cannot be opened without {_driver_hint(error, scheme)}"
+        ) from error
     except Exception as error:  # of SQLAlchemy, the driver or Optuna
         raise ParameterError(f"storage={describe_storage(url)} cannot be opened: {_first_line(error)}") from error
 
@@ -133,7 +138,9 @@ def _first_line(error: BaseException) -> str:
 def storage_error(storage: Any, error: BaseException, best: str) -> DeepForecastError:
     """The error to raise if the storage or the sampler fails during a search."""
     root_cause = _root_cause(error)
-    is_storage_error = isinstance(root_cause, OSError | optuna.exceptions.StorageInternalError) or type(root_cause).__module__.startswith("sqlalchemy")
+    is_storage_error = isinstance(root_cause, OSError | optuna.exceptions.StorageInternalError) or type(
+        root_cause
+    ).__module__.startswith("sqlalchemy")
     location, message = describe_storage(storage), describe_error(root_cause)
     if is_storage_error:
         return SaveError(f"The storage {location} can no longer be read or written ({message}). {best}")

@@ -111,10 +111,13 @@ class TuningOptions:
         if self.pruner is not None:
             _validate_choice(self.pruner, "pruner", PRUNERS, ["prune"])
         if self.space is not None and not isinstance(self.space, Mapping) and not callable(self.space):
-            raise ParameterTypeError(f"`space` must be a dict of ranges or a function of a trial, got {format_value(self.space)}.")
+            raise ParameterTypeError(
+                f"`space` must be a dict of ranges or a function of a trial, got {format_value(self.space)}."
+            )
         if self.pruner == "wilcoxon" and self.n_windows * self.n_seeds < 5:
             raise ParameterError(
-                f"pruner='wilcoxon' must have at least 5 windows to compare trials, got n_windows={self.n_windows}. Set a larger "
+                "pruner='wilcoxon' must have at least 5 windows to compare trials, got "
+                f"n_windows={self.n_windows}. Set a larger "
                 "`n_windows`, or pruner='median'."
             )
         if self.progress not in (None, True, False):
@@ -125,7 +128,9 @@ def validate_tuning_options(options: Any) -> TuningOptions:
     """Refuse anything but a `TuningOptions`."""
     if not isinstance(options, TuningOptions):
         description = f"{format_value(options)} ({type(options).__name__})"
-        raise ParameterTypeError(f"`options` must be a TuningOptions, got {description}. Pass for example TuningOptions(n_windows=2).")
+        raise ParameterTypeError(
+            f"`options` must be a TuningOptions, got {description}. Pass for example TuningOptions(n_windows=2)."
+        )
     return options
 
 
@@ -142,7 +147,9 @@ def _validate_seconds(value: Any, name: str, allowed: Sequence[Any]) -> None:
 def _validate_choice(value: Any, name: str, names: Sequence[str], methods: Sequence[str]) -> None:
     if isinstance(value, str):
         if value not in names:
-            raise ParameterError(f"`{name}` must be one of {', '.join(map(repr, names))} or an Optuna {name}, got {format_value(value)!r}.")
+            raise ParameterError(
+                f"`{name}` must be one of {', '.join(map(repr, names))} or an Optuna {name}, got {format_value(value)!r}."
+            )
     elif not all(callable(getattr(value, method, None)) for method in methods) or isinstance(value, type):
         choices = ", ".join(map(repr, names))
         raise ParameterTypeError(f"`{name}` must be one of {choices} or an Optuna {name}, got {format_value(value)}.")

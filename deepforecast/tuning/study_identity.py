@@ -69,7 +69,8 @@ def create_or_load_study(
     if IDENTITY_KEY not in study.user_attrs:
         if study.get_trials(deepcopy=False):
             raise ParameterError(
-                f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed because tune() did not create "
+                f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed because "
+                "tune() did not create "
                 "it. Pass another `study_name`."
             )
         _initialize_study(study, identity, starts, objective)  # the process that created it died before this step
@@ -84,7 +85,9 @@ def _initialize_study(
     for number, configuration in enumerate(starts):
         note = {"model": configuration.model, "params": format_params(configuration.params)}
         start_name = "default" if not configuration.params else f"start {number}"
-        study.enqueue_trial(objective.space.to_trial_params(configuration), user_attrs={GIVEN_CONFIGURATION: note, "start": start_name})
+        study.enqueue_trial(
+            objective.space.to_trial_params(configuration), user_attrs={GIVEN_CONFIGURATION: note, "start": start_name}
+        )
     study.set_user_attr(IDENTITY_KEY, identity)
 
 

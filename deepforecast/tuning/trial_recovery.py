@@ -116,7 +116,9 @@ def _is_dead(trial: FrozenTrial, heartbeat_timeout: float) -> bool:
         return worker_attrs.get("mark") not in ACTIVE_MARKS
     if is_alive is not None:
         return not is_alive
-    return _seconds_since(worker_attrs.get("mark"), float(worker_attrs.get("at", 0.0))) > heartbeat_timeout + float(worker_attrs.get("limit") or 0.0)
+    return _seconds_since(worker_attrs.get("mark"), float(worker_attrs.get("at", 0.0))) > heartbeat_timeout + float(
+        worker_attrs.get("limit") or 0.0
+    )
 
 
 def _seconds_since(mark: Any, since: float) -> float:

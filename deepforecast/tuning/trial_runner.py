@@ -72,7 +72,11 @@ class TrialRunner:
                 self.on_trial_end()
 
     def _is_over(self) -> bool:
-        if self._is_full or time.monotonic() > self.deadline - MIN_SECONDS_LEFT or (self.parent_pid is not None and os.getppid() != self.parent_pid):
+        if (
+            self._is_full
+            or time.monotonic() > self.deadline - MIN_SECONDS_LEFT
+            or (self.parent_pid is not None and os.getppid() != self.parent_pid)
+        ):
             return True
         trial_recovery.fail_dead_trials(self.study, self.options.retries, self.options.heartbeat_timeout)
         n_begun = len(trial_recovery.budget_trials(self.study, self.options.retries))
@@ -143,7 +147,8 @@ class TrialRunner:
         score = self.objective.run(configuration, listener, None if deadline == math.inf else deadline)
         if not all(map(math.isfinite, score.values)):
             raise TrainingError(
-                f"The score of a trial must be finite, got {score.values} for {', '.join(self.objective.objectives)}: actual values "
+                f"The score of a trial must be finite, got {score.values} for "
+                f"{', '.join(self.objective.objectives)}: actual values "
                 "are missing in all windows, or the scale is zero. Use other windows or another metric."
             )
         return score

@@ -120,7 +120,9 @@ def tune(
     if options.separate_studies and len(models) > 1:
         from deepforecast.tuning.separate_studies import tune_separately
 
-        def search(single_model: Forecaster, model_trials: int, model_deadline: float, model_options: TuningOptions) -> TuningResult:
+        def search(
+            single_model: Forecaster, model_trials: int, model_deadline: float, model_options: TuningOptions
+        ) -> TuningResult:
             title = f"{study_name or 'apart'}-{single_model.name}-h{single_model.default_horizon}"
             return _tune_study([single_model], panel, model_trials, model_deadline, metric, storage, title, model_options)
 
@@ -152,7 +154,9 @@ def _tune_study(
     tuning_result = run_search(objective, search_panel, starts, options, n_trials, deadline, storage, name)
     if not options.holdout:
         return tuning_result
-    holdout_objective = make_objective(space, panel, replace(plan, n_windows=options.holdout, step=plan.horizon), metric, options)
+    holdout_objective = make_objective(
+        space, panel, replace(plan, n_windows=options.holdout, step=plan.horizon), metric, options
+    )
     return replace(tuning_result, holdout=score_holdout(tuning_result, holdout_objective))
 
 
@@ -188,12 +192,16 @@ def initial_configurations(space: Space, initial_params: Any) -> list[Configurat
     for candidate in initial_params if isinstance(initial_params, list | tuple) else [initial_params]:
         for start_params in candidate.best_configurations(3) if isinstance(candidate, TuningResult) else [candidate]:
             if not isinstance(start_params, Mapping):
-                raise ParameterTypeError(f"`initial_params` must be dicts of parameters or TuningResults, got {format_value(start_params)}.")
+                raise ParameterTypeError(
+                    f"`initial_params` must be dicts of parameters or TuningResults, got {format_value(start_params)}."
+                )
             name = start_params.get(MODEL_PARAM) if len(space.models) > 1 else space.names[0]
             if name not in space.names:
                 names = format_list(space.names)
                 raise ParameterError(f"'{MODEL_PARAM}' in `initial_params` must be one of {names}, got {format_value(name)}.")
-            searched_params = {key: value for key, value in start_params.items() if key != MODEL_PARAM or len(space.models) == 1}
+            searched_params = {
+                key: value for key, value in start_params.items() if key != MODEL_PARAM or len(space.models) == 1
+            }
             refuse_fixed(searched_params, "initial_params")
             configuration = Configuration(space.names.index(name), searched_params)
             space.build_model(configuration)
@@ -209,7 +217,10 @@ def _before_holdout(panel: Panel, plan: BacktestPlan, n_holdout: int) -> Panel:
     first = backtest_windows(panel, replace(plan, n_windows=n_holdout, step=plan.horizon))[0]
     search_panel = first.history(panel)
     if len(search_panel) < len(panel):
-        warn(f"{len(panel) - len(search_panel)} series start in the holdout windows (holdout={n_holdout}) and are not used in the search.")
+        warn(
+            f"{len(panel) - len(search_panel)} series start in the holdout windows (holdout={n_holdout}) and "
+            "are not used in the search."
+        )
     return search_panel
 
 
@@ -225,4 +236,6 @@ def _validate_timeout(timeout: Any) -> float:
 
 def _validate_study_name(name: Any) -> None:
     if name is not None and (not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable()):
-        raise ParameterTypeError(f"`study_name` must be a str of 1 to {MAX_NAME_LENGTH} printable characters, got {format_value(name)}.")
+        raise ParameterTypeError(
+            f"`study_name` must be a str of 1 to {MAX_NAME_LENGTH} printable characters, got {format_value(name)}."
+        )

@@ -50,12 +50,22 @@ def run_worker(job: WorkerJob, parent_pid: int, seconds_left: float, worker_name
     objective = job.objective
     with in_worker(), silence_optuna():
         try:
-            opened_storage = open_storage(job.storage, lambda study, trial: trial_recovery.requeue(study, trial, job.options.retries))
+            opened_storage = open_storage(
+                job.storage, lambda study, trial: trial_recovery.requeue(study, trial, job.options.retries)
+            )
             study = optuna.load_study(storage=opened_storage, study_name=job.name)
             if not isinstance(job.options.sampler, str):
                 job.options.sampler.reseed_rng()  # otherwise all workers would draw the same values
             study.pruner = make_pruner(job.options, objective.n_steps, len(objective.objectives) > 1)
-            runner = TrialRunner(study, objective, job.options, job.n_trials, time.monotonic() + seconds_left, parent_pid, worker_name=worker_name)
+            runner = TrialRunner(
+                study,
+                objective,
+                job.options,
+                job.n_trials,
+                time.monotonic() + seconds_left,
+                parent_pid,
+                worker_name=worker_name,
+            )
             runner.run()
         except KeyboardInterrupt:
             return None
@@ -81,7 +91,8 @@ def run_workers(job: WorkerJob, study: optuna.Study, n_jobs: int, tick: Callable
                 worker_pool.on_worker_exit(task)
         return worker_pool.cause
     except BaseException:
-        wait(worker_pool.workers, timeout=SHUTDOWN_SECONDS)  # Ctrl-C in a terminal reaches them too, and they return their trials
+        # Ctrl-C in a terminal reaches them too, and they return their trials.
+        wait(worker_pool.workers, timeout=SHUTDOWN_SECONDS)
         for worker in worker_pool.workers.values():
             worker.pool.shutdown(wait=False, kill_workers=True)
         with silence_optuna():
@@ -150,7 +161,8 @@ class WorkerPool:
         self.last_count = n_begun
         if self.n_deaths > MAX_DEATHS:
             raise TrainingError(
-                f"Worker processes cannot run trials with n_jobs={self.job.options.n_jobs}: {self.n_deaths + 1} in a row died before "
+                f"Worker processes cannot run trials with n_jobs={self.job.options.n_jobs}: "
+                f"{self.n_deaths + 1} in a row died before "
                 f"a trial. {format_value(_last_line(error), 300)} Set n_jobs=1 to see the cause."
             ) from error
         if self.n_remaining > 0 and time.monotonic() < self.job.deadline:
@@ -158,8 +170,16 @@ class WorkerPool:
 
     def stop_idle_workers(self) -> None:
         """Kill workers that are stuck before their first trial; they count as dead."""
-        late_workers = [worker for worker in self.workers.values() if not worker.has_trial and time.monotonic() - worker.started > MAX_START_SECONDS]
-        active_names = {trial.user_attrs.get(trial_recovery.WORKER, {}).get("hired") for trial in self._budget_trials()} if late_workers else set()
+        late_workers = [
+            worker
+            for worker in self.workers.values()
+            if not worker.has_trial and time.monotonic() - worker.started > MAX_START_SECONDS
+        ]
+        active_names = (
+            {trial.user_attrs.get(trial_recovery.WORKER, {}).get("hired") for trial in self._budget_trials()}
+            if late_workers
+            else set()
+        )
         for worker in late_workers:
             worker.has_trial = worker.name in active_names
             if not worker.has_trial:

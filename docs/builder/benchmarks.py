@@ -19,7 +19,10 @@ def pages() -> list[Page]:
     result_pages = [_page(path.stem, path.read_text("utf-8")) for path in sorted((FOLDER / "results").glob("*.md"))]
     rows = [[f"[{page.title}]({page.path.removeprefix('benchmarks/')})", page.summary] for page in result_pages]
     about = (FOLDER / "README.md").read_text("utf-8")
-    return [Page("benchmarks/index.md", "Overview", f"{about}\n{RESULTS}\n{table(['measured', 'what'], rows)}\n"), *result_pages]
+    return [
+        Page("benchmarks/index.md", "Overview", f"{about}\n{RESULTS}\n{table(['measured', 'what'], rows)}\n"),
+        *result_pages,
+    ]
 
 
 def _page(name: str, text: str) -> Page:

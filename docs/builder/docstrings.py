@@ -47,7 +47,9 @@ def _as_list(prose: str, names: Collection[str]) -> str:
     if len(pieces) < 4:
         return prose
     headings = ["`" + re.sub("`?, `?", "`, `", heading.strip("`")) + "`" for heading in pieces[::2]]
-    return "\n".join(f"- {heading}: {description.rstrip(';')}" for heading, description in zip(headings, pieces[1::2], strict=True))
+    return "\n".join(
+        f"- {heading}: {description.rstrip(';')}" for heading, description in zip(headings, pieces[1::2], strict=True)
+    )
 
 
 def _escape_tags(prose: str) -> str:
@@ -83,7 +85,9 @@ def signature(name: str, thing: Callable[..., Any]) -> str:
         arguments.append(stars + parameter.name + _annotation_and_default(parameter))
     end = "" if inspected.return_annotation is inspected.empty else f" -> {_format_annotation(inspected.return_annotation)}"
     short = f"{name}({', '.join(arguments)}){end}"
-    return short if len(short) <= MAX_WIDTH else f"{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + f"){end}"
+    return (
+        short if len(short) <= MAX_WIDTH else f"{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + f"){end}"
+    )
 
 
 def _annotation_and_default(parameter: inspect.Parameter) -> str:
@@ -91,7 +95,11 @@ def _annotation_and_default(parameter: inspect.Parameter) -> str:
     if parameter.default is parameter.empty:
         return annotation
     default = re.sub(r" at 0x[0-9a-f]+", "", repr(parameter.default))
-    if is_dataclass(parameter.default) and not isinstance(parameter.default, type) and parameter.default == type(parameter.default)():
+    if (
+        is_dataclass(parameter.default)
+        and not isinstance(parameter.default, type)
+        and parameter.default == type(parameter.default)()
+    ):
         default = f"{type(parameter.default).__name__}()"
     return f"{annotation} = {default}" if annotation else f"={default}"
 

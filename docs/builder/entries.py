@@ -18,7 +18,10 @@ def entry(name: str, thing: Any, level: int = 2, heading: str = "") -> str:
     if not docstring.strip():
         raise BuildError(f"{name} is public and has no docstring: say in one what it does.")
     signature_code = _signature_code(name, thing)
-    sections = [f"{'#' * level} {heading or name} {{ #{name} }}", *([f"```python\n{signature_code}\n```"] if signature_code else [])]
+    sections = [
+        f"{'#' * level} {heading or name} {{ #{name} }}",
+        *([f"```python\n{signature_code}\n```"] if signature_code else []),
+    ]
     sections.append(markdown(docstring, _documented_names(thing)))
     if inspect.isclass(thing) and not issubclass(thing, BaseException | Warning):
         sections += [entry(f"{name}.{member}", inspect.getattr_static(thing, member), level + 1) for member in members(thing)]
@@ -37,7 +40,9 @@ def members(cls: type) -> list[str]:
     names: dict[str, None] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.split(".")[0] == cls.__module__.split(".")[0]:
-            names |= {name: None for name, member in vars(base).items() if not name.startswith("_") and _is_callable_member(member)}
+            names |= {
+                name: None for name, member in vars(base).items() if not name.startswith("_") and _is_callable_member(member)
+            }
     return list(names)
 
 

@@ -36,7 +36,11 @@ def page(documented: Mapping[str, str]) -> Page:
 
 def places(documented: Mapping[str, str]) -> dict[str, str]:
     """Where each of them is told, by its name with its module or with the last part of that."""
-    names = [f"{_short_name(module)}.{name}" for module, things in _imported_objects(frozenset(documented)).items() for name in things]
+    names = [
+        f"{_short_name(module)}.{name}"
+        for module, things in _imported_objects(frozenset(documented)).items()
+        for name in things
+    ]
     return {key: f"{PATH}#{name}" for name in names for key in (name, ".".join(name.split(".")[-2:]))}
 
 
@@ -53,7 +57,9 @@ def _imported_objects(documented: frozenset[str]) -> dict[str, dict[str, Any]]:
                 for key, function in vars(thing).items()
                 if inspect.isfunction(function) and function.__module__ == thing.__name__
             }
-            objects_by_module[thing.__name__] = {key: function for key, function in functions.items() if not key.startswith("_")}
+            objects_by_module[thing.__name__] = {
+                key: function for key, function in functions.items() if not key.startswith("_")
+            }
         elif callable(thing) and not _has_page(module, name, thing, documented):
             objects_by_module.setdefault(module, {})[name] = thing
     return objects_by_module
@@ -61,7 +67,11 @@ def _imported_objects(documented: frozenset[str]) -> dict[str, dict[str, Any]]:
 
 def _has_page(module: str, name: str, thing: Any, documented: frozenset[str]) -> bool:
     """Whether another page tells it: that of its room, or that of the same thing in `deepforecast`."""
-    return module in MODULES_WITH_PAGES or f"{_short_name(module)}.{name}" in documented or getattr(deepforecast, name, None) is thing
+    return (
+        module in MODULES_WITH_PAGES
+        or f"{_short_name(module)}.{name}" in documented
+        or getattr(deepforecast, name, None) is thing
+    )
 
 
 def _imported_names() -> Iterator[tuple[str, str]]:

@@ -41,7 +41,9 @@ def page() -> Page:
     """The README, with doors to the rest behind its first paragraph."""
     text = placed((ROOT / "README.md").read_text("utf-8"))
     head, first, remainder = text.split("\n\n", 2)
-    return Page("index.md", "Home", f"{head}\n\n{first}\n{ENTRY_LINKS}\n{remainder}", tuple(sorted((ROOT / ".github").glob("*.png"))))
+    return Page(
+        "index.md", "Home", f"{head}\n\n{first}\n{ENTRY_LINKS}\n{remainder}", tuple(sorted((ROOT / ".github").glob("*.png")))
+    )
 
 
 def copied(name: str, title: str) -> Page:

@@ -27,7 +27,8 @@ def linked(markdown: str, page: str, targets: Mapping[str, str]) -> str:
     for position in range(1, len(pieces), 2):
         match = NAME_IN_BACKTICKS.match(pieces[position])
         target = targets.get(match[1]) or targets.get(PACKAGE_PREFIX.sub("", match[1])) if match else None
-        line = "".join(pieces[max(0, position - 20) : position]).rpartition("\n")[2]  # a line has not more names before this one
+        # A line has not more names before this one.
+        line = "".join(pieces[max(0, position - 20) : position]).rpartition("\n")[2]
         if target and target.partition("#")[0] != page and not line.startswith("#") and line.rfind("[") <= line.rfind("]"):
             pieces[position] = f"[{pieces[position]}]({relative(target, page)})"
     return "".join(pieces)
@@ -61,7 +62,9 @@ def broken(site: Path) -> list[str]:
         if path.name == "404.html":  # stands for any address, so its links begin at the root of a server
             continue
         name = path.relative_to(site)
-        complaints += [f"{name} loads {link} from elsewhere" for link in page.loaded if urlsplit(link).scheme not in ("", "data")]
+        complaints += [
+            f"{name} loads {link} from elsewhere" for link in page.loaded if urlsplit(link).scheme not in ("", "data")
+        ]
         all_links = (*page.references, *page.loaded)
         complaints += [f"{name} leads to {link}: {reason}" for link in all_links if (reason := _link_error(link, path, pages))]
     return complaints

@@ -70,7 +70,14 @@ def _row(cls: type[Forecaster]) -> list[str]:
     roles = ", ".join(role for role in ROLES if capabilities.can_use(role)) or "–"
     first = inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0]
     summary = " ".join(first.split()).partition(". ")[0].rstrip(".")
-    return [f"`{cls.__name__}`", summary, roles, _yes_or_no(capabilities.missing), INTERVALS[capabilities.distribution], _scope(capabilities)]
+    return [
+        f"`{cls.__name__}`",
+        summary,
+        roles,
+        _yes_or_no(capabilities.missing),
+        INTERVALS[capabilities.distribution],
+        _scope(capabilities),
+    ]
 
 
 def _page(cls: type[Forecaster], family: str) -> str:
@@ -114,7 +121,9 @@ def _parameters(cls: type[Forecaster]) -> list[str]:
         return ["It has none."]
     first = [tables[0][1]] if tables[0][0] is not Forecaster else ["None of its own."]
     base_tables = tables[1:] if tables[0][0] is not Forecaster else tables
-    folded = [f'<details markdown="1"><summary>{_group_title(base)}</summary>\n\n{text}\n\n</details>' for base, text in base_tables]
+    folded = [
+        f'<details markdown="1"><summary>{_group_title(base)}</summary>\n\n{text}\n\n</details>' for base, text in base_tables
+    ]
     return [*first, *folded]
 
 
@@ -126,7 +135,10 @@ def _group_title(base: type) -> str:
 
 
 def _rows(parameters: Mapping[str, Param]) -> list[list[str]]:
-    return [[f"`{name}`", _default(param), describe_values(param), _search_range(param), param.help] for name, param in parameters.items()]
+    return [
+        [f"`{name}`", _default(param), describe_values(param), _search_range(param), param.help]
+        for name, param in parameters.items()
+    ]
 
 
 def _default(param: Param) -> str:
@@ -139,7 +151,9 @@ def _search_range(param: Param) -> str:
         return ", ".join(f"`{value!r}`" for value in param.search)
     if not param.is_searched:
         return "–"
-    return f"{param.low} to {param.high}" + (", by factors" if param.log else "") + (f", step {param.step}" if param.step else "")
+    return (
+        f"{param.low} to {param.high}" + (", by factors" if param.log else "") + (f", step {param.step}" if param.step else "")
+    )
 
 
 def _scope(capabilities: Any) -> str:

@@ -42,7 +42,9 @@ class BuildError(Exception):
 
 def folded(markdown: str) -> str:
     """Printed lines longer than a page is wide, messages above all, are folded in place of being cut off; tables are not."""
-    return OUTPUT_BLOCK.sub(lambda match: f"``` {{ .text .said }}\n{match[1]}```\n" if _is_too_long(match[1]) else match[0], markdown)
+    return OUTPUT_BLOCK.sub(
+        lambda match: f"``` {{ .text .said }}\n{match[1]}```\n" if _is_too_long(match[1]) else match[0], markdown
+    )
 
 
 def _is_too_long(printed: str) -> bool:

@@ -49,7 +49,9 @@ def datasets_table() -> str:
     from deepforecast import datasets
 
     cards = [datasets.card(name) for name in datasets.names()]
-    rows = [[f"`{card.name}`", card.what, str(card.frequency), f"{card.series:,}", f"{card.rows:,}", card.licence] for card in cards]
+    rows = [
+        [f"`{card.name}`", card.what, str(card.frequency), f"{card.series:,}", f"{card.rows:,}", card.licence] for card in cards
+    ]
     return "## Sets\n\n" + table(["name", "what", "frequency", "series", "rows", "licence"], rows)
 
 

@@ -34,7 +34,9 @@ def page(name: str) -> Page:
 def updated(name: str) -> str:
     """The text of a page with its lists of models as they are now, between their marks."""
     text = (WRITTEN / f"{name}.md").read_text("utf-8")
-    return MARK.sub(lambda mark: f"<!-- {mark['what']}{' ' + mark['of'] if mark['of'] else ''} -->{_filled(mark, name)}<!-- end -->", text)
+    return MARK.sub(
+        lambda mark: f"<!-- {mark['what']}{' ' + mark['of'] if mark['of'] else ''} -->{_filled(mark, name)}<!-- end -->", text
+    )
 
 
 def _filled(mark: re.Match[str], name: str) -> str:

@@ -184,7 +184,9 @@ def test_a_coverage_that_decides_is_no_error(folder: Path) -> None:
     (folder / RESULTS).write_bytes(b"".join(Row.from_mapping(one).to_json() for one in near))
     run = load_run(folder)
     assert "LSTM leads by coverage-80: 50 % less distance from the nominal level than SeasonalNaive" in verdict(run)
-    assert "tasks of the distance from the nominal level over that of SeasonalNaive" in words(report_tables.leaderboard_table(run))
+    assert "tasks of the distance from the nominal level over that of SeasonalNaive" in words(
+        report_tables.leaderboard_table(run)
+    )
     assert "against distance from the nominal level: below" in words(report_figures.cost_figure(run))
 
 

@@ -11,7 +11,10 @@ import pytest
 def test_good_data(run) -> None:
     ran = run("check", "sales.csv")
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out.splitlines() == ["2 series, 140 rows, freq D, 2024-01-01 to 2024-03-10", "No errors: models can be fitted to these data."]
+    assert ran.out.splitlines() == [
+        "2 series, 140 rows, freq D, 2024-01-01 to 2024-03-10",
+        "No errors: models can be fitted to these data.",
+    ]
 
 
 def test_findings_and_exit_code(run, folder: Path) -> None:

@@ -66,7 +66,9 @@ def test_all_baselines_if_none_is_named(run) -> None:
     assert sorted(row["model"] for row in facts["leaderboard"]) == baselines()
     assert {"Naive", "SeasonalNaive", "Naive2"} <= set(baselines()) < set(registry.names())
     told = run("compare", "sales.csv", "--horizon", "7", "--windows", "1").out.splitlines()
-    assert told[-1] == "Without --models the baselines are compared. Pass e.g. --models AutoETS AutoTheta LinearModel for others."
+    assert (
+        told[-1] == "Without --models the baselines are compared. Pass e.g. --models AutoETS AutoTheta LinearModel for others."
+    )
     assert "No model was named" not in run(*THREE).out
 
 

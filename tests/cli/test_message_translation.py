@@ -87,14 +87,17 @@ def test_where_models_are_named_with_their_parameters_the_way_out_is_so_written(
 
 LINES = {  # what is done wrong -> a way out that a command line has
     "predict nope.dfc": "Save one first: deepforecast fit with --save FILE.",
-    "fit sales.csv --model Conformal --set model=Naive --save m.dfc": "`horizon` must be set: Conformal calibrates each step. Pass --horizon VALUE.",
+    "fit sales.csv --model Conformal --set model=Naive --save m.dfc":
+        "`horizon` must be set: Conformal calibrates each step. Pass --horizon VALUE.",
     "fit sales.csv --model Conformal:model=Naive --save m.dfc": "Use --model Conformal --set model=Naive.",
     "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compar",
     "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",
-    "cross-validate sales.csv --model Naive --horizon 7 --windows 30": "--windows 30 with --horizon 7 (step 7, gap 0) must have 1",
+    "cross-validate sales.csv --model Naive --horizon 7 --windows 30":
+        "--windows 30 with --horizon 7 (step 7, gap 0) must have 1",
     "cross-validate sales.csv --model Naive Naive --horizon 3": "Set MODEL:alias=... on one of them.",
     "cross-validate sales.csv --model Naive --horizon 3 --step 0": "--step must be at least 1; got 0.",
-    "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage": "Pass --level when forecasting, e.g. --level 80 95.",
+    "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage":
+        "Pass --level when forecasting, e.g. --level 80 95.",
     "cross-validate sales.csv --model Naive --horizon 3 --metrics owa": "Pass --reference, the name of a model column",
     "compare sales.csv --horizon 3 --metrics owa": "deepforecast cross-validate with --metrics owa --reference Naive2.",
     "compare sales.csv --horizon 3 --plot board.bmp": "must end in .png, .svg or .pdf, got board.bmp.",

@@ -63,4 +63,9 @@ def test_short_numbers(value: float, text: str) -> None:
 
 
 def test_sizes() -> None:
-    assert [format_size(0), format_size(999), format_size(1000), format_size(5 * 10**12)] == ["0 B", "999 B", "1.0 kB", "5000.0 GB"]
+    assert [format_size(0), format_size(999), format_size(1000), format_size(5 * 10**12)] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "5000.0 GB",
+    ]

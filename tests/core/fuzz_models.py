@@ -67,7 +67,9 @@ def with_element(array: np.ndarray, index: int, value: Any) -> np.ndarray:
 
 def every_integer(manifest: Manifest, arrays: Arrays, values: tuple[int, ...]) -> Iterator[tuple[str, Manifest, Arrays]]:
     """Each integer that the model learned replaced in turn; of an array its first element."""
-    learned = [(place, value) for place, value in state_leaves(manifest["learned"], ("learned",)) if not isinstance(value, bool)]
+    learned = [
+        (place, value) for place, value in state_leaves(manifest["learned"], ("learned",)) if not isinstance(value, bool)
+    ]
     for place, value in learned:
         name = ".".join(str(key) for key in place if key not in ("tree", "list", "array"))
         array = arrays.get(value) if place[-1] == "array" else None

@@ -83,7 +83,9 @@ def test_a_horizon_longer_than_calibrated_is_refused() -> None:
     for calibration in (SeriesErrors(np.ones((2, 30, 3))), PooledErrors(np.ones((30, 3)), np.ones(2))):
         assert calibration.steps == 3
         assert calibration.half_widths(80, 2).shape == (2, 2)
-        with pytest.raises(CapabilityError, match=r"must be at most 3, .* intervals were calibrated, got 4\. Fit with horizon=4"):
+        with pytest.raises(
+            CapabilityError, match=r"must be at most 3, .* intervals were calibrated, got 4\. Fit with horizon=4"
+        ):
             calibration.forecast_around(np.zeros((2, 4))).quantiles([0.1])
     assert SeriesErrors(np.ones((2, 30, 3))).forecast_around(np.zeros((2, 4))).quantiles([0.5]).shape == (2, 4, 1)
 

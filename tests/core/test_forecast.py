@@ -86,7 +86,13 @@ def test_names_of_columns_are_exact() -> None:
     assert column_names("A", [80, 99.99999], [0.1, 0.5]) == [
         "A", "A-lo-80", "A-hi-80", "A-lo-99.99999", "A-hi-99.99999", "A-q-0.1", "A-q-0.5",
     ]  # fmt: skip
-    assert [format_number(n) for n in (80, 80.0, 99.9999999, np.float64(2.5), 1e-7)] == ["80", "80", "99.9999999", "2.5", "1e-07"]
+    assert [format_number(n) for n in (80, 80.0, 99.9999999, np.float64(2.5), 1e-7)] == [
+        "80",
+        "80",
+        "99.9999999",
+        "2.5",
+        "1e-07",
+    ]
 
 
 @pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.5], math.nan, "0.5", True], ids=str)

@@ -144,7 +144,9 @@ def test_what_a_model_cannot_do_is_said() -> None:
 
 def test_what_intervals_take_away_is_said() -> None:
     frame = noisy()
-    with pytest.raises(CapabilityError, match=r"Naive cannot simulate sample paths with intervals='conformal', which correct the intervals"):
+    with pytest.raises(
+        CapabilityError, match=r"Naive cannot simulate sample paths with intervals='conformal', which correct the intervals"
+    ):
         Naive(horizon=2, intervals="conformal").fit(frame).simulate(2)
     assert len(Naive(horizon=2).fit(frame).simulate(2)) == 12
 

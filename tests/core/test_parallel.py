@@ -352,7 +352,9 @@ class TestErrors:
 
         lost = []
         map_items(work, ["boom", "boom too"], on_lost=lambda item, error: lost.append(str(error)), n_jobs=2)
-        ending = "its worker process ended with signal SIGKILL, probably for lack of memory. Use fewer series or a smaller n_jobs."
+        ending = (
+            "its worker process ended with signal SIGKILL, probably for lack of memory. Use fewer series or a smaller n_jobs."
+        )
         assert lost == [f"boom: {ending}", f"boom too: {ending}"]
 
     def test_worker_that_dies_twice_raises_naming_its_series(self, tmp_path):

@@ -117,9 +117,13 @@ def test_a_class_in_place_of_an_object() -> None:
     class Wrapper(Forecaster):
         model: Forecaster = param(kw_only=False, help="whose forecast it is")
 
-    with pytest.raises(ParameterTypeError, match=r"`model` must be a Forecaster, got .*Naive.* \(type\)\. Did you mean Naive\(\)\?"):
+    with pytest.raises(
+        ParameterTypeError, match=r"`model` must be a Forecaster, got .*Naive.* \(type\)\. Did you mean Naive\(\)\?"
+    ):
         Wrapper(Naive)
-    with pytest.raises(ParameterTypeError, match=r"Wrapper requires `model` \(whose forecast it is\)\. Pass Wrapper\(model=\.\.\.\)"):
+    with pytest.raises(
+        ParameterTypeError, match=r"Wrapper requires `model` \(whose forecast it is\)\. Pass Wrapper\(model=\.\.\.\)"
+    ):
         Wrapper()
 
 
@@ -283,7 +287,9 @@ def test_a_declaration_that_would_be_ignored_or_hide_something_is_refused() -> N
         annotations = {name: Any for name, value in held.items() if isinstance(value, Param)}
         return lambda: type("Model", (SeasonalNaive,), {"__annotations__": annotations, **held})
 
-    with pytest.raises(ParameterTypeError, match=r"Model\.season_length cannot be replaced: it is a parameter of SeasonalNaive"):
+    with pytest.raises(
+        ParameterTypeError, match=r"Model\.season_length cannot be replaced: it is a parameter of SeasonalNaive"
+    ):
         body(season_length=7)()
     with pytest.raises(ParameterTypeError, match=r"Model\.horizon cannot be replaced"):
         body(horizon=property(lambda self: 3))()

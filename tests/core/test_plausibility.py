@@ -103,7 +103,9 @@ def test_a_point_more_than_three_ranges_outside_is_warned_of(mean: float) -> Non
     assert "outside the history: point forecasts are outside of it by up to 3.1 times its range. Use" in message
     assert warned(stated(mean=0.97 * mean)) == []
     (message,) = warned(stated(50.0, mean), level=95)
-    assert "intervals are up to 98 times as wide as its range and point forecasts are outside of it by up to 3.1 times" in message
+    assert (
+        "intervals are up to 98 times as wide as its range and point forecasts are outside of it by up to 3.1 times" in message
+    )
 
 
 def test_the_median_of_a_skewed_distribution_may_be_as_far_from_the_mean_as_points_from_the_history() -> None:
@@ -127,7 +129,10 @@ class Paths(Stated):
 
 def test_sample_paths_are_judged_as_the_forecasts_they_are_of() -> None:
     model = Paths(horizon=2).fit(history())
-    for deviation, mean, words in ((20.0, 0.0, "95 % intervals are up to"), (1.0, 8.0, "point forecasts are outside of it by up to 3.")):
+    for deviation, mean, words in (
+        (20.0, 0.0, "95 % intervals are up to"),
+        (1.0, 8.0, "point forecasts are outside of it by up to 3."),
+    ):
         model.deviation, model.mean = deviation, mean
         with pytest.warns(DataWarning, match=f"^Paths: forecasts of series s1 lie far outside the history: {words}") as caught:
             model.simulate(400)
@@ -160,7 +165,9 @@ def test_backtests_warn_once_per_model_of_all_series_and_windows(run: Any, level
     with pytest.warns(DataWarning, match=FAR) as caught:
         run(models, frame, horizon=10, n_windows=2, level=level)
     (message,) = (str(one.message) for one in caught if FAR in str(one.message))
-    words = "forecasts of series s0, s1 lie far outside the history: point forecasts are outside of it by up to 4 times its range."
+    words = (
+        "forecasts of series s0, s1 lie far outside the history: point forecasts are outside of it by up to 4 times its range."
+    )
     assert message.startswith(f"Growing: {words}")
     assert message.endswith("The same holds for Other.")
 

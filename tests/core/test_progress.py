@@ -88,7 +88,9 @@ def test_notebooks_show_what_terminals_show(monkeypatch: pytest.MonkeyPatch, clo
         tick(2)
     with compile_notice("a kernel"):
         numba.njit(lambda x: x)(1)
-    announce_runtime(RuntimeEstimate(100.0, 100.0, 100.0), 2, BacktestPlan(4, 3, 4), Panel.from_frame(datasets.load("air_passengers")), None)
+    announce_runtime(
+        RuntimeEstimate(100.0, 100.0, 100.0), 2, BacktestPlan(4, 3, 4), Panel.from_frame(datasets.load("air_passengers")), None
+    )
     shown = cell.getvalue()
     assert "windows: 100%|" in shown
     assert "2/2" in shown

@@ -66,7 +66,9 @@ def test_a_name_belongs_to_one_class(installed: Callable[..., None]) -> None:
     registry.register(Elsewhere)
     assert registry.register(Elsewhere) is Elsewhere
     assert registry.get("Elsewhere") is Elsewhere
-    with pytest.raises(ParameterError, match=r"must be unique, and .*test_registry defines Elsewhere, too\. Rename that of other"):
+    with pytest.raises(
+        ParameterError, match=r"must be unique, and .*test_registry defines Elsewhere, too\. Rename that of other"
+    ):
         registry.register(type("Elsewhere", (Forecaster,), {"__module__": "other"}))
     again = type("Elsewhere", (Forecaster,), {"__module__": Elsewhere.__module__, "__qualname__": Elsewhere.__qualname__})
     assert registry.get(registry.register(again).__name__) is again

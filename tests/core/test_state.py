@@ -29,7 +29,9 @@ def test_take_put_and_join_touch_the_series_only() -> None:
     some = LEARNED.take(np.array([2, 0]))
     assert (some["last"].tolist(), some["season"].tolist(), some["size"]) == ([3.0, 1.0], [[4.0, 5.0], [0.0, 1.0]], 7)
     assert LEARNED.take(np.array([1])).join(LEARNED.take(np.array([0])))["last"].tolist() == [2.0, 1.0]
-    back = LEARNED.put(np.array([2, 0]), LearnedState({"last": np.array([30.0, 10.0]), "season": np.zeros((2, 2))}, {"size": 9}))
+    back = LEARNED.put(
+        np.array([2, 0]), LearnedState({"last": np.array([30.0, 10.0]), "season": np.zeros((2, 2))}, {"size": 9})
+    )
     assert (back["last"].tolist(), back["season"].tolist()) == ([10.0, 2.0, 30.0], [[0.0, 0.0], [2.0, 3.0], [0.0, 0.0]])
     assert back["size"] == 7
     assert LEARNED["last"].tolist() == [1.0, 2.0, 3.0]

@@ -64,7 +64,9 @@ def test_what_is_missing_is_named(given: Any, names: list[str], words: list[str]
 
 
 def test_a_column_for_each_series_is_told_how_to_become_long() -> None:
-    with pytest.raises(DataError, match=r"lacks ds, y and has .*; a frame with one column per series must be in long format: use melt\(\)"):
+    with pytest.raises(
+        DataError, match=r"lacks ds, y and has .*; a frame with one column per series must be in long format: use melt\(\)"
+    ):
         resolve(None, ["day", *(f"shop {number}" for number in range(5))])
     with pytest.raises(DataError, match=r"to make it a column\.$"):
         resolve(None, ["shop", "day", "sales"])

@@ -38,8 +38,14 @@ def test_of_another_library_and_time_unit() -> None:
     series = series_of(P(2, 20))
     future = rows_ahead(series, 2)
     assert read_future_covariates(converted(future, "polars"), series, 2, {"x": None})["x"].values.tolist() == [[0, 1], [2, 3]]
-    assert read_future_covariates(future.astype({"ds": "datetime64[s]"}), series, 2, {"x": None})["x"].values.tolist() == [[0, 1], [2, 3]]
-    assert read_future_covariates(future.assign(ds=future.ds.astype(str)), series, 2, {"x": None})["x"].values.tolist() == [[0, 1], [2, 3]]
+    assert read_future_covariates(future.astype({"ds": "datetime64[s]"}), series, 2, {"x": None})["x"].values.tolist() == [
+        [0, 1],
+        [2, 3],
+    ]
+    assert read_future_covariates(future.assign(ds=future.ds.astype(str)), series, 2, {"x": None})["x"].values.tolist() == [
+        [0, 1],
+        [2, 3],
+    ]
 
 
 def test_a_single_series_needs_no_ids() -> None:

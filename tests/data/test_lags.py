@@ -69,5 +69,7 @@ def test_lags_are_those_up_to_a_number_or_those_of_a_list() -> None:
 
 @pytest.mark.parametrize("given", [0, -2, [], [0], [1, -1], [2, 2], [MAX_LAG + 1], MAX_LAG + 1, 10**15])
 def test_lags_that_are_none_are_refused(given: int | list[int]) -> None:
-    with pytest.raises(ParameterError, match=r"lags must be distinct integers from 1 to 1,000,000, .*; got .* Pass their number"):
+    with pytest.raises(
+        ParameterError, match=r"lags must be distinct integers from 1 to 1,000,000, .*; got .* Pass their number"
+    ):
         lag_features(given)

@@ -121,7 +121,9 @@ def test_ready(lengths: list[int], missing: Any, needed: int) -> None:
 
 def test_too_many_windows_for_the_shortest_series() -> None:
     panel = panel_of([30, 9, 30, 8])
-    with pytest.raises(ParameterError, match=r"n_windows=3 .* must have 1 value .*eries 1, 3 have fewer: the first, 1, has 9 rows"):
+    with pytest.raises(
+        ParameterError, match=r"n_windows=3 .* must have 1 value .*eries 1, 3 have fewer: the first, 1, has 9 rows"
+    ):
         backtest_windows(panel, BacktestPlan(3, 3, 3))
     with pytest.raises(ParameterError, match=r"series 3 has 8 rows\. Use fewer"):
         backtest_windows(panel.take(np.array([0, 2, 3])), BacktestPlan(3, 3, 3))

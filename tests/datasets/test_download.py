@@ -147,9 +147,9 @@ def test_m4_is_read_from_its_wide_files(tmp_path: Path) -> None:
 
 def test_channels_rates_and_cash_machines(tmp_path: Path) -> None:
     stamps = pd.date_range("2016-07-01", periods=5, freq="h")
-    pd.DataFrame({name: np.arange(5) + 10.0 * place for place, name in enumerate(conversion.ETT_COLUMNS)}).assign(date=stamps).to_csv(
-        tmp_path / "ett.csv", index=False
-    )
+    pd.DataFrame({name: np.arange(5) + 10.0 * place for place, name in enumerate(conversion.ETT_COLUMNS)}).assign(
+        date=stamps
+    ).to_csv(tmp_path / "ett.csv", index=False)
     parts = conversion.channels(tmp_path / "ett.csv", (2, 4))
     assert parts["test"].query("unique_id == 'HULL'")["y"].tolist() == [12.0, 13.0]
     assert [len(parts[part]) for part in ("train", "test", "rest")] == [14, 14, 7]

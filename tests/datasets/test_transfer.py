@@ -197,7 +197,9 @@ def test_offline_is_said_at_once_with_the_way_out(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(module, "RETRY_PAUSE", 60.0)
     path = tmp_path / "file.csv"
     remote = Remote("file.csv", "http://127.0.0.1:9/file.csv", SHA256)
-    with pytest.raises(DataError, match=rf"no connection \(.*\); is this machine offline.*save the file as {re.escape(str(path))}"):
+    with pytest.raises(
+        DataError, match=rf"no connection \(.*\); is this machine offline.*save the file as {re.escape(str(path))}"
+    ):
         fetch(remote, path)
 
 

@@ -259,7 +259,9 @@ def test_pages_the_readme_links_to_read_well_in_the_repository(name: str) -> Non
 
 
 def test_names_of_other_libraries_on_the_migration_page_are_those_of_the_error_messages() -> None:
-    assert written.updated("migration") == (WRITTEN / "migration.md").read_text("utf-8"), "run python -m builder.written in docs"
+    assert written.updated("migration") == (WRITTEN / "migration.md").read_text("utf-8"), (
+        "run python -m builder.written in docs"
+    )
 
 
 def test_lists_of_models_in_the_guide_are_those_declared() -> None:

@@ -221,7 +221,9 @@ def test_a_window_wants_what_is_known_ahead_of_all_its_steps() -> None:
     with pytest.warns(DataWarning, match="Some series are in no window: B, D"):
         found = cross_validate(FutureRegression(), frame, **said_so)
     assert found.groupby("unique_id").size().to_dict() == {"A": 12, "C": 12}
-    with pytest.warns(DataWarning, match="Some series are in no window|Naive runs without the covariates it cannot use: promo") as said:
+    with pytest.warns(
+        DataWarning, match="Some series are in no window|Naive runs without the covariates it cannot use: promo"
+    ) as said:
         both = cross_validate([FutureRegression(), Naive()], frame, **said_so)
     assert len(said) == 2
     same(both.drop(columns="Naive"), found)
@@ -414,7 +416,8 @@ def test_refit() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"gap": -1}, {"gap": 1.5}, {"gap": True}, {"train_size": 0}, {"train_size": "9"}, {"align": "end"}, {"n_jobs": 0}, {"n_jobs": -2},
+        {"gap": -1}, {"gap": 1.5}, {"gap": True}, {"train_size": 0}, {"train_size": "9"}, {"align": "end"},
+        {"n_jobs": 0}, {"n_jobs": -2},
         {"n_jobs": 1.5}, {"seed": -1}, {"seed": 1.5}, {"progress": "yes"},
     ],
     ids=str,

@@ -71,7 +71,9 @@ def test_intervals_upside_down_are_refused_by_name(given: Any) -> None:
 
 def test_doubled_keys_are_refused_by_name(given: Any) -> None:
     twice = pd.concat([given.points, given.points.iloc[[2, 11]]])
-    with pytest.raises(DataError, match=r"\(unique_id, ds, cutoff\) must be unique .* a at 2022-01-01, cutoff .* \(2 such rows"):
+    with pytest.raises(
+        DataError, match=r"\(unique_id, ds, cutoff\) must be unique .* a at 2022-01-01, cutoff .* \(2 such rows"
+    ):
         score(twice)
     points, later = given.points, given.points["ds"] + pd.DateOffset(months=3)
     overlapping = points.assign(ds=points["ds"].where(points["cutoff"] != "2021-10-01", later))
@@ -91,7 +93,9 @@ def test_frames_that_are_no_forecasts_are_refused(given: Any) -> None:
         score([1, 2])  # type: ignore[arg-type]
     with pytest.raises(DataError, match="Column cutoff of the forecasts cannot have missing timestamps, but row 4 has one"):
         score(given.points.assign(cutoff=given.points["cutoff"].where(given.points.index != 4)))
-    with pytest.raises(DataError, match=r"after their cutoff, but series a at 2021-11-01, cutoff 2021-11-01 is not \(6 such forecasts"):
+    with pytest.raises(
+        DataError, match=r"after their cutoff, but series a at 2021-11-01, cutoff 2021-11-01 is not \(6 such forecasts"
+    ):
         score(given.points.assign(cutoff=given.points.groupby(["unique_id", "cutoff"])["ds"].transform("min")))
     with pytest.raises(ParameterTypeError):
         score(given.points, columns=3)  # type: ignore[arg-type]

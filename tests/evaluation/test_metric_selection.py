@@ -68,7 +68,9 @@ def test_what_cannot_be_scored_says_the_way_out(given: Any, options: dict[str, A
 
 
 def test_other_levels_than_those_there_are_refused(given: Any) -> None:
-    with pytest.raises(ParameterError, match="coverage-90 cannot be computed without intervals of level 90; the forecasts have 80, 95"):
+    with pytest.raises(
+        ParameterError, match="coverage-90 cannot be computed without intervals of level 90; the forecasts have 80, 95"
+    ):
         score(given.rolled, metrics="coverage-90")
 
 

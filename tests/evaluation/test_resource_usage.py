@@ -12,7 +12,9 @@ import pytest
 from deepforecast.evaluation import resource_usage
 from deepforecast.evaluation.resource_usage import measure_resources
 
-can_measure = pytest.mark.skipif(resource_usage.memory_mb() is None, reason="this system does not report the memory of a process")
+can_measure = pytest.mark.skipif(
+    resource_usage.memory_mb() is None, reason="this system does not report the memory of a process"
+)
 
 
 SAMPLES: list[float | None] = []  # the memory at each sample

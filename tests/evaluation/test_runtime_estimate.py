@@ -52,7 +52,9 @@ def test_local_models_take_as_long_as_they_have_series() -> None:
 def test_a_trial_of_a_global_model_is_ended_and_its_reports_tell_the_rest(refit: object, fits: int) -> None:
     started = time.perf_counter()
     every = {"auto": 0, True: 1, 2: 2}[refit]
-    found = runtime_estimate.estimate_runtime([Trainer(horizon=4, steps=500)], Panel.from_frame(FRAME), BacktestPlan(4, 4, 4), [every], n_jobs=1)
+    found = runtime_estimate.estimate_runtime(
+        [Trainer(horizon=4, steps=500)], Panel.from_frame(FRAME), BacktestPlan(4, 4, 4), [every], n_jobs=1
+    )
     assert time.perf_counter() - started < 2
     assert found.is_narrow
     assert 0.6 < found.likely / (5.0 * fits) < 1.6
@@ -88,7 +90,9 @@ SIZES: list[int] = []
 def test_what_a_call_costs_is_told_from_what_a_series_costs(first: float, each: float) -> None:
     SIZES.clear()
     panel, plan = Panel.from_frame(seasonal(400)), BacktestPlan(4, 4, 4)
-    found = runtime_estimate.estimate_runtime([Loader(horizon=4, load=0.05, first=first, pause=each)], panel, plan, [1], n_jobs=1)
+    found = runtime_estimate.estimate_runtime(
+        [Loader(horizon=4, load=0.05, first=first, pause=each)], panel, plan, [1], n_jobs=1
+    )
     true = 4 * (0.05 + 400 * each)
     assert true / 2.5 < found.likely < 2.5 * true  # 100 times as much, where the first trial is taken for series alone
     assert found.low < 1.6 * true
@@ -101,7 +105,11 @@ def test_what_a_call_costs_is_told_from_what_a_series_costs(first: float, each: 
 def test_a_first_trial_that_compiles_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime_estimate._ModelTrials, "_has_kernels", True)
     SIZES.clear()
-    panel, plan = Panel.from_frame(seasonal(30)), BacktestPlan(4, 3, 4)  # too few series for a trial that tells it to be an exception
+    # Too few series for a trial that tells it to be an exception.
+    panel, plan = (
+        Panel.from_frame(seasonal(30)),
+        BacktestPlan(4, 3, 4),
+    )
     found = runtime_estimate.estimate_runtime([Loader(horizon=4, load=0.0, first=0.8, pause=0.005)], panel, plan, [1], n_jobs=1)
     assert SIZES[:2] == [4, 4]
     assert 0.3 < found.likely <= found.high < 0.9  # 3 windows of 30 series take 0.45
@@ -109,7 +117,9 @@ def test_a_first_trial_that_compiles_does_not_count(monkeypatch: pytest.MonkeyPa
 
 def test_kernels_may_be_there_once_their_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:
     panel, plan = Panel.from_frame(FRAME), BacktestPlan(4, 2, 4)
-    local, shared = (runtime_estimate._ModelTrials(model, panel, plan, 1, runtime_estimate.keep_model, ()) for model in (Naive(), Trainer()))
+    local, shared = (
+        runtime_estimate._ModelTrials(model, panel, plan, 1, runtime_estimate.keep_model, ()) for model in (Naive(), Trainer())
+    )
     monkeypatch.setitem(sys.modules, "numba", sys)
     assert (local._has_kernels, shared._has_kernels) == (True, False)
     monkeypatch.delitem(sys.modules, "numba")

@@ -137,7 +137,11 @@ def test_the_region_is_that_of_stable_eigenvalues():
     rng = np.random.default_rng(0)
     for p0, p1 in rng.uniform(-1, 4, (2000, 2)):
         distances = np.hypot(p0 - levenberg_marquardt.STABILITY_CIRCLES[:, 0], p1 - levenberg_marquardt.STABILITY_CIRCLES[:, 1])
-        inside = ((distances - np.abs(levenberg_marquardt.STABILITY_CIRCLES[:, 2])) * np.sign(levenberg_marquardt.STABILITY_CIRCLES[:, 2]) < 0).all()
+        inside = (
+            (distances - np.abs(levenberg_marquardt.STABILITY_CIRCLES[:, 2]))
+            * np.sign(levenberg_marquardt.STABILITY_CIRCLES[:, 2])
+            < 0
+        ).all()
         assert inside == outside_of_the_circles(p0, p1)
 
 
@@ -149,7 +153,9 @@ def test_what_is_found_is_stable():
             parameters, squares = searched(y, form, 4)
             assert np.isfinite(squares)
             assert all(outside_of_the_circles(*pair) for pair in pairs(form, parameters))
-            assert form != "partial" or levenberg_marquardt.MIN_SEASON_GAIN <= parameters[2] <= levenberg_marquardt.MAX_SEASON_GAIN
+            assert (
+                form != "partial" or levenberg_marquardt.MIN_SEASON_GAIN <= parameters[2] <= levenberg_marquardt.MAX_SEASON_GAIN
+            )
 
 
 @pytest.mark.parametrize("form", FORMS)

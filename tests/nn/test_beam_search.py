@@ -89,7 +89,11 @@ def every(net: ForecastNetwork, inputs: Inputs) -> list[list[tuple[float, tuple[
     for codes in product(range(N), repeat=H):
         path = VALUES[list(codes)].expand(len(inputs.y), -1)
         before = torch.cat([first_input(inputs)[:, None], path[:, :-1]], dim=1)
-        raw = net.features(inputs) if isinstance(net.body, DirectBody) else net.autoregressive_body.forward_teacher_forced(inputs, before)
+        raw = (
+            net.features(inputs)
+            if isinstance(net.body, DirectBody)
+            else net.autoregressive_body.forward_teacher_forced(inputs, before)
+        )
         chance = raw.double().log_softmax(-1)
         total = sum(chance[:, step, code] for step, code in enumerate(codes))
         for window, one in enumerate(total.tolist()):

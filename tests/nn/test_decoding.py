@@ -81,7 +81,10 @@ def test_values_of_a_path_are_spread_evenly_over_its_distribution() -> None:
 def test_every_head_draws() -> None:
     for name in ("quantiles", "normal", "poisson", "mixture", "implicit_quantile", "bins"):
         one = seeded(lambda name=name: make_head(name))
-        raw, uniform = seeded(lambda one=one: torch.randn(6, one.out_features)), torch.linspace(0.1, 0.9, 6, dtype=torch.float64)
+        raw, uniform = (
+            seeded(lambda one=one: torch.randn(6, one.out_features)),
+            torch.linspace(0.1, 0.9, 6, dtype=torch.float64),
+        )
         spread = torch.ones(6, dtype=torch.float64)
         with torch.no_grad():
             found, wanted = one.sample(raw, uniform[:, None], spread), one.quantiles(raw, uniform[:, None], spread)

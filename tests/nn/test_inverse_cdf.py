@@ -22,7 +22,9 @@ EXACT = torch.float64
 def test_straight_lines() -> None:
     values, known = torch.tensor([[0.0, 1.0, 5.0]], dtype=EXACT), torch.tensor([0.2, 0.5, 0.9], dtype=EXACT)
     p = torch.tensor([[0.1, 0.2, 0.35, 0.5, 0.6, 0.9, 0.99]], dtype=EXACT)
-    assert torch.allclose(interpolate_quantiles(values, known, p), torch.tensor([[0.0, 0.0, 0.5, 1.0, 2.0, 5.0, 5.0]], dtype=EXACT))
+    assert torch.allclose(
+        interpolate_quantiles(values, known, p), torch.tensor([[0.0, 0.0, 0.5, 1.0, 2.0, 5.0, 5.0]], dtype=EXACT)
+    )
 
 
 def test_what_falls_by_rounding_is_levelled_in_the_order_of_probabilities() -> None:

@@ -112,7 +112,9 @@ def test_rows_look_at_each_other() -> None:
     rows, look = drawn(WINDOWS, KEYS, HEADS * WIDTH), AttentionMask(some_added())
     with torch.no_grad():
         query, keys, values = split_heads(rows @ layer.in_proj.weight.T + layer.in_proj.bias, 3, HEADS)
-        expected = merge_heads(by_loops(query, keys, values, look.bias, False)[0]) @ layer.out_proj.weight.T + layer.out_proj.bias
+        expected = (
+            merge_heads(by_loops(query, keys, values, look.bias, False)[0]) @ layer.out_proj.weight.T + layer.out_proj.bias
+        )
         torch.testing.assert_close(layer(rows, look), expected)
 
 

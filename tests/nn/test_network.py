@@ -161,7 +161,9 @@ def test_steps_do_not_see_values_after_them() -> None:
     assert whole.target is not None
     z = scale.standardize(whole.target).float().requires_grad_()
     for step in range(H):
-        (slope,) = torch.autograd.grad(decode_teacher_forced(net, inputs, z, torch.ones_like(z), 1.0)[:, step].sum(), z, allow_unused=True)
+        (slope,) = torch.autograd.grad(
+            decode_teacher_forced(net, inputs, z, torch.ones_like(z), 1.0)[:, step].sum(), z, allow_unused=True
+        )
         assert slope[:, step:].abs().max() == 0
 
 

@@ -36,9 +36,13 @@ def test_waves_are_those_of_the_paper() -> None:
 def test_waves_are_added_by_the_rows_number_on_one_axis() -> None:
     positions, tokens = told("sinusoidal"), some(2, 3, WIDTH)
     rows = torch.tensor([-4.0, -2.0, 0.0], dtype=torch.float64)
-    torch.testing.assert_close(positions.add_to(tokens, tokens, is_future=False) - tokens, sinusoidal_encoding(rows, WIDTH).expand(2, -1, -1))
+    torch.testing.assert_close(
+        positions.add_to(tokens, tokens, is_future=False) - tokens, sinusoidal_encoding(rows, WIDTH).expand(2, -1, -1)
+    )
     steps = torch.tensor([3.0, 4.0], dtype=torch.float64)
-    torch.testing.assert_close(positions.add_to(tokens[:, :2], tokens, True, 2)[0] - tokens[0, :2], sinusoidal_encoding(steps, WIDTH))
+    torch.testing.assert_close(
+        positions.add_to(tokens[:, :2], tokens, True, 2)[0] - tokens[0, :2], sinusoidal_encoding(steps, WIDTH)
+    )
 
 
 def test_learned_places_are_learned() -> None:
@@ -52,7 +56,10 @@ def test_a_shift_of_all_rows_changes_nothing(kind: str) -> None:
     query, keys, values = (some(2, HEADS, rows, 4, seed=seed) for rows, seed in ((4, 0), (3, 1), (3, 2)))
     hidden, found = torch.zeros(1, 1, 1, 1, dtype=torch.float64), []
     for shift in (0, 1000):
-        positions = told(kind, TokenPositions(tuple(one + shift for one in MISSING_ROWS.past), tuple(one + shift for one in MISSING_ROWS.future)))
+        positions = told(
+            kind,
+            TokenPositions(tuple(one + shift for one in MISSING_ROWS.past), tuple(one + shift for one in MISSING_ROWS.future)),
+        )
         look = positions.cross_mask(hidden, 4)
         turns = positions.rotation(is_future=False)
         one = attention(apply_rotary(query, look.query_rotation), apply_rotary(keys, turns), values, AttentionMask(look.bias))
@@ -104,8 +111,12 @@ def test_the_calendar_is_wound_around_its_circles() -> None:
         assert found[0, row].tolist() == pytest.approx(expected)
     positions = told("calendar", cyclic_columns=[(1, 0), (3, 2)])
     tokens = some(1, 3, WIDTH)
-    torch.testing.assert_close(positions.add_to(tokens, columns, is_future=False) - tokens, calendar_encoding(columns, [1, 3], WIDTH))
-    torch.testing.assert_close(positions.add_to(tokens, columns[..., 1:], is_future=True) - tokens, calendar_encoding(columns, [1, 3], WIDTH))
+    torch.testing.assert_close(
+        positions.add_to(tokens, columns, is_future=False) - tokens, calendar_encoding(columns, [1, 3], WIDTH)
+    )
+    torch.testing.assert_close(
+        positions.add_to(tokens, columns[..., 1:], is_future=True) - tokens, calendar_encoding(columns, [1, 3], WIDTH)
+    )
 
 
 def test_what_cannot_be_is_refused() -> None:

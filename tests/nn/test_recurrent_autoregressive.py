@@ -141,6 +141,9 @@ def test_on_another_device_nothing_is_left_behind() -> None:
                 body = RecurrentAutoregressive(InputSizes(3, 2, 3, 2, 2, 3), options)
                 inputs = Inputs(*(torch.empty(shape) for shape in ((5, 3), (5, 3), (5, 3, 2), (5, 2, 2), (5, 3))))
                 previous = torch.empty(5, 2)
-            for found in (body.forward_teacher_forced(inputs, previous), AutoregressiveBody.forward_teacher_forced(body, inputs, previous)):
+            for found in (
+                body.forward_teacher_forced(inputs, previous),
+                AutoregressiveBody.forward_teacher_forced(body, inputs, previous),
+            ):
                 found.sum().backward()
                 assert {one.device.type for one in (found, *(weight.grad for weight in body.parameters()))} == {"meta"}

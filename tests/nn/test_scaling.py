@@ -32,7 +32,9 @@ def test_what_is_scaled_comes_back(scaler: str) -> None:
     z, seen, scale = z_of(Y, scaler)
     there = seen > 0
     torch.testing.assert_close(scale.unstandardize(z)[there], torch.tensor(Y, dtype=torch.float64)[there], rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(scale.unstandardize(scale.standardize(torch.tensor(Y).double()))[there], torch.tensor(Y).double()[there])
+    torch.testing.assert_close(
+        scale.unstandardize(scale.standardize(torch.tensor(Y).double()))[there], torch.tensor(Y).double()[there]
+    )
 
 
 @pytest.mark.parametrize("scaler", [one for one in SCALERS if one != "none"])

@@ -184,7 +184,9 @@ def test_a_learned_start_replaces_the_first_value_alone() -> None:
     assert one.start_token is not None
     with torch.no_grad():
         one.start_token.fill_(0.7)
-    torch.testing.assert_close(one.forward_teacher_forced(inputs, previous), one.forward_teacher_forced(inputs, previous + torch.tensor([[9.0, 0, 0]])))
+    torch.testing.assert_close(
+        one.forward_teacher_forced(inputs, previous), one.forward_teacher_forced(inputs, previous + torch.tensor([[9.0, 0, 0]]))
+    )
     plain = body()
     plain.load_state_dict({name: value for name, value in one.state_dict().items() if name != "start_token"})
     said = torch.cat([torch.full((5, 1), 0.7, dtype=torch.float64), previous[:, 1:]], dim=1)
@@ -221,7 +223,9 @@ def test_a_convolution_is_its_plain_loop_and_reaches_further_with_every_layer() 
 def test_on_another_device_nothing_is_left_behind(name: str) -> None:
     for order, kernel_size in product(ORDERS, (None, 3)):
         attention = AttentionOptions(name, True, True, 2, True)
-        one = body(order, FULL, attention=attention, kernel_size=kernel_size, positional_encoding=True, start_value="learned").to("meta")
+        one = body(
+            order, FULL, attention=attention, kernel_size=kernel_size, positional_encoding=True, start_value="learned"
+        ).to("meta")
         inputs = Inputs(*(getattr(given(FULL)[0], field).to("meta") for field in ("y", "observed", "past", "future", "static")))
         previous = given(FULL)[1].to("meta")
         with NothingOnTheCPU():

@@ -44,7 +44,7 @@ def twins(order: str, activation: str) -> tuple[nn.Transformer, Ours]:
 
 
 def renamed(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights of torch's, or their gradients, by our names: keys and values of the cross attention are made in `KeyValueProjection`."""
+    """Weights of torch's layer, or their gradients, by our names; `KeyValueProjection` makes keys and values."""
     found, across = {}, {"weight": [], "bias": []}
     for name, value in theirs.items():
         kind = name.rpartition(".")[2].removeprefix("in_proj_")
@@ -55,7 +55,8 @@ def renamed(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
             continue
         for before, after in (
             ("self_attn.in_proj_", "attention.in_proj."), ("self_attn.out_proj", "attention.out_proj"),
-            ("multihead_attn.out_proj", "cross.out_proj"), ("linear1", "feedforward.linear1"), ("linear2", "feedforward.linear2"),
+            ("multihead_attn.out_proj", "cross.out_proj"), ("linear1", "feedforward.linear1"),
+            ("linear2", "feedforward.linear2"),
             ("norm1", "norms.0"), ("norm2", "norms.1"), ("norm3", "norms.2"),
         ):  # fmt: skip
             name = name.replace(before, after)
@@ -114,7 +115,10 @@ def test_gradients_flow_through_steps_as_through_the_whole() -> None:
     rows, steps, valid = (one.double() for one in sequences())
     added, weights = padding_bias(valid), list(ours.parameters())
     whole = torch.autograd.grad(ours(rows, steps, added).square().sum(), weights)
-    memory, caches = ours.memory(ours.encoder(rows, AttentionMask(added))), [rows.new_empty(3, 2, HEADS, 0, WIDTH // HEADS)] * LAYERS
+    memory, caches = (
+        ours.memory(ours.encoder(rows, AttentionMask(added))),
+        [rows.new_empty(3, 2, HEADS, 0, WIDTH // HEADS)] * LAYERS,
+    )
     total = rows.new_zeros(())
     for number in range(STEPS):
         looks = AttentionMask(), AttentionMask(added)

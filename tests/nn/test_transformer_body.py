@@ -43,9 +43,13 @@ def test_taught_at_once_is_step_by_step(positions: str | None) -> None:
     for patch, order in product((1, 4), ("pre", "post")):
         body = stepwise(ROUND, positions=positions, patch=patch, norm_order=order, dropout=0.1).eval()
         expected = body.forward_teacher_forced(inputs, before(inputs))
-        torch.testing.assert_close(AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs)), expected, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(
+            AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs)), expected, atol=1e-6, rtol=1e-5
+        )
         with torch.inference_mode():
-            torch.testing.assert_close(AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs)), expected, atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(
+                AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs)), expected, atol=1e-6, rtol=1e-5
+            )
         two = body.forward_teacher_forced(inputs, before(inputs)[:, :2])
         torch.testing.assert_close(two, expected[:, :2], atol=1e-6, rtol=1e-5)
 
@@ -55,7 +59,9 @@ def test_so_are_its_gradients(positions: str) -> None:
     body, inputs = stepwise(positions=positions, patch=4).double(), some_inputs(FULL, dtype=torch.float64)
     weights = list(body.parameters())
     taught = torch.autograd.grad(body.forward_teacher_forced(inputs, before(inputs)).square().sum(), weights)
-    looped = torch.autograd.grad(AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs)).square().sum(), weights)
+    looped = torch.autograd.grad(
+        AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs)).square().sum(), weights
+    )
     for one, other in zip(taught, looped, strict=True):
         torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
         assert one.abs().sum() > 0
@@ -81,7 +87,9 @@ def test_in_turn_every_field_is_of_use_and_every_weight_learns() -> None:
     body.eval()
     for field in ("y", "past", "future", "static"):
         other = replace(inputs, **{field: getattr(inputs, field) + 1.0})
-        assert (body.forward_teacher_forced(other, before(inputs)) - body.forward_teacher_forced(inputs, before(inputs))).abs().amax((1, 2)).min() > 1e-4, field
+        assert (
+            body.forward_teacher_forced(other, before(inputs)) - body.forward_teacher_forced(inputs, before(inputs))
+        ).abs().amax((1, 2)).min() > 1e-4, field
 
 
 def test_a_value_moves_the_steps_after_it_alone() -> None:
@@ -90,7 +98,9 @@ def test_a_value_moves_the_steps_after_it_alone() -> None:
     for step in range(4):
         other = told.clone()
         other[:, step] += 1.0
-        moved = (body.forward_teacher_forced(inputs, other) - body.forward_teacher_forced(inputs, told)).abs().amax((0, 2)) > 1e-5
+        moved = (body.forward_teacher_forced(inputs, other) - body.forward_teacher_forced(inputs, told)).abs().amax(
+            (0, 2)
+        ) > 1e-5
         assert moved.tolist() == [one >= step for one in range(4)]
 
 
@@ -127,7 +137,11 @@ def test_a_history_of_nothing_but_padding_is_finite() -> None:
     empty = replace(inputs, y=inputs.y * 0, observed=inputs.observed * 0)
     for positions, normalization in product(("sinusoidal", "alibi", "rotary"), ("layer", "batch", "rms")):
         for body in (stepwise(positions=positions, normalization=normalization), direct(positions=positions, patch=4)):
-            found = body.forward_teacher_forced(empty, before(empty)) if isinstance(body, AutoregressiveBody) else body.features(empty)
+            found = (
+                body.forward_teacher_forced(empty, before(empty))
+                if isinstance(body, AutoregressiveBody)
+                else body.features(empty)
+            )
             assert found.isfinite().all()
             found.square().sum().backward()
             assert all(weight.grad.isfinite().all() for weight in body.parameters())
@@ -147,7 +161,9 @@ def test_paths_go_on_beside_each_other_from_keys_that_are_not_repeated() -> None
         assert [one.shape[0] for one in state] == [5, 5, 5, 15, 15]
         together = torch.stack(found, 1).view(5, count, 4, -1)
         for path in range(count):
-            torch.testing.assert_close(together[:, path], body.forward_teacher_forced(inputs, told[:, path]), atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(
+                together[:, path], body.forward_teacher_forced(inputs, told[:, path]), atol=1e-6, rtol=1e-5
+            )
 
 
 def test_paths_may_be_chosen_among() -> None:
@@ -185,7 +201,12 @@ def test_weights_add_up_and_say_whose_rows_they_are() -> None:
         for one in found:
             assert one.weights.shape == (5, 4, len(one.queries), len(one.keys))
             torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]), atol=1e-6, rtol=0)
-        assert found[0].queries.tolist() == found[0].keys.tolist() == found[3].keys.tolist() == list(body.window_encoder.past_positions)
+        assert (
+            found[0].queries.tolist()
+            == found[0].keys.tolist()
+            == found[3].keys.tolist()
+            == list(body.window_encoder.past_positions)
+        )
         assert found[0].keys.tolist()[-1] == 0
         assert found[2].queries.tolist() == found[3].queries.tolist() == [1, 2, 3, 4]
         assert found[2].keys.tolist() == ([1, 2, 3, 4] if count == 4 else [3, 4])

@@ -24,7 +24,10 @@ def test_expect() -> None:
 def test_refused() -> None:
     with looking.expect_error(ValueError, "y", "2"):
         raise ValueError("y is 2")
-    with pytest.raises(RuleBroken, match="ValueError must be raised when asked"), looking.expect_error(ValueError, when="asked"):
+    with (
+        pytest.raises(RuleBroken, match="ValueError must be raised when asked"),
+        looking.expect_error(ValueError, when="asked"),
+    ):
         pass
     with pytest.raises(RuleBroken, match="must mention stamp, got y is 2"), looking.expect_error(ValueError, "y", "stamp"):
         raise ValueError("y is 2")

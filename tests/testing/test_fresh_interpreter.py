@@ -15,7 +15,11 @@ def test_one_process_serves_all(tmp_path: Path) -> None:
     Naive(horizon=2).fit(fixtures.daily_panel()).save(tmp_path / "model")
     first = fresh_interpreter.load_and_forecast(Naive, tmp_path / "model", None)
     child = fresh_interpreter._start_child()
-    assert fresh_interpreter.load_and_forecast(Naive, tmp_path / "model", [80]).columns.keys() == {"Naive", "Naive-lo-80", "Naive-hi-80"}
+    assert fresh_interpreter.load_and_forecast(Naive, tmp_path / "model", [80]).columns.keys() == {
+        "Naive",
+        "Naive-lo-80",
+        "Naive-hi-80",
+    }
     assert fresh_interpreter._start_child() is child
     assert first.repr == "Naive(horizon=2)"
     assert first.imported_trainers == []

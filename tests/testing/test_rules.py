@@ -348,7 +348,11 @@ class Mixing(Conformal):
 
 def test_pooled_bands_are_not_local() -> None:
     testing.run(Conformal(Naive(), pool=True, alias="pooled")).raise_for_failures()
-    for rule in ("series_are_forecast_independently", "an_outlier_stays_in_its_series", "unknown_series_are_fitted_and_reported"):
+    for rule in (
+        "series_are_forecast_independently",
+        "an_outlier_stays_in_its_series",
+        "unknown_series_are_fitted_and_reported",
+    ):
         assert outcome(Mixing(Naive(), pool=True), rule)[0] == "failed"
 
 

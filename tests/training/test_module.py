@@ -57,7 +57,9 @@ def test_gradients_are_cut_by_norm_and_by_value_and_their_norm_before_is_told() 
         for one in network.parameters():
             one.grad = torch.full_like(one, 2.0)
         before = torch.sqrt(sum((one.grad**2).sum() for one in network.parameters() if one.grad is not None))  # type: ignore[arg-type]
-        norm = optimization.clip_gradients(list(network.parameters()), replace(plain, gradient_clip_val=grad_clip, clip_value=clip_value))
+        norm = optimization.clip_gradients(
+            list(network.parameters()), replace(plain, gradient_clip_val=grad_clip, clip_value=clip_value)
+        )
         assert float(norm) == pytest.approx(float(before))
         found = torch.cat([one.grad.flatten() for one in network.parameters() if one.grad is not None])
         if clip_value is not None:

@@ -205,7 +205,9 @@ def pressing(*steps: int) -> Monitor:
 
 def test_ctrl_c_keeps_what_was_learned_and_says_so_once() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with pytest.warns(TrainingWarning, match="interrupted at step 13 of 30; the network keeps the weights learned so far") as said:
+    with pytest.warns(
+        TrainingWarning, match="interrupted at step 13 of 30; the network keeps the weights learned so far"
+    ) as said:
         model = watched(lstm(lr_schedule="constant", warmup=0.0), pressing(12))
     assert len(said) == 1
     assert signal.getsignal(signal.SIGINT) is before
@@ -347,7 +349,9 @@ def test_those_of_the_package_lightning_are_refused(monkeypatch: pytest.MonkeyPa
     base = type("EarlyStopping", (), {"__module__": home.__name__})
     own = type("Mine", (base,), {"__module__": "__main__"})
     for one in (base(), own()):
-        with pytest.raises(ParameterError, match=f"{type(one).__name__} is an object of the package lightning.*classes of pytorch_lightning"):
+        with pytest.raises(
+            ParameterError, match=f"{type(one).__name__} is an object of the package lightning.*classes of pytorch_lightning"
+        ):
             lstm(trainer={"callbacks": [one]}).fit(FRAME)
     with pytest.raises(ParameterError, match=r"'logger'.*CSVLogger is an object of the package lightning"):
         lstm(trainer={"logger": type("CSVLogger", (), {"__module__": "lightning.pytorch.loggers"})()}).fit(FRAME)
@@ -366,8 +370,10 @@ def test_callbacks_that_a_fit_has_parameters_for_are_refused(name: str, ours: st
 
 @pytest.mark.parametrize(
     ("name", "ours"),
-    [("max_epochs", "max_epochs"), ("max_time", "time_limit"), ("gradient_clip_val", "gradient_clip_val"), ("precision", "precision"),
-     ("accumulate_grad_batches", "accumulate_grad_batches"), ("enable_progress_bar", "progress"), ("val_check_interval", "validate_every")],
+    [("max_epochs", "max_epochs"), ("max_time", "time_limit"), ("gradient_clip_val", "gradient_clip_val"),
+     ("precision", "precision"),
+     ("accumulate_grad_batches", "accumulate_grad_batches"), ("enable_progress_bar", "progress"),
+     ("val_check_interval", "validate_every")],
 )  # fmt: skip
 def test_what_has_a_parameter_of_its_own_is_refused_by_its_name(name: str, ours: str) -> None:
     with pytest.raises(ParameterError, match=f"cannot set {name!r}.*Use {ours}="):

@@ -64,8 +64,17 @@ def test_validation_rows_are_the_last_and_not_learned_from() -> None:
 
 
 def test_patience_ends_after_so_many_looks_without_a_better_one() -> None:
-    model = MLP(**SMALL, hidden_sizes=[32], max_steps=400, learning_rate=0.02, lr_schedule="constant", validation_size=12, validate_every=5,
-                patience=3, recent_windows=20)
+    model = MLP(
+        **SMALL,
+        hidden_sizes=[32],
+        max_steps=400,
+        learning_rate=0.02,
+        lr_schedule="constant",
+        validation_size=12,
+        validate_every=5,
+        patience=3,
+        recent_windows=20,
+    )
     report = model.fit(noise()).training_report_
     assert model.stopped_ == "no better on validation"
     assert len(report) < 400

@@ -80,7 +80,11 @@ def test_the_trials_frame_has_every_trial(frame):
 def test_a_parameter_has_its_column_whatever_it_is_called(frame):
     found = searched(LinearModel(), frame, 8)
     assert found.trials.columns.is_unique
-    assert set(found.trials["lag_transforms"]) == {"auto", "None"}  # one of its parameters: a choice of None is no missing value
+    # One of its parameters: a choice of None is no missing value.
+    assert set(found.trials["lag_transforms"]) == {
+        "auto",
+        "None",
+    }
     assert found.trials.loc[0, ["lags", "lag_transforms", "strategy"]].tolist() == ["auto", "auto", "recursive"]
     assert [one for one in found.plot("parallel").data[0]["dimensions"] if one["label"] == "lag_transforms"]
     own = searched(Timed(), frame, 3)
@@ -155,7 +159,11 @@ def test_what_is_searched_apart_knows_its_models(frame):
     begun = found.trials[found.trials["start"] != ""].groupby("model")["start"].agg(list).to_dict()
     assert begun["Bent"] == ["default", "start 1"]
     assert begun["WindowMean"][:2] == ["default", "start 1"]
-    for wrong in ({"space": {"Bnet": {"away": (0.0, 1.0)}}}, {"space": {"away": (0.0, 1.0)}}, {"initial_params": {"away": 0.0}}):
+    for wrong in (
+        {"space": {"Bnet": {"away": (0.0, 1.0)}}},
+        {"space": {"away": (0.0, 1.0)}},
+        {"initial_params": {"away": 0.0}},
+    ):
         with pytest.raises(ParameterError, match="With several models"):
             searched([Bent(), WindowMean()], frame, 8, options=replace(APART, **wrong))
 
@@ -205,15 +213,19 @@ def test_several_seeds_make_one_trial(frame):
     found = searched(
         Bent(away=0.0), frame, 2, metric="mae", options=TuningOptions(n_windows=2, n_seeds=3, space={"width": [8, 9]})
     )
-    each = [searched(Bent(away=0.0, seed=seed), frame, 1, metric="mae", options=TuningOptions(n_windows=2, space={"width": [8]}))
-            for seed in range(3)]
+    each = [
+        searched(Bent(away=0.0, seed=seed), frame, 1, metric="mae", options=TuningOptions(n_windows=2, space={"width": [8]}))
+        for seed in range(3)
+    ]
     assert found.trials["mae"][0] == pytest.approx(np.mean([one.best_value for one in each]))
     assert found.best_model.seed == 0
 
 
 def test_metrics_of_intervals_and_quantiles(frame):
     for metric in ("winkler-80", "coverage-90", "weighted_quantile_loss"):
-        found = searched(SeasonalNaive(), frame, 2, metric=metric, options=TuningOptions(n_windows=1, space={"season_length": [1, 7]}))
+        found = searched(
+            SeasonalNaive(), frame, 2, metric=metric, options=TuningOptions(n_windows=1, space={"season_length": [1, 7]})
+        )
         assert np.isfinite(found.best_value)
 
 
@@ -251,7 +263,9 @@ def test_a_grid_ends_when_all_is_tried(frame):
 
 
 def test_a_grid_of_one_beside_what_is_given(frame):
-    found = searched(Bent(), frame, 9, options=TuningOptions(n_windows=1, space={"width": [9]}, sampler="grid", initial_params={"away": 2.0}))
+    found = searched(
+        Bent(), frame, 9, options=TuningOptions(n_windows=1, space={"width": [9]}, sampler="grid", initial_params={"away": 2.0})
+    )
     assert found.trials["width"].tolist() == [8, 8, 9]
     assert set(found.trials["state"]) == {"complete"}
 
@@ -475,7 +489,11 @@ def test_a_score_that_is_no_number_is_a_failure(frame):
     options = TuningOptions(n_windows=1, pruner=None, space={"away": (-4.0, 4.0)})
     with pytest.warns(TrainingWarning, match="trials failed"):
         found = searched(Bent(away=-2.0), frame, 12, metric=odd, options=options)
-    assert found.trials["reason"].str.contains("The score of a trial must be finite").sum() == (found.trials["state"] == "failed").sum() > 0
+    assert (
+        found.trials["reason"].str.contains("The score of a trial must be finite").sum()
+        == (found.trials["state"] == "failed").sum()
+        > 0
+    )
 
 
 def test_a_configuration_that_is_refused_is_pruned_with_its_reason(frame):
@@ -806,7 +824,8 @@ def test_what_is_refused_before_any_trial(frame, tmp_path, said, kind, words):
     [
         ({"n_windows": 0}, "n_windows"), ({"holdout": -1}, "holdout"), ({"n_seeds": 0}, "n_seeds"), ({"n_jobs": 0}, "n_jobs"),
         ({"sampler": "bayes"}, "sampler"), ({"sampler": optuna.samplers.TPESampler}, "sampler"), ({"pruner": "asha"}, "pruner"),
-        ({"trial_timeout": -1}, "trial_timeout"), ({"trial_timeout": "long"}, "trial_timeout"), ({"heartbeat_timeout": None}, "heartbeat_timeout"),
+        ({"trial_timeout": -1}, "trial_timeout"), ({"trial_timeout": "long"}, "trial_timeout"),
+        ({"heartbeat_timeout": None}, "heartbeat_timeout"),
         ({"space": 3}, "space"), ({"pruner": "wilcoxon"}, "wilcoxon"), ({"progress": "bar"}, "progress"),
         ({"seed": -1}, "seed"), ({"backtest": {}}, "BacktestOptions"),
     ],

@@ -75,10 +75,21 @@ def estimate(
             summary = np.zeros(2)
             settings = np.array([problem.floor, conditional, tolerance, max_evaluations], np.float64)
             work = (point, gradient, summary)
-            _search_complete(structure.orders, structure.lags, problem.variables, settings, starts, new_search(1, structure.size), workspace, work)
+            _search_complete(
+                structure.orders,
+                structure.lags,
+                problem.variables,
+                settings,
+                starts,
+                new_search(1, structure.size),
+                workspace,
+                work,
+            )
             value, evaluations = float(summary[0]), int(summary[1])
         else:
-            value, evaluations = _search_with_missing(problem, structure, starts, tolerance, max_evaluations, workspace, point, gradient)
+            value, evaluations = _search_with_missing(
+                problem, structure, starts, tolerance, max_evaluations, workspace, point, gradient
+            )
     factors, beta = workspace.vectors[FACTORS, : structure.size].copy(), workspace.vectors[BETA, : columns - 1].copy()
     squares, determinant, n_observed = workspace.vectors[SUMMARY, :3].tolist()
     return Estimate(point, factors, beta, gradient, value, squares, determinant, int(n_observed), evaluations)
@@ -139,7 +150,14 @@ def _search_with_missing(
 ) -> tuple[float, int]:
     """Search with missing values, one compiled call per evaluation."""
 
-    arguments = (structure.orders, structure.lags, problem.variables, problem.delta, np.array([problem.unknown, problem.floor]), workspace)
+    arguments = (
+        structure.orders,
+        structure.lags,
+        problem.variables,
+        problem.delta,
+        np.array([problem.unknown, problem.floor]),
+        workspace,
+    )
 
     def value(coordinates: Floats, with_gradient: bool) -> float:
         point[:] = coordinates

@@ -245,7 +245,13 @@ def _gradient(
 ) -> None:
     """Gradient of the objective by lag; `weight` is n / S."""
     vectors, sequences, matrices, _, _, _, _, _ = workspace
-    errors, values, adjoint_errors, adjoint_weights = columns, columns + 1, columns + 3, columns + 3  # share a row, used in turn
+    # Share a row, used in turn.
+    errors, values, adjoint_errors, adjoint_weights = (
+        columns,
+        columns + 1,
+        columns + 3,
+        columns + 3,
+    )
     for lag in range(vectors.shape[1]):
         vectors[PHI_GRADIENT, lag] = 0.0
         vectors[THETA_GRADIENT, lag] = 0.0

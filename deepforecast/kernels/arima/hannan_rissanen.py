@@ -37,7 +37,16 @@ def start_coordinates(structure: LagStructure, sequences: Floats, order: int) ->
     vectors = np.zeros((max(BETA, FACTORS) + 10, width))
     regressor_lags = np.zeros((2, size + 1), np.int64)
     with compile_notice("ARIMA"):
-        _hannan_rissanen(structure.orders, structure.lags, sequences, order, np.zeros((1, size + 1, size + 1)), vectors, regressor_lags, point)
+        _hannan_rissanen(
+            structure.orders,
+            structure.lags,
+            sequences,
+            order,
+            np.zeros((1, size + 1, size + 1)),
+            vectors,
+            regressor_lags,
+            point,
+        )
     return point
 
 

@@ -98,7 +98,9 @@ def _final_state(workspace: Workspace, variables: Floats, m: int, size: int) -> 
     if len(variables) > 1:
         observed_rows = np.flatnonzero(~np.isnan(variables[0]))
         observed_rows = observed_rows[observed_rows >= m]
-        errors = (variables - workspace.sequences[: len(variables), : variables.shape[1]])[:, observed_rows] / np.sqrt(variance[observed_rows])
+        errors = (variables - workspace.sequences[: len(variables), : variables.shape[1]])[:, observed_rows] / np.sqrt(
+            variance[observed_rows]
+        )
         unknown_covariance = np.linalg.pinv(errors[1:] @ errors[1:].T, hermitian=True)
         unknown_mean = unknown_covariance @ (errors[1:] @ errors[0])
         responses = workspace.states[MEAN, 1 : len(variables), :size]
@@ -106,7 +108,11 @@ def _final_state(workspace: Workspace, variables: Floats, m: int, size: int) -> 
         excess += responses.T @ unknown_covariance @ responses
         sequences = workspace.sequences[: len(variables), m : variables.shape[1]]
         prediction[m:], variance[m:] = _predict_diffuse(variables[0, m:], sequences, variance[m : variables.shape[1]])
-    return FilterState(workspace.vectors[FULL_PHI, :size].copy(), workspace.vectors[RHO, :size].copy(), mean, excess), prediction, variance
+    return (
+        FilterState(workspace.vectors[FULL_PHI, :size].copy(), workspace.vectors[RHO, :size].copy(), mean, excess),
+        prediction,
+        variance,
+    )
 
 
 def _predict_diffuse(y: Floats, sequences: Floats, row_variance: Floats) -> tuple[Floats, Floats]:
@@ -122,7 +128,10 @@ def _predict_diffuse(y: Floats, sequences: Floats, row_variance: Floats) -> tupl
     for t in range(len(y)):
         response = sequences[1:, t]
         diffuse_response, known_response = diffuse @ response, covariance @ response
-        diffuse_variance, known_variance = float(response @ diffuse_response), float(response @ known_response) + row_variance[t]
+        diffuse_variance, known_variance = (
+            float(response @ diffuse_response),
+            float(response @ known_response) + row_variance[t],
+        )
         is_diffuse = diffuse_variance > RANK_TOLERANCE * float(response @ response)
         if not is_diffuse:
             prediction[t], prediction_variance[t] = sequences[0, t] - unknown_mean @ response, known_variance
@@ -131,7 +140,9 @@ def _predict_diffuse(y: Floats, sequences: Floats, row_variance: Floats) -> tupl
         error = sequences[0, t] - unknown_mean @ response - y[t]
         if is_diffuse:
             gain = diffuse_response / diffuse_variance
-            covariance += known_variance * np.outer(gain, gain) - np.outer(gain, known_response) - np.outer(known_response, gain)
+            covariance += (
+                known_variance * np.outer(gain, gain) - np.outer(gain, known_response) - np.outer(known_response, gain)
+            )
             diffuse -= np.outer(gain, diffuse_response)
         else:
             gain = known_response / known_variance

@@ -123,7 +123,11 @@ def fit(
         if settings.penalties is not None:
             penalties = np.full(estimates.shape[:2], np.inf)
             penalties[:, [all_forms.index(form) for form in forms]] = 0.5 * settings.penalties
-            second_search = _SecondSearch(_second_plan(plan, all_forms), penalties, np.array([settings.tolerance, MAX_EVALUATIONS, *SECOND_LIMITS], np.float64))
+            second_search = _SecondSearch(
+                _second_plan(plan, all_forms),
+                penalties,
+                np.array([settings.tolerance, MAX_EVALUATIONS, *SECOND_LIMITS], np.float64),
+            )
         _fit_groups(scaled_series, plan, _recursion_groups(all_forms), scale, estimates, limits, second_search)
     return _unscale_estimates(estimates[:, [all_forms.index(form) for form in forms]], forms, season, scale)
 
@@ -161,7 +165,9 @@ def search_starts(form: Form, all_forms: list[Form], thorough: bool, choice: boo
     if form.trend == 2:
         smaller.insert(0, form._replace(trend=1))
     twin = form._replace(error=0)
-    nearby = [all_forms.index(smaller_form) for smaller_form in smaller if smaller_form != form and smaller_form in all_forms][:1]
+    nearby = [all_forms.index(smaller_form) for smaller_form in smaller if smaller_form != form and smaller_form in all_forms][
+        :1
+    ]
     twins = [all_forms.index(twin)] if form.error == 1 and twin in all_forms else []
     if choice and not thorough:
         season, trend = form.season > 0 and form.trend == 0, form.season == 0 and form.damped == 1
@@ -236,7 +242,11 @@ def _scale_series(y: Floats, indptr: Ints) -> tuple[Floats, Floats, _Scale]:
     size = np.where(varies, standard_deviation, 1.0)
     scale = _Scale(size, power.astype(np.int64), counts, varies, least > 0)
     scaled_centre = _round_to_grid(centre / size)
-    return np.where(is_observed, _round_to_grid((small - centre[rows]) / size[rows]) + scaled_centre[rows], np.nan), scaled_centre, scale
+    return (
+        np.where(is_observed, _round_to_grid((small - centre[rows]) / size[rows]) + scaled_centre[rows], np.nan),
+        scaled_centre,
+        scale,
+    )
 
 
 def _round_to_grid(values: Floats) -> Floats:
@@ -282,7 +292,11 @@ def _fit_groups(
 
     With `second_search` the best forms of each series are searched a second time.
     """
-    lengths, parameters, season = np.diff(scaled_series.indptr), plan.present.shape[1], plan.present.shape[1] - scaled_series.design.shape[1] - SEASON_STATES
+    lengths, parameters, season = (
+        np.diff(scaled_series.indptr),
+        plan.present.shape[1],
+        plan.present.shape[1] - scaled_series.design.shape[1] - SEASON_STATES,
+    )
     order = np.flatnonzero(scale.varies)
     order = order[np.argsort(-lengths[order], kind="stable")]
     search, block_size = new_search(LANES, parameters), max(LANES * 4, MAX_MEMORY // (len(plan.forms) * parameters**2))

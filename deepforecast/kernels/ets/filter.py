@@ -43,7 +43,9 @@ def filter_series(begin: Model, y: Floats, offsets: Floats, indptr: Ints) -> tup
     """
     fitted, states, age = np.empty(len(y)), begin.states.copy(), begin.age.copy()
     with compile_notice("exponential smoothing"):
-        _filter_series(begin, as_read_only(y), as_read_only(offsets), np.ascontiguousarray(indptr, np.int64), fitted, states, age)
+        _filter_series(
+            begin, as_read_only(y), as_read_only(offsets), np.ascontiguousarray(indptr, np.int64), fitted, states, age
+        )
     return fitted, begin._replace(states=states, age=age)
 
 
@@ -98,7 +100,11 @@ def update_states(
     if form[3] == 2:
         level_error, season_error = error / _nonzero(factor), error / _nonzero(base)
     if form[1] == 2:
-        return base + rates[0] * level_error, damped_slope + rates[1] * level_error / _nonzero(level), factor + rates[2] * season_error
+        return (
+            base + rates[0] * level_error,
+            damped_slope + rates[1] * level_error / _nonzero(level),
+            factor + rates[2] * season_error,
+        )
     return base + rates[0] * level_error, damped_slope + rates[1] * level_error, factor + rates[2] * season_error
 
 

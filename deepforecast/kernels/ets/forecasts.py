@@ -48,7 +48,9 @@ def forecast_deviations(model: Model, sigma: Floats, offsets: Floats) -> Floats:
     """Analytical standard deviations; `offsets` (series, steps): effect of regressors."""
     standard_deviations = np.empty(offsets.shape)
     buffer = np.empty((3, offsets.shape[1] + int(model.age.max(initial=0))))
-    _forecast_deviations(model, np.ascontiguousarray(sigma, np.float64), np.ascontiguousarray(offsets, np.float64), standard_deviations, buffer)
+    _forecast_deviations(
+        model, np.ascontiguousarray(sigma, np.float64), np.ascontiguousarray(offsets, np.float64), standard_deviations, buffer
+    )
     return standard_deviations
 
 
@@ -60,7 +62,9 @@ def simulate_paths(model: Model, errors: Floats, offsets: Floats) -> Floats:
     steps = offsets.shape[1]
     simulated = np.empty((len(errors), errors.shape[2], steps))
     season_states = np.empty(model.states.shape[1] - 2)
-    _simulate_paths(model, np.ascontiguousarray(errors, np.float64), np.ascontiguousarray(offsets, np.float64), simulated, season_states)
+    _simulate_paths(
+        model, np.ascontiguousarray(errors, np.float64), np.ascontiguousarray(offsets, np.float64), simulated, season_states
+    )
     return simulated
 
 

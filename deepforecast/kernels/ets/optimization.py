@@ -98,11 +98,21 @@ def fit_group(
             lanes[SERIES, k] = -1
     while True:
         if steps > 0:
-            _evaluate(plan.forms[group[0]], workspace, steps, group[TRACE_WIDTH], estimates.shape[2] - 2 - scaled_series.design.shape[1] - SEASON_STATES)
+            _evaluate(
+                plan.forms[group[0]],
+                workspace,
+                steps,
+                group[TRACE_WIDTH],
+                estimates.shape[2] - 2 - scaled_series.design.shape[1] - SEASON_STATES,
+            )
         evaluated += steps
         steps = ZERO
         for k in range(LANES):
-            continues = lanes[SERIES, k] >= 0 and _advance_search(scaled_series, plan, workspace, search, estimates, limits, group[TRACE_WIDTH], k) == CONTINUE
+            continues = (
+                lanes[SERIES, k] >= 0
+                and _advance_search(scaled_series, plan, workspace, search, estimates, limits, group[TRACE_WIDTH], k)
+                == CONTINUE
+            )
             if not continues:
                 if lanes[SERIES, k] >= 0:
                     _store_estimate(scaled_series, plan, workspace, search, estimates, k)
@@ -113,7 +123,9 @@ def fit_group(
                     assign_series(scaled_series, plan, workspace, jobs[queue], group[TRACE_WIDTH], k)
                     queue += 1
                 begin_lane_search(scaled_series, plan, workspace, search, estimates, k)
-                workspace.value_to_beat[k] = estimates[lanes[SERIES, k], lanes[CANDIDATE, k], estimates.shape[2] + OBJECTIVE_COLUMN] - MIN_GAIN
+                workspace.value_to_beat[k] = (
+                    estimates[lanes[SERIES, k], lanes[CANDIDATE, k], estimates.shape[2] + OBJECTIVE_COLUMN] - MIN_GAIN
+                )
             load_point(scaled_series, plan, workspace, search.trial[k], group[TRACE_WIDTH], k)
             steps = max(steps, lanes[LENGTH, k])
         if steps == 0 or evaluated >= STEPS_PER_CALL:
@@ -167,11 +179,16 @@ def _advance_search(
     value, gradient = workspace.sums[OBJECTIVE * LANES + k], workspace.work[GRADIENT]
     if workspace.lanes[HAS_BARRIER, k] == 1:
         value += BARRIER_WEIGHT * _add_barrier(form, season, workspace, k, BARRIER_WEIGHT)
-    first = coordinate_gradient(estimated, form[WIDE_BOUNDS] == 1, season, search.trial[k], workspace.state, workspace.state_gradient, k, gradient)
+    first = coordinate_gradient(
+        estimated, form[WIDE_BOUNDS] == 1, season, search.trial[k], workspace.state, workspace.state_gradient, k, gradient
+    )
     for r in range(regressors):
         gradient[first + r] = 0.0
         for t in range(workspace.lanes[LENGTH, k]):
-            gradient[first + r] += scaled_series.design[scaled_series.indptr[series] + t, r] * workspace.trace[t * width + RESIDUAL_GRADIENT * LANES + k]
+            gradient[first + r] += (
+                scaled_series.design[scaled_series.indptr[series] + t, r]
+                * workspace.trace[t * width + RESIDUAL_GRADIENT * LANES + k]
+            )
     verdict = advance(search, k, value, gradient, limits[0], int(limits[1]))
     promised_value = search.value[k] + limits[3] * search.directional_derivative[k]
     if verdict == CONTINUE and search.n_evaluations[k] >= limits[2] and promised_value > workspace.value_to_beat[k]:
@@ -191,9 +208,15 @@ def _add_barrier(form: Ints, season: int, workspace: Workspace, k: int, weight: 
     if weight > 0.0 and math.isfinite(barrier):
         weight /= h
         workspace.state_gradient[k] += weight * (barrier_distance(alpha + h, beta, gamma, phi, period, buffer) - barrier)
-        workspace.state_gradient[LANES + k] += weight * (barrier_distance(alpha, beta + h, gamma, phi, period, buffer) - barrier)
-        workspace.state_gradient[2 * LANES + k] += weight * (barrier_distance(alpha, beta, gamma + h, phi, period, buffer) - barrier)
-        workspace.state_gradient[3 * LANES + k] += weight * (barrier_distance(alpha, beta, gamma, phi + h, period, buffer) - barrier)
+        workspace.state_gradient[LANES + k] += weight * (
+            barrier_distance(alpha, beta + h, gamma, phi, period, buffer) - barrier
+        )
+        workspace.state_gradient[2 * LANES + k] += weight * (
+            barrier_distance(alpha, beta, gamma + h, phi, period, buffer) - barrier
+        )
+        workspace.state_gradient[3 * LANES + k] += weight * (
+            barrier_distance(alpha, beta, gamma, phi + h, period, buffer) - barrier
+        )
     return barrier
 
 
@@ -258,6 +281,8 @@ def _store_estimate(
         j = 0
         for column in range(len(estimated)):
             if form[MEMORY_SLOT] >= 0 and estimated[column] == 1 and column != SEASON_STATES + season - 1:
-                workspace.inverse_hessians[workspace.lanes[MEMORY_ROW, k], form[MEMORY_SLOT], row, column] = search.inverse_hessian[k, i, j]
+                workspace.inverse_hessians[workspace.lanes[MEMORY_ROW, k], form[MEMORY_SLOT], row, column] = (
+                    search.inverse_hessian[k, i, j]
+                )
                 j += 1
         i += 1

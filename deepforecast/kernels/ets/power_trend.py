@@ -47,7 +47,11 @@ def forward_power(trace: Floats, steps: int, width: int, state: Floats, season_s
             error = 0.0
             if is_observed > 0.0:
                 error = trace[start + TARGET * LANES] - (base * factor if product else base + factor)
-            trace[start + RESIDUAL * LANES], trace[start + SLOPE * LANES], trace[start + INVERSE_PRODUCT * LANES] = error, growth, level
+            trace[start + RESIDUAL * LANES], trace[start + SLOPE * LANES], trace[start + INVERSE_PRODUCT * LANES] = (
+                error,
+                growth,
+                level,
+            )
             trace[start + BASE * LANES], trace[start + FACTOR * LANES] = base, factor
             level_error = error / factor if product else error
             if is_observed > 0.0:
@@ -72,13 +76,22 @@ def backward_power(
         offset = ((steps - 1) * LANES) % len(season_gradient) + k
         for i in range(steps):
             start = (steps - 1 - i) * width + k
-            error, growth, level = trace[start + RESIDUAL * LANES], trace[start + SLOPE * LANES], trace[start + INVERSE_PRODUCT * LANES]
+            error, growth, level = (
+                trace[start + RESIDUAL * LANES],
+                trace[start + SLOPE * LANES],
+                trace[start + INVERSE_PRODUCT * LANES],
+            )
             base, factor = trace[start + BASE * LANES], trace[start + FACTOR * LANES]
             factor_gradient, damped_growth = season_gradient[offset], base / level
             inverse_factor, inverse_base = (1.0 / factor, 1.0 / base) if product else (1.0, 1.0)
             level_error = error * inverse_factor
-            error_gradient, season_error = alpha * level_gradient + beta * growth_gradient / level, gamma * factor_gradient * inverse_base
-            mean_gradient = -trace[start + OBSERVED * LANES] * (trace[start + RESIDUAL_GRADIENT * LANES] + error_gradient * inverse_factor + season_error)
+            error_gradient, season_error = (
+                alpha * level_gradient + beta * growth_gradient / level,
+                gamma * factor_gradient * inverse_base,
+            )
+            mean_gradient = -trace[start + OBSERVED * LANES] * (
+                trace[start + RESIDUAL_GRADIENT * LANES] + error_gradient * inverse_factor + season_error
+            )
             trace[start + RESIDUAL_GRADIENT * LANES] = mean_gradient
             state_gradient[k] += level_error * level_gradient
             state_gradient[LANES + k] += growth_gradient * level_error / level

@@ -81,12 +81,18 @@ def backward_additive(
         begin = (steps - 1 - i) * width
         row = trace[begin : begin + width]
         for k in range(_1):
-            level_gradient, slope_gradient, factor_gradient = state_gradient[_4 + k], state_gradient[_5 + k], season_gradient[offset + k]
+            level_gradient, slope_gradient, factor_gradient = (
+                state_gradient[_4 + k],
+                state_gradient[_5 + k],
+                season_gradient[offset + k],
+            )
             error = row[_2 + k]
             state_gradient[k] += error * level_gradient
             state_gradient[_1 + k] += error * slope_gradient
             state_gradient[_2 + k] += error * factor_gradient
-            mean_gradient = -row[_1 + k] * (row[_3 + k] + state[k] * level_gradient + state[_1 + k] * slope_gradient + state[_2 + k] * factor_gradient)
+            mean_gradient = -row[_1 + k] * (
+                row[_3 + k] + state[k] * level_gradient + state[_1 + k] * slope_gradient + state[_2 + k] * factor_gradient
+            )
             row[_3 + k] = mean_gradient
             season_gradient[offset + k] = factor_gradient + mean_gradient
             state_gradient[_3 + k] += row[_4 + k] * (slope_gradient + (level_gradient + mean_gradient))
@@ -142,16 +148,25 @@ def backward_multiplicative(
         begin = (steps - 1 - i) * width
         row = trace[begin : begin + width]
         for k in range(_1):
-            level_gradient, slope_gradient, factor_gradient = state_gradient[_4 + k], state_gradient[_5 + k], season_gradient[offset + k]
+            level_gradient, slope_gradient, factor_gradient = (
+                state_gradient[_4 + k],
+                state_gradient[_5 + k],
+                season_gradient[offset + k],
+            )
             error, base, factor = row[_2 + k], row[_7 + k], row[_8 + k]
             inverse_factor, inverse_base = base * row[_9 + k], factor * row[_9 + k]  # 1 / s and 1 / q
             state_gradient[k] += error * inverse_factor * level_gradient
             state_gradient[_1 + k] += error * inverse_factor * slope_gradient
             state_gradient[_2 + k] += error * inverse_base * factor_gradient
-            trend_gradient, base_share = state[k] * level_gradient + state[_1 + k] * slope_gradient, state[_2 + k] * factor_gradient
+            trend_gradient, base_share = (
+                state[k] * level_gradient + state[_1 + k] * slope_gradient,
+                state[_2 + k] * factor_gradient,
+            )
             mean_gradient = -row[_1 + k] * (row[_3 + k] + trend_gradient * inverse_factor + base_share * inverse_base)
             row[_3 + k] = mean_gradient
-            season_gradient[offset + k] = factor_gradient + mean_gradient * base - trend_gradient * error * inverse_factor * inverse_factor
+            season_gradient[offset + k] = (
+                factor_gradient + mean_gradient * base - trend_gradient * error * inverse_factor * inverse_factor
+            )
             base_gradient = level_gradient + mean_gradient * factor - base_share * error * inverse_base * inverse_base
             state_gradient[_3 + k] += row[_4 + k] * (slope_gradient + base_gradient)
             state_gradient[_5 + k] = state[_3 + k] * (slope_gradient + base_gradient)

@@ -106,7 +106,8 @@ def begin_lane_search(
         parameters[j] = scaled_series.guesses[series, form[SEASON] // 2, j]
         if start_kind == CONTINUE_FREE:
             parameters[j] = _previous_parameter(search, workspace.state, season, len(present), j, k)
-        if start_kind >= 0 and plan.present[start_kind, j] == 1 and (j < SEASON_STATES or plan.forms[start_kind, SEASON] == form[SEASON]):
+        in_start = start_kind >= 0 and plan.present[start_kind, j] == 1
+        if in_start and (j < SEASON_STATES or plan.forms[start_kind, SEASON] == form[SEASON]):
             parameters[j] = estimates[series, start_kind, j]
         elif CONTINUE_FREE < start_kind < 0 and j < RATES and estimated[j] == 1:
             parameters[j] = START_RATES[-1 - start_kind][j]
@@ -116,10 +117,12 @@ def begin_lane_search(
             parameters[j] = 1.0 if form[SEASON] == 2 else 0.0
     if start_kind <= OTHER_SEASON:
         _change_component(start_kind, estimated, present, estimates[series, c], parameters)
-    if form[TREND] == 2 and estimated[TREND_STATE] == 1 and start_kind > CONTINUE_FREE and (start_kind < 0 or plan.forms[start_kind, TREND] < 2):
+    is_additive_start = start_kind > CONTINUE_FREE and (start_kind < 0 or plan.forms[start_kind, TREND] < 2)
+    if form[TREND] == 2 and estimated[TREND_STATE] == 1 and is_additive_start:
         parameters[TREND_STATE] = min(max(1.0 + parameters[TREND_STATE] / parameters[LEVEL], 0.8), 1.25)
     if CONTINUE_FREE < start_kind < 0 and form[TREND] == 0 and estimated[LEVEL] == 1:
-        parameters[LEVEL] += MIDDLE_OF_LINE * scaled_series.guesses[series, form[SEASON] // 2, TREND_STATE]  # no slope: mean of the line
+        # No slope: mean of the line.
+        parameters[LEVEL] += MIDDLE_OF_LINE * scaled_series.guesses[series, form[SEASON] // 2, TREND_STATE]
     if start_kind == CONTINUE_FREE:
         pass
     elif is_additive(form):

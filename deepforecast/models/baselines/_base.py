@@ -35,12 +35,15 @@ class Baseline(Forecaster):
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         with np.errstate(over="ignore", invalid="ignore"):  # `predict` refuses values that are not finite
-            return NormalForecast(self._mean(learned, steps), self._deviation_factor(learned, steps) * learned["deviation"][:, None])
+            return NormalForecast(
+                self._mean(learned, steps), self._deviation_factor(learned, steps) * learned["deviation"][:, None]
+            )
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         n_shared = self._n_shared_draws(learned)
         state = np.column_stack([np.asarray(array, np.float64) for _, array in sorted(learned.by_series.items())])
-        draws = standard_normal(seed, state, (n_shared + steps, samples)).swapaxes(1, 2)  # by step, so that longer paths extend shorter ones
+        # By step, so that longer paths extend shorter ones.
+        draws = standard_normal(seed, state, (n_shared + steps, samples)).swapaxes(1, 2)
         errors = self._path_errors(learned, draws[..., :n_shared], draws[..., n_shared:])
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(self._mean(learned, steps)[:, None, :] + learned["deviation"][:, None, None] * errors)

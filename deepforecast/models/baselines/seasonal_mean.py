@@ -58,7 +58,9 @@ class SeasonalMean(Seasonal):
         bounds = observed.bounds[::length]
         deviation = segment_rms(deviations, bounds[:-1], bounds[1:], ddof=length)
         count = observed.count.astype(np.float64).reshape(-1, length)
-        return LearnedState({"season": self._require_complete(season.reshape(-1, length), panel), "count": count, "deviation": deviation})
+        return LearnedState(
+            {"season": self._require_complete(season.reshape(-1, length), panel), "count": count, "deviation": deviation}
+        )
 
     def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         length = learned["season"].shape[1]

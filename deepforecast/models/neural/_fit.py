@@ -141,9 +141,27 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
     steps = default_max_steps(n_windows, size, model.max_auto_steps) if isinstance(model.max_steps, str) else model.max_steps
     if model.max_epochs is not None:
         steps = max(-(-n_windows // (size * model.accumulate_grad_batches)), 1) * model.max_epochs
-    shared_names = ("weight_decay", "lr_schedule", "warmup", "gradient_clip_val", "clip_value", "accumulate_grad_batches", "ema_decay",
-            "validate_every", "patience", "time_limit", "seed", "precision", "accelerator", "devices", "strategy", "compile",
-            "progress", "checkpoint_dir", "checkpoint_every")
+    shared_names = (
+        "weight_decay",
+        "lr_schedule",
+        "warmup",
+        "gradient_clip_val",
+        "clip_value",
+        "accumulate_grad_batches",
+        "ema_decay",
+        "validate_every",
+        "patience",
+        "time_limit",
+        "seed",
+        "precision",
+        "accelerator",
+        "devices",
+        "strategy",
+        "compile",
+        "progress",
+        "checkpoint_dir",
+        "checkpoint_every",
+    )
     return TrainingOptions(
         max_steps=steps, batch_size=size, lr_factor=lr_factor, sample_by_series=model.sample_by == "series",
         learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * lr_factor,
@@ -178,8 +196,10 @@ def default_max_steps(n_windows: int, batch_size: int, max_steps: int = 500) -> 
     and of single series, 8 epochs had better point forecasts and much better intervals than 20 or
     40, in a twentieth of the time of 500 steps of 256 windows.
 
-    >>> default_max_steps(40, 32), default_max_steps(1_000, 125), default_max_steps(300_000, 256), default_max_steps(8_000_000, 1024, max_steps=4500)
-    (50, 64, 500, 4500)
+    >>> default_max_steps(40, 32), default_max_steps(1_000, 125), default_max_steps(300_000, 256)
+    (50, 64, 500)
+    >>> default_max_steps(8_000_000, 1024, max_steps=4500)
+    4500
     """
     batches = n_windows / batch_size
     root: float = batches**0.5

@@ -246,7 +246,7 @@ class RegressionForecaster(Forecaster):
             refuse_short_series(self, panel, needed, "values")
         _, scales = plan.target.fit(panel, self.name)
         covariates = {**panel.covariates, **panel.static}
-        units = {} if self.per_series else _rescaling.fit_scales({name: one for name, one in covariates.items() if name != self.weight_column})
+        units = {} if self.per_series else _rescaling.fit_scales(self._features(covariates))
         panel = _rescale_panel(panel, units)
         train_rows = np.arange(len(panel), dtype=np.float64)
         state = _series_state.initial_state(plan, self._drop_weight_column(panel), scales, panel.start, train_rows)
@@ -299,15 +299,19 @@ class RegressionForecaster(Forecaster):
     @one_thread_if_forked()
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         future_steps = self._future_steps(learned, steps, future)
-        mean = self._clip(future_steps.invert(self._forecast_transformed(future_steps, 0), self._residual_std(learned) if self.point_kind == "mean" else None))
+        deviation = self._residual_std(learned) if self.point_kind == "mean" else None
+        mean = self._clip(future_steps.invert(self._forecast_transformed(future_steps, 0), deviation))
         if not self.quantiles:
             return PointForecast(mean, self.name)
         levels = tuple(sorted(set(self.quantiles)))
-        quantile_forecasts = [self._clip(future_steps.invert(self._forecast_transformed(future_steps, position + 1))) for position in range(len(levels))]
+        quantile_forecasts = [
+            self._clip(future_steps.invert(self._forecast_transformed(future_steps, position + 1)))
+            for position in range(len(levels))
+        ]
         return QuantileForecast(mean, levels, np.stack(quantile_forecasts, axis=-1), self.name)
 
     def _future_steps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> FutureSteps:
-        covariates = _rescaling.apply_scales({name: covariate for name, covariate in future.items() if name != self.weight_column}, learned["units"])
+        covariates = _rescaling.apply_scales(self._features(future), learned["units"])
         return FutureSteps(Plan.from_dict(learned["plan"]), learned, steps, covariates)
 
     @one_thread_if_forked()
@@ -359,7 +363,11 @@ class RegressionForecaster(Forecaster):
                 f"`weight_column` must be a declared covariate; {self.weight_column} is none of {declared}. "
                 f"Pass columns={{'past': ['{self.weight_column}']}} to `fit`."
             )
-        return replace(panel, covariates={name: covariate for name, covariate in panel.covariates.items() if name != self.weight_column})
+        return replace(panel, covariates=self._features(panel.covariates))
+
+    def _features(self, covariates: Mapping[str, Covariate]) -> dict[str, Covariate]:
+        """The covariates without the column of weights."""
+        return {name: covariate for name, covariate in covariates.items() if name != self.weight_column}
 
     def _serialize(self, learned: LearnedState, serializer: SkopsSerializer) -> LearnedState:
         regressors = learned["regressors"]
@@ -389,7 +397,10 @@ class RegressionForecaster(Forecaster):
 
     @one_thread_if_forked()
     def _deserialize_trained(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> TrainedRegressors:
-        return TrainedRegressors([[self._deserialize_regressor(fields, serializer) for fields in step] for step in stored["models"]], stored["spread"])
+        return TrainedRegressors(
+            [[self._deserialize_regressor(fields, serializer) for fields in step] for step in stored["models"]],
+            stored["spread"],
+        )
 
     # -- hooks of a family member ----------------------------------------------------------------------------------------------
 
@@ -425,7 +436,9 @@ def _rescale_panel(panel: Panel, units: _rescaling.Units) -> Panel:
     """Panel with rescaled columns, see `_rescaling`."""
     if not units:
         return panel
-    return replace(panel, covariates=_rescaling.apply_scales(panel.covariates, units), static=_rescaling.apply_scales(panel.static, units))
+    return replace(
+        panel, covariates=_rescaling.apply_scales(panel.covariates, units), static=_rescaling.apply_scales(panel.static, units)
+    )
 
 
 def _to_list(categories: tuple[str, ...] | None) -> list[str] | None:

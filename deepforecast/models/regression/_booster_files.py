@@ -94,7 +94,9 @@ def _check_lightgbm_tree(tree: Mapping[str, str], columns: int) -> None:
     for name in (*LEAF_FIELDS, *NODE_FIELDS):
         numbers = tree.get(name, "").split()
         needed = leaves if name in LEAF_FIELDS else leaves - 1
-        _require((len(numbers) == needed or (leaves == 1 and not numbers)) and all(NUMBER.fullmatch(token) for token in numbers))
+        _require(
+            (len(numbers) == needed or (leaves == 1 and not numbers)) and all(NUMBER.fullmatch(token) for token in numbers)
+        )
     integers = {name: _parse_integers(tree.get(name, "")) for name in INTEGER_FIELDS}
     inner = np.arange(leaves - 1)
     for name in ("left_child", "right_child"):
@@ -116,8 +118,15 @@ def _check_xgboost_tree(tree: Mapping[str, Any], columns: int) -> None:
     sizes = {name: int(value) for name, value in tree["tree_param"].items()}
     count = sizes["num_nodes"]
     _require(count >= 1 and sizes["num_feature"] == columns and sizes["size_leaf_vector"] == 1 and not sizes.get("num_deleted"))
-    _require(all(len(tree[name]) == count for name in XGBOOST_FIELDS) and set(tree) == {*XGBOOST_FIELDS, *CATEGORY_FIELDS, "id", "tree_param"})
-    left, right, index = _check_integers(tree["left_children"]), _check_integers(tree["right_children"]), _check_integers(tree["split_indices"])
+    _require(
+        all(len(tree[name]) == count for name in XGBOOST_FIELDS)
+        and set(tree) == {*XGBOOST_FIELDS, *CATEGORY_FIELDS, "id", "tree_param"}
+    )
+    left, right, index = (
+        _check_integers(tree["left_children"]),
+        _check_integers(tree["right_children"]),
+        _check_integers(tree["split_indices"]),
+    )
     node, inner = np.arange(count), left != -1
     for child in (left, right):
         _require(bool(((child == -1) == ~inner).all() and ((child > node) & (child < count))[inner].all()))
@@ -126,8 +135,13 @@ def _check_xgboost_tree(tree: Mapping[str, Any], columns: int) -> None:
     _require(bool(((index >= 0) & (index < columns)).all()))
     _require(set(tree["split_type"]) <= {0, 1} and set(tree["default_left"]) <= {0, 1})
     codes, nodes, starts, lengths = (_check_integers(tree[name]) for name in CATEGORY_FIELDS)
-    _require(len(nodes) == len(starts) == len(lengths) and nodes.tolist() == np.flatnonzero(_check_integers(tree["split_type"])).tolist())
-    _require(bool((lengths >= 0).all() and (starts == np.cumsum([0, *lengths])[:-1]).all()) and int(lengths.sum()) == len(codes))
+    _require(
+        len(nodes) == len(starts) == len(lengths)
+        and nodes.tolist() == np.flatnonzero(_check_integers(tree["split_type"])).tolist()
+    )
+    _require(
+        bool((lengths >= 0).all() and (starts == np.cumsum([0, *lengths])[:-1]).all()) and int(lengths.sum()) == len(codes)
+    )
     _require(bool(((codes >= 0) & (codes < 1 << 24)).all()))
     for name in ("base_weights", "split_conditions", "loss_changes", "sum_hessian"):
         _require(all(type(number) in (int, float) for number in tree[name]))
@@ -147,7 +161,9 @@ def _parse_integer(fields: Mapping[str, str], name: str) -> int:
 
 def _parse_integers(text: str) -> Ints:
     tokens = text.split()
-    _require(all(token.isdecimal() or INTEGER.fullmatch(token) for token in tokens) and all(len(token) < 12 for token in tokens))
+    _require(
+        all(token.isdecimal() or INTEGER.fullmatch(token) for token in tokens) and all(len(token) < 12 for token in tokens)
+    )
     return np.array([int(token) for token in tokens], dtype=np.int64)
 
 

@@ -98,7 +98,9 @@ class BoostedTrees(RegressionForecaster):
         n_last = self.validation_size or max(self.default_horizon or 1, int(sample.n_following.max() + 1) // 10)
         training, validation = sample.split(n_last)
         if not len(training) or not len(validation):
-            description = f"the last {n_last} rows of each series" + ("" if self.validation_size else " (the horizon, or a tenth)")
+            description = f"the last {n_last} rows of each series" + (
+                "" if self.validation_size else " (the horizon, or a tenth)"
+            )
             raise DataError(
                 f"early_stopping_rounds holds out {description}, which must leave training and validation rows; of "
                 f"{len(sample)} rows {len(training)} are left for training and {len(validation)} for validation. Set a "

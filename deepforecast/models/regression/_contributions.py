@@ -40,7 +40,9 @@ def components(
     total = model._forecast(learned, steps, future).point(model.point_kind)
     unclipped = total if model.bounds is None else future_steps.invert(forecasts)
     contributions[_unused_name("base", contributions)] = unclipped - sum(contributions.values())
-    return contributions if model.bounds is None else {**contributions, _unused_name("bounds", contributions): total - unclipped}
+    return (
+        contributions if model.bounds is None else {**contributions, _unused_name("bounds", contributions): total - unclipped}
+    )
 
 
 def feature_columns(model: RegressionForecaster, learned: LearnedState) -> tuple[list[str], Ints]:
@@ -49,13 +51,17 @@ def feature_columns(model: RegressionForecaster, learned: LearnedState) -> tuple
     A multi-output regressor has one column per step for each future covariate.
     """
     plan, roles = Plan.from_dict(learned["plan"]), _series_state.learned_series(learned).columns
-    covariates = {name: Covariate(np.empty(0), None if one is None else tuple(one)) for name, one in learned["categories"].items()}
+    covariates = {
+        name: Covariate(np.empty(0), None if one is None else tuple(one)) for name, one in learned["categories"].items()
+    }
     future = {name: one for name, one in covariates.items() if name in roles.future and name != model.weight_column}
     static = {name: one for name, one in covariates.items() if name in roles.static}
     names = plan.design.names(future, static)
     positions = np.arange(len(names))
     first = len(plan.design.target_features) + sum(map(len, plan.design.covariate_lags.values()))
-    return names, np.concatenate([positions, np.tile(positions[first:], plan.block_size - 1)]) if plan.multioutput else positions
+    return names, np.concatenate(
+        [positions, np.tile(positions[first:], plan.block_size - 1)]
+    ) if plan.multioutput else positions
 
 
 def invert_contributions(transformed_contributions: Floats, plan: Plan, scale: Floats) -> Floats:
@@ -81,7 +87,10 @@ def _forecast_contributions(model: RegressionForecaster, future_steps: FutureSte
         else [(future_steps, regressors)]
     )
     recorders = [_ContributionRecorder(model) for _ in groups]
-    forecasts = [group.predict(group_regressors.models, position, recorder) for (group, group_regressors), recorder in zip(groups, recorders, strict=True)]
+    forecasts = [
+        group.predict(group_regressors.models, position, recorder)
+        for (group, group_regressors), recorder in zip(groups, recorders, strict=True)
+    ]
     return np.concatenate(forecasts), np.concatenate([recorder.contributions(future_steps.steps) for recorder in recorders])
 
 
@@ -95,7 +104,9 @@ class _ContributionRecorder:
     def __call__(self, regressor: Any, rows: Floats) -> Floats:
         predictions, contributions = self._model._predict_rows(regressor, rows), self._model._contributions(regressor, rows)
         contributions = contributions.reshape(*contributions.shape[:2], -1)
-        if not np.allclose(contributions.sum(axis=1), predictions.reshape(len(predictions), -1), rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE):
+        if not np.allclose(
+            contributions.sum(axis=1), predictions.reshape(len(predictions), -1), rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE
+        ):
             raise CapabilityError(
                 f"{self._model.name} cannot explain its forecasts: the objective in `options` trains on another scale than "
                 "that of the forecasts. Remove the objective."

@@ -62,7 +62,8 @@ def set_nested_params(regressor: Any, nested_params: Mapping[str, Any]) -> Any:
         return clone(regressor).set_params(**{name.partition("__")[2]: value for name, value in nested_params.items()})
     except (AttributeError, TypeError, ValueError) as error:
         raise ParameterTypeError(
-            f"{format_list(list(nested_params))} must be parameters of {format_value(regressor)}: {format_value(str(error), 300)}"
+            f"{format_list(list(nested_params))} must be parameters of {format_value(regressor)}: "
+            f"{format_value(str(error), 300)}"
         ) from error
 
 
@@ -103,5 +104,11 @@ def _read_tag(estimator: Any, tag: str) -> bool:
     if callable(getattr(estimator, "__sklearn_tags__", None)):
         tags = estimator.__sklearn_tags__()
         return bool(getattr(tags.input_tags if tag == "allow_nan" else tags.target_tags, tag))
-    legacy_tags = estimator._get_tags() if hasattr(estimator, "_get_tags") else estimator._more_tags() if hasattr(estimator, "_more_tags") else {}
+    legacy_tags = (
+        estimator._get_tags()
+        if hasattr(estimator, "_get_tags")
+        else estimator._more_tags()
+        if hasattr(estimator, "_more_tags")
+        else {}
+    )
     return bool(legacy_tags.get({"multi_output": "multioutput"}.get(tag, tag), False))

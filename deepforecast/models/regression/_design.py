@@ -43,14 +43,24 @@ class Design:
     @property
     def n_rows_needed(self) -> int:
         """Number of rows before the first one whose features are all known."""
-        return max((feature.n_rows_needed for feature in (*self.target_features, *(lag for lags in self.covariate_lags.values() for lag in lags))), default=1)
+        return max(
+            (
+                feature.n_rows_needed
+                for feature in (*self.target_features, *(lag for lags in self.covariate_lags.values() for lag in lags))
+            ),
+            default=1,
+        )
 
     def shift(self, steps: int) -> Design:
         """Design whose lags are `steps` larger, for a forecast that many steps after its origin."""
         if not steps:
             return self
         features = tuple(replace(feature, lag=feature.lag + steps) for feature in self.target_features)
-        return replace(self, target_features=features, covariate_lags={name: shift_lags(lags, steps) for name, lags in self.covariate_lags.items()})
+        return replace(
+            self,
+            target_features=features,
+            covariate_lags={name: shift_lags(lags, steps) for name, lags in self.covariate_lags.items()},
+        )
 
     def names(self, future: Mapping[str, Covariate], static: Mapping[str, Covariate]) -> list[str]:
         """Column names, in order."""
@@ -70,13 +80,19 @@ class Design:
 
     def label_future_lags(self, future: Mapping[str, Any]) -> dict[str, Any]:
         """Column names of each future covariate and offset."""
-        return {f"{name}{f'{lag:+d}' if lag else ''}": covariate for name, covariate in future.items() for lag in self.future_lags}
+        return {
+            f"{name}{f'{lag:+d}' if lag else ''}": covariate for name, covariate in future.items() for lag in self.future_lags
+        }
 
     def categories(self, future: Mapping[str, Covariate], static: Mapping[str, Covariate]) -> list[int]:
         """Indices in `names` of the columns that hold category codes."""
-        categorical = {name for name, covariate in {**self.label_future_lags(future), **static}.items() if covariate.categories is not None}
+        categorical = {
+            name for name, covariate in {**self.label_future_lags(future), **static}.items() if covariate.categories is not None
+        }
         categorical |= {"series"} if self.series_id else set()
-        return [position for position, name in enumerate(self.names(future, static)) if name in categorical and not self.encoded]
+        return [
+            position for position, name in enumerate(self.names(future, static)) if name in categorical and not self.encoded
+        ]
 
 
 def shift_lags(lags: tuple[LagFeature, ...], steps: int) -> tuple[LagFeature, ...]:
@@ -131,14 +147,19 @@ def shift_covariate(covariate: Covariate, indptr: Ints, lag: int) -> Covariate:
 def shift_covariates(design: Design, future: Mapping[str, Covariate], indptr: Ints) -> dict[str, Covariate]:
     """All future covariates at all offsets."""
     lags = [lag for _ in future for lag in design.future_lags]
-    return {name: shift_covariate(covariate, indptr, lag) for (name, covariate), lag in zip(design.label_future_lags(future).items(), lags, strict=True)}
+    return {
+        name: shift_covariate(covariate, indptr, lag)
+        for (name, covariate), lag in zip(design.label_future_lags(future).items(), lags, strict=True)
+    }
 
 
 def feature_table(design: Design, panel: Panel, z: Floats, exogenous: Floats, dtype: type) -> Table:
     """Feature matrix of a panel; `z` is the transformed target, `exogenous` the other columns."""
     from deepforecast.kernels import features as kernel
 
-    matrix = np.empty((len(z), len(design.target_features) + sum(map(len, design.covariate_lags.values())) + exogenous.shape[1]), dtype)
+    matrix = np.empty(
+        (len(z), len(design.target_features) + sum(map(len, design.covariate_lags.values())) + exogenous.shape[1]), dtype
+    )
     start = 0
     covariate_features = [(panel.covariates[name].values, lags) for name, lags in design.covariate_lags.items()]
     for values, features in [(z, design.target_features), *covariate_features]:

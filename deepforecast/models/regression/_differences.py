@@ -104,8 +104,14 @@ def _error_reduction(
     mean_change = _group_means(steps, panel.row_series, len(panel))
     is_measured = np.isfinite(baseline_errors - errors) & (mean_change > 0)
     weights = np.divide(1, mean_change, out=np.zeros(len(mean_change)), where=mean_change > 0)
-    baseline_error, differenced_error = (np.where(is_measured, candidate, 0) @ weights for candidate in (baseline_errors, errors))
-    return float(np.quantile(1 - differenced_error[baseline_error > 0] / baseline_error[baseline_error > 0], 0.25)) if baseline_error.any() else 0.0
+    baseline_error, differenced_error = (
+        np.where(is_measured, candidate, 0) @ weights for candidate in (baseline_errors, errors)
+    )
+    return (
+        float(np.quantile(1 - differenced_error[baseline_error > 0] / baseline_error[baseline_error > 0], 0.25))
+        if baseline_error.any()
+        else 0.0
+    )
 
 
 def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows: int) -> Floats:
@@ -113,7 +119,12 @@ def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, row
     n_spare = rows - horizon
     n_windows = min(N_WINDOWS, n_spare // max(horizon // 2, 1) + 1)
     plan = splits.BacktestPlan(horizon, n_windows, max(n_spare // max(n_windows - 1, 1), 1))
-    errors = np.stack([np.abs(fold.actual - fold.forecast.point(model.point_kind)) for fold in rolling_folds(model, panel, plan, refit_interval=0)])
+    errors = np.stack(
+        [
+            np.abs(fold.actual - fold.forecast.point(model.point_kind))
+            for fold in rolling_folds(model, panel, plan, refit_interval=0)
+        ]
+    )
     owner = np.repeat(np.arange(n_windows * len(panel)), horizon)
     return _group_means(errors.reshape(-1), owner, n_windows * len(panel)).reshape(n_windows, len(panel))
 

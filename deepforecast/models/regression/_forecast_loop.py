@@ -76,7 +76,9 @@ def forecast_multioutput(
     for start in range(0, steps, block):
         block_columns = exogenous[start : start + block]
         later_columns = block_columns[:, :, n_past:].transpose(1, 0, 2).reshape(series, -1)
-        forecasts[:, start : start + block] = predict(history.next_features(0, np.concatenate([block_columns[0, :, :n_past], later_columns], axis=1)))
+        forecasts[:, start : start + block] = predict(
+            history.next_features(0, np.concatenate([block_columns[0, :, :n_past], later_columns], axis=1))
+        )
         to_changes(forecasts[:, : start + block], start)
         history.append(forecasts[:, start : start + block])
     return forecasts

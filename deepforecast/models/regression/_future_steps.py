@@ -37,18 +37,24 @@ class FutureSteps:
         plan, width = self.plan, sum(map(len, self.plan.design.covariate_lags.values()))
         transformed_tail = plan.target.transform_tail(self.learned["tail"], self._scales, self._elapsed)
         designs = [plan.design.shift(step) for step in range(1 if plan.multioutput else plan.block_size)]
-        history = _forecast_loop.History(designs, transformed_tail, _recent_values.pad_summaries(plan.design, self.learned["seen"]), self._n_block_steps)
+        history = _forecast_loop.History(
+            designs, transformed_tail, _recent_values.pad_summaries(plan.design, self.learned["seen"]), self._n_block_steps
+        )
         predicts = [partial(values, step_models[position]) for step_models in models]
         count, rows = self.learned["ends"].shape
         indptr = np.arange(count + 1) * rows
-        last_changes = plan.target.difference_and_scale(self.learned["ends"].reshape(-1), indptr, self._scales).reshape(count, rows)
+        last_changes = plan.target.difference_and_scale(self.learned["ends"].reshape(-1), indptr, self._scales).reshape(
+            count, rows
+        )
         last_changes = last_changes[:, plan.target.n_lost :]
 
         def to_changes(forecasts: Floats, start: int) -> None:
             plan.target.to_changes(forecasts, last_changes, plan.block_size, start)
 
         if plan.multioutput:
-            forecasts = _forecast_loop.forecast_multioutput(history, predicts[0], self._exogenous, plan.block_size, width, to_changes)
+            forecasts = _forecast_loop.forecast_multioutput(
+                history, predicts[0], self._exogenous, plan.block_size, width, to_changes
+            )
             return forecasts[:, : self.steps]
         return _forecast_loop.forecast(history, predicts, self._exogenous, to_changes)
 
@@ -101,7 +107,9 @@ class FutureSteps:
         """A future covariate read `row` rows later."""
         missing_value = np.nan if covariate.categories is None else -1.0
         history = self.learned.by_series.get(f"ahead:{name}", np.empty((len(self._elapsed), 0)))
-        extended = np.concatenate([history, covariate.values.reshape(-1, self.steps), np.full((len(history), max(row, 0)), missing_value)], axis=1)
+        extended = np.concatenate(
+            [history, covariate.values.reshape(-1, self.steps), np.full((len(history), max(row, 0)), missing_value)], axis=1
+        )
         start = history.shape[1] + row
         window = extended[:, start : start + self.steps]
         return np.concatenate([window, np.repeat(window[:, -1:], self._n_block_steps - self.steps, axis=1)], axis=1)

@@ -67,7 +67,8 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
         )
     if model.quantiles and not model.supports_quantiles:
         raise ParameterError(
-            f"`quantiles` needs a regressor that can be trained for quantiles; {name} cannot. Use intervals='conformal' instead."
+            f"`quantiles` needs a regressor that can be trained for quantiles; {name} cannot. Use "
+            "intervals='conformal' instead."
         )
     if model.quantiles and model.strategy != "direct":
         raise ParameterError(
@@ -76,12 +77,15 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
         )
     if model.series_id and model.needs_encoding:
         raise ParameterError(
-            f"series_id=True needs a tree-based regressor; {name} is additive in its features. Use per_series=True, or declare a "
+            f"series_id=True needs a tree-based regressor; {name} is additive in its features. Use "
+            "per_series=True, or declare a "
             "categorical static covariate."
         )
     low, high = model.bounds or (None, None)
     if low is not None and high is not None and not low < high:
-        raise ParameterError(f"`bounds` must be a smaller and a larger value, None for no bound; got {format_value(model.bounds)}.")
+        raise ParameterError(
+            f"`bounds` must be a smaller and a larger value, None for no bound; got {format_value(model.bounds)}."
+        )
 
 
 def _block_size(model: RegressionForecaster) -> int:
@@ -94,7 +98,10 @@ def resolve_seasons(model: RegressionForecaster, panel: Panel) -> tuple[int, ...
     """The given seasonal periods, or those of the frequency."""
     if model.season_length == "auto":
         if not panel.calendar.frequency.base:
-            raise ParameterError(f"The season cannot be inferred from integer time. Set {type(model).__name__}(season_length=...); 1 means no season.")
+            raise ParameterError(
+                "The season cannot be inferred from integer time. Set "
+                f"{type(model).__name__}(season_length=...); 1 means no season."
+            )
         return seasons(panel.calendar.frequency)
     season_length = model.season_length
     return tuple(sorted({int(season) for season in (season_length if isinstance(season_length, list) else [season_length])}))
@@ -109,7 +116,9 @@ def _target_features(model: RegressionForecaster, periods: tuple[int, ...], leng
         raise ParameterError(f"Each feature must be listed once; {duplicates} is listed twice. Remove one.")
     too_far = [str(feature) for feature in features if feature.n_rows_needed > MAX_LAG]
     if too_far:
-        raise ParameterError(f"Features cannot look back more than {MAX_LAG:,} rows; {format_list(too_far)} do. Use shorter lags and windows.")
+        raise ParameterError(
+            f"Features cannot look back more than {MAX_LAG:,} rows; {format_list(too_far)} do. Use shorter lags and windows."
+        )
     return features
 
 

@@ -98,13 +98,23 @@ def check_plan(learned: LearnedState, per_series: bool) -> None:
     columns.
     """
     plan, stored_plan = Plan.from_dict(learned["plan"]), learned["plan"]
-    integers = [stored_plan["block"], stored_plan["first"], stored_plan["season"], *stored_plan["differences"], *stored_plan["future_rows"]]
+    integers = [
+        stored_plan["block"],
+        stored_plan["first"],
+        stored_plan["season"],
+        *stored_plan["differences"],
+        *stored_plan["future_rows"],
+    ]
     if any(not isinstance(value, int) or isinstance(value, bool) for value in integers):
-        raise InvalidManifest(f"block, first, season, differences and future_rows of its plan must be integers, got {format_list(integers)}")
+        raise InvalidManifest(
+            f"block, first, season, differences and future_rows of its plan must be integers, got {format_list(integers)}"
+        )
     check_floats(learned, ["unit", "drift", "centre", "scale", "owner"], ())
     check_floats(learned, ["line"], (2,))
     if min(plan.block_size, plan.season, *plan.target.differences) < 1 or learned["tail"].shape[1:] != (plan.n_target_values,):
-        raise InvalidManifest(f"its plan must look back at the values it holds, got {plan.n_target_values:,} for {learned['tail'].shape[1:]}")
+        raise InvalidManifest(
+            f"its plan must look back at the values it holds, got {plan.n_target_values:,} for {learned['tail'].shape[1:]}"
+        )
     if learned["ends"].shape[1:] != (plan.target.n_start_values(plan.block_size),):
         raise InvalidManifest("its differences must be as long as the last values they start from")
     for name, lags in plan.design.covariate_lags.items():
@@ -119,7 +129,9 @@ def check_plan(learned: LearnedState, per_series: bool) -> None:
     expected = 1 if plan.multioutput else plan.block_size
     for regressors in learned["regressors"] if per_series else [learned["regressors"]]:
         if len(regressors["models"]) != expected:
-            raise InvalidManifest(f"its plan must have a regressor for each of {expected:,} steps, got {len(regressors['models']):,}")
+            raise InvalidManifest(
+                f"its plan must have a regressor for each of {expected:,} steps, got {len(regressors['models']):,}"
+            )
 
 
 def default_lags(seasons: tuple[int, ...], length: int) -> list[int]:

@@ -30,7 +30,11 @@ def extend_tail(tails: Floats, values: Floats, indptr: Ints) -> Floats:
 
 def expanding_positions(design: Design) -> list[int]:
     """Indices of the expanding windows among the features of the target."""
-    return [position for position, feature in enumerate(design.target_features) if FEATURE_KINDS.index(feature.kind) >= FIRST_EXPANDING]
+    return [
+        position
+        for position, feature in enumerate(design.target_features)
+        if FEATURE_KINDS.index(feature.kind) >= FIRST_EXPANDING
+    ]
 
 
 def summarize_expanding(design: Design, z: Floats, indptr: Ints) -> Floats:
@@ -48,7 +52,13 @@ def summarize_expanding(design: Design, z: Floats, indptr: Ints) -> Floats:
 def extend_summaries(design: Design, previous: Floats, z: Floats, indptr: Ints, n_known: int) -> Floats:
     """Summaries after further values; the first `n_known` values of `z` are already included."""
     summaries = previous.copy()
-    kernel.extend_expanding(z, indptr, n_known, *encode_features([design.target_features[position] for position in expanding_positions(design)]), summaries)
+    kernel.extend_expanding(
+        z,
+        indptr,
+        n_known,
+        *encode_features([design.target_features[position] for position in expanding_positions(design)]),
+        summaries,
+    )
     return summaries
 
 

@@ -99,7 +99,9 @@ class LinearRegressor(ScaledRegressor):
 
     def predict(self, rows: Any) -> Floats:
         """Predictions of rows, computed independently of the other rows."""
-        return self.standardization.unscale_target(np.einsum("rc,cs->rs", self.standardization.scale_features(rows), self.weights) + self.constant)
+        return self.standardization.unscale_target(
+            np.einsum("rc,cs->rs", self.standardization.scale_features(rows), self.weights) + self.constant
+        )
 
     def contributions(self, rows: Any) -> Floats:
         """Contributions of columns, then the mean of the target: (rows, columns + 1, outputs)."""
@@ -129,7 +131,9 @@ class SupportVectorRegressor(ScaledRegressor):
         """Kernel-weighted sum over the support vectors."""
         rows = self.standardization.scale_features(rows)
         squared_distances = (rows**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1) - 2 * rows @ self.vectors.T
-        return self.standardization.unscale_target(np.exp(-self.gamma * np.maximum(squared_distances, 0)) @ self.weights + self.constant)
+        return self.standardization.unscale_target(
+            np.exp(-self.gamma * np.maximum(squared_distances, 0)) @ self.weights + self.constant
+        )
 
     def _n_columns(self) -> int:
         return int(self.vectors.shape[1])

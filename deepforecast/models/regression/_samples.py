@@ -105,7 +105,12 @@ class SampleBuilder:
             n_past = len(self.names) - self.exogenous.shape[1]
             later_names = [f"{name} in {step}" for step in range(1, plan.block_size) for name in self.names[n_past:]]
             width = self.exogenous.shape[1]
-            self.categories += [position + width * step for step in range(1, plan.block_size) for position in self.categories if position >= n_past]
+            self.categories += [
+                position + width * step
+                for step in range(1, plan.block_size)
+                for position in self.categories
+                if position >= n_past
+            ]
             self.names = [*self.names, *later_names]
 
     def build(self, step: int) -> Sample:
@@ -124,12 +129,15 @@ class SampleBuilder:
             is_usable &= self.weight > 0
         if not is_usable.any():
             raise DataError(
-                f"No row of any series has all features: they need {design.n_rows_needed + plan.target.n_lost} earlier rows, and "
+                "No row of any series has all features: they need "
+                f"{design.n_rows_needed + plan.target.n_lost} earlier rows, and "
                 f"the longest series has {int(panel.lengths.max())}. Use smaller `lags`, `lag_transforms` or `differences`, or "
                 "pass longer series."
             )
         n_target_features, n_following = len(design.target_features), count_following(panel.indptr)
-        sample = Sample(rows, target, self.weight, self.names, self.categories, n_following, panel.row_series, n_target_features)
+        sample = Sample(
+            rows, target, self.weight, self.names, self.categories, n_following, panel.row_series, n_target_features
+        )
         return sample if is_usable.all() else sample.compact(is_usable)
 
 
@@ -146,7 +154,8 @@ def sample_weights(panel: Panel, column: str | None, half_life: float | None) ->
         invalid = np.flatnonzero(~(row_weights >= 0))
         if len(invalid):
             raise DataError(
-                f"Weights must be numbers of at least 0; column {column} has {row_weights[invalid[0]]:g} at {panel.format_timestamp(int(invalid[0]))} in "
+                f"Weights must be numbers of at least 0; column {column} has {row_weights[invalid[0]]:g} at "
+                f"{panel.format_timestamp(int(invalid[0]))} in "
                 f"series {panel.series.labels(panel.row_series[invalid[:1]])}. Fill or remove such rows."
             )
         if not row_weights.any():
@@ -156,7 +165,8 @@ def sample_weights(panel: Panel, column: str | None, half_life: float | None) ->
             )
     if half_life is not None:
         row_weights = row_weights * 0.5 ** (count_following(panel.indptr) / half_life)
-    return None if column is None and half_life is None else row_weights / row_weights[row_weights > 0].mean()  # libraries count minimum weights in rows
+    # Libraries count minimum weights in rows.
+    return None if column is None and half_life is None else row_weights / row_weights[row_weights > 0].mean()
 
 
 def zero_empty_columns(rows: Any) -> Any:

@@ -23,7 +23,9 @@ def initial_state(plan: Plan, panel: Panel, scales: Mapping[str, Any], train_sta
     state: dict[str, Any] = {**scales, "began": train_start, "owner": train_rows}
     y, elapsed = plan.impute(panel.y, panel.indptr), (panel.start - train_start) // panel.calendar.step
     state["tail"] = _recent_values.tail(y, panel.indptr, plan.n_target_values)
-    state["seen"] = _recent_values.summarize_expanding(plan.design, plan.target.apply(y, panel.indptr, scales, elapsed), panel.indptr)
+    state["seen"] = _recent_values.summarize_expanding(
+        plan.design, plan.target.apply(y, panel.indptr, scales, elapsed), panel.indptr
+    )
     detrended = plan.target.detrend_power(panel.y, panel.indptr, scales, elapsed)
     state["ends"] = plan.target.start_values(detrended, panel.indptr, scales["drift"], plan.block_size)
     for name, lags in plan.design.covariate_lags.items():
@@ -55,7 +57,9 @@ def update_state(plan: Plan, learned: LearnedState, panel: Panel) -> dict[str, A
         z = plan.target.apply(y, indptr, select_scales(state), elapsed - np.diff(indptr))
         state["seen"] = _recent_values.extend_summaries(plan.design, state["seen"], z, indptr, previous.shape[1])
     detrended = plan.target.detrend_power(panel.y, panel.indptr, state, elapsed - rows)
-    state["ends"] = plan.target.start_values(*append_rows(state["ends"], detrended, panel.indptr), state["drift"], plan.block_size)
+    state["ends"] = plan.target.start_values(
+        *append_rows(state["ends"], detrended, panel.indptr), state["drift"], plan.block_size
+    )
     return state
 
 
@@ -83,7 +87,9 @@ def count_elapsed(learned: LearnedState, series: Series) -> Ints:
 def learned_series(learned: LearnedState) -> Series:
     """Series ids of the fitted state."""
     if learned.series is None:
-        raise DeepForecastError("A regression model needs the timestamps of the series, which the wrapping model does not pass on.")
+        raise DeepForecastError(
+            "A regression model needs the timestamps of the series, which the wrapping model does not pass on."
+        )
     return learned.series
 
 

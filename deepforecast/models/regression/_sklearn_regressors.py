@@ -57,7 +57,8 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
         key = f"{name}__sample_weight"
     if weight is not None and not has_fit_parameter(inner, "sample_weight"):
         raise ParameterError(
-            f"`weight_column` and `half_life` need a regressor whose `fit` takes `sample_weight`; {type(inner).__name__} does not. "
+            "`weight_column` and `half_life` need a regressor whose `fit` takes `sample_weight`; "
+            f"{type(inner).__name__} does not. "
             "Remove them, or use another regressor."
         )
     with warnings.catch_warnings():
@@ -91,10 +92,16 @@ def _linear_model(name: str, **defaults: Any) -> Callable[[Sample, float | None,
     def make_estimator(level: float | None, options: Options) -> Any:
         from sklearn import linear_model
 
-        return getattr(linear_model, name)(**{**defaults, **options, **({} if name != "QuantileRegressor" else _quantile_option(level or 0.5))})
+        return getattr(linear_model, name)(
+            **{**defaults, **options, **({} if name != "QuantileRegressor" else _quantile_option(level or 0.5))}
+        )
 
     def to_arrays(estimator: Any, scales: dict[str, Any]) -> LinearRegressor:
-        return LinearRegressor(**scales, weights=np.atleast_2d(estimator.coef_).T.copy(), constant=np.atleast_1d(estimator.intercept_).astype(float))
+        return LinearRegressor(
+            **scales,
+            weights=np.atleast_2d(estimator.coef_).T.copy(),
+            constant=np.atleast_1d(estimator.intercept_).astype(float),
+        )
 
     return _standardized(make_estimator, to_arrays)
 
@@ -107,7 +114,9 @@ def _fit_forest(sample: Sample, level: float | None, options: Options) -> Fitted
     with passive_waiting("sklearn"):
         from sklearn.ensemble import RandomForestRegressor
     defaults = {"n_estimators": 100, "min_samples_leaf": 3, "max_features": 0.5, "random_state": 0, "n_jobs": allowed_threads()}
-    return _tree_arrays.from_forest(fit_estimator(RandomForestRegressor(**{**defaults, **options}), sample.rows, sample.target, sample.weight))
+    return _tree_arrays.from_forest(
+        fit_estimator(RandomForestRegressor(**{**defaults, **options}), sample.rows, sample.target, sample.weight)
+    )
 
 
 def _fit_boosting(sample: Sample, level: float | None, options: Options) -> FittedRegressor:
@@ -138,7 +147,9 @@ def _make_svr(level: float | None, options: Options) -> Any:
 
 def _svr_arrays(estimator: Any, scales: dict[str, Any]) -> SupportVectorRegressor:
     weights, constant = estimator.dual_coef_[0].copy(), float(estimator.intercept_[0])
-    return SupportVectorRegressor(**scales, vectors=estimator.support_vectors_, weights=weights, constant=constant, gamma=float(estimator._gamma))
+    return SupportVectorRegressor(
+        **scales, vectors=estimator.support_vectors_, weights=weights, constant=constant, gamma=float(estimator._gamma)
+    )
 
 
 def _make_mlp(level: float | None, options: Options) -> Any:

@@ -76,7 +76,11 @@ class TargetTransform:
             y = difference(y, indptr, lag)
         if not self.scale:
             return {"drift": drift, "centre": np.zeros(count), "scale": np.ones(count)}
-        return {"drift": drift, "centre": segment_means(y, indptr), "scale": segment_deviations(y, indptr, 0.0, RELATIVE_NOISE * largest)}
+        return {
+            "drift": drift,
+            "centre": segment_means(y, indptr),
+            "scale": segment_deviations(y, indptr, 0.0, RELATIVE_NOISE * largest),
+        }
 
     def apply(self, y: Floats, indptr: Ints, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
         """Transform further rows; `elapsed`: rows since the start of the fit."""

@@ -38,7 +38,9 @@ class TreeEnsemble:
     def predict(self, rows: Any) -> Floats:
         """Predictions of rows; one column per output if there are several."""
         if rows.shape[1] != len(self.gains):
-            raise DataError(f"The trees were fitted on {len(self.gains)} features, the rows have {rows.shape[1]}. Fit the model again.")
+            raise DataError(
+                f"The trees were fitted on {len(self.gains)} features, the rows have {rows.shape[1]}. Fit the model again."
+            )
         rows = rows.astype(np.float32) if self.rounds_to_float32 else rows
         predictions = np.full((len(rows), self.value.shape[1]), self.base)
         nodes = (self.column, self.threshold, self.left, self.right, self.missing_left, self.table)
@@ -95,7 +97,9 @@ def from_boosting(model: Any, categories: Sequence[int], columns: int) -> TreeEn
     tables = np.cumsum([0, *(len(predictor.raw_left_cat_bitsets) for predictor in predictors)])
     split = (column >= 0) & (nodes["is_categorical"] == 1)
     table = np.where(split, nodes["bitset_idx"].astype(np.int64) + np.repeat(tables[:-1], np.diff(tree_starts)), -1)
-    category_sides = np.full((tables[-1], max([0, *(int(codes[-1]) + 1 for codes in category_codes.values() if len(codes))])), -1)
+    category_sides = np.full(
+        (tables[-1], max([0, *(int(codes[-1]) + 1 for codes in category_codes.values() if len(codes))])), -1
+    )
     bits = np.concatenate([predictor.raw_left_cat_bitsets for predictor in predictors])
     for node in np.flatnonzero(split):
         codes = category_codes[int(column[node])]
@@ -122,7 +126,10 @@ def _category_codes(model: Any, categories: Sequence[int]) -> dict[int, Ints]:
     if not len(categories):
         return {}
     encoder_categories = model._preprocessor.named_transformers_["encoder"].categories_
-    return {position: codes[np.isfinite(codes)].astype(np.int64) for position, codes in zip(categories, encoder_categories, strict=True)}
+    return {
+        position: codes[np.isfinite(codes)].astype(np.int64)
+        for position, codes in zip(categories, encoder_categories, strict=True)
+    }
 
 
 def from_forest(model: Any) -> TreeEnsemble:

@@ -75,10 +75,20 @@ class CatBoost(BoostedTrees):
         training, validation = self._split_validation(sample)
         if not _varies(training.target[:, None].astype(np.float32)) or not _varies(training.rows):  # which CatBoost refuses
             return {"constant": _constant_forecast(training, level), "columns": training.rows.shape[1]}
-        model, eval_sample = catboost.CatBoost(self._options(level, len(training))), None if validation is None else _drop_unseen_missing(validation, training)
+        model, eval_sample = (
+            catboost.CatBoost(self._options(level, len(training))),
+            None if validation is None else _drop_unseen_missing(validation, training),
+        )
         if eval_sample is not None and len(eval_sample):
-            stopping_options = {"eval_set": _sample_pool(eval_sample), "early_stopping_rounds": self.early_stopping_rounds, "use_best_model": True}
-            return {"model": _strip_metadata(model.fit(_sample_pool(training), **stopping_options)), "categories": sample.categories}
+            stopping_options = {
+                "eval_set": _sample_pool(eval_sample),
+                "early_stopping_rounds": self.early_stopping_rounds,
+                "use_best_model": True,
+            }
+            return {
+                "model": _strip_metadata(model.fit(_sample_pool(training), **stopping_options)),
+                "categories": sample.categories,
+            }
         return {"model": _strip_metadata(model.fit(_sample_pool(training))), "categories": sample.categories}
 
     def _options(self, level: float | None, rows: int) -> dict[str, Any]:
@@ -137,7 +147,10 @@ class CatBoost(BoostedTrees):
         if "constant" in stored:
             return dict(stored)
         model = import_library("catboost", "CatBoost").CatBoost()
-        return {"model": model.load_model(blob=stored["trees"].tobytes()), "categories": [int(column) for column in stored["categories"]]}
+        return {
+            "model": model.load_model(blob=stored["trees"].tobytes()),
+            "categories": [int(column) for column in stored["categories"]],
+        }
 
 
 def _strip_metadata(model: Any) -> Any:

@@ -73,7 +73,9 @@ class GradientBoosting(BoostedTrees):
         model = self._make_estimator(level, categories)
         columns = training.rows.shape[1]
         if validation is None:
-            return _tree_arrays.from_boosting(_fit_estimator(model.set_params(max_iter=self.n_estimators), training), categories, columns)
+            return _tree_arrays.from_boosting(
+                _fit_estimator(model.set_params(max_iter=self.n_estimators), training), categories, columns
+            )
         return self._fit_early_stopping(model, training, validation, level, categories)
 
     def _make_estimator(self, level: float | None, categories: list[int]) -> Any:
@@ -92,7 +94,9 @@ class GradientBoosting(BoostedTrees):
         }
         return HistGradientBoostingRegressor(**{**parameters, **loss_options, **(self.options or {})})
 
-    def _fit_early_stopping(self, model: Any, training: Sample, validation: Sample, level: float | None, categories: list[int]) -> TreeEnsemble:
+    def _fit_early_stopping(
+        self, model: Any, training: Sample, validation: Sample, level: float | None, categories: list[int]
+    ) -> TreeEnsemble:
         """Add trees in batches until the validation loss has not improved for `early_stopping_rounds` trees."""
         patience, losses = int(self.early_stopping_rounds or 1), list[float]()
         predictions = np.zeros(len(validation))

@@ -83,7 +83,9 @@ class LightGBM(BoostedTrees):
             return lightgbm.train(options, dataset, num_boost_round=self.n_estimators)
         eval_dataset = dataset.create_valid(validation.rows, validation.target, weight=validation.weight)
         stop = lightgbm.early_stopping(self.early_stopping_rounds, first_metric_only=True, verbose=False)
-        booster = lightgbm.train(options, dataset, num_boost_round=self.n_estimators, valid_sets=[eval_dataset], callbacks=[stop])
+        booster = lightgbm.train(
+            options, dataset, num_boost_round=self.n_estimators, valid_sets=[eval_dataset], callbacks=[stop]
+        )
         return lightgbm.Booster(model_str=booster.model_to_string(num_iteration=booster.best_iteration))
 
     def _options(self, level: float | None) -> dict[str, Any]:

@@ -73,17 +73,27 @@ class LinearModel(RegressionForecaster):
         feature_means = weight @ sample.rows
         rows = sample.rows - feature_means
         feature_scales = np.sqrt(weight @ (rows * rows))
-        feature_scales = sample.divisors(feature_means, feature_scales, float(np.sqrt(weight @ (target - target_means) ** 2).max()))
+        feature_scales = sample.divisors(
+            feature_means, feature_scales, float(np.sqrt(weight @ (target - target_means) ** 2).max())
+        )
         rows /= feature_scales
         feature_std = np.where(np.isfinite(feature_scales), feature_scales, 0.0)
         weighted_target = (target - target_means) * weight[:, None]
         eigenvalues, eigenvectors = np.linalg.eigh(rows.T @ (rows * weight[:, None]))
         projections = eigenvectors.T @ (rows.T @ weighted_target)
-        ridge = self._choose_ridge(eigenvalues, projections, ((target - target_means) * weighted_target).sum(axis=0), len(sample))
+        ridge = self._choose_ridge(
+            eigenvalues, projections, ((target - target_means) * weighted_target).sum(axis=0), len(sample)
+        )
         penalized = eigenvalues + ridge
-        penalized = np.where(penalized > PERFECT_FIT * penalized.max(), penalized, np.inf)  # without a penalty, what rows do not tell counts as nothing
+        # Without a penalty, what rows do not tell counts as nothing.
+        penalized = np.where(penalized > PERFECT_FIT * penalized.max(), penalized, np.inf)
         coefficients = (eigenvectors @ (projections / penalized[:, None])) / feature_scales[:, None]
-        return {"coefficients": coefficients, "constant": target_means - feature_means @ coefficients, "centre": feature_means, "spread": feature_std}
+        return {
+            "coefficients": coefficients,
+            "constant": target_means - feature_means @ coefficients,
+            "centre": feature_means,
+            "spread": feature_std,
+        }
 
     def _choose_ridge(self, eigenvalues: Floats, projections: Floats, total: Floats, count: int) -> float:
         """`ridge`, or the penalty of the grid with the lowest AICc (Hurvich, Simonoff, Tsai 1998)."""

@@ -94,19 +94,29 @@ class Regression(RegressionForecaster):
     def accepts_missing(self) -> bool:  # type: ignore[override]
         """Whether features may be missing."""
         regressor = self.regressor
-        return REGRESSORS[regressor].accepts_missing if isinstance(regressor, str) else _custom_estimator.accepts_missing(regressor)
+        return (
+            REGRESSORS[regressor].accepts_missing
+            if isinstance(regressor, str)
+            else _custom_estimator.accepts_missing(regressor)
+        )
 
     @property
     def supports_multioutput(self) -> bool:  # type: ignore[override]
         """Whether one regressor can predict several steps."""
         regressor = self.regressor
-        return REGRESSORS[regressor].supports_multioutput if isinstance(regressor, str) else _custom_estimator.supports_multioutput(regressor)
+        return (
+            REGRESSORS[regressor].supports_multioutput
+            if isinstance(regressor, str)
+            else _custom_estimator.supports_multioutput(regressor)
+        )
 
     @property
     def needs_encoding(self) -> bool:  # type: ignore[override]
         """Whether categorical and cyclic features are one-hot encoded."""
         regressor = self.regressor
-        return REGRESSORS[regressor].needs_encoding if isinstance(regressor, str) else _custom_estimator.needs_encoding(regressor)
+        return (
+            REGRESSORS[regressor].needs_encoding if isinstance(regressor, str) else _custom_estimator.needs_encoding(regressor)
+        )
 
     @property
     def supports_quantiles(self) -> bool:  # type: ignore[override]

@@ -105,7 +105,10 @@ class XGBoost(BoostedTrees):
 
     def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
         if regressor.num_features() != rows.shape[1]:
-            raise DataError(f"The trees were fitted on {regressor.num_features()} features, the rows have {rows.shape[1]}. Fit the model again.")
+            raise DataError(
+                f"The trees were fitted on {regressor.num_features()} features, the rows have "
+                f"{rows.shape[1]}. Fit the model again."
+            )
         regressor.set_param({"nthread": self._n_threads()})
         predictions = regressor.inplace_predict(_mask_unknown(rows, regressor.feature_types), validate_features=False)
         return np.asarray(predictions, dtype=np.float64)
@@ -124,7 +127,9 @@ class XGBoost(BoostedTrees):
         return {"trees": np.frombuffer(raw, dtype=np.uint8)}
 
     def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> Any:
-        return import_library("xgboost", "XGBoost").Booster(model_file=_booster_files.validate_xgboost(stored["trees"].tobytes()))
+        return import_library("xgboost", "XGBoost").Booster(
+            model_file=_booster_files.validate_xgboost(stored["trees"].tobytes())
+        )
 
 
 def _feature_types(sample: Sample) -> list[str]:

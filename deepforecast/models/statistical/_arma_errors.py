@@ -133,10 +133,14 @@ class ArimaFamily(Statistical):
         n_regressors = x.shape[1] - sum(2 * count for _, count in fourier_terms)
         for index in range(len(panel)):
             rows = slice(panel.indptr[index], panel.indptr[index + 1])
-            series, fit, used_columns = self._fit_series(panel.y[rows], x[rows], n_regressors, float(strengths[index]), season, fourier_terms)
+            series, fit, used_columns = self._fit_series(
+                panel.y[rows], x[rows], n_regressors, float(strengths[index]), season, fourier_terms
+            )
             _store_fit(arrays, index, series, fit, used_columns)
             if fit.sigma > 0.0:
-                arrays["doubt"][index] = covariance_directions(fit.order, fit.factors, arrays["beta"][index], panel.y[rows], x[rows])
+                arrays["doubt"][index] = covariance_directions(
+                    fit.order, fit.factors, arrays["beta"][index], panel.y[rows], x[rows]
+                )
         spread_arrays = residual_spread(panel, np.where(arrays["sigma"] > 0.0, np.inf, 0.0))
         arrays |= {name: spread_arrays[name] for name in ("ripple", "since")}
         learned = LearnedState(arrays, {"season": season, "size": size, **self._shared_values(panel)})
@@ -205,7 +209,9 @@ class ArimaFamily(Statistical):
             return continue_filter(FilterState(learned["ar"][index], learned["ma"][index], mean, excess), values)[:2]
         order = self._order(learned["order"][index], learned["season"])
         values, n_missing = _trim_leading_missing(values)
-        state, predictions, _ = filter_history(order.lag_structure, learned["factors"][index, : order.n_coefficients], order.delta, values)
+        state, predictions, _ = filter_history(
+            order.lag_structure, learned["factors"][index, : order.n_coefficients], order.delta, values
+        )
         return state, np.concatenate([np.full(n_missing, np.nan), predictions])
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
@@ -260,7 +266,10 @@ class ArimaFamily(Statistical):
         degrees_of_freedom, estimation_factor = _degrees_and_factor(learned)
         errors = sample_errors(learned, draws[:, 2:], steps) * estimation_factor[:, None, None]
         errors += draws[:, 1, :, None] * self._regression_deviation(learned, steps, future)[:, None, :]
-        return np.asarray(mean[:, None, :] + (student_mixing(draws[:, 0], degrees_of_freedom) * learned["sigma"][:, None])[:, :, None] * errors)
+        return np.asarray(
+            mean[:, None, :]
+            + (student_mixing(draws[:, 0], degrees_of_freedom) * learned["sigma"][:, None])[:, :, None] * errors
+        )
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         regression = self._regression_components(learned, steps, future)

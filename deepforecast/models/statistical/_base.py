@@ -195,4 +195,6 @@ def _select_series(panel: Panel, chunk: slice) -> Panel:
 
 def _concatenate(chunks: list[LearnedState]) -> LearnedState:
     first = chunks[0]
-    return replace(first, by_series={name: np.concatenate([chunk.by_series[name] for chunk in chunks]) for name in first.by_series})
+    return replace(
+        first, by_series={name: np.concatenate([chunk.by_series[name] for chunk in chunks]) for name in first.by_series}
+    )

@@ -74,7 +74,9 @@ def _integrate_mean(mean: Floats, deviation: Floats, power: Floats) -> Floats:
         largest = logs.max(axis=1)
         total = (weight * np.exp(logs - largest[:, None])).sum(axis=1) * 0.5 * (high - low)
         mass = np.where(power > 0.0, 1.0, MIDDLE_PROBABILITY)
-        return np.asarray(np.where(np.isfinite(largest), np.exp(largest + np.log(total / (mass * np.sqrt(2.0 * np.pi)))), np.exp(largest)))
+        return np.asarray(
+            np.where(np.isfinite(largest), np.exp(largest + np.log(total / (mass * np.sqrt(2.0 * np.pi)))), np.exp(largest))
+        )
 
 
 def refuse_infinite(values: Floats, learned: LearnedState) -> Floats:
@@ -101,11 +103,16 @@ def guerrero(y: Floats, indptr: Ints, season: int) -> Floats:
     low, high = np.zeros(number), np.ones(number)
     for _ in range(MAX_ITERATIONS):
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        left_is_better = _coefficient_of_variation(left, means, deviations, owner) <= _coefficient_of_variation(right, means, deviations, owner)
+        left_is_better = _coefficient_of_variation(left, means, deviations, owner) <= _coefficient_of_variation(
+            right, means, deviations, owner
+        )
         low, high = np.where(left_is_better, low, left), np.where(left_is_better, right, high)
     optimum = 0.5 * (low + high)
     ends = np.stack([np.zeros(number), np.ones(number), optimum])
-    best = ends[np.argmin([_coefficient_of_variation(candidate, means, deviations, owner) for candidate in ends], axis=0), np.arange(number)]
+    best = ends[
+        np.argmin([_coefficient_of_variation(candidate, means, deviations, owner) for candidate in ends], axis=0),
+        np.arange(number),
+    ]
     return np.where(np.bincount(owner, minlength=number) >= 2, best, 1.0)
 
 

@@ -32,7 +32,9 @@ def covariance_directions(order: Order, factors: Floats, beta: Floats, y: Floats
     table = np.column_stack([np.ones(len(y)), time, np.nan_to_num(x)])[:, used_columns]
     size = np.abs(table).max(axis=0)
     size[size == 0.0] = 1.0
-    filtered = np.column_stack([_filter_column(order, factors, np.where(np.isnan(y), np.nan, column)) for column in (table / size).T])
+    filtered = np.column_stack(
+        [_filter_column(order, factors, np.where(np.isnan(y), np.nan, column)) for column in (table / size).T]
+    )
     length = np.sqrt((filtered**2).sum(axis=0))
     length[length == 0.0] = np.inf  # columns that filter to 0 have no effect
     values, vectors = np.linalg.eigh((filtered / length).T @ (filtered / length))

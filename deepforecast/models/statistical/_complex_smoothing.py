@@ -94,7 +94,9 @@ class ComplexSmoothing(Statistical):
         residual_df = count[:, 0] - n_fitted_parameters(season)[form]
         deviation = np.where(residual_df > 0, np.sqrt(squares[rows, form] / np.maximum(residual_df, 1.0)), np.nan)
         arrays = {"form": form, "parameters": parameters[rows, form], **residual_spread(panel, np.ldexp(deviation, power))}
-        arrays["freedom"], arrays["wider"] = degrees_and_factor(count[:, 0], n_fitted_parameters(season)[form], arrays["ripple"])
+        arrays["freedom"], arrays["wider"] = degrees_and_factor(
+            count[:, 0], n_fitted_parameters(season)[form], arrays["ripple"]
+        )
         unset = np.full(len(panel), np.iinfo(np.int64).min)
         learned = self._advance(LearnedState({**arrays, "began": unset, **_empty_states(len(panel), season)}), panel, True)
         fitted = self._fitted(learned, panel)
@@ -112,7 +114,9 @@ class ComplexSmoothing(Statistical):
         if fresh:
             restarted = np.flatnonzero(panel.start != arrays["began"])
             if len(restarted):
-                for name, values in zip(("first_level", "first_season"), _backcast_states(panel, arrays, restarted), strict=True):
+                for name, values in zip(
+                    ("first_level", "first_season"), _backcast_states(panel, arrays, restarted), strict=True
+                ):
                     arrays[name] = arrays[name].copy()
                     arrays[name][restarted] = values
                 arrays["began"] = panel.start
@@ -138,7 +142,11 @@ class ComplexSmoothing(Statistical):
         parameter_values = np.where(has_parameter, learned["parameters"], np.nan)
         names = ("level_real", "level_imaginary", "season_real", "season_imaginary")
         columns: dict[str, Any] = {"form": np.array(FORMS, dtype=object)[learned["form"]]}
-        return columns | {name: parameter_values[:, position] for position, name in enumerate(names)} | {"sigma": learned["deviation"]}
+        return (
+            columns
+            | {name: parameter_values[:, position] for position, name in enumerate(names)}
+            | {"sigma": learned["deviation"]}
+        )
 
     def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
         from deepforecast.kernels import ces
@@ -222,7 +230,9 @@ def _initial_indices(y: Floats, indptr: Ints, season: int, allowed_forms: Any) -
     rows = np.repeat(selected, lengths)
     if rows.any():
         filled = seasonality.interpolate(y, indptr)
-        seasonal_index, _ = seasonality.decompose(filled[rows], lengths[selected], season, additive=True, is_observed=~np.isnan(y[rows]))
+        seasonal_index, _ = seasonality.decompose(
+            filled[rows], lengths[selected], season, additive=True, is_observed=~np.isnan(y[rows])
+        )
         first_row_order = (np.arange(season) - lengths[selected][:, None]) % season  # phases relative to the first row
         initial[selected] = np.take_along_axis(np.nan_to_num(seasonal_index), first_row_order, axis=1)
     return initial
@@ -237,7 +247,9 @@ def _backcast_states(panel: Panel, arrays: Mapping[str, Any], selected: Ints) ->
     allowed_forms = np.arange(4) == forms[:, None]
     allowed_forms &= (histories.lengths >= 2 * season)[:, None]  # shorter ones start from a season of 0
     seasonal_index = _initial_indices(histories.y, histories.indptr, season, allowed_forms)
-    return ces.backcast_states(histories.y, histories.indptr, forms, np.ascontiguousarray(arrays["parameters"][selected]), seasonal_index)
+    return ces.backcast_states(
+        histories.y, histories.indptr, forms, np.ascontiguousarray(arrays["parameters"][selected]), seasonal_index
+    )
 
 
 def _forecast_components(learned: LearnedState, steps: int) -> tuple[Floats, Floats]:

@@ -88,7 +88,9 @@ class FitTask:
     def smoothed_results(self, number: int, learned: Mapping[str, Floats]) -> Any:
         """statsmodels' own results object, with its summary and tests."""
         y, x, _ = self._series_arrays(number, learned)
-        return self._model(number, (y - learned["centre"]) / learned["scale"], x, bool(learned["exact"])).smooth(learned["params"])
+        return self._model(number, (y - learned["centre"]) / learned["scale"], x, bool(learned["exact"])).smooth(
+            learned["params"]
+        )
 
     def _fit_around_mean(
         self, number: int, y: Floats, x: Floats, learned: Mapping[str, Floats] | None

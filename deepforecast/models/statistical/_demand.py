@@ -51,7 +51,8 @@ class Intermittent(Statistical):
         from scipy.special import ndtr
 
         keys = np.column_stack([array.reshape(len(array), -1) for _, array in sorted(learned.by_series.items())])
-        draws = ndtr(standard_normal(seed, keys, (steps, samples)).swapaxes(1, 2))  # by step, so that longer paths extend shorter ones
+        # By step, so that longer paths extend shorter ones.
+        draws = ndtr(standard_normal(seed, keys, (steps, samples)).swapaxes(1, 2))
         values, cumulative = self._forecast(learned, steps, future).distribution_function  # type: ignore[attr-defined]
         distributions = zip(values, cumulative, draws, strict=True)
         return np.stack([atoms[np.searchsorted(probabilities, draw)] for atoms, probabilities, draw in distributions])
@@ -125,7 +126,9 @@ def fit_demand(panel: Panel, method: int, bounds: Sequence[tuple[float, float]])
     """Estimate both smoothing parameters by least squares within bounds; return state and sizes."""
     from deepforecast.kernels.intermittent import fit_demands
 
-    return dict(zip(("alpha", "state", "sizes"), fit_demands(panel.y, panel.indptr, method, np.array(bounds), N_SIZES), strict=True))
+    return dict(
+        zip(("alpha", "state", "sizes"), fit_demands(panel.y, panel.indptr, method, np.array(bounds), N_SIZES), strict=True)
+    )
 
 
 def mask_before_demand(rate: Floats, panel: Panel) -> Floats:

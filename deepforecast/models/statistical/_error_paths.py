@@ -54,5 +54,9 @@ def decompose_forecast(forecasts: Floats, order: Ints, season: int, steps: int) 
     differenced = np.flatnonzero((order[:, 4] == 0) & (order[:, 1] > 0))
     level[differenced] = forecasts[differenced, :1]
     doubly_differenced = differenced[order[differenced, 1] > 1]
-    slope[doubly_differenced] = (forecasts[doubly_differenced, 1] - forecasts[doubly_differenced, 0])[:, None] * steps_ahead if len(doubly_differenced) else 0.0
+    slope[doubly_differenced] = (
+        (forecasts[doubly_differenced, 1] - forecasts[doubly_differenced, 0])[:, None] * steps_ahead
+        if len(doubly_differenced)
+        else 0.0
+    )
     return level, slope, seasonal_part

@@ -148,7 +148,9 @@ class Exponential(Statistical):
         season = self._season(panel)
         forms = ets.possible_forms(self._forms(), season)
         learned = self._select_form(panel, season, forms)
-        implausible_series = find_implausible(learned, panel, panel.y - self._regression_effects(learned.by_series, panel.covariates, panel.row_series))
+        implausible_series = find_implausible(
+            learned, panel, panel.y - self._regression_effects(learned.by_series, panel.covariates, panel.row_series)
+        )
         if len(implausible_series):
             implausible = panel.take(implausible_series)
             replaced = self._select_form(implausible, season, ets.additive_forms(forms))
@@ -181,8 +183,12 @@ class Exponential(Statistical):
         best = arrays.pop("best")
         likelihood = np.where(np.isnan(constant_values), arrays.pop("log_likelihood"), np.nan)
         arrays |= {"centre": centre, "scale": scale, "power": power, "began": panel.start}
-        arrays["criteria"] = np.column_stack([likelihood, np.array(n_parameters, np.float64)[best] + (self.box_cox == "auto"), counts])
-        learned = LearnedState({**arrays, "sigma": np.zeros(len(panel)), "state": arrays["start"], "age": np.zeros(len(panel), int)})
+        arrays["criteria"] = np.column_stack(
+            [likelihood, np.array(n_parameters, np.float64)[best] + (self.box_cox == "auto"), counts]
+        )
+        learned = LearnedState(
+            {**arrays, "sigma": np.zeros(len(panel)), "state": arrays["start"], "age": np.zeros(len(panel), int)}
+        )
         learned.by_series["sigma"][:] = self._sigma(learned, panel)
         residual_spread_arrays = residual_spread(ets.scale_to_errors(panel, y, learned["form"]), learned["sigma"])
         arrays = {**learned.by_series, "sigma": residual_spread_arrays.pop("deviation"), **residual_spread_arrays}
@@ -238,7 +244,8 @@ class Exponential(Statistical):
         mean, y = self._one_step(learned, panel)
         errors = self._errors(learned.by_series, panel, y, mean)
         form = learned["form"]
-        moves = (form[:, 1] < 2) & ((form[:, 0] == 1) | (form[:, 3] < 2))  # linear states, of relative errors if these are multiplicative
+        # Linear states, of relative errors if these are multiplicative.
+        moves = (form[:, 1] < 2) & ((form[:, 0] == 1) | (form[:, 3] < 2))
         rates, season = learned["rates"] * moves[:, None], learned["state"].shape[1] - 2
         errors = errors / deviation_after_missing(~np.isnan(errors), panel.indptr, smoothing_states(rates, season))
         residual_df = learned["criteria"][:, 2] - learned["criteria"][:, 1]
@@ -262,7 +269,9 @@ class Exponential(Statistical):
         from deepforecast.kernels.ets.forecasts import simulate_paths
 
         with np.errstate(over="ignore", invalid="ignore"):  # `predict` refuses values that are not finite
-            sampled = simulate_paths(ets.kernel_model(learned.by_series, "state"), student_errors(learned.by_series, draws), offsets)
+            sampled = simulate_paths(
+                ets.kernel_model(learned.by_series, "state"), student_errors(learned.by_series, draws), offsets
+            )
             return transform(sampled, learned["power"][:, None, None], inverse=True)
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:

@@ -36,7 +36,9 @@ def one_step_forecasts(
     for ranges in _cycle_ranges(panel, lengths, first):
         series, begin, end = ranges.T
         full_panel, zeros = panel.take(series), np.zeros(len(ranges), np.int64)
-        history, cycle_panel, history_and_cycle = (full_panel.between(*bounds) for bounds in ((zeros, begin), (begin, end), (zeros, end)))
+        history, cycle_panel, history_and_cycle = (
+            full_panel.between(*bounds) for bounds in ((zeros, begin), (begin, end), (zeros, end))
+        )
         seasons = decompose_seasons(history)
         season_state = LearnedState(last_cycles(history, tuple(lengths), seasons))
         offset = continue_seasons(season_state, cycle_panel.with_target(np.zeros(len(cycle_panel.y))))[0]

@@ -123,7 +123,9 @@ def restart_states(arrays: Mapping[str, Any], y: Floats, indptr: Ints, selected:
         length = season if kernel_form.season else 1
         fits = fit(values, bounds, length, [kernel_form], settings=Settings(fixed=arrays["rates"][rows], tolerance=1e-9))
         states = fits.states[:, 0]
-        neutral = np.array([np.nan, 1.0 if kernel_form.trend == 2 else 0.0, *[1.0 if kernel_form.season == 2 else 0.0] * length])
+        neutral = np.array(
+            [np.nan, 1.0 if kernel_form.trend == 2 else 0.0, *[1.0 if kernel_form.season == 2 else 0.0] * length]
+        )
         is_missing = ~np.isfinite(fits.log_likelihood[:, 0])
         states[is_missing] = neutral
         states[is_missing, 0] = _first_values(values, bounds)[is_missing]

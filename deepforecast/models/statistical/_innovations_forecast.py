@@ -45,7 +45,9 @@ class ExponentialForecast(Forecast):
         if np.isnan(power).all():
             return transformed_mean
         deviation = self._deviations()[:, self.n_skipped :]
-        return refuse_infinite(bias_adjusted_mean(transformed_mean, np.where(np.isnan(deviation), 0.0, deviation), power), self.learned)
+        return refuse_infinite(
+            bias_adjusted_mean(transformed_mean, np.where(np.isnan(deviation), 0.0, deviation), power), self.learned
+        )
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Quantiles at any probabilities, (series, steps, probabilities)."""
@@ -56,7 +58,9 @@ class ExponentialForecast(Forecast):
         groups = self._groups_to_sample()
         draws = self._normal_draws(groups[-1]) if groups else np.empty(0)
         for group in groups:
-            transformed_quantiles[group] = np.moveaxis(np.quantile(self._sample_paths(group, draws), list(probabilities), axis=1), 0, -1)
+            transformed_quantiles[group] = np.moveaxis(
+                np.quantile(self._sample_paths(group, draws), list(probabilities), axis=1), 0, -1
+            )
         original = transform(transformed_quantiles, self.learned["power"][:, None, None], inverse=True)
         return refuse_infinite(original[:, self.n_skipped :], self.learned)
 
@@ -93,7 +97,9 @@ class ExponentialForecast(Forecast):
         standard_deviations = np.zeros(self.offsets.shape)
         if len(formula):
             selected = self.learned.take(formula) if len(formula) < len(standard_deviations) else self.learned
-            standard_deviations[formula] = forecast_deviations(ets.kernel_model(selected.by_series, "state"), selected["sigma"], self.offsets[formula])
+            standard_deviations[formula] = forecast_deviations(
+                ets.kernel_model(selected.by_series, "state"), selected["sigma"], self.offsets[formula]
+            )
         return standard_deviations
 
     def _groups_to_sample(self) -> list[Ints]:

@@ -81,16 +81,24 @@ def _fit_season_and_line(
     residuals = (rows.y - other_seasons)[is_observed]
     observed_position = rows.position[is_observed].astype(np.float64)
     count = np.bincount(observed_key, minlength=size * length)
-    mean, row = (np.bincount(observed_key, column, size * length) / np.maximum(count, 1) for column in (residuals, observed_position))
+    mean, row = (
+        np.bincount(observed_key, column, size * length) / np.maximum(count, 1) for column in (residuals, observed_position)
+    )
     row_deviation = observed_position - row[observed_key]
     squares = np.bincount(observed_series, row_deviation * row_deviation, size)
-    slope = np.bincount(observed_series, row_deviation * (residuals - mean[observed_key]), size) / np.where(squares > 0, squares, 1.0)
+    slope = np.bincount(observed_series, row_deviation * (residuals - mean[observed_key]), size) / np.where(
+        squares > 0, squares, 1.0
+    )
     has_value = count.reshape(size, length) > 0
     index = (mean - np.repeat(slope, length) * row).reshape(size, length)
     index -= np.where(has_value, index, 0.0).sum(axis=1, keepdims=True) / np.maximum(has_value.sum(axis=1, keepdims=True), 1)
-    is_identified = (count.reshape(size, length).sum(axis=1) >= has_value.sum(axis=1) + 2) & (np.diff(rows.indptr) >= cycles * length)
+    is_identified = (count.reshape(size, length).sum(axis=1) >= has_value.sum(axis=1) + 2) & (
+        np.diff(rows.indptr) >= cycles * length
+    )
     phases = np.arange(length)
     for number in np.flatnonzero(is_identified & ~has_value.all(axis=1)):  # phases without values are interpolated
         index[number] = np.interp(phases, phases[has_value[number]], index[number, has_value[number]], period=length)
     is_row_identified = is_identified[rows.series]
-    return np.where(is_row_identified, index.reshape(-1)[key], 0.0), np.where(is_row_identified, slope[rows.series] * rows.position, line)
+    return np.where(is_row_identified, index.reshape(-1)[key], 0.0), np.where(
+        is_row_identified, slope[rows.series] * rows.position, line
+    )

@@ -33,7 +33,8 @@ class StudentForecast(Forecast):
         """Quantiles at any probabilities, (series, steps, probabilities)."""
         units = student_quantiles(probabilities, self.freedom)[:, None, :]
         with np.errstate(over="ignore", invalid="ignore"):  # `predict` refuses values that are not finite
-            distances = np.where(units == 0, 0.0, self.deviation[..., None] * units)  # the median is defined without a deviation
+            # The median is defined without a deviation.
+            distances = np.where(units == 0, 0.0, self.deviation[..., None] * units)
             return np.asarray(self.mean[..., None] + distances)
 
     def skip_steps(self, steps: int) -> StudentForecast:

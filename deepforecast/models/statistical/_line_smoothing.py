@@ -146,7 +146,9 @@ class ThetaFamily(Statistical):
         for form in self._forms():
             skips, count = _count_errors(x, indptr, form.skip)
             bounds = [np.full(len(count), bound) for bound in (*form.alpha, *form.weight, np.nan)]
-            estimates = _kernel().estimate(x, indptr, bounds[:2], bounds[2:4], bounds[4], np.full(len(count), form.dynamic), skips)
+            estimates = _kernel().estimate(
+                x, indptr, bounds[:2], bounds[2:4], bounds[4], np.full(len(count), form.dynamic), skips
+            )
             alpha, weight, loss, squares, start = estimates
             residual_df = count - form.n_parameters - (not form.dynamic) - season_df  # and the slope of a fixed line
             deviation = np.where(residual_df > 0, np.sqrt(squares / np.maximum(residual_df, 1)), np.nan)
@@ -168,7 +170,9 @@ class ThetaFamily(Statistical):
             arrays["start"][restarted] = _restart_states(x, panel.indptr, arrays, restarted)
             arrays["began"] = panel.start
         begin = arrays["start" if fresh else "state"]
-        fitted, arrays["state"] = _kernel().filter_series(x, panel.indptr, begin, arrays["alpha"], arrays["weight"], arrays["dynamic"])
+        fitted, arrays["state"] = _kernel().filter_series(
+            x, panel.indptr, begin, arrays["alpha"], arrays["weight"], arrays["dynamic"]
+        )
         arrays["age"] = rows_since_observed(panel, None if fresh else arrays["age"])
         arrays |= update_residual_spread(arrays, panel, x - fitted, fresh)
         return LearnedState(arrays, history=panel if fresh else None)
@@ -201,7 +205,9 @@ class ThetaFamily(Statistical):
         arrays = {**learned.by_series, "phase": _next_phase(panel, learned["index"].shape[1])}
         centre = np.repeat(arrays["centre"], panel.lengths)
         x = _deseasonalize(panel, arrays) - centre
-        fitted, _ = _kernel().filter_series(x, panel.indptr, arrays["start"], arrays["alpha"], arrays["weight"], arrays["dynamic"])
+        fitted, _ = _kernel().filter_series(
+            x, panel.indptr, arrays["start"], arrays["alpha"], arrays["weight"], arrays["dynamic"]
+        )
         rows = _row_index(panel, arrays)
         additive = np.repeat(arrays["additive"], panel.lengths)
         return np.asarray(np.where(additive, fitted + centre + rows, (fitted + centre) * rows))
@@ -276,7 +282,10 @@ def _degrees_and_factor(arrays: Mapping[str, Any]) -> dict[str, Any]:
     count, estimated = arrays["count"], arrays["count"] - arrays["free"]
     n_slope_parameters = np.where(arrays["weight"] > 0.0, np.where(arrays["dynamic"], 1, 2), 0)
     degrees_of_freedom, _ = degrees_and_factor(count, estimated, arrays["ripple"])
-    return {"freedom": degrees_of_freedom, "wider": degrees_and_factor(count, estimated - n_slope_parameters, arrays["ripple"])[1]}
+    return {
+        "freedom": degrees_of_freedom,
+        "wider": degrees_and_factor(count, estimated - n_slope_parameters, arrays["ripple"])[1],
+    }
 
 
 def _correlation_factor(learned: LearnedState, steps: int) -> Floats:
@@ -309,7 +318,9 @@ def _slope_deviation(learned: LearnedState, steps: int) -> Floats:
     slope_weight = np.take_along_axis(slope_weight, age[:, None] + np.arange(steps), axis=1)
     first = np.broadcast_to((keep**n)[:, None], slope_weight.shape)
     determinant = np.maximum(twos * slopes - cross**2, 1e-12 * twos * slopes)[:, None]
-    variance = (slopes[:, None] * first**2 - 2 * cross[:, None] * first * slope_weight + twos[:, None] * slope_weight**2) / determinant
+    variance = (
+        slopes[:, None] * first**2 - 2 * cross[:, None] * first * slope_weight + twos[:, None] * slope_weight**2
+    ) / determinant
     is_uncertain = (learned["weight"] > 0.0) & np.isfinite(learned["freedom"])
     return np.sqrt(np.maximum(np.where(is_uncertain[:, None], variance, 0.0), 0.0))
 
@@ -391,5 +402,7 @@ def _reseasonalize(paths: Floats, learned: LearnedState) -> Floats:
 
 def _simulate_paths(learned: LearnedState, shocks: Floats, level_offsets: Floats | None = None) -> Floats:
     """Seasonally adjusted paths, (series, samples, steps)."""
-    paths = _kernel().simulate_paths(learned["state"], learned["alpha"], learned["weight"], learned["dynamic"], shocks, level_offsets)
+    paths = _kernel().simulate_paths(
+        learned["state"], learned["alpha"], learned["weight"], learned["dynamic"], shocks, level_offsets
+    )
     return np.asarray(paths + learned["centre"][:, None, None])

@@ -38,7 +38,9 @@ def smoothing_states(rates: Floats, season: int) -> ErrorStates:
     alpha, beta, gamma, phi = rates.T
     ones, zeros = np.ones(len(rates)), np.zeros(len(rates))
     transition = np.array([[ones, phi, zeros], [zeros, phi, zeros], [zeros, zeros, ones]])
-    return ErrorStates(np.moveaxis(transition, -1, 0), np.column_stack([alpha, beta, gamma]), np.column_stack([ones, phi, ones]), season)
+    return ErrorStates(
+        np.moveaxis(transition, -1, 0), np.column_stack([alpha, beta, gamma]), np.column_stack([ones, phi, ones]), season
+    )
 
 
 def deviation_after_missing(is_observed: Any, indptr: Ints, states: ErrorStates) -> Floats:
@@ -67,7 +69,9 @@ def variance_ratio(errors: Floats, adjusted_errors: Floats, indptr: Ints) -> Flo
     is_observed = ~np.isnan(errors)
     largest = np.maximum.reduceat(np.where(is_observed, np.abs(errors), 0.0), indptr[:-1])
     size = np.repeat(np.where(largest > 0.0, largest, 1.0), np.diff(indptr))
-    squares = [np.add.reduceat(np.where(is_observed, values / size, 0.0) ** 2, indptr[:-1]) for values in (errors, adjusted_errors)]
+    squares = [
+        np.add.reduceat(np.where(is_observed, values / size, 0.0) ** 2, indptr[:-1]) for values in (errors, adjusted_errors)
+    ]
     return np.where(squares[0] > 0.0, np.sqrt(squares[1] / np.where(squares[0] > 0.0, squares[0], 1.0)), 1.0)
 
 
@@ -97,5 +101,7 @@ def _error_variances(is_observed: Any, first: Ints, states: ErrorStates) -> Floa
         correction = cross_covariance[:, :, None] * (gain * is_row_observed[:, None])[:, None, :]
         covariance[:, :, state_index] -= correction
         covariance[:, state_index, :] -= correction.swapaxes(1, 2)
-        covariance[:, state_index[:, None], state_index] += gain_products * np.where(is_row_observed, state_variance, row > first)[:, None, None]
+        covariance[:, state_index[:, None], state_index] += (
+            gain_products * np.where(is_row_observed, state_variance, row > first)[:, None, None]
+        )
     return error_variances

@@ -64,7 +64,9 @@ class Search:
         """The order with the smallest criterion, fitted from several starts."""
         if self._is_perfect_fit():
             constant = self.base_order.n_lost == 0 and self.options.difference_constant
-            return self.series.fit(replace(self.base_order, d=1) if constant else replace(self.base_order, constant=self.constants[0]))
+            return self.series.fit(
+                replace(self.base_order, d=1) if constant else replace(self.base_order, constant=self.constants[0])
+            )
         if self.options.stepwise:
             self._search_stepwise()
         else:
@@ -110,7 +112,9 @@ class Search:
         """Fit orders; return whether the best one changed."""
         improved = False
         for key in keys:
-            if key in self.fits_by_key or any(not 0 <= order <= max_order for order, max_order in zip(key, self.max_orders, strict=False)):
+            if key in self.fits_by_key or any(
+                not 0 <= order <= max_order for order, max_order in zip(key, self.max_orders, strict=False)
+            ):
                 continue
             fit = self.fit_order(key)
             self.fits_by_key[key] = fit
@@ -184,9 +188,19 @@ def choose_fourier_terms(
     def score(trial_counts: list[int]) -> float:
         key = tuple(trial_counts)
         if key not in scores:
-            columns = np.hstack([regressors, *(season_columns[:, : 2 * count] for season_columns, count in zip(columns_by_season, trial_counts, strict=True))])
+            columns = np.hstack(
+                [
+                    regressors,
+                    *(
+                        season_columns[:, : 2 * count]
+                        for season_columns, count in zip(columns_by_season, trial_counts, strict=True)
+                    ),
+                ]
+            )
             enough = len(y) - order.n_lost > columns.shape[1] + order.n_coefficients + 2
-            scores[key] = ScaledSeries.from_values(y, columns).fit(order, for_comparison=True).criterion(criterion) if enough else np.inf
+            scores[key] = (
+                ScaledSeries.from_values(y, columns).fit(order, for_comparison=True).criterion(criterion) if enough else np.inf
+            )
         return scores[key]
 
     for _ in range(2):

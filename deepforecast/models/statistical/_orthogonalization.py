@@ -30,10 +30,14 @@ def orthogonal_basis(x: Floats) -> tuple[Floats, Floats]:
         varies = deviation > CONSTANT_TOLERANCE * np.abs(mean)
         width = np.ldexp(deviation, power)
         _, values, right = np.linalg.svd((scaled - mean) / np.where(varies, deviation, np.inf), full_matrices=False)
-    ordinary = varies & (width >= ORDINARY_SCALE[0]) & (width <= ORDINARY_SCALE[1]) & (np.abs(mean) <= MAX_RELATIVE_MEAN * deviation)
+    ordinary = (
+        varies & (width >= ORDINARY_SCALE[0]) & (width <= ORDINARY_SCALE[1]) & (np.abs(mean) <= MAX_RELATIVE_MEAN * deviation)
+    )
     if ordinary.all() and len(values) == size and values[-1] > NEAR_COLLINEAR * values[0]:
         return unchanged
     matrix, independent = np.zeros((size, size)), np.flatnonzero(values > COLLINEAR * values[0])
     inverse_scale = np.divide(1.0, deviation, out=np.zeros(size), where=varies)
-    matrix[:, independent] = np.ldexp(inverse_scale[:, None] * right[independent].T * np.sqrt(len(x)) / values[independent], -power[:, None])
+    matrix[:, independent] = np.ldexp(
+        inverse_scale[:, None] * right[independent].T * np.sqrt(len(x)) / values[independent], -power[:, None]
+    )
     return np.ldexp(mean, power), matrix

@@ -39,7 +39,9 @@ def find_implausible(learned: LearnedState, panel: Panel, without_regressors: Fl
     form, likelihood = learned["form"], learned["criteria"][:, 0]
     multiplies = (form[:, 0] == 1) | (form[:, 1] == 2) | (form[:, 3] == 2)
     candidates = np.flatnonzero(multiplies & ~np.isnan(likelihood))
-    is_implausible = np.isneginf(likelihood[candidates]) | ((form[candidates, 0] == 1) & (learned["sigma"][candidates] >= MAX_ERROR))
+    is_implausible = np.isneginf(likelihood[candidates]) | (
+        (form[candidates, 0] == 1) & (learned["sigma"][candidates] >= MAX_ERROR)
+    )
     factors = learned["state"][candidates, 2:]
     is_implausible |= (form[candidates, 3] == 2) & ~(factors.min(axis=1) > MIN_FACTOR * factors.mean(axis=1))
     remaining = candidates[~is_implausible]
@@ -82,7 +84,8 @@ def _outside_recent_range(learned: LearnedState, y: Floats, begin: Ints, end: In
 
     steps, window = (max(2 * (learned["state"].shape[1] - 2), lowest) for lowest in RECENT)
     with np.errstate(over="ignore", invalid="ignore"):
-        points = np.maximum(forecast_means(ets.kernel_model(learned.by_series, "state"), steps)[0], 0.0)  # as forecasts of multiplicative forms
+        # As forecasts of multiplicative forms.
+        points = np.maximum(forecast_means(ets.kernel_model(learned.by_series, "state"), steps)[0], 0.0)
     n_observed = np.concatenate([[0], np.cumsum(~np.isnan(y))])
     y, begin, end = y[~np.isnan(y)], n_observed[begin], n_observed[end]
     begin = np.maximum(begin, end - window)
@@ -90,10 +93,13 @@ def _outside_recent_range(learned: LearnedState, y: Floats, begin: Ints, end: In
     quarter = np.maximum((end - begin) // 4, 1)
     with np.errstate(all="ignore"):
         sizes = [segment_reduce(y, np.maximum(end - (n + 1) * quarter, begin), end - n * quarter) for n in (3, 2, 1, 0)]
-        growth = np.min([later / earlier for earlier, later in pairwise(sizes)], axis=0)  # minimum: a level shift is not steady growth
+        # Minimum: a level shift is not steady growth.
+        growth = np.min([later / earlier for earlier, later in pairwise(sizes)], axis=0)
         growth = np.where(growth > 1.0, growth, 1.0) ** (steps / quarter)
         relative_horizon = np.maximum(steps / np.maximum(end - begin, 1), 1.0)
-        margin = growth * (RANGE_FACTOR * relative_horizon * (highest - lowest) + LEVEL_FACTOR * np.abs(0.5 * lowest + 0.5 * highest))
+        margin = growth * (
+            RANGE_FACTOR * relative_horizon * (highest - lowest) + LEVEL_FACTOR * np.abs(0.5 * lowest + 0.5 * highest)
+        )
         return np.flatnonzero(~((points.max(axis=1) <= highest + margin) & (points.min(axis=1) >= lowest - margin)))
 
 

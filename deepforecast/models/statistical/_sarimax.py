@@ -22,7 +22,9 @@ def fit_sarimax(series: ScaledSeries, order: Order) -> Fit:
         try:
             fit = model.fit(disp=False, maxiter=500)
         except (np.linalg.LinAlgError, ValueError) as error:
-            raise TrainingError(f"statsmodels cannot estimate the ARIMA: {type(error).__name__}: {error}. Use engine='kernels'.") from error
+            raise TrainingError(
+                f"statsmodels cannot estimate the ARIMA: {type(error).__name__}: {error}. Use engine='kernels'."
+            ) from error
     beta, factors_and_variance = np.split(np.asarray(fit.params, np.float64), [len(table) - 1])
     factors, variance = factors_and_variance[:-1], float(factors_and_variance[-1])
     n_observed = int((~np.isnan(series.y)).sum()) - order.n_lost

@@ -205,7 +205,9 @@ class ScaledSeries:
             self.cache[key] = estimate_shocks(values, ar_order), ar_order, float(values @ values / max(len(values), 1))
         return self.cache[key]  # type: ignore[no-any-return]
 
-    def fit(self, order: Order, *, neighbour: Fit | None = None, conditional: bool = False, for_comparison: bool = False) -> Fit:
+    def fit(
+        self, order: Order, *, neighbour: Fit | None = None, conditional: bool = False, for_comparison: bool = False
+    ) -> Fit:
         """Maximum likelihood from few starts, such as the fit of a `neighbour` order."""
         from deepforecast.kernels.arima.estimation import estimate
         from deepforecast.kernels.arima.hannan_rissanen import start_coordinates
@@ -213,8 +215,13 @@ class ScaledSeries:
         problem, structure = self.problem(order), order.lag_structure
         shocks, ar_order, variance = self.shocks(order)
         if variance <= problem.floor or order.n_coefficients == 0:  # perfect fit, or no coefficients
-            return self._build_fit(order, estimate(problem, structure, np.zeros((1, structure.size)), max_evaluations=0), problem.unknown)
-        starts, tolerance = [start_coordinates(structure, shocks, ar_order)], ROUGH_TOLERANCE if for_comparison else FINE_TOLERANCE
+            return self._build_fit(
+                order, estimate(problem, structure, np.zeros((1, structure.size)), max_evaluations=0), problem.unknown
+            )
+        starts, tolerance = (
+            [start_coordinates(structure, shocks, ar_order)],
+            ROUGH_TOLERANCE if for_comparison else FINE_TOLERANCE,
+        )
         starts += [_constant_start(order, *pair) for pair in STARTS[:2]]
         optimum = estimate(problem, structure, np.array(starts), conditional=conditional, tolerance=tolerance)
         if neighbour is not None:  # not worse than a nested order
@@ -223,7 +230,9 @@ class ScaledSeries:
                 optimum = estimate(problem, structure, coordinates, conditional=conditional, tolerance=tolerance)
         return self._build_fit(order, optimum, problem.unknown)
 
-    def fit_many_starts(self, order: Order, *, neighbour: Fit | None = None, conditional: bool = False, groups: int = N_GROUPS) -> list[Fit]:
+    def fit_many_starts(
+        self, order: Order, *, neighbour: Fit | None = None, conditional: bool = False, groups: int = N_GROUPS
+    ) -> list[Fit]:
         """Local maxima from many starts, the best first.
 
         `groups`: groups of starts per coefficient.
@@ -237,10 +246,17 @@ class ScaledSeries:
             return [self.fit(order)]
         nested = [self.fit(candidate, conditional=conditional) for candidate in _nested_orders(order)]
         starts = [start_coordinates(structure, shocks, ar_order)[None]]
-        starts += [adapt_coordinates(candidate, order)[None] for candidate in (*nested, *([] if neighbour is None else [neighbour]))]
+        starts += [
+            adapt_coordinates(candidate, order)[None] for candidate in (*nested, *([] if neighbour is None else [neighbour]))
+        ]
         starts += [] if order.n_coefficients == 1 else _spread_starts(order, groups)
-        estimates = [estimate(problem, structure, candidate, conditional=conditional, tolerance=FINE_TOLERANCE) for candidate in starts]
-        return [self._build_fit(order, candidate, problem.unknown) for candidate in sorted(estimates, key=lambda candidate: candidate.value)]
+        estimates = [
+            estimate(problem, structure, candidate, conditional=conditional, tolerance=FINE_TOLERANCE) for candidate in starts
+        ]
+        return [
+            self._build_fit(order, candidate, problem.unknown)
+            for candidate in sorted(estimates, key=lambda candidate: candidate.value)
+        ]
 
     def _build_fit(self, order: Order, estimate: Any, unknown: int) -> Fit:
         n_observed, beta = estimate.n_observed, estimate.beta[unknown:]

@@ -38,7 +38,9 @@ class Smoothers:
         """Rows (seasons, 10): length; windows, degrees and jumps of season, trend and low-pass."""
         usual = [7 + 4 * number for number in range(1, len(lengths) + 1)]
         seasonal = _resolve_widths(self.seasonal_window, usual, [2] * len(lengths), "seasonal_window")
-        default_trend = [math.ceil(1.5 * length / (1 - 1.5 / width)) | 1 for length, width in zip(lengths, seasonal, strict=True)]
+        default_trend = [
+            math.ceil(1.5 * length / (1 - 1.5 / width)) | 1 for length, width in zip(lengths, seasonal, strict=True)
+        ]
         trend = _resolve_widths(self.trend_window, default_trend, lengths, "trend_window")
         low_pass = _resolve_widths(self.low_pass_window, [(length + 1) | 1 for length in lengths], lengths, "low_pass_window")
         rows = [(*widths, *self.degrees, *self.jumps) for widths in zip(lengths, seasonal, trend, low_pass, strict=True)]
@@ -111,7 +113,10 @@ def interval_widening(lengths: Sequence[int], observed: Ints, rows: Ints, smooth
     windows, n_degrees = smoothers.windows(lengths), np.zeros(len(rows))
     for length, window in zip(lengths, windows[:, 1], strict=True):
         cycles = rows // length
-        traces = [smoother_trace(int(n_cycles), int(window), smoothers.degrees[0]) if n_cycles >= MIN_CYCLES else 0.0 for n_cycles in cycles]
+        traces = [
+            smoother_trace(int(n_cycles), int(window), smoothers.degrees[0]) if n_cycles >= MIN_CYCLES else 0.0
+            for n_cycles in cycles
+        ]
         n_degrees += (length - 1) * np.array(traces)
     relative_degrees = np.minimum(n_degrees / np.maximum(observed, 1), 0.9)
     return np.asarray(np.sqrt((1.0 + relative_degrees) / (1.0 - relative_degrees)))

@@ -56,7 +56,10 @@ class StateSpace:
             variances[rows] = _quadratic_form(selected.design, covariance[series]) + selected.irregular
             errors[rows] = y[rows] - np.sum(selected.design * state[series], axis=1)
             updated, updated_covariance = _update_state(selected, state[series], covariance[series], y[rows])
-            state[series], covariance[series] = _matrix_vector(selected.transition, updated), selected._predict_covariance(updated_covariance)
+            state[series], covariance[series] = (
+                _matrix_vector(selected.transition, updated),
+                selected._predict_covariance(updated_covariance),
+            )
         return state, covariance, errors, variances
 
     def sample_paths(self, start_draws: Floats, shocks: Floats, noise: Floats) -> Floats:

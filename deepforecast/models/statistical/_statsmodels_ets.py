@@ -67,7 +67,9 @@ def summary(panel: Panel, learned: LearnedState, unique_id: Any, estimates: Mapp
     """
     ids = [None] if panel.series.ids is None else list(panel.series.ids)
     if not (unique_id is None and len(ids) == 1) and unique_id not in ids:
-        raise ParameterError(f"`unique_id` must be a series of the fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.")
+        raise ParameterError(
+            f"`unique_id` must be a series of the fit, such as {panel.series.label(0)}, got {format_value(unique_id)}."
+        )
     number = 0 if unique_id is None else ids.index(unique_id)
     y = panel.y[panel.indptr[number] : panel.indptr[number + 1]]
     if np.isnan(learned["criteria"][number, 0]):
@@ -75,7 +77,9 @@ def summary(panel: Panel, learned: LearnedState, unique_id: Any, estimates: Mapp
     observed = int(np.count_nonzero(~np.isnan(y)))
     series_estimates = {name: values[number] for name, values in estimates.items()}
     if learned["effects"].shape[1] or observed < len(y) or not np.isnan(learned["power"][number]):
-        return _format_list({"series": panel.series.label(number), "observations": observed, "missing": len(y) - observed, **series_estimates})
+        return _format_list(
+            {"series": panel.series.label(number), "observations": observed, "missing": len(y) - observed, **series_estimates}
+        )
     form = Form(*learned["form"][number].tolist())
     season = learned["start"].shape[1] - 2
     with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -47,7 +47,8 @@ def parameters(model: ArimaFamily, learned: LearnedState, state: State) -> dict[
 def format_order(order: Order) -> str:
     """Format an order as (p,d,q)(P,D,Q)[m].
 
-    >>> format_order(Order((1, 2), 1, (1,), (0, 1, 1), 12, False)), format_order(Order((), 1, (1, 4), (0, 0, 0), 1, True, (False, True)))
+    >>> seasonal = Order((1, 2), 1, (1,), (0, 1, 1), 12, False)
+    >>> format_order(seasonal), format_order(Order((), 1, (1, 4), (0, 0, 0), 1, True, (False, True)))
     ('(2,1,1)(0,1,1)[12]', '(0,1,[1,4]) with drift')
     """
     p, q = (
@@ -125,5 +126,7 @@ def _series_index(panel: Panel, unique_id: Any) -> int:
     if unique_id is None and len(ids) == 1:
         return 0
     if unique_id not in ids:
-        raise ParameterError(f"`unique_id` must be a series of the fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.")
+        raise ParameterError(
+            f"`unique_id` must be a series of the fit, such as {panel.series.label(0)}, got {format_value(unique_id)}."
+        )
     return ids.index(unique_id)

@@ -54,7 +54,9 @@ class Structural(Statistical):
         if unique_id is None and len(ids) == 1:
             return 0
         if unique_id not in ids:
-            raise ParameterError(f"`unique_id` must be a series of the fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.")
+            raise ParameterError(
+                f"`unique_id` must be a series of the fit, such as {panel.series.label(0)}, got {format_value(unique_id)}."
+            )
         return ids.index(unique_id)
 
     def _task(self, panel: Panel) -> Any:
@@ -72,7 +74,9 @@ class Structural(Statistical):
         stopped = np.flatnonzero(~learned["converged"])
         if len(stopped):
             out_of_iterations = all(bool(fits[number]["out_of_iterations"]) for number in stopped)
-            remedy = f"Set max_iter above {self.max_iter}" if out_of_iterations else f"Use {format_list(self._simplifications())}"
+            remedy = (
+                f"Set max_iter above {self.max_iter}" if out_of_iterations else f"Use {format_list(self._simplifications())}"
+            )
             warn(
                 f"{self.name}: statsmodels' optimiser stopped before a maximum in series "
                 f"{panel.series.labels(stopped)}. {remedy}.",
@@ -122,14 +126,20 @@ class Structural(Statistical):
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         mean = sum(self._explain(learned, steps, future).values(), np.zeros((len(learned["params"]), steps)))
-        return NormalForecast(mean, _state_space(learned).deviations_ahead(steps) * (_data_scale(learned) * learned["swell"])[:, None])
+        return NormalForecast(
+            mean, _state_space(learned).deviations_ahead(steps) * (_data_scale(learned) * learned["swell"])[:, None]
+        )
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         space, fixed = _state_space(learned), self._fixed_forecast(learned, steps, future)
         states = space.state.shape[1]
         draws = standard_normal(seed, np.column_stack([space.state, learned["params"]]), (1 + steps, samples, 1 + states))
         draws *= learned["swell"][:, None, None, None]
-        start_draws, later_draws = draws[:, 0, :, 1:], draws[:, 1:].swapaxes(1, 2)  # by step, so that longer paths extend shorter ones
+        # By step, so that longer paths extend shorter ones.
+        start_draws, later_draws = (
+            draws[:, 0, :, 1:],
+            draws[:, 1:].swapaxes(1, 2),
+        )
         paths = space.sample_paths(start_draws, later_draws[..., 1:], later_draws[..., 0]) * _data_scale(learned)[:, None, None]
         return np.asarray(paths + fixed[:, None, :])
 
@@ -156,7 +166,9 @@ class Structural(Statistical):
         if not future:
             return fixed
         rows = np.repeat(np.arange(len(fixed)), steps)
-        return np.asarray(fixed + self._regression_effects(learned, future, rows).reshape(fixed.shape) * _data_scale(learned)[:, None])
+        return np.asarray(
+            fixed + self._regression_effects(learned, future, rows).reshape(fixed.shape) * _data_scale(learned)[:, None]
+        )
 
     def _regression_effects(self, learned: LearnedState, covariates: Mapping[str, Covariate], rows: Any) -> Floats:
         """Sum of the covariate effects at each row, in units of the scale."""

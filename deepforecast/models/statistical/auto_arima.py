@@ -124,7 +124,11 @@ class AutoARIMA(ArimaFamily):
         if self.seasonal_d is not None:
             yield "max_seasonal_d", f"with seasonal_d={self.seasonal_d}. Leave one of them out"
         if self.stepwise:
-            yield "max_order", "in a stepwise search. Set stepwise=False, or limit each order by max_p, max_q, max_seasonal_p and max_seasonal_q"
+            yield (
+                "max_order",
+                "in a stepwise search. Set stepwise=False, or limit each order by max_p, max_q, "
+                "max_seasonal_p and max_seasonal_q",
+            )
         if self.season_length == NO_SEASON:
             for name in ("seasonal_d", "max_seasonal_p", "max_seasonal_q", "max_seasonal_d", "fourier_from", "max_harmonics"):
                 yield name, "without a season. Pass a season_length above 1, or leave it out"
@@ -203,7 +207,11 @@ class AutoARIMA(ArimaFamily):
         if np.isnan(seasonal_strength):
             season = 1
         series = ScaledSeries.from_values(y, columns[:, :n_regressors])
-        strength_d = int(season > 1 and seasonal_strength > STRONG_SEASON) if self.seasonal_d is None else self.seasonal_d * int(season > 1)
+        strength_d = (
+            int(season > 1 and seasonal_strength > STRONG_SEASON)
+            if self.seasonal_d is None
+            else self.seasonal_d * int(season > 1)
+        )
         seasonal_d = min(strength_d, self._seasonal_d_limit())
         used_columns = np.arange(n_regressors)
         usable_terms = _usable_terms(fourier_terms, int((~np.isnan(y)).sum()), n_regressors)
@@ -211,8 +219,19 @@ class AutoARIMA(ArimaFamily):
             all_columns = np.concatenate([used_columns, *usable_terms])
             n_differences = self._choose_differences(ScaledSeries.from_values(y, columns[:, all_columns]), seasonal_d, season)
             base = Order((1, 2), n_differences, (1, 2), (0, seasonal_d, 0), season, False)
-            counts = choose_fourier_terms(y, columns[:, used_columns], [columns[:, season_columns] for season_columns in usable_terms], base, self.criterion)
-            used_columns = np.concatenate([used_columns, *(season_columns[: 2 * count] for season_columns, count in zip(usable_terms, counts, strict=True))])
+            counts = choose_fourier_terms(
+                y,
+                columns[:, used_columns],
+                [columns[:, season_columns] for season_columns in usable_terms],
+                base,
+                self.criterion,
+            )
+            used_columns = np.concatenate(
+                [
+                    used_columns,
+                    *(season_columns[: 2 * count] for season_columns, count in zip(usable_terms, counts, strict=True)),
+                ]
+            )
             series = ScaledSeries.from_values(y, columns[:, used_columns])
         else:
             n_differences = self._choose_differences(series, seasonal_d, season)
@@ -227,7 +246,9 @@ class AutoARIMA(ArimaFamily):
         max_orders = (self.max_p, self.max_q, self.max_seasonal_p, self.max_seasonal_q)
         conditional = rows > APPROXIMATION_LENGTH if self.approximation == "auto" else bool(self.approximation)
         difference_constant = self.d is None and self.max_d > 0
-        return SearchOptions(max_orders, self.max_order, self.stepwise, self.criterion, self.constant, conditional, difference_constant)
+        return SearchOptions(
+            max_orders, self.max_order, self.stepwise, self.criterion, self.constant, conditional, difference_constant
+        )
 
 
 def _usable_terms(fourier_terms: list[tuple[int, int]], rows: int, first: int) -> list[Ints]:

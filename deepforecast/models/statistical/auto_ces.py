@@ -70,7 +70,11 @@ class AutoCES(ComplexSmoothing):
     def _score(self, fit: Floats, n_parameters: Floats, count: Floats) -> Floats:
         if self.criterion == "bic":
             return np.asarray(fit + np.log(count) * n_parameters)
-        correction = 2 * n_parameters * (n_parameters + 1) / np.maximum(count - n_parameters - 1, 1e-9) if self.criterion == "aicc" else 0.0
+        correction = (
+            2 * n_parameters * (n_parameters + 1) / np.maximum(count - n_parameters - 1, 1e-9)
+            if self.criterion == "aicc"
+            else 0.0
+        )
         return np.asarray(fit + 2 * n_parameters + correction)
 
 

@@ -101,7 +101,10 @@ class AutoETS(Exponential):
         damped = [0, 1] if self.damped == "auto" else [int(self.damped)]
         if self.trend == "auto" and not self.multiplicative_trend:
             trends.remove(2)
-        all_forms = (Form(error, trend, damping if trend else 0, season) for error, trend, damping, season in product(errors, trends, damped, seasons))
+        all_forms = (
+            Form(error, trend, damping if trend else 0, season)
+            for error, trend, damping, season in product(errors, trends, damped, seasons)
+        )
         stable_forms = [form for form in dict.fromkeys(all_forms) if form.is_stable]
         if self.box_cox is not None:
             stable_forms = [form for form in stable_forms if not form.is_multiplicative]
@@ -131,8 +134,13 @@ class AutoETS(Exponential):
     def _fit_settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
         matrix = self._regressors(panel)[0]
         counts = np.maximum(_form_selection.count_observed(y, matrix, panel.indptr), 1)[:, None]
-        n_parameters = np.array([_form_selection.count_parameters(form, season) + matrix.shape[1] for form in forms], np.float64)[None, :]
-        return {"bounds": self.parameter_bounds, "penalties": _form_selection.information_criteria(np.zeros(1), n_parameters, counts)[self.criterion]}
+        n_parameters = np.array(
+            [_form_selection.count_parameters(form, season) + matrix.shape[1] for form in forms], np.float64
+        )[None, :]
+        return {
+            "bounds": self.parameter_bounds,
+            "penalties": _form_selection.information_criteria(np.zeros(1), n_parameters, counts)[self.criterion],
+        }
 
     def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
         scores = _form_selection.information_criteria(fits.log_likelihood, parameters, counts)[self.criterion]

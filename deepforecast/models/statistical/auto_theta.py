@@ -70,4 +70,6 @@ class AutoTheta(Fiorucci):
         n_parameters = form.n_parameters + 1
         with np.errstate(divide="ignore"):  # errors of 0: minus infinity
             fit = count * np.log(loss / count)
-        return np.asarray(fit + 2 * n_parameters + 2 * n_parameters * (n_parameters + 1) / np.maximum(count - n_parameters - 1, 1e-9))
+        return np.asarray(
+            fit + 2 * n_parameters + 2 * n_parameters * (n_parameters + 1) / np.maximum(count - n_parameters - 1, 1e-9)
+        )

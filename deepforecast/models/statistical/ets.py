@@ -105,7 +105,9 @@ class ETS(Smoothing):
         codes = _form_selection.COMPONENT_CODES
         form = Form(codes[self.error] - 1, codes[self.trend], int(self.damped), codes[self.seasonal])
         if form.damped and not form.trend:
-            raise ParameterError(f"{self.name}: damped=True must be used with a trend, got trend=None. Use damped=False, or set a trend.")
+            raise ParameterError(
+                f"{self.name}: damped=True must be used with a trend, got trend=None. Use damped=False, or set a trend."
+            )
         if not form.is_stable and not self.allow_unstable:
             raise ParameterError(
                 f"{self.name}: {form} cannot be used by default: it is numerically unstable (infinite variance, or "
@@ -135,7 +137,11 @@ class ETS(Smoothing):
         return super()._fits(panel, y, matrix, season, forms)
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        return statsmodels_capabilities(self._additive_capabilities(declared)) if self.engine == "statsmodels" else self._additive_capabilities(declared)
+        return (
+            statsmodels_capabilities(self._additive_capabilities(declared))
+            if self.engine == "statsmodels"
+            else self._additive_capabilities(declared)
+        )
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

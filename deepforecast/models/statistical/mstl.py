@@ -164,7 +164,13 @@ class MSTL(Statistical):
         groups = [self._restart(learned.take(restarted), panel.take(restarted))] if len(restarted) else []
         if len(continuing):
             continued = panel.take(continuing)
-            groups.append(self._continue(learned.take(continuing), checksums.take(continuing), continued.between(count[continuing], continued.lengths)))
+            groups.append(
+                self._continue(
+                    learned.take(continuing),
+                    checksums.take(continuing),
+                    continued.between(count[continuing], continued.lengths),
+                )
+            )
         joined = groups[0] if len(groups) == 1 else groups[0].join(groups[1])
         return replace(joined.take(np.argsort(np.concatenate([restarted, continuing]))), history=panel)
 
@@ -190,7 +196,12 @@ class MSTL(Statistical):
         rows, selected_learned = panel.take(selected) if len(selected) < len(panel) else panel, learned.take(selected)
         y, next_seasons = _inner_model.continue_seasons(selected_learned, rows)
         inner = self._inner()._advance(inner_learned(selected_learned), rows.with_target(y), False)
-        return learned.put(selected, with_seasons(inner, {**next_seasons, **_fit_constants(selected_learned)}, checksums.take(selected).extend(rows), None))
+        return learned.put(
+            selected,
+            with_seasons(
+                inner, {**next_seasons, **_fit_constants(selected_learned)}, checksums.take(selected).extend(rows), None
+            ),
+        )
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         self._inner()._deserialize(inner_learned(learned), foreign)  # checks only
@@ -199,7 +210,9 @@ class MSTL(Statistical):
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         inner_forecast = self._inner()._forecast(inner_learned(learned), steps, future)
-        return ShiftedForecast(WidenedForecast(inner_forecast, learned["wider"]), _inner_model.forecast_season_sum(learned, steps))
+        return ShiftedForecast(
+            WidenedForecast(inner_forecast, learned["wider"]), _inner_model.forecast_season_sum(learned, steps)
+        )
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         paths = self._inner()._simulate(inner_learned(learned), steps, samples, seed, future)
@@ -208,12 +221,17 @@ class MSTL(Statistical):
         return np.asarray(paths + _inner_model.forecast_season_sum(learned, steps)[:, None, :])
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        return {**self._inner()._explain(inner_learned(learned), steps, future), **_inner_model.forecast_seasons(learned, steps)}
+        return {
+            **self._inner()._explain(inner_learned(learned), steps, future),
+            **_inner_model.forecast_seasons(learned, steps),
+        }
 
     def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
         inner = self._inner()
         if not isinstance(inner, Statistical):
-            raise CapabilityError(f"{type(inner).__name__} cannot compute fitted values. Use another trend_model, such as AutoETS.")
+            raise CapabilityError(
+                f"{type(inner).__name__} cannot compute fitted values. Use another trend_model, such as AutoETS."
+            )
         lengths, inner_state = resolve_season_lengths(self.season_length, panel, self.name), inner_learned(learned)
         if not lengths:
             return inner._fitted(inner_state, panel)

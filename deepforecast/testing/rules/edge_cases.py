@@ -68,7 +68,9 @@ def odd_histories_give_finite_forecasts(subject: Subject) -> None:
         values, points = histories[label], column(series_forecast, subject.fitted().name)
         width = np.ptp(values) * (HORIZON if label == "a step at the last row" else 1)  # a trend may go on by it, step by step
         is_within = (points >= values.min() - width) & (points <= values.max() + width)
-        expect(is_within.all(), f"the forecast of {label} is {points.tolist()}, far outside {values.min():g} to {values.max():g}")
+        expect(
+            is_within.all(), f"the forecast of {label} is {points.tolist()}, far outside {values.min():g} to {values.max():g}"
+        )
 
 
 @rule()
@@ -93,7 +95,9 @@ def huge_and_tiny_values_are_finite_or_refused(subject: Subject) -> None:
         expect_finite(forecast, subject.fitted().name, f"the forecast of values around {factor:g}")
         if not subject.capabilities.scale_equivariant:
             continue
-        for name, reference in model_columns(subject.fitted_on_series().predict(level=subject.levels), subject.fitted_on_series().name).items():
+        for name, reference in model_columns(
+            subject.fitted_on_series().predict(level=subject.levels), subject.fitted_on_series().name
+        ).items():
             label, tolerance = f"{name} of values times {factor:g}, over {factor:g},", max(1e-3, subject.precision)
             expect_close(column(forecast, name) / factor, reference, tolerance * float(np.abs(reference).max()), label)
 
@@ -102,9 +106,13 @@ def huge_and_tiny_values_are_finite_or_refused(subject: Subject) -> None:
 def small_changes_on_a_high_level_are_forecast(subject: Subject) -> None:
     """A weekly pattern of size 4 at a level of 3e9 is forecast at that size, i.e. not computed in float32."""
     week, name = np.tile([4.0, 1.0, -2.0, 3.0, -4.0, 2.0, -3.0], 7), subject.fitted().name
-    deviations, triple_deviations = (column(subject.forecast(fixtures.series_from_values(3e9 + factor * week)), name) - 3e9 for factor in (1, 3))
+    deviations, triple_deviations = (
+        column(subject.forecast(fixtures.series_from_values(3e9 + factor * week)), name) - 3e9 for factor in (1, 3)
+    )
     expect((np.abs(deviations) < 20).all(), f"the forecast of 3e9 plus or minus 4 is {deviations.tolist()} plus 3e9")
-    expect((deviations != triple_deviations).any(), "the forecasts of 3e9 plus or minus 4 and of 3e9 plus or minus 12 are the same")
+    expect(
+        (deviations != triple_deviations).any(), "the forecasts of 3e9 plus or minus 4 and of 3e9 plus or minus 12 are the same"
+    )
 
 
 @rule(requires("local"))
@@ -118,7 +126,10 @@ def an_outlier_stays_in_its_series(subject: Subject) -> None:
     with collect_warnings() as messages:
         forecast = subject.forecast(with_outlier, level=subject.levels)
     for message in messages:
-        expect(re.search(rf"series {frame['unique_id'][20]}(?![\w,])", message) is not None, f"a warning is not of the series: {format_value(message, 300)}")
+        expect(
+            re.search(rf"series {frame['unique_id'][20]}(?![\w,])", message) is not None,
+            f"a warning is not of the series: {format_value(message, 300)}",
+        )
     expected = subject.fitted().predict(level=subject.levels)
     is_other = expected["unique_id"] != frame["unique_id"][20]
     expect_same(forecast[is_other], expected[is_other], "the forecast of other series")
@@ -146,7 +157,9 @@ def values_outside_the_domain_are_refused(subject: Subject) -> None:
     with expect_error(DataError, "y", frame["unique_id"][60], stamp, domain, when=f"y is {bad:g} in a row"):
         subject.make().fit(fixtures.replace_target(frame, np.where(frame.index == 60, bad, frame["y"])))
     first = recent.iloc[0]
-    with expect_error(DataError, "y", first["unique_id"], str(first["ds"].date()), domain, when=f"update has a value of {bad:g}"):
+    with expect_error(
+        DataError, "y", first["unique_id"], str(first["ds"].date()), domain, when=f"update has a value of {bad:g}"
+    ):
         model.update(recent.assign(y=bad))
 
 

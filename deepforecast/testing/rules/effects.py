@@ -42,7 +42,10 @@ def _make_check(covariate: str) -> CheckFunction:
         )
 
     check.__name__ = f"effect_of_a_{role}_{value_type}" if covariate != "holiday" else "effect_of_a_holiday"
-    check.__doc__ = f"Changing one value of a {role} covariate ({value_type}) moves the forecast as its known effect says, and no other series."
+    check.__doc__ = (
+        f"Changing one value of a {role} covariate ({value_type}) changes the forecast by its known effect, "
+        "and that of no other series."
+    )
     return check
 
 

@@ -26,11 +26,16 @@ def explanations_add_up(subject: Subject) -> None:
                 explanation["component"].notna().all() and not explanation.duplicated(["unique_id", "ds", "component"]).any(),
                 "a component is twice",
             )
-            expect(len(component_sums) == len(forecast), f"{len(component_sums)} pairs of series and step are explained, {len(forecast)} forecast")
+            expect(
+                len(component_sums) == len(forecast),
+                f"{len(component_sums)} pairs of series and step are explained, {len(forecast)} forecast",
+            )
             tolerance = 1e-9 * float(np.abs(column(forecast, model.name)).max())
             expect_close(component_sums, column(forecast, model.name), tolerance, "the sum of the components")
         else:
-            weight_sums = explanation.groupby([name for name in names if name not in ("lag", "weight")])["weight"].sum().to_numpy()
+            weight_sums = (
+                explanation.groupby([name for name in names if name not in ("lag", "weight")])["weight"].sum().to_numpy()
+            )
             expect((column(explanation, "weight") >= 0).all(), "a weight is negative")
             expect_close(weight_sums, np.ones(len(weight_sums)), 1e-5, "the sum of the weights")
 

@@ -188,6 +188,9 @@ def _read_only_copy(frame: Frame) -> Frame:
 def _expect_unchanged(frame: Frame, original: Frame, method: str) -> None:
     expect(list(frame.columns) == list(original.columns), f"{method} changes the columns of the frame")
     expect((frame.dtypes == original.dtypes).all(), f"{method} changes dtypes of the frame")
-    expect(frame.index.equals(original.index) and frame.index.name == original.index.name, f"{method} changes the index of the frame")
+    expect(
+        frame.index.equals(original.index) and frame.index.name == original.index.name,
+        f"{method} changes the index of the frame",
+    )
     expect(frame.equals(original), f"{method} changes values of the frame")
     expect(frame.attrs == original.attrs, f"{method} changes the attrs of the frame")

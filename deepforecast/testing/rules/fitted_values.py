@@ -32,7 +32,11 @@ def fitted_values_use_earlier_rows_alone(subject: Subject) -> None:
     changed_fitted = column(model.fitted_values(changed), model.name)  # type: ignore[attr-defined]
     fitted, is_unaffected = column(fitted_frame, model.name), row <= ROW
     expect(np.isfinite(fitted[row >= ROW]).all(), f"fitted values from row {ROW} are not finite")
-    expect_equal(changed_fitted[is_unaffected], fitted[is_unaffected], f"with another value in row {ROW}, the fitted values up to that row")
+    expect_equal(
+        changed_fitted[is_unaffected],
+        fitted[is_unaffected],
+        f"with another value in row {ROW}, the fitted values up to that row",
+    )
     if subject.capabilities.new_values != "ignored":
         is_affected = [
             (changed_fitted[series_mask] != fitted[series_mask]).any()

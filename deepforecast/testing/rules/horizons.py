@@ -26,7 +26,10 @@ def any_horizon_works(subject: Subject) -> None:
     model = subject.fitted()
     for steps in (1, HORIZON + 1, 60):
         forecast = model.predict(steps)
-        expect(len(forecast) == steps * len(fixtures.series_ids()), f"horizon {steps} gives {len(forecast)} rows for {fixtures.series_ids()}")
+        expect(
+            len(forecast) == steps * len(fixtures.series_ids()),
+            f"horizon {steps} gives {len(forecast)} rows for {fixtures.series_ids()}",
+        )
         expect_finite(forecast, model.name, f"the forecast {steps} steps ahead")
         ends = forecast.groupby("unique_id")["ds"].max() - fixtures.daily_panel().groupby("unique_id")["ds"].max()
         expect((ends.dt.days == steps).all(), f"the last stamp of horizon {steps} is not {steps} days after the last one known")
@@ -44,7 +47,10 @@ def a_shorter_horizon_gives_the_first_steps(subject: Subject) -> None:
         (7, 10, None),
     ):
         longer_forecast = model.predict(longer_horizon, level=levels)
-        forecast, expected = model.predict(steps, level=levels), longer_forecast[longer_forecast.groupby("unique_id").cumcount() < steps]
+        forecast, expected = (
+            model.predict(steps, level=levels),
+            longer_forecast[longer_forecast.groupby("unique_id").cumcount() < steps],
+        )
         for name in forecast.columns[2:]:
             actual_values, expected_values = column(forecast, name), column(expected, name)
             label = f"{name} of horizon {steps}, compared with horizon {longer_horizon},"

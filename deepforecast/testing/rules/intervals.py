@@ -65,7 +65,9 @@ def levels_in_any_form(subject: Subject) -> None:
     expected = model.predict(level=[50, 80])
     for level in ([80, 50], (50, 80, 80), np.array([80, 50])):
         expect_same(model.predict(level=level), expected, f"the forecast at level={level!r}")
-    expect_same(model.predict(level=80), expected.drop(columns=[f"{model.name}-lo-50", f"{model.name}-hi-50"]), "level=80 alone")
+    expect_same(
+        model.predict(level=80), expected.drop(columns=[f"{model.name}-lo-50", f"{model.name}-hi-50"]), "level=80 alone"
+    )
     nothing: tuple[Any, ...] = (None, [])
     for level in nothing:
         expect_same(model.predict(level=level), expected[["unique_id", "ds", model.name]], f"the forecast at level={level!r}")
@@ -93,7 +95,10 @@ def quantiles_are_in_order(subject: Subject) -> None:
     names = [f"{model.name}-q-{quantile:g}" for quantile in sorted(probabilities)]
     expect(column_names(forecast)[3:] == names, f"the columns are {column_names(forecast)}")
     values = [column(forecast, name) for name in names]
-    expect(all((quantile <= next_quantile).all() for quantile, next_quantile in itertools.pairwise(values)), "quantiles are not in order")
+    expect(
+        all((quantile <= next_quantile).all() for quantile, next_quantile in itertools.pairwise(values)),
+        "quantiles are not in order",
+    )
     median = subject.make(point="median").fit(fixtures.one_series()).predict(quantiles=[0.5])
     expect_equal(column(median, model.name), column(median, f"{model.name}-q-0.5"), "the forecast with point='median'")
 

@@ -21,7 +21,9 @@ def series_are_forecast_independently(subject: Subject) -> None:
     panel_forecast = subject.fitted().predict(level=subject.levels)
     for name in fixtures.series_ids():
         alone = subject.fitted_on_series(name).predict(level=subject.levels)
-        expect_same(alone, panel_forecast[panel_forecast["unique_id"] == name].reset_index(drop=True), f"the forecast of {name} alone")
+        expect_same(
+            alone, panel_forecast[panel_forecast["unique_id"] == name].reset_index(drop=True), f"the forecast of {name} alone"
+        )
 
 
 @rule()
@@ -31,7 +33,10 @@ def the_batch_does_not_matter(subject: Subject) -> None:
     panel_forecast = model.predict(frame=fixtures.daily_panel(), level=subject.levels)
     for names in (["s1"], ["s0", "s2"]):
         rows = fixtures.daily_panel()[fixtures.daily_panel()["unique_id"].isin(names)]
-        forecast, expected = model.predict(frame=rows, level=subject.levels), panel_forecast[panel_forecast["unique_id"].isin(names)]
+        forecast, expected = (
+            model.predict(frame=rows, level=subject.levels),
+            panel_forecast[panel_forecast["unique_id"].isin(names)],
+        )
         for name in column_names(forecast)[2:]:
             actual_values, expected_values = column(forecast, name), column(expected, name)
             if subject.capabilities.by_series:
@@ -57,7 +62,11 @@ def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
     for name, new in names.items():
         series_forecast, series_expected = forecast[forecast["unique_id"] == new], expected[expected["unique_id"] == name]
         for column_name in column_names(expected)[2:]:
-            expect_equal(column(series_forecast, column_name), column(series_expected, column_name), f"{column_name} of series {name} under the name {new}")
+            expect_equal(
+                column(series_forecast, column_name),
+                column(series_expected, column_name),
+                f"{column_name} of series {name} under the name {new}",
+            )
 
 
 @rule(requires("scale_equivariant"))
@@ -65,7 +74,9 @@ def the_forecast_follows_the_scale(subject: Subject) -> None:
     """Scaling the data by 1e-12 to 1e12 scales the forecast, with the declared precision."""
     expected = subject.fitted().predict(level=subject.levels)
     for factor in (1e-12, 1e-6, 1e12):
-        forecast = subject.forecast(fixtures.replace_target(fixtures.daily_panel(), fixtures.daily_panel()["y"] * factor), level=subject.levels)
+        forecast = subject.forecast(
+            fixtures.replace_target(fixtures.daily_panel(), fixtures.daily_panel()["y"] * factor), level=subject.levels
+        )
         for name in column_names(expected)[2:]:
             expected_values = column(expected, name)
             tolerance = subject.precision * float(np.abs(expected_values).max())
@@ -85,7 +96,9 @@ def the_forecast_follows_a_shift(subject: Subject) -> None:
     for shift in (1000.0, -1e6):
         if not subject.accepts(fixtures.daily_panel()["y"] + shift):
             continue
-        forecast = subject.forecast(fixtures.replace_target(fixtures.daily_panel(), fixtures.daily_panel()["y"] + shift), level=subject.levels)
+        forecast = subject.forecast(
+            fixtures.replace_target(fixtures.daily_panel(), fixtures.daily_panel()["y"] + shift), level=subject.levels
+        )
         for name in column_names(expected)[2:]:
             label = f"{name} of the data plus {shift:g}, less that,"
             expect_close(column(forecast, name) - shift, column(expected, name), subject.shift_precision * spread, label)
@@ -95,7 +108,9 @@ def the_forecast_follows_a_shift(subject: Subject) -> None:
 def the_forecast_follows_the_sign(subject: Subject) -> None:
     """Negating the data negates the forecast and swaps the bounds, with the declared precision."""
     expected, spread = subject.fitted().predict(level=subject.levels), float(fixtures.daily_panel()["y"].std())
-    forecast = subject.forecast(fixtures.replace_target(fixtures.daily_panel(), -fixtures.daily_panel()["y"]), level=subject.levels)
+    forecast = subject.forecast(
+        fixtures.replace_target(fixtures.daily_panel(), -fixtures.daily_panel()["y"]), level=subject.levels
+    )
     for name in column_names(expected)[2:]:
         mirrored_name = name.replace("-lo-", "-HI-").replace("-hi-", "-lo-").replace("-HI-", "-hi-")
         label = f"{name} of the data with the other sign, with the other sign,"

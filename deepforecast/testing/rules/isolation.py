@@ -40,7 +40,9 @@ def the_same_seed_gives_the_same(subject: Subject) -> None:
 @rule(_requires_seed)
 def another_seed_gives_another(subject: Subject) -> None:
     """Another seed gives another forecast or other intervals."""
-    first, second = (subject.forecast(fixtures.one_series(), model=subject.make(seed=seed), level=subject.levels) for seed in (1, 2))
+    first, second = (
+        subject.forecast(fixtures.one_series(), model=subject.make(seed=seed), level=subject.levels) for seed in (1, 2)
+    )
     expect(not first.equals(second), "seeds 1 and 2 give the same forecast")
 
 

@@ -68,7 +68,8 @@ def cross_validation_never_looks_ahead(subject: Subject) -> None:
 def covariates_past_the_horizon_never_matter(subject: Subject) -> None:
     """Rolling forecasts are exactly the same whatever the future covariates beyond the horizon."""
     history, _, columns = fixtures.covariate_panel("price")
-    panel = Panel.from_frame(history[history["unique_id"].isin(fixtures.series_ids()[:2])], columns=columns)  # each goes its own way
+    # Each path continues on its own.
+    panel = Panel.from_frame(history[history["unique_id"].isin(fixtures.series_ids()[:2])], columns=columns)
 
     def perturb(y: Floats, is_after: Floats, change: Callable[[Floats], Floats]) -> Panel:
         is_beyond = np.concatenate([np.zeros(HORIZON, dtype=bool), is_after[:-HORIZON]]) & is_after
@@ -90,10 +91,14 @@ def _expect_no_leakage(subject: Subject, panel: Panel, perturb: Callable[..., Pa
         first = number if subject.capabilities.by_series else 0
         folds = _folds(subject, perturb(panel.y, is_after, change), first, number + 1, parameters)
         for fold, expected_fold in zip(folds, expected_folds[first:], strict=False):
-            label = f"the forecast at cutoff {expected_fold.window.number + 1}, when values after cutoff {number + 1} are others,"
+            label = (
+                f"the forecast at cutoff {expected_fold.window.number + 1}, when values after cutoff {number + 1} are others,"
+            )
             expect_equal(fold.forecast.mean, expected_fold.forecast.mean, label)
             if subject.levels is not None:
-                expect_equal(fold.forecast.quantiles([0.1, 0.9]), expected_fold.forecast.quantiles([0.1, 0.9]), f"bounds: {label}")
+                expect_equal(
+                    fold.forecast.quantiles([0.1, 0.9]), expected_fold.forecast.quantiles([0.1, 0.9]), f"bounds: {label}"
+                )
 
 
 def _folds(subject: Subject, panel: Panel, first: int, end: int, parameters: dict[str, str]) -> list[Fold]:

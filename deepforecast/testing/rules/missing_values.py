@@ -37,16 +37,24 @@ not_filled: Condition = _requires_no_filling
 def series_with_missing_values_are_forecast(subject: Subject) -> None:
     """Missing values give one warning, the same timestamps, and a forecast close to that of the complete series."""
     name, complete_forecast = subject.fitted().name, subject.fitted().predict()
-    expected_beside, expected = (complete_forecast[complete_forecast["unique_id"] == series_id].reset_index(drop=True) for series_id in ("s0", "s1"))
+    expected_beside, expected = (
+        complete_forecast[complete_forecast["unique_id"] == series_id].reset_index(drop=True) for series_id in ("s0", "s1")
+    )
     spread = float(fixtures.daily_panel()["y"].std())
     for frame, positions in _panels_with_missing(subject):
         with collect_warnings() as messages:
             forecast = subject.forecast(frame, level=subject.levels)
         expect_one_warning(messages, "y", *positions)
         for series, position in positions.items():
-            label, series_forecast = f"the forecast with the {position} value missing", forecast[forecast["unique_id"] == series]
+            label, series_forecast = (
+                f"the forecast with the {position} value missing",
+                forecast[forecast["unique_id"] == series],
+            )
             expect_finite(series_forecast, name, label)
-            expect(series_forecast["ds"].tolist() == expected["ds"].tolist(), f"the stamps move when the {position} value is missing")
+            expect(
+                series_forecast["ds"].tolist() == expected["ds"].tolist(),
+                f"the stamps move when the {position} value is missing",
+            )
             expect_close(column(series_forecast, name), column(expected, name), 3 * spread, label)
         if subject.capabilities.local:
             series_forecast = forecast.loc[forecast["unique_id"] == "s0", expected_beside.columns].reset_index(drop=True)
@@ -105,7 +113,10 @@ def _panels_with_missing(subject: Subject) -> Iterator[tuple[Frame, dict[str, st
     learned by itself, else one after the other. With them the ids of s1 and what it lacks."""
     frames = {position: _series_with_missing(position).assign(unique_id=f"s1-{position}") for position in MISSING_ROWS}
     if subject.capabilities.by_series:
-        yield fixtures.concat(fixtures.one_series(), *frames.values()), {f"s1-{position}": position for position in MISSING_ROWS}
+        yield (
+            fixtures.concat(fixtures.one_series(), *frames.values()),
+            {f"s1-{position}": position for position in MISSING_ROWS},
+        )
         return
     for position, frame in frames.items():
         yield fixtures.concat(fixtures.one_series(), frame), {f"s1-{position}": position}

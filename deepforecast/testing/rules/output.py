@@ -25,7 +25,10 @@ def rows_are_series_times_horizon(subject: Subject) -> None:
     forecast = model.predict()
     ends = frame.groupby("unique_id")["ds"].max()
     expect(list(forecast.columns) == ["unique_id", "ds", model.name], f"the columns are {list(forecast.columns)}")
-    expect(forecast["unique_id"].tolist() == [series_id for series_id in fixtures.series_ids() for _ in range(HORIZON)], "ids are not series by series")
+    expect(
+        forecast["unique_id"].tolist() == [series_id for series_id in fixtures.series_ids() for _ in range(HORIZON)],
+        "ids are not series by series",
+    )
     expected_times = [end + pd.Timedelta(days=step) for end in ends for step in range(1, HORIZON + 1)]
     expect(forecast["ds"].tolist() == expected_times, "the times do not follow on from each series' own end")
     for name in ("unique_id", "ds"):
@@ -65,7 +68,9 @@ def units_of_time_are_kept(subject: Subject) -> None:
     for unit in ("s", "ns"):
         forecast = subject.forecast(frame.assign(ds=frame["ds"].dt.as_unit(unit)))
         expect(str(forecast["ds"].dtype) == f"datetime64[{unit}]", f"stamps in {unit} are given back as {forecast['ds'].dtype}")
-        expect_same(forecast.assign(ds=forecast["ds"].astype(expected["ds"].dtype)), expected, f"the forecast of stamps in {unit}")
+        expect_same(
+            forecast.assign(ds=forecast["ds"].astype(expected["ds"].dtype)), expected, f"the forecast of stamps in {unit}"
+        )
 
 
 @rule(shared=True)
@@ -98,7 +103,9 @@ def column_names_are_kept(subject: Subject) -> None:
         renamed = frame.rename(columns=dict(zip(("unique_id", "ds", "y"), names, strict=True)))
         forecast = subject.forecast(renamed, columns=columns)
         expect(list(forecast.columns[:2]) == list(names[:2]), f"{names} are given back as {list(forecast.columns)}")
-        expect_same(forecast.rename(columns={names[0]: "unique_id", names[1]: "ds"}), expected, f"the forecast of columns {names}")
+        expect_same(
+            forecast.rename(columns={names[0]: "unique_id", names[1]: "ds"}), expected, f"the forecast of columns {names}"
+        )
 
 
 @rule()
@@ -140,7 +147,9 @@ def integer_time_works(subject: Subject) -> None:
     expect(forecast["ds"].dtype == np.int64, f"integer time is given back as {forecast['ds'].dtype}")
     if subject.capabilities.local:
         dated_model = subject.make(**dateless).fit(frame) if dateless else subject.fitted()
-        expect_equal(forecast[model.name].to_numpy(), dated_model.predict()[model.name].to_numpy(), "the forecast in integer time")
+        expect_equal(
+            forecast[model.name].to_numpy(), dated_model.predict()[model.name].to_numpy(), "the forecast in integer time"
+        )
 
 
 def required_seasons(subject: Subject, frame: Frame) -> dict[str, Any]:
@@ -152,8 +161,13 @@ def required_seasons(subject: Subject, frame: Frame) -> dict[str, Any]:
     try:
         model.fit(frame, freq=5)
     except ParameterError as error:
-        named_in_error = [name for name in auto_names if name.rpartition("__")[2] in str(error).replace("(", " ").replace("=", " ").split()]
-        expect(named_in_error, f"the error for integer time names none of the parameters left at 'auto' ({', '.join(auto_names)}): {error}")
+        named_in_error = [
+            name for name in auto_names if name.rpartition("__")[2] in str(error).replace("(", " ").replace("=", " ").split()
+        ]
+        expect(
+            named_in_error,
+            f"the error for integer time names none of the parameters left at 'auto' ({', '.join(auto_names)}): {error}",
+        )
         return dict.fromkeys(named_in_error, fixtures.SEASON)
     return {}
 

@@ -66,7 +66,9 @@ def set_params_sets(subject: Subject) -> None:
     expect(
         (model.horizon, model.alias, model.name) == (HORIZON + 2, "other", "other"), "set_params does not set horizon and alias"
     )
-    changed = [name for name, value in original.items() if name not in ("horizon", "alias") and getattr(model, name) is not value]
+    changed = [
+        name for name, value in original.items() if name not in ("horizon", "alias") and getattr(model, name) is not value
+    ]
     expect(not changed, f"set_params(horizon=..., alias=...) changes {', '.join(changed)}")
     for name, original_value in original.items():
         if isinstance(original_value, Forecaster):
@@ -109,7 +111,9 @@ def repr_rebuilds_the_model(subject: Subject) -> None:
     """Evaluating the repr gives an equal model."""
     for model in (subject.make(), subject.make(alias='it\'s "so"'), subject.make(horizon=None)):
         text = repr(model)
-        expect(plain_values.evaluate(text, plain_values.collect_classes(model)) == model, f"{text} does not give an equal model")
+        expect(
+            plain_values.evaluate(text, plain_values.collect_classes(model)) == model, f"{text} does not give an equal model"
+        )
 
 
 @rule()
@@ -117,7 +121,10 @@ def parameters_survive_json(subject: Subject) -> None:
     """Parameters survive a round trip through JSON."""
     model = subject.make()
     text = json.dumps(plain_values.to_plain(model), allow_nan=False)
-    expect(plain_values.from_plain(json.loads(text), plain_values.collect_classes(model)) == model, f"{text} does not give an equal model")
+    expect(
+        plain_values.from_plain(json.loads(text), plain_values.collect_classes(model)) == model,
+        f"{text} does not give an equal model",
+    )
 
 
 @rule()

@@ -82,7 +82,10 @@ def paths_agree_with_the_intervals(subject: Subject) -> None:
         standard_error = np.sqrt(probability * (1 - probability) / SAMPLES)
         deviation = float(np.maximum(inside.mean(axis=1) - probability, probability - inside_or_on.mean(axis=1)).max())
         label = "above the median" if probability == 0.5 else "inside their interval"
-        expect(deviation < 5 * standard_error, f"a share of {probability:.2f} of the paths is to be {label}; at a step it is off by {deviation:.3f}")
+        expect(
+            deviation < 5 * standard_error,
+            f"a share of {probability:.2f} of the paths is to be {label}; at a step it is off by {deviation:.3f}",
+        )
 
 
 @rule(requires_no("simulates"))

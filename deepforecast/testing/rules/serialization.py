@@ -25,7 +25,9 @@ def a_fresh_process_forecasts_the_same(subject: Subject) -> None:
             model.save(folder / "model")
             loaded = fresh_interpreter.load_and_forecast(type(model), folder / "model", level)
         expect(loaded.repr == repr(model), f"in a fresh process {model!r} is {loaded.repr}")
-        expect(not loaded.imported_trainers, f"load and predict import {', '.join(loaded.imported_trainers)}, which only fit may")
+        expect(
+            not loaded.imported_trainers, f"load and predict import {', '.join(loaded.imported_trainers)}, which only fit may"
+        )
         expected = model.predict(level=level)
         expect(
             loaded.keys == [str(key) for key in (*expected["unique_id"], *expected["ds"])],

@@ -30,7 +30,9 @@ SHIFT = 100.0  # many times the spread of a series
 def the_training_frame_gives_the_same_forecast(subject: Subject) -> None:
     """`predict(frame=...)` with the training frame equals `predict()`."""
     model = subject.fitted()
-    _expect_close_forecasts(subject, model.predict(frame=fixtures.daily_panel(), level=subject.levels), model.predict(level=subject.levels))
+    _expect_close_forecasts(
+        subject, model.predict(frame=fixtures.daily_panel(), level=subject.levels), model.predict(level=subject.levels)
+    )
 
 
 @rule()
@@ -64,8 +66,14 @@ def new_values_move_the_forecast(subject: Subject) -> None:
     frame, declared = fixtures.random_walks(), subject.capabilities.new_values
     history, recent = fixtures.split(2 * fixtures.SEASON, frame)
     model = subject.make().fit(history)
-    shifted_forecast, expected = model.predict(frame=fixtures.replace_target(frame, frame["y"] + SHIFT)), model.predict(frame=frame)
-    shifted_update, plain_update = deepcopy(model).update(fixtures.replace_target(recent, recent["y"] + SHIFT)), deepcopy(model).update(recent)
+    shifted_forecast, expected = (
+        model.predict(frame=fixtures.replace_target(frame, frame["y"] + SHIFT)),
+        model.predict(frame=frame),
+    )
+    shifted_update, plain_update = (
+        deepcopy(model).update(fixtures.replace_target(recent, recent["y"] + SHIFT)),
+        deepcopy(model).update(recent),
+    )
     for shifted, reference, label in (
         (shifted_forecast, expected, f"predict(frame=...) with all values plus {SHIFT:g}"),
         # time alone moves a forecast with a season: rows of the same stamps tell whether the values were heard
@@ -127,12 +135,18 @@ def unknown_series_are_forecast(subject: Subject) -> None:
 def _expect_changed(forecast: Frame, reference: Frame, name: str, label: str) -> None:
     values, reference_values = (column(one, name).reshape(len(fixtures.series_ids()), -1) for one in (forecast, reference))
     scale = SHIFT / 1e4  # far below what a series follows, far above rounding
-    unchanged_ids = [one for one, change in zip(fixtures.series_ids(), np.abs(values - reference_values).max(axis=1), strict=True) if not change > scale]
+    unchanged_ids = [
+        one
+        for one, change in zip(fixtures.series_ids(), np.abs(values - reference_values).max(axis=1), strict=True)
+        if not change > scale
+    ]
     expect(not unchanged_ids, f"{label} does not move the forecast of {', '.join(unchanged_ids)}")
 
 
 def _expect_close_forecasts(subject: Subject, forecast: Frame, expected: Frame) -> None:
     expect_same(forecast[["unique_id", "ds"]], expected[["unique_id", "ds"]], "ids and times")
-    tolerance = (1e-9 if subject.capabilities.by_series else subject.precision) * float(np.abs(fixtures.daily_panel()["y"]).max())
+    tolerance = (1e-9 if subject.capabilities.by_series else subject.precision) * float(
+        np.abs(fixtures.daily_panel()["y"]).max()
+    )
     for name in column_names(expected)[2:]:
         expect_close(column(forecast, name), column(expected, name), tolerance, f"column {name}")

@@ -31,7 +31,9 @@ def made(order, seasonal):
 
 def ahead(state, steps):
     lower = np.tril_indices(len(state.mean))
-    mean, deviation, response = forecast_moments(state.ar[None], state.ma[None], state.mean[None], state.excess[lower][None], steps)
+    mean, deviation, response = forecast_moments(
+        state.ar[None], state.ma[None], state.mean[None], state.excess[lower][None], steps
+    )
     return mean[0], deviation[0], response[0]
 
 

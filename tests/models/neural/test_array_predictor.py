@@ -90,7 +90,9 @@ def test_from_several_threads() -> None:
 
 def test_what_it_cannot_do_is_said() -> None:
     model = fitted("MLP")
-    with pytest.raises(ParameterError, match=r"`last_time` must be set.*calendar features .*Pass the timestamp of the last value"):
+    with pytest.raises(
+        ParameterError, match=r"`last_time` must be set.*calendar features .*Pass the timestamp of the last value"
+    ):
         model.predictor()(np.ones(9))
     with pytest.raises(DataError, match="`last_time` must be a timestamp"):
         model.predictor()(np.ones(9), last_time="soon")

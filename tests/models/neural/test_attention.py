@@ -164,7 +164,9 @@ def test_beams_go_on_from_their_own_paths_and_memory() -> None:
             inputs = inputs_of(model, history)
             for rank in range(6):
                 path = torch.tensor(paths[:, rank]).float()
-                raw = model.network_.body.forward_teacher_forced(inputs, torch.cat([history[:, -1:].float(), path[:, :-1]], dim=1))
+                raw = model.network_.body.forward_teacher_forced(
+                    inputs, torch.cat([history[:, -1:].float(), path[:, :-1]], dim=1)
+                )
                 codes = model.network_.head.encode(path)
                 told = raw.double().log_softmax(-1).gather(-1, codes[..., None])[..., 0].sum(1)
                 np.testing.assert_allclose(chance[:, rank, 0], told.numpy(), atol=1e-4)

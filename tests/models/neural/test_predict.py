@@ -164,7 +164,11 @@ def test_paths_of_some_series_after_the_other_are_those_of_all_at_once(monkeypat
     monkeypatch.setattr(_predict, "MAX_VALUES", 1)
     groups: list[int] = []
     plain = _predict.sample_paths
-    monkeypatch.setattr(_predict, "sample_paths", lambda forecaster, *rest: groups.append(len(forecaster.recent_values)) or plain(forecaster, *rest))
+    monkeypatch.setattr(
+        _predict,
+        "sample_paths",
+        lambda forecaster, *rest: groups.append(len(forecaster.recent_values)) or plain(forecaster, *rest),
+    )
     again = model.predict(11, level=80), model.simulate(3, 11, seed=2)
     assert groups == [4, 4, 2] * 2
     for one, other in zip(whole, again, strict=True):

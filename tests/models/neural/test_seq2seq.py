@@ -63,7 +63,8 @@ def test_a_score_that_says_numbers_of_other_pairs_is_named() -> None:
 
 
 @pytest.mark.parametrize("given", [
-    {"attention": None, "hard_attention": True}, {"attention": None, "attention_window": 3}, {"attention": None, "decoder": "bahdanau"},
+    {"attention": None, "hard_attention": True}, {"attention": None, "attention_window": 3},
+    {"attention": None, "decoder": "bahdanau"},
     {"attention": None, "separate_values": True}, {"attention": None, "learned_scale": True},
     {"attention": None, "self_attention": True}, {"attention": None, "input_feeding": True},
     {"decoder": "bahdanau", "input_feeding": True}, {"encoder": "convolutional", "bidirectional": True}, {"kernel_size": 5},
@@ -74,9 +75,12 @@ def test_what_can_have_no_effect_is_refused_with_the_way_out(given: dict[str, An
 
 
 @pytest.mark.parametrize("given", [
-    {"teacher_forcing": "linear", "decoder": "bahdanau"}, {"teacher_forcing": "inverse_sigmoid", "input_feeding": True}, {"teacher_forcing": "free"},
-    {"start_value": "learned"}, {"encoder": "convolutional", "kernel_size": 2, "n_layers": 2}, {"cell": "rnn", "bidirectional": True},
-    {"attention_window": 2, "hard_attention": True}, {"separate_values": True, "self_attention": True, "learned_scale": True}, {"positional_encoding": True},
+    {"teacher_forcing": "linear", "decoder": "bahdanau"},
+    {"teacher_forcing": "inverse_sigmoid", "input_feeding": True}, {"teacher_forcing": "free"},
+    {"start_value": "learned"}, {"encoder": "convolutional", "kernel_size": 2, "n_layers": 2},
+    {"cell": "rnn", "bidirectional": True},
+    {"attention_window": 2, "hard_attention": True},
+    {"separate_values": True, "self_attention": True, "learned_scale": True}, {"positional_encoding": True},
 ], ids=str)  # fmt: skip
 def test_every_option_changes_the_forecast(given: dict[str, Any]) -> None:
     frame = generate(2, 60)

@@ -107,7 +107,9 @@ def test_a_series_of_which_nothing_is_seen_is_refused_and_not_zero() -> None:
     for act in (
         lambda: model.predict(frame=lost), lambda: model.simulate(2, frame=lost), lambda: model.clone().fit(lost).predict()
     ):  # fmt: skip
-        with pytest.raises(DataError, match=r"last 5 values of a series.*in series s0001 they are all missing, the last at 2020-02-09"):
+        with pytest.raises(
+            DataError, match=r"last 5 values of a series.*in series s0001 they are all missing, the last at 2020-02-09"
+        ):
             act()
     with pytest.raises(DataError, match="they are all missing"):
         model.predictor()(np.full(ROWS, np.nan), last_time=frame.ds.max())

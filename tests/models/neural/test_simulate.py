@@ -94,9 +94,13 @@ def test_errors_that_were_not_seen_count_for_nothing() -> None:
     rng = np.random.default_rng(0)
     errors = rng.normal(size=(400, 1)) + 0.3 * rng.normal(size=(400, 3))
     holes = np.where(rng.random(errors.shape) < 0.3, np.nan, errors)
-    whole, part = (_residual_correlation.shrink_correlation(_residual_correlation.normal_scores(one)) for one in (errors, holes))
+    whole, part = (
+        _residual_correlation.shrink_correlation(_residual_correlation.normal_scores(one)) for one in (errors, holes)
+    )
     np.testing.assert_allclose(part, whole, atol=0.08)
-    assert np.isfinite(_residual_correlation.shrink_correlation(_residual_correlation.normal_scores(np.full((4, 3), np.nan)))).all()
+    assert np.isfinite(
+        _residual_correlation.shrink_correlation(_residual_correlation.normal_scores(np.full((4, 3), np.nan)))
+    ).all()
 
 
 def test_noise_belongs_to_the_series() -> None:

@@ -166,7 +166,9 @@ def test_written_and_revived_it_says_the_same_to_the_bit(boosted: Any) -> None:
             rows = np.random.default_rng(1).normal(size=(40, width))
             rows[:, -1] = np.random.default_rng(2).integers(-1, 3, 40)
             rows[0, 0] = np.nan
-            np.testing.assert_array_equal(model._predict_rows(model._deserialize_regressor(said, SkopsSerializer()), rows), model._predict_rows(one, rows))
+            np.testing.assert_array_equal(
+                model._predict_rows(model._deserialize_regressor(said, SkopsSerializer()), rows), model._predict_rows(one, rows)
+            )
 
 
 def test_what_cannot_be_told_apart_is_forecast_as_it_was(boosted: Any) -> None:

@@ -48,5 +48,8 @@ def test_rows_that_lack_what_never_lacked_before_do_not_say_when_to_stop() -> No
 def test_the_same_trees_make_the_same_bytes_whenever_they_are_grown() -> None:
     rows = np.random.default_rng(0).normal(size=(60, 2))
     sample = Sample(rows, rows[:, 0], None, ["a", "b"], [], *np.zeros((2, 60), dtype=np.int64))
-    made = [CatBoost(n_estimators=5)._serialize_regressor(CatBoost(n_estimators=5)._train(sample, None), SkopsSerializer()) for _ in range(2)]
+    made = [
+        CatBoost(n_estimators=5)._serialize_regressor(CatBoost(n_estimators=5)._train(sample, None), SkopsSerializer())
+        for _ in range(2)
+    ]
     np.testing.assert_array_equal(made[0]["trees"], made[1]["trees"])

@@ -147,7 +147,9 @@ def test_one_observation_is_too_short_to_compare() -> None:
 @pytest.mark.parametrize("horizon", [1, 6, 28, 90])
 def test_windows_lie_after_the_fit_and_reach_the_end(horizon: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plans: list[Any] = []
-    monkeypatch.setattr(_differences, "rolling_folds", lambda *given, **also: (plans.append(given[2]), rolling_folds(*given, **also))[1])
+    monkeypatch.setattr(
+        _differences, "rolling_folds", lambda *given, **also: (plans.append(given[2]), rolling_folds(*given, **also))[1]
+    )
     for rows in (150, 100, 90):
         panel = Panel.from_frame(frame_of(WALK))
         errors = _differences._rolling_errors(LinearModel(horizon=horizon, differences=None), panel, horizon, rows)

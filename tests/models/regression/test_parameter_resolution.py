@@ -63,7 +63,9 @@ def test_usual_features_are_names_that_a_series_can_fill(seasons: tuple[int, ...
 
     lags = lag_features(default_lags(seasons, length))
     assert max(one.lag for one in lags) <= max(length // 3, 1, *(one for one in seasons if one <= length // 3))
-    assert all(parse_lag_feature(one).n_rows_needed <= max(4 * max(length // 3, 1), 2) for one in default_windows(seasons, length))
+    assert all(
+        parse_lag_feature(one).n_rows_needed <= max(4 * max(length // 3, 1), 2) for one in default_windows(seasons, length)
+    )
 
 
 def test_a_step_far_from_its_origin_reads_past_columns_as_they_were_then() -> None:

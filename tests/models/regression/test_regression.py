@@ -254,7 +254,9 @@ def test_parameters_of_ones_own_regressor_are_reached_by_their_names_as_in_sciki
     model.set_params(regressor=Ridge(), regressor__alpha=7.0)
     assert model.regressor.alpha == 7
     assert "state_" not in model.__dict__
-    with pytest.raises(ParameterTypeError, match=r"regressor__alfa must be parameters of Ridge\(alpha=7.0\): Invalid parameter 'alfa'"):
+    with pytest.raises(
+        ParameterTypeError, match=r"regressor__alfa must be parameters of Ridge\(alpha=7.0\): Invalid parameter 'alfa'"
+    ):
         model.set_params(regressor__alfa=1, horizon=9)
     assert model.horizon == 2
     with pytest.raises(ParameterTypeError, match=r"`regressor__alpha` cannot be set: `regressor` must be a model"):

@@ -59,7 +59,9 @@ def test_forward_and_back_are_inverses(target: TargetTransform, seed: int, level
     np.testing.assert_allclose(begun, z, rtol=1e-9, atol=1e-9)
     ahead = np.stack([applied[end - H : end] for end in grown.indptr[1:]])
     past, passed = np.stack([y[-16:] for y in early]), np.array([len(y) for y in early])
-    ends = target.start_values(target.detrend_power(panel.y, panel.indptr, held, np.zeros(3, dtype=np.int64)), panel.indptr, held["drift"])
+    ends = target.start_values(
+        target.detrend_power(panel.y, panel.indptr, held, np.zeros(3, dtype=np.int64)), panel.indptr, held["drift"]
+    )
     found = target.invert(ahead, held, target.difference_starts(ends), passed)
     np.testing.assert_allclose(found, [y[-H:] for y in whole], rtol=1e-7)
     tail = target.transform_tail(past, held, passed)
@@ -148,5 +150,7 @@ def test_the_mean_of_a_bent_target_lies_above_its_median() -> None:
 
 def test_a_power_of_what_is_not_above_0_is_refused_by_series_and_value() -> None:
     panel = panel_of([np.array([1.0, 2.0]), np.array([1.0, -3.0])])
-    with pytest.raises(DataError, match=r"Mine with transform='log' needs values above 0; series s1 has -3.*Use transform=None"):
+    with pytest.raises(
+        DataError, match=r"Mine with transform='log' needs values above 0; series s1 has -3.*Use transform=None"
+    ):
         TargetTransform("log").fit(panel, "Mine")

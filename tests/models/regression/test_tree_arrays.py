@@ -66,7 +66,9 @@ def test_each_tree_adds_its_part() -> None:
     ids=["circle", "beyond", "before", "column", "few", "shifted", "short", "table"],
 )
 def test_trees_that_lead_out_of_their_arrays_are_refused(wrong: dict[str, Any]) -> None:
-    trees = _tree_arrays.from_boosting(HistGradientBoostingRegressor(max_iter=3, categorical_features=[2]).fit(SEEN, TARGET), [2], 4)
+    trees = _tree_arrays.from_boosting(
+        HistGradientBoostingRegressor(max_iter=3, categorical_features=[2]).fit(SEEN, TARGET), [2], 4
+    )
     broken = replace(trees, **{name: make(trees) for name, make in wrong.items()})
     with pytest.raises(DataError, match="paths to leaves"):
         TreeEnsemble.from_dict(broken.to_dict())

@@ -55,7 +55,9 @@ def test_what_is_no_weight_is_refused() -> None:
         bad = frame.assign(counts=frame["counts"].where(frame.index != 7, wrong))
         with pytest.raises(DataError, match=r"counts.*s0|missing"):
             LinearModel(horizon=2, **GIVEN).fit(bad, columns={"past": ["counts"]})
-    with pytest.raises(DataError, match=r"column counts is 0 in every row of series s0.*Give at least one row a positive weight"):
+    with pytest.raises(
+        DataError, match=r"column counts is 0 in every row of series s0.*Give at least one row a positive weight"
+    ):
         LinearModel(horizon=2, **GIVEN).fit(frame.assign(counts=0.0), columns={"past": ["counts"]})
 
 

@@ -112,8 +112,11 @@ def test_errors_that_grow_with_the_series_are_told_by_their_likelihood():
     found = _intervals.proportional_spread(errors, np.tile(sizes, 3), bounds, 1)
     assert found[0] * errors[:200].std() == pytest.approx(sizes[-1], rel=0.15)
     np.testing.assert_array_equal(found[1:], 1.0)
-    np.testing.assert_array_equal(_intervals.proportional_spread(errors, np.tile(sizes - 1.5, 3), bounds, 1), 1.0)  # some are below 0
-    np.testing.assert_allclose(_intervals.proportional_spread(errors * 1e200, np.tile(sizes, 3) * 1e-200, bounds, 1), found, rtol=1e-9)
+    # Some are below 0.
+    np.testing.assert_array_equal(_intervals.proportional_spread(errors, np.tile(sizes - 1.5, 3), bounds, 1), 1.0)
+    np.testing.assert_allclose(
+        _intervals.proportional_spread(errors * 1e200, np.tile(sizes, 3) * 1e-200, bounds, 1), found, rtol=1e-9
+    )
 
 
 def test_a_growing_series_gets_bands_in_proportion():
@@ -133,7 +136,9 @@ def test_persistence_is_the_correlation_above_noise():
     runs = noise.copy()
     for t in range(1, 400):
         runs[t] += 0.6 * runs[t - 1]
-    found = _intervals.residual_correlation(np.concatenate([runs, noise, np.diff(noise, prepend=0)]), np.array([0, 400, 800, 1200]))
+    found = _intervals.residual_correlation(
+        np.concatenate([runs, noise, np.diff(noise, prepend=0)]), np.array([0, 400, 800, 1200])
+    )
     assert found[0] == pytest.approx(0.6, abs=0.1)
     np.testing.assert_array_equal(found[1:], 0.0)
 

@@ -15,7 +15,9 @@ from deepforecast.models.statistical._regressors import design_matrix, standardi
 
 
 def test_numbers_are_taken_as_they_are_and_steps_ahead_are_flattened():
-    found = design_matrix({"a": Covariate(np.array([[1.0, 2.0], [3.0, 4.0]])), "b": Covariate(np.array([[5.0, np.nan], [7.0, 8.0]]))})
+    found = design_matrix(
+        {"a": Covariate(np.array([[1.0, 2.0], [3.0, 4.0]])), "b": Covariate(np.array([[5.0, np.nan], [7.0, 8.0]]))}
+    )
     np.testing.assert_array_equal(found, [[1, 5], [2, np.nan], [3, 7], [4, 8]])
 
 

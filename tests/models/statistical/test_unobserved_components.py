@@ -239,7 +239,9 @@ def unemployment() -> pd.DataFrame:
 
 
 def log_likelihood(model: UnobservedComponents) -> float:
-    return float(model._task(model._history(model.state_.learned)).smoothed_results(0, _series_arrays(model.state_.learned, 0)).llf)
+    return float(
+        model._task(model._history(model.state_.learned)).smoothed_results(0, _series_arrays(model.state_.learned, 0)).llf
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Maximum Likelihood optimization failed")  # of the reference, whose maximum is asserted
