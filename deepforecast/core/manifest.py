@@ -30,8 +30,11 @@ from deepforecast.data.id_serialization import decode_texts, encode_texts, from_
 from deepforecast.data.panel import Series
 from deepforecast.errors import format_list, format_value
 
-KEYS = ("model", "parameters", "seed", "versions", "data", "series", "learned", "categories", "static", "calibration")
-OPTIONAL_KEYS = {"seed": None, "value_range": None}  # keys that files of version 0.1.0 may lack
+# fmt: off
+KEYS = ("model", "parameters", "seed", "versions", "data", "series", "learned", "categories", "static", "calibration",
+        "value_range")
+SERIES_KEYS = ("library", "columns", "freq", "custom", "step", "time_of_day", "time", "ids", "last")
+# fmt: on
 LIBRARIES = ("pandas", "polars", "pyarrow")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path or URL scheme, which tz lookups might open
@@ -157,13 +160,12 @@ class _Reader:
         self.arrays, self.serializer = arrays, serializer
 
     def model(self, manifest: Any) -> Forecaster:
-        completed = {**OPTIONAL_KEYS, **manifest} if isinstance(manifest, Mapping) else manifest
-        _check_keys(completed, (*KEYS, "value_range"), "the manifest")
+        _check_keys(manifest, KEYS, "the manifest")
         libraries = {name for name, version in _check_mapping(manifest["versions"]) if _check_text(version)}
         if not libraries <= {*_versions(), "torch"}:
             raise InvalidManifest(f"it has unknown versions: {format_list(manifest['versions'])}")
         model = self.forecaster({"model": manifest["model"], "parameters": manifest["parameters"]})
-        seed, parameter_seed = manifest.get("seed"), manifest["parameters"].get("seed")
+        seed, parameter_seed = manifest["seed"], manifest["parameters"].get("seed")
         if seed != parameter_seed or type(seed) is not type(parameter_seed):
             raise InvalidManifest(
                 f"its seed must equal that of its parameters, {format_value(parameter_seed)}, got {format_value(seed)}"
@@ -177,7 +179,7 @@ class _Reader:
             raise InvalidManifest("its covariates do not match its columns")
         calibration = None if manifest["calibration"] is None else self.calibration(manifest["calibration"], len(series))
         learned = model._deserialize(replace(self.learned(manifest["learned"], len(series)), series=series), self.serializer)
-        value_range = None if manifest.get("value_range") is None else self.value_range(manifest["value_range"], len(series))
+        value_range = None if manifest["value_range"] is None else self.value_range(manifest["value_range"], len(series))
         state = State(series, replace(learned, series=None), categories, static, calibration, _check_text(manifest["data"]))
         model.state_ = replace(state, value_range=value_range)
         return model
@@ -268,9 +270,7 @@ class _Reader:
         return SeriesErrors(errors, content["method"], rate)
 
     def series(self, content: Any) -> Series:
-        _check_keys(
-            content, ("library", "columns", "freq", "custom", "step", "time_of_day", "time", "ids", "last"), "the series"
-        )
+        _check_keys(content, SERIES_KEYS, "the series")
         if content["library"] not in LIBRARIES:
             raise InvalidManifest(f"library must be one of {format_list(LIBRARIES)}, got {format_value(content['library'])}")
         _check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "columns")

@@ -120,8 +120,7 @@ def begin_lane_search(
     is_additive_start = start_kind > CONTINUE_FREE and (start_kind < 0 or plan.forms[start_kind, TREND] < 2)
     if form[TREND] == 2 and estimated[TREND_STATE] == 1 and is_additive_start:
         parameters[TREND_STATE] = min(max(1.0 + parameters[TREND_STATE] / parameters[LEVEL], 0.8), 1.25)
-    if CONTINUE_FREE < start_kind < 0 and form[TREND] == 0 and estimated[LEVEL] == 1:
-        # No slope: mean of the line.
+    if CONTINUE_FREE < start_kind < 0 and form[TREND] == 0 and estimated[LEVEL] == 1:  # no slope: mean of the line
         parameters[LEVEL] += MIDDLE_OF_LINE * scaled_series.guesses[series, form[SEASON] // 2, TREND_STATE]
     if start_kind == CONTINUE_FREE:
         pass

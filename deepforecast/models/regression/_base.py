@@ -304,10 +304,8 @@ class RegressionForecaster(Forecaster):
         if not self.quantiles:
             return PointForecast(mean, self.name)
         levels = tuple(sorted(set(self.quantiles)))
-        quantile_forecasts = [
-            self._clip(future_steps.invert(self._forecast_transformed(future_steps, position + 1)))
-            for position in range(len(levels))
-        ]
+        forecasts = [future_steps.invert(self._forecast_transformed(future_steps, k + 1)) for k in range(len(levels))]
+        quantile_forecasts = [self._clip(forecast) for forecast in forecasts]
         return QuantileForecast(mean, levels, np.stack(quantile_forecasts, axis=-1), self.name)
 
     def _future_steps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> FutureSteps:
@@ -397,10 +395,8 @@ class RegressionForecaster(Forecaster):
 
     @one_thread_if_forked()
     def _deserialize_trained(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> TrainedRegressors:
-        return TrainedRegressors(
-            [[self._deserialize_regressor(fields, serializer) for fields in step] for step in stored["models"]],
-            stored["spread"],
-        )
+        regressors = [[self._deserialize_regressor(fields, serializer) for fields in step] for step in stored["models"]]
+        return TrainedRegressors(regressors, stored["spread"])
 
     # -- hooks of a family member ----------------------------------------------------------------------------------------------
 
@@ -436,9 +432,8 @@ def _rescale_panel(panel: Panel, units: _rescaling.Units) -> Panel:
     """Panel with rescaled columns, see `_rescaling`."""
     if not units:
         return panel
-    return replace(
-        panel, covariates=_rescaling.apply_scales(panel.covariates, units), static=_rescaling.apply_scales(panel.static, units)
-    )
+    covariates, static = (_rescaling.apply_scales(values, units) for values in (panel.covariates, panel.static))
+    return replace(panel, covariates=covariates, static=static)
 
 
 def _to_list(categories: tuple[str, ...] | None) -> list[str] | None:
