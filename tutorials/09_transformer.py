@@ -163,17 +163,17 @@ assert (batch_norm(beside)[0] - batch_norm(rows)[0]).abs().max() > 1
 # %%
 
 
-def pushes(order, depth=12):
+def pushes(norm_first, depth=12):
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        stack = Encoder(LayerOptions(WIDTH, HEADS, 4 * WIDTH, norm_order=order), depth)
+        stack = Encoder(LayerOptions(WIDTH, HEADS, 4 * WIDTH, norm_first=norm_first), depth)
     many = torch.randn(16, 20, WIDTH, generator=torch.Generator().manual_seed(1))
     (stack(many) * torch.randn(many.shape, generator=torch.Generator().manual_seed(2))).sum().backward()
     return [float(layer.feedforward.linear2.weight.grad.norm()) for layer in stack.layers]
 
 
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
-pushed = {order: pushes(order) for order in ("pre", "post")}
+pushed = {"pre": pushes(norm_first=True), "post": pushes(norm_first=False)}
 for order, sizes in pushed.items():
     axes.plot(range(1, 13), sizes, "o-", label=f'"{order}"')
 axes.set(xlabel="layer, from the input to the output", ylabel="size of the gradient", ylim=(0, None))
@@ -220,7 +220,7 @@ def my_decoder(decoder, x, keys_and_values, hidden):
 
 with torch.random.fork_rng():
     torch.manual_seed(0)
-    options = LayerOptions(WIDTH, HEADS, 4 * WIDTH, activation="relu", norm_order="pre")
+    options = LayerOptions(WIDTH, HEADS, 4 * WIDTH, activation="relu", norm_first=True)
     encoder, decoder, memory = Encoder(options, LAYERS), Decoder(options, LAYERS), KeyValueProjection(WIDTH, HEADS, LAYERS)
 
 encoded = my_encoder(encoder, rows)

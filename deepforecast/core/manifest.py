@@ -30,11 +30,9 @@ from deepforecast.data.id_serialization import decode_texts, encode_texts, from_
 from deepforecast.data.panel import Series
 from deepforecast.errors import format_list, format_value
 
-# fmt: off
 KEYS = ("model", "parameters", "seed", "versions", "data", "series", "learned", "categories", "static", "calibration",
         "value_range")
 SERIES_KEYS = ("library", "columns", "freq", "custom", "step", "time_of_day", "time", "ids", "last")
-# fmt: on
 LIBRARIES = ("pandas", "polars", "pyarrow")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path or URL scheme, which tz lookups might open
@@ -53,10 +51,9 @@ def to_manifest(
     arrays: dict[str, np.ndarray] = {}
     writer = _Writer(arrays, serializer)
     learned = model._serialize(state.learned, serializer)
-    model_fields = writer.model(model)
     manifest = {
-        **model_fields,
-        "seed": model_fields["parameters"].get("seed"),  # wrapped models have theirs in the parameters
+        **writer.model(model),
+        "seed": getattr(model, "seed", None),
         "versions": _versions(),
         "data": state.fingerprint,
         "series": writer.series(state.series),
@@ -411,8 +408,6 @@ def _tuple_to_list(value: Any) -> Any:
 
 def _check_keys(content: Any, keys: tuple[str, ...], description_of: str) -> None:
     if not isinstance(content, Mapping) or set(content) != set(keys):
-        description = list(content) if isinstance(content, Mapping) else content
-        raise InvalidManifest(
-            f"{description_of} must have the keys {format_list(keys, max_shown=12)}, "
-            f"got {format_value(description, 200)}"
-        )
+        names = format_list(keys, max_shown=12)
+        description = format_value(list(content) if isinstance(content, Mapping) else content, 200)
+        raise InvalidManifest(f"{description_of} must have the keys {names}, got {description}")

@@ -121,7 +121,7 @@ SYNONYMS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "gradient_clip": ("gradient_clip_val",),
         "default_root_dir": ("checkpoint_dir",),
         "gpus": ("devices",),
-        "strategy": ("trainer",),
+        "strategy": ("Pass `trainer={'strategy': ...}`",),
         "loss_function": ("loss",),
     },
 }

@@ -20,7 +20,6 @@ from deepforecast.nn.multihead import NO_MASK, AttentionMask, CrossAttention, Se
 from deepforecast.nn.normalization import normalization
 
 ACTIVATIONS = ("relu", "gelu", "swiglu")
-NORM_ORDERS = ("pre", "post")
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,9 @@ class LayerOptions:
     dim_feedforward : int, default 256
         Width of the hidden layer of the feed-forward network.
     activation : {"relu", "gelu", "swiglu"}, default "relu"
-    norm_order : {"pre", "post"}, default "pre"
-        "pre": normalise the input of each sublayer (Xiong et al. 2020, arXiv:2002.04745); "post":
-        normalise the sum after it.
+    norm_first : bool, default True
+        Whether to normalise the input of each sublayer (Xiong et al. 2020, arXiv:2002.04745) rather
+        than the sum after it.
     normalization : str, optional
         See `normalization`.
     dropout : float, default 0.0
@@ -48,7 +47,7 @@ class LayerOptions:
     n_heads: int = 4
     dim_feedforward: int = 256
     activation: str = "relu"
-    norm_order: str = "pre"
+    norm_first: bool = True
     normalization: str | None = "layer"
     dropout: float = 0.0
 
@@ -66,11 +65,7 @@ class ResidualLayer(nn.Module):
 
     def __init__(self, options: LayerOptions, n_sublayers: int) -> None:
         super().__init__()
-        if options.norm_order not in NORM_ORDERS:
-            raise ParameterError(
-                f"`norm_order` must be one of {', '.join(map(repr, NORM_ORDERS))}; got {format_value(options.norm_order)}."
-            )
-        self.norm_first = options.norm_order == "pre"
+        self.norm_first = options.norm_first
         self.norms = nn.ModuleList(
             [normalization(options.normalization, options.d_model) for _ in range(n_sublayers)]
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SUFFIX = ".checkpoint"
 MAX_CHECKPOINTS = 2
 IGNORED_PARAMETERS = (
-    "checkpoint_dir", "checkpoint_every", "progress", "time_limit", "accelerator", "devices", "strategy", "trainer", "alias"
+    "checkpoint_dir", "checkpoint_every", "progress", "time_limit", "accelerator", "devices", "trainer", "alias"
 )  # fmt: skip
 
 

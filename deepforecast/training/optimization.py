@@ -41,23 +41,18 @@ def make_optimizer(network: ForecastNetwork, options: TrainingOptions) -> torch.
 
 
 def clip_gradients(weights: Sequence[Tensor], options: TrainingOptions) -> Tensor:
-    """Clip gradients in place by value, then by norm, and return the norm before clipping.
+    """Clip gradients in place by norm or by value, and return the norm before clipping.
 
     Equal to torch's `clip_grad_value_` and `clip_grad_norm_`, in a third of their time.
     """
     gradients = [parameter.grad for parameter in weights if parameter.grad is not None]
-    norm = unclipped_norm = _norm(gradients)
-    if options.clip_value is not None:
-        torch._foreach_clamp_min_(gradients, -options.clip_value)
-        torch._foreach_clamp_max_(gradients, options.clip_value)
-        norm = _norm(gradients)
-    if options.gradient_clip_val is not None:
-        torch._foreach_mul_(gradients, (options.gradient_clip_val / (norm + 1e-6)).clamp(max=1.0))
-    return unclipped_norm
-
-
-def _norm(gradients: list[Tensor]) -> Tensor:
     norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    limit = options.gradient_clip_val
+    if limit is not None and options.gradient_clip_algorithm == "norm":
+        torch._foreach_mul_(gradients, (limit / (norm + 1e-6)).clamp(max=1.0))
+    elif limit is not None:
+        torch._foreach_clamp_min_(gradients, -limit)
+        torch._foreach_clamp_max_(gradients, limit)
     return norm
 
 

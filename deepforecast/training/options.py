@@ -25,7 +25,7 @@ class TrainingOptions:
     lr_schedule: str = "one_cycle"
     warmup: float = 0.1
     gradient_clip_val: float | None = 1.0
-    clip_value: float | None = None
+    gradient_clip_algorithm: str = "norm"
     accumulate_grad_batches: int = 1
     ema_decay: float = 0.0
     teacher_forcing: str = "constant"
@@ -37,7 +37,6 @@ class TrainingOptions:
     precision: str = "32-true"
     accelerator: str = "auto"
     devices: Any = 1
-    strategy: str = "auto"
     compile: bool = False
     progress: bool = False
     checkpoint_dir: str | None = None

@@ -29,10 +29,9 @@ PARAMETERS = {
     "accelerator": "accelerator",
     "devices": "devices",
     "precision": "precision",
-    "strategy": "strategy",
     "accumulate_grad_batches": "accumulate_grad_batches",
     "gradient_clip_val": "gradient_clip_val",
-    "gradient_clip_algorithm": "clip_value",
+    "gradient_clip_algorithm": "gradient_clip_algorithm",
     "enable_progress_bar": "progress",
     "val_check_interval": "validate_every",
     "check_val_every_n_epoch": "validate_every",
@@ -76,8 +75,7 @@ class Interrupted(BaseException):
 
 def needs_single_steps(options: TrainingOptions) -> bool:
     """Return whether callbacks, loggers, devices or precision need single steps instead of groups."""
-    return bool(options.progress or options.trainer or options.strategy != "auto" or options.devices != 1
-                or options.precision != "32-true")  # fmt: skip
+    return bool(options.progress or options.trainer or options.devices != 1 or options.precision != "32-true")  # fmt: skip
 
 
 def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
@@ -117,7 +115,6 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
             max_epochs=1,
             accelerator=accelerator,
             devices=options.devices,
-            strategy=options.strategy,
             precision=options.precision,  # type: ignore[arg-type]
             accumulate_grad_batches=1 if grouped else options.accumulate_grad_batches,
             callbacks=callbacks,
@@ -135,8 +132,8 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
         raise ParameterError(f"The arguments of Lightning's Trainer must be valid; it refused them: {error}") from error
     if type(trainer.strategy.launcher).__name__ == "_MultiProcessingLauncher":
         raise ParameterError(
-            f"strategy={options.strategy!r} cannot be used: its worker processes return only the "
-            "weights, not the training record. Use strategy='ddp' (in a script) or devices=1."
+            f"strategy={trainer_options['strategy']!r} cannot be used: its worker processes return only the "
+            "weights, not the training record. Use trainer={'strategy': 'ddp'} (in a script) or devices=1."
         )
     return trainer
 

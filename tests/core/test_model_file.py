@@ -363,11 +363,13 @@ def test_the_seed_stands_in_the_manifest_beside_versions_and_data(tmp_path: Path
             deepforecast.load(tmp_path / "other")
 
 
-def test_a_manifest_from_before_it_held_the_seed_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["seed", "value_range"])
+def test_a_manifest_that_lacks_a_key_is_refused(key: str, tmp_path: Path) -> None:
     manifest, arrays = to_manifest(model := Naive(horizon=2).fit(noisy()), model.state_)
-    assert manifest.pop("seed") is None
+    del manifest[key]
     bundle.write(tmp_path / "model", manifest, arrays)
-    assert deepforecast.load(tmp_path / "model") == model
+    with pytest.raises(ModelFileError, match="the manifest must have the keys"):
+        deepforecast.load(tmp_path / "model")
 
 
 def test_a_model_of_polars_frames_without_polars_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,12 +26,7 @@ def case(
 
 
 CONFIGURATIONS = {
-    **{
-        f"LSTM {head} head": case(
-            "LSTM", "counts" if head in COUNTS else "daily", RECURRENT, head=head
-        )
-        for head in HEADS
-    },
+    **{f"LSTM {head} head": case("LSTM", "counts" if head in COUNTS else "daily", RECURRENT, head=head) for head in HEADS},
     **{
         f"GRU autoregressive, {head} head": case(
             *("GRU", "counts" if head in COUNTS else "covariates"),
@@ -61,24 +56,21 @@ CONFIGURATIONS = {
             "none",
         )
     },
-    "MLP scaled by series": case(
-        "MLP", "covariates", NET, hidden_sizes=[8], scaler_scope="series", activation="gelu"
-    ),
-    "MLP scaled by panel": case(
-        "MLP", "covariates", NET, hidden_sizes=[8, 8], scaler_scope="panel", activation="silu"
-    ),
-    "MLP bounded": case(
-        "MLP", "counts", NET, hidden_sizes=[8], bounds=(0, None), calendar=None, sample_by="series"
-    ),
+    "MLP scaled by series": case("MLP", "covariates", NET, hidden_sizes=[8], scaler_scope="series", activation="gelu"),
+    "MLP scaled by panel": case("MLP", "covariates", NET, hidden_sizes=[8, 8], scaler_scope="panel", activation="silu"),
+    "MLP bounded": case("MLP", "counts", NET, hidden_sizes=[8], bounds=(0, None), calendar=None, sample_by="series"),
     "MLP quantiles": case("MLP", "daily", NET, hidden_sizes=[8], quantiles=[0.1, 0.5, 0.9], point="mean"),
-    "MLP validated": case(
-        "MLP", "daily", NET, hidden_sizes=[8], validation_size=3, validate_every=1, patience=2, max_steps=8
-    ),
-    "MLP epochs": case(
-        "MLP", "daily", NET, hidden_sizes=[8], max_steps="auto", max_epochs=2, lr_schedule="cosine"
-    ),
+    "MLP validated": case("MLP", "daily", NET, hidden_sizes=[8], validation_size=3, validate_every=1, patience=2, max_steps=8),
+    "MLP epochs": case("MLP", "daily", NET, hidden_sizes=[8], max_steps="auto", max_epochs=2, lr_schedule="cosine"),
     "MLP averaged": case(
-        "MLP", "daily", NET, hidden_sizes=[8], ema_decay=0.5, accumulate_grad_batches=2, clip_value=0.1, gradient_clip_val=None
+        "MLP",
+        "daily",
+        NET,
+        hidden_sizes=[8],
+        ema_decay=0.5,
+        accumulate_grad_batches=2,
+        gradient_clip_val=0.1,
+        gradient_clip_algorithm="value",
     ),
     "MLP constant rate": case(
         "MLP", "daily", NET, hidden_sizes=[8], lr_schedule="constant", weight_decay=0.1, recent_windows=9
@@ -93,12 +85,8 @@ CONFIGURATIONS = {
         dropout=0.2,
         bidirectional=True,
     ),
-    "GRU rms": case(
-        "GRU", "daily", RECURRENT, n_layers=2, normalization="rms", skip_hidden_sizes=None, decoder_layers=2
-    ),
-    "RNN batch": case(
-        "RNN", "daily", RECURRENT, normalization="batch", activation="relu", decoder_layers=0
-    ),
+    "GRU rms": case("GRU", "daily", RECURRENT, n_layers=2, normalization="rms", skip_hidden_sizes=None, decoder_layers=2),
+    "RNN batch": case("RNN", "daily", RECURRENT, normalization="batch", activation="relu", decoder_layers=0),
     "LSTM bins by beam": case(
         "LSTM",
         "daily",
@@ -133,18 +121,12 @@ CONFIGURATIONS = {
         f"Seq2Seq {score} attention": case("Seq2Seq", "covariates", ATTENTION, attention=score)
         for score in ("additive", "dot", "scaled_dot", "location", "cosine", "gaussian")
     },
-    "Seq2Seq without attention": case(
-        "Seq2Seq", "daily", ATTENTION, attention=None, teacher_forcing="inverse_sigmoid"
-    ),
-    "Seq2Seq convolutional": case(
-        "Seq2Seq", "daily", ATTENTION, encoder="convolutional", positional_encoding=True
-    ),
+    "Seq2Seq without attention": case("Seq2Seq", "daily", ATTENTION, attention=None, teacher_forcing="inverse_sigmoid"),
+    "Seq2Seq convolutional": case("Seq2Seq", "daily", ATTENTION, encoder="convolutional", positional_encoding=True),
     "Seq2Seq input feeding": case(
         "Seq2Seq", "daily", ATTENTION, input_feeding=True, separate_values=True, start_value="learned"
     ),
-    "Seq2Seq local": case(
-        "Seq2Seq", "daily", ATTENTION, attention_window=3, learned_scale=True, self_attention=True
-    ),
+    "Seq2Seq local": case("Seq2Seq", "daily", ATTENTION, attention_window=3, learned_scale=True, self_attention=True),
     "Seq2Seq hard": case("Seq2Seq", "daily", ATTENTION, hard_attention=True, head="student_t", cell="gru"),
     "Seq2Seq two layers": case(
         "Seq2Seq",
@@ -171,7 +153,7 @@ CONFIGURATIONS = {
         "Transformer",
         "covariates",
         TRANSFORMER,
-        norm_order="post",
+        norm_first=False,
         normalization="rms",
         activation="gelu",
         patch_length=4,
@@ -196,22 +178,14 @@ CONFIGURATIONS = {
         decoder_layers=2,
         head="normal",
     ),
-    "NBEATS interpretable": case(
-        "NBEATS", "daily", NET, stacks=["trend", "season"], blocks=2, hidden_sizes=[8, 8], degree=3
-    ),
+    "NBEATS interpretable": case("NBEATS", "daily", NET, stacks=["trend", "season"], blocks=2, hidden_sizes=[8, 8], degree=3),
     "NBEATS generic": case("NBEATS", "covariates", NET, blocks=2, hidden_sizes=[8], head="normal"),
     "DLinear kernel": case("DLinear", "covariates", NET, moving_average=5, head="laplace"),
     "NLinear point": case("NLinear", "covariates", NET, head="point", loss="mse"),
-    "NeuralProphet networks": case(
-        "NeuralProphet", "covariates", NET, hidden_sizes=[8], growth="linear", events="EVENTS"
-    ),
-    "NeuralProphet trend only": case(
-        "NeuralProphet", "daily", NET, input_size=0, head="normal", n_changepoints=3
-    ),
+    "NeuralProphet networks": case("NeuralProphet", "covariates", NET, hidden_sizes=[8], growth="linear", events="EVENTS"),
+    "NeuralProphet trend only": case("NeuralProphet", "daily", NET, input_size=0, head="normal", n_changepoints=3),
     **{
-        f"{model} {strategy}": case(
-            model, "covariates", TREES if model != "LinearModel" else {}, strategy=strategy
-        )
+        f"{model} {strategy}": case(model, "covariates", TREES if model != "LinearModel" else {}, strategy=strategy)
         for model in ("LightGBM", "LinearModel", "GradientBoosting")
         for strategy in ("recursive", "direct", "direct_multioutput", "blocks")
         if strategy != "direct_multioutput" or model == "LinearModel"
@@ -241,18 +215,12 @@ CONFIGURATIONS = {
         reg_lambda=0.5,
         half_life=20.0,
     ),
-    "LightGBM quantiles": case(
-        "LightGBM", "covariates", TREES, quantiles=[0.1, 0.5, 0.9], strategy="direct"
-    ),
-    "LightGBM counts": case(
-        "LightGBM", "counts", TREES, bounds=(0, None), differences=None, scale=False
-    ),
+    "LightGBM quantiles": case("LightGBM", "covariates", TREES, quantiles=[0.1, 0.5, 0.9], strategy="direct"),
+    "LightGBM counts": case("LightGBM", "counts", TREES, bounds=(0, None), differences=None, scale=False),
     "LightGBM log": case("LightGBM", "daily", TREES, transform="log", detrend=True),
     "LinearModel Box-Cox": case("LinearModel", "monthly", transform="box_cox", fourier=2, ridge=0.5),
     "LinearModel differences": case("LinearModel", "daily", differences=[1, 7], holidays="DE"),
-    "LinearModel by series": case(
-        "LinearModel", "covariates", per_series=True, detrend=True, calendar=None
-    ),
+    "LinearModel by series": case("LinearModel", "covariates", per_series=True, detrend=True, calendar=None),
     **{
         f"Regression by {regressor}": case("Regression", data, regressor=regressor, options=options)
         for regressor, data, options in (
@@ -276,19 +244,13 @@ CONFIGURATIONS = {
         if (error, season) != ("additive", "multiplicative")
     },
     "ETS Box-Cox": case("ETS", "monthly", box_cox="auto", seasonal="additive", parameter_bounds="admissible"),
-    "ETS simple start": case(
-        "ETS", "monthly", initial="simple", seasonal="additive", alpha=0.2, gamma=0.1
-    ),
-    "ETS by statsmodels": case(
-        "ETS", "daily", engine="statsmodels", seasonal="additive", season_length=7
-    ),
+    "ETS simple start": case("ETS", "monthly", initial="simple", seasonal="additive", alpha=0.2, gamma=0.1),
+    "ETS by statsmodels": case("ETS", "daily", engine="statsmodels", seasonal="additive", season_length=7),
     "ETS regressors": case("ETS", "covariates", seasonal="additive", season_length=7),
-    "Holt exponential": case("Holt", "daily", exponential=True),
+    "Holt exponential": case("Holt", "daily", trend="multiplicative"),
     "HoltWinters additive": case("HoltWinters", "monthly", seasonal="additive"),
     "AutoETS seasonal": case("AutoETS", "monthly"),
-    "AutoETS multiplicative trend": case(
-        "AutoETS", "daily", multiplicative_trend=True, criterion="bic"
-    ),
+    "AutoETS multiplicative trend": case("AutoETS", "daily", multiplicative_trend=True, criterion="bic"),
     "AutoETS Box-Cox": case("AutoETS", "monthly", box_cox=0.0, damped=True),
     "ARIMA conditional": case("ARIMA", "daily", order=(2, 0, 1), method="conditional"),
     "ARIMA seasonal": case("ARIMA", "monthly", order=(0, 1, 1), seasonal_order=(0, 1, 1)),
@@ -297,9 +259,7 @@ CONFIGURATIONS = {
     "ARIMA by statsmodels": case("ARIMA", "monthly", order=(1, 1, 0), engine="statsmodels"),
     "AutoARIMA seasonal": case("AutoARIMA", "monthly", max_p=2, max_q=2, criterion="bic"),
     "AutoARIMA regressors": case("AutoARIMA", "covariates", season_length=1, max_p=2, max_q=1),
-    "UnobservedComponents season": case(
-        "UnobservedComponents", "monthly", level="local level", max_iter=20
-    ),
+    "UnobservedComponents season": case("UnobservedComponents", "monthly", level="local level", max_iter=20),
     "UnobservedComponents waves": case(
         "UnobservedComponents",
         "covariates",
@@ -331,25 +291,17 @@ CONFIGURATIONS = {
         holidays="US",
         seasonalities={"fortnight": {"period": 14, "order": 2}},
     ),
-    "Prophet monthly": case(
-        "Prophet", "monthly", yearly_seasonality=3, changepoint_prior_scale=0.5
-    ),
+    "Prophet monthly": case("Prophet", "monthly", yearly_seasonality=3, changepoint_prior_scale=0.5),
     "Prophet hourly": case("Prophet", "hourly", n_changepoints=3),
     "LightGBM hourly": case("LightGBM", "hourly", TREES),
     "MLP hourly": case("MLP", "hourly", NET, hidden_sizes=[8]),
     "AutoETS hourly": case("AutoETS", "hourly"),
     "SeasonalNaive conformal": case("SeasonalNaive", "daily", intervals="conformal"),
     "LinearModel conformal": case("LinearModel", "covariates", intervals="conformal"),
-    "LightGBM conformal": case(
-        "LightGBM", "daily", TREES, intervals="conformal", strategy="direct"
-    ),
+    "LightGBM conformal": case("LightGBM", "daily", TREES, intervals="conformal", strategy="direct"),
     "AutoETS conformal": case("AutoETS", "missing", intervals="conformal", season_length=4),
     "MLP conformal": case("MLP", "daily", NET, hidden_sizes=[8], intervals="conformal"),
-    "Conformal adaptive": case(
-        "Conformal", "daily", model=("Drift", {}), method="adaptive", adaptation_rate=0.1
-    ),
-    "Conformal regression": case(
-        "Conformal", "covariates", model=("LinearModel", {}), n_windows=4, pool=True
-    ),
+    "Conformal adaptive": case("Conformal", "daily", model=("Drift", {}), method="adaptive", adaptation_rate=0.1),
+    "Conformal regression": case("Conformal", "covariates", model=("LinearModel", {}), n_windows=4, pool=True),
     "Conformal network": case("Conformal", "daily", model=("NLinear", NET), n_windows=5),
 }

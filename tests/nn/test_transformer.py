@@ -29,16 +29,16 @@ class Ours(nn.Module):
         return self.decoder(steps, memory, (AttentionMask(causal=True), AttentionMask(added)))
 
 
-def twins(order: str, activation: str) -> tuple[nn.Transformer, Ours]:
+def twins(norm_first: bool, activation: str) -> tuple[nn.Transformer, Ours]:
     """torch's and ours, with the same random weights."""
     torchs = seeded(lambda: nn.Transformer(
-        WIDTH, HEADS, LAYERS, LAYERS, 3 * WIDTH, 0.0, activation, batch_first=True, norm_first=order == "pre"
+        WIDTH, HEADS, LAYERS, LAYERS, 3 * WIDTH, 0.0, activation, batch_first=True, norm_first=norm_first
     ))  # fmt: skip
     drawn = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for weight in torchs.parameters():
             weight.copy_(torch.randn(weight.shape, generator=drawn) / 3)
-    ours = Ours(LayerOptions(WIDTH, HEADS, 3 * WIDTH, activation, order))
+    ours = Ours(LayerOptions(WIDTH, HEADS, 3 * WIDTH, activation, norm_first))
     ours.load_state_dict(renamed(torchs.state_dict()))
     return torchs, ours
 
@@ -74,9 +74,9 @@ def sequences() -> tuple[Tensor, Tensor, Tensor]:
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("order", ["post", "pre"])
-def test_it_is_torchs(order: str, activation: str) -> None:
-    torchs, ours = twins(order, activation)
+@pytest.mark.parametrize("norm_first", [False, True], ids=["post", "pre"])
+def test_it_is_torchs(norm_first: bool, activation: str) -> None:
+    torchs, ours = twins(norm_first, activation)
     rows, steps, valid = sequences()
     later = torch.ones(STEPS, STEPS, dtype=torch.bool).triu(1)
     none = valid == 0
@@ -92,9 +92,9 @@ def test_it_is_torchs(order: str, activation: str) -> None:
         torch.testing.assert_close(gradient, theirs[name], atol=1e-5, rtol=1e-4, msg=name)
 
 
-@pytest.mark.parametrize(("order", "normalization"), list(product(("pre", "post"), ("layer", "rms", "batch"))))
-def test_a_step_with_a_cache_is_the_step_without(order: str, normalization: str) -> None:
-    options = LayerOptions(WIDTH, HEADS, 24, "swiglu", order, normalization, 0.1)
+@pytest.mark.parametrize(("norm_first", "normalization"), list(product((True, False), ("layer", "rms", "batch"))))
+def test_a_step_with_a_cache_is_the_step_without(norm_first: bool, normalization: str) -> None:
+    options = LayerOptions(WIDTH, HEADS, 24, "swiglu", norm_first, normalization, 0.1)
     ours = seeded(lambda: Ours(options)).eval()
     rows, steps, valid = sequences()
     added = padding_bias(valid)
@@ -165,7 +165,5 @@ def test_the_small_network_bends_as_its_name_says() -> None:
 def test_what_there_is_none_of_is_refused() -> None:
     with pytest.raises(ParameterError, match="`activation` must be one of 'relu', 'gelu', 'swiglu'; got tanh"):
         FeedForward(WIDTH, 24, "tanh")
-    with pytest.raises(ParameterError, match="`norm_order` must be one of 'pre', 'post'; got both"):
-        Encoder(LayerOptions(norm_order="both"), 1)
     with pytest.raises(ParameterError, match=r"d_model=16 and n_heads=5\. Use n_heads=4 or d_model=15"):
         Encoder(LayerOptions(WIDTH, 5), 1)

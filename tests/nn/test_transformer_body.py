@@ -40,8 +40,8 @@ def before(inputs: Inputs, horizon: int = 4) -> Tensor:
 @pytest.mark.parametrize("positions", KINDS)
 def test_taught_at_once_is_step_by_step(positions: str | None) -> None:
     inputs = some_inputs(ROUND)
-    for patch, order in product((1, 4), ("pre", "post")):
-        body = stepwise(ROUND, positions=positions, patch=patch, norm_order=order, dropout=0.1).eval()
+    for patch, norm_first in product((1, 4), (True, False)):
+        body = stepwise(ROUND, positions=positions, patch=patch, norm_first=norm_first, dropout=0.1).eval()
         expected = body.forward_teacher_forced(inputs, before(inputs))
         torch.testing.assert_close(
             AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs)), expected, atol=1e-6, rtol=1e-5

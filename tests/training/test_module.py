@@ -50,24 +50,24 @@ def test_a_step_is_adamw_by_hand() -> None:
     assert model.training_report_[["loss", "gradient_norm"]].iloc[0].tolist() == pytest.approx([loss.item(), norm.item()])
 
 
-def test_gradients_are_cut_by_norm_and_by_value_and_their_norm_before_is_told() -> None:
+def test_gradients_are_clipped_by_norm_or_by_value_and_their_norm_before_is_returned() -> None:
     network = DLinear(**SMALL, max_steps=1).fit(FRAME).network_
     plain = TrainingOptions(10, 8, 0.1)
-    for grad_clip, clip_value in [(None, None), (0.5, None), (None, 1e-3), (1e-3, 1e-2)]:
+    for limit, algorithm in [(None, "norm"), (0.5, "norm"), (1e-3, "norm"), (1e-3, "value")]:
         for one in network.parameters():
             one.grad = torch.full_like(one, 2.0)
         before = torch.sqrt(sum((one.grad**2).sum() for one in network.parameters() if one.grad is not None))  # type: ignore[arg-type]
         norm = optimization.clip_gradients(
-            list(network.parameters()), replace(plain, gradient_clip_val=grad_clip, clip_value=clip_value)
+            list(network.parameters()), replace(plain, gradient_clip_val=limit, gradient_clip_algorithm=algorithm)
         )
         assert float(norm) == pytest.approx(float(before))
         found = torch.cat([one.grad.flatten() for one in network.parameters() if one.grad is not None])
-        if clip_value is not None:
-            assert found.max() <= clip_value
-        if grad_clip is not None:
-            assert float(found.norm()) == pytest.approx(grad_clip, rel=1e-3)
-        if grad_clip is None and clip_value is None:
+        if limit is None:
             assert (found == 2.0).all()
+        elif algorithm == "norm":
+            assert float(found.norm()) == pytest.approx(limit, rel=1e-3)
+        else:
+            assert found.max() == pytest.approx(limit)
 
 
 @pytest.mark.parametrize("schedule", ["one_cycle", "cosine", "constant"])

@@ -82,6 +82,12 @@ def test_processes_that_bring_nothing_back_are_refused() -> None:
     with pytest.raises(
         ParameterError, match="strategy='ddp_spawn' cannot be used: its worker processes return only the weights"
     ):
-        MLP(horizon=3, hidden_sizes=[8], input_size=8, max_steps=2, devices=2, accelerator="cpu", strategy="ddp_spawn").fit(
-            FRAME
-        )
+        MLP(
+            horizon=3,
+            hidden_sizes=[8],
+            input_size=8,
+            max_steps=2,
+            devices=2,
+            accelerator="cpu",
+            trainer={"strategy": "ddp_spawn"},
+        ).fit(FRAME)

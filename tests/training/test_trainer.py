@@ -384,7 +384,7 @@ def test_what_lightning_does_not_take_is_a_clear_error() -> None:
     with pytest.raises(ParameterError, match="no_such_thing"):
         lstm(trainer={"no_such_thing": 1}).fit(FRAME)
     with pytest.raises(ParameterError, match="arguments of Lightning's Trainer must be valid"):
-        lstm(strategy="no such strategy").fit(FRAME)
+        lstm(trainer={"strategy": "no such strategy"}).fit(FRAME)
     with pytest.raises(ParameterError, match="torch_xla"):
         lstm(accelerator="tpu").fit(FRAME)
 

@@ -128,11 +128,11 @@ class NeuralForecaster(Forecaster):
     )
     gradient_clip_val: float | None = param(
         default=1.0, group="training", above=0,
-        help="maximum norm of the gradient; None: no clipping",
+        help="maximum of the gradient's norm or elements; None: no clipping",
     )
-    clip_value: float | None = param(
-        default=None, group="training", above=0,
-        help="maximum absolute value of gradient elements; None: no clipping",
+    gradient_clip_algorithm: Literal["norm", "value"] = param(
+        default="norm", group="training",
+        help="whether to limit the norm of the gradient or the absolute value of each element",
     )
     accumulate_grad_batches: int = param(
         default=1, group="training", at_least=1,
@@ -171,9 +171,6 @@ class NeuralForecaster(Forecaster):
     devices: int | Literal["auto"] | list[int] = param(
         default=1, group="training", help="number or indices of devices",
     )
-    strategy: str = param(
-        default="auto", group="training", help="Lightning strategy of training on several devices",
-    )
     compile: bool = param(
         default=False, group="training", help="whether to compile the network with torch.compile",
     )
@@ -187,7 +184,7 @@ class NeuralForecaster(Forecaster):
         help="number of training steps between checkpoints",
     )
     trainer: dict[str, Any] | None = param(
-        default=None, group="training", help="additional arguments of Lightning's Trainer",
+        default=None, group="training", help="additional arguments of Lightning's Trainer, e.g. {'strategy': 'ddp'}",
     )
 
     max_auto_steps: ClassVar[int] = 500  # limit of max_steps="auto"
@@ -199,7 +196,7 @@ class NeuralForecaster(Forecaster):
 
     warm_up_params: ClassVar[dict[str, Any]] = {
         "max_steps": 1, "max_epochs": None, "validation_size": None, "validate_every": 50, "patience": None, "time_limit": None,
-        "learning_rate": 1e-3, "devices": 1, "strategy": "auto", "compile": False, "progress": False,
+        "learning_rate": 1e-3, "devices": 1, "compile": False, "progress": False,
         "checkpoint_dir": None, "checkpoint_every": 100, "trainer": None,
     }  # fmt: skip  # see evaluation.warm_up
     learning_example: ClassVar[dict[str, Any]] = {

@@ -73,9 +73,7 @@ class Transformer(AutoregressiveForecaster):
         default="relu", search=("relu", "gelu", "swiglu"),
         help="activation function of the feed-forward networks",
     )
-    norm_order: Literal["pre", "post"] = param(
-        default="pre", help="normalization before ('pre') or after ('post') each sublayer",
-    )
+    norm_first: bool = param(default=True, help="whether to normalize before each sublayer rather than after it")
     normalization: Literal["layer", "batch", "rms"] = param(
         default="layer", help="kind of normalization"
     )
@@ -158,7 +156,7 @@ class Transformer(AutoregressiveForecaster):
                 "input_size."
             )
         layer = LayerOptions(
-            self.d_model, self.n_heads, self.dim_feedforward or 4 * self.d_model, self.activation, self.norm_order,
+            self.d_model, self.n_heads, self.dim_feedforward or 4 * self.d_model, self.activation, self.norm_first,
             self.normalization, self.dropout,
         )  # fmt: skip
         return TransformerOptions(

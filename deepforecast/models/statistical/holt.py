@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.params import param
@@ -18,11 +18,11 @@ class Holt(Smoothing):
 
         mu = level + phi slope,   level' = mu + alpha (y - mu),   slope' = phi slope + beta (y - mu)
 
-    `beta` is alpha times the beta* of textbooks. `damped` gives ETS(A,Ad,N), `exponential`
-    ETS(A,M,N). Parameters that are None are estimated by least squares, which here is maximum
+    `beta` is alpha times the beta* of textbooks. `damped` gives ETS(A,Ad,N),
+    `trend="multiplicative"` ETS(A,M,N). Parameters that are None are estimated by least squares, which here is maximum
     likelihood.
 
-    Intervals follow a formula, those of an exponential trend sample paths, with Student's t with n
+    Intervals follow a formula, those of a multiplicative trend sample paths, with Student's t with n
     - k degrees of freedom and a variance 1 + k / n times as large for k estimated parameters; with
     30 values an 80 % interval 12 steps ahead covers about 69 %.
 
@@ -57,7 +57,7 @@ class Holt(Smoothing):
     """
 
     damped: bool = param(default=False, search=(False, True), help="whether to damp the trend")
-    exponential: bool = param(default=False, help="whether the trend is multiplicative")
+    trend: Literal["additive", "multiplicative"] = param(default="additive", help="type of the trend component")
     alpha: float | None = param(
         default=None, at_least=0, at_most=1,
         help="smoothing parameter of the level; None: estimated",
@@ -72,7 +72,7 @@ class Holt(Smoothing):
     )
 
     def _forms(self) -> list[Form]:
-        return [Form(0, 2 if self.exponential else 1, int(self.damped), 0)]
+        return [Form(0, 2 if self.trend == "multiplicative" else 1, int(self.damped), 0)]
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if not self.damped:

@@ -169,7 +169,7 @@ def test_layers_are_as_many_as_are_asked_for() -> None:
 def test_a_fit_of_every_sort_goes_on_and_back() -> None:
     """Scheduled sampling, dropout, each normalisation: two fits are the same, and dropout makes another one."""
     frame = panel(2, 60)
-    for given in ({"teacher_forcing": "linear"}, {"normalization": "batch", "norm_order": "post"}, {"normalization": "rms"}):
+    for given in ({"teacher_forcing": "linear"}, {"normalization": "batch", "norm_first": False}, {"normalization": "rms"}):
         one, two = (in_turn(dropout=0.2, head="point", **given).fit(frame).predict() for _ in range(2))
         pd.testing.assert_frame_equal(one, two, check_exact=True)
         assert (in_turn(head="point", **given).fit(frame).predict()["Transformer"] != one["Transformer"]).all()

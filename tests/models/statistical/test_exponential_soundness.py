@@ -111,5 +111,5 @@ def test_values_near_the_largest_number_say_nothing():
     rng = np.random.default_rng(0)
     y = (1 + 0.2 * rng.random(60) + 0.1 * np.tile(np.arange(12) / 12, 5)) * 1e307
     frame = pd.DataFrame({"ds": pd.date_range("2010-01-01", periods=60, freq="MS"), "y": y})
-    for model in (HoltWinters(horizon=3, seasonal="multiplicative"), Holt(horizon=3, exponential=True)):
+    for model in (HoltWinters(horizon=3, seasonal="multiplicative"), Holt(horizon=3, trend="multiplicative")):
         assert np.isfinite(model.fit(frame).predict()[model.name]).all()

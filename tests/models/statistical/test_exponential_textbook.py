@@ -42,7 +42,7 @@ def test_simple_smoothing_estimated():
 def test_holt_and_an_exponential_trend_with_given_rates():
     given = {"alpha": 0.8, "beta": 0.8 * 0.2, "initial": "simple"}
     np.testing.assert_allclose(forecast(Holt(**given), AIR, 5), [43.76, 45.59, 47.43, 49.27, 51.10], atol=6e-3)
-    exponential = forecast(Holt(exponential=True, **given), AIR, 5)
+    exponential = forecast(Holt(trend="multiplicative", **given), AIR, 5)
     np.testing.assert_allclose(exponential, [44.60, 47.24, 50.04, 53.01, 56.15], atol=6e-3)
 
 
