@@ -107,7 +107,7 @@ plot(days(), Naive(horizon=3).fit(days()).predict(level=80)).savefig("picture.pn
 
 FEW = """
 import os, resource, sys
-from deepforecast import BacktestOptions, Drift, Naive, SeasonalNaive, compare, cross_validate, load
+from deepforecast import Drift, Naive, SeasonalNaive, compare, cross_validate, load
 from deepforecast.errors import ModelFileError, SaveError
 from tests.everything import days
 
@@ -150,9 +150,9 @@ print(os.listdir("/proc/self/fd") == before)
 def test_workers_with_few_file_descriptors(tmp_path: Path) -> None:
     """Workers need pipes: they find them within 64 files."""
     code = FEW + """
-alone = cross_validate([Naive(), Drift()], frame, horizon=3, options=BacktestOptions(n_jobs=1))
+alone = cross_validate([Naive(), Drift()], frame, horizon=3, n_jobs=1)
 for _ in range(3):
-    assert cross_validate([Naive(), Drift()], frame, horizon=3, options=BacktestOptions(n_jobs=2)).equals(alone)
+    assert cross_validate([Naive(), Drift()], frame, horizon=3, n_jobs=2).equals(alone)
 print("done")
 """
     assert run(code, str(tmp_path / "model")) == "done\n"
@@ -192,16 +192,15 @@ print(sorted(os.listdir(os.path.dirname(path))))
 
 FITTED = """
 import os, threading
-from deepforecast import BacktestOptions, Conformal, Drift, Naive, SeasonalNaive, compare, cross_validate
+from deepforecast import Conformal, Drift, Naive, SeasonalNaive, compare, cross_validate
 from tests.everything import days, text
 
 frame = days()
 models = [Naive(), SeasonalNaive(), Drift(), Conformal(Naive(), alias="Bands")]
 
 def work(workers=1):
-    options = BacktestOptions(n_jobs=workers)
     fitted = [text(model.clone(horizon=3).fit(frame).predict(level=50)) for model in models]
-    return fitted, text(cross_validate(models, frame, horizon=3, n_windows=2, level=50, options=options))
+    return fitted, text(cross_validate(models, frame, horizon=3, n_windows=2, level=50, n_jobs=workers))
 
 wanted = work()
 """
@@ -239,7 +238,7 @@ print([found.get(number) == wanted for number in range(4)])
 
 CELL = """
 import numpy as np
-from deepforecast import BacktestOptions, Capabilities, Forecaster, Naive, cross_validate, register
+from deepforecast import Capabilities, Forecaster, Naive, cross_validate, register
 from deepforecast.core.forecast import PointForecast
 from deepforecast.core.state import Learned
 from tests.everything import days, text
@@ -256,7 +255,7 @@ class Last(Forecaster):
     def _forecast(self, learned, steps, future):
         return PointForecast(np.repeat(learned["last"][:, None], steps, axis=1), self.name)
 
-found = cross_validate([Last(), Naive()], days(), horizon=3, options=BacktestOptions(n_jobs=2))
+found = cross_validate([Last(), Naive()], days(), horizon=3, n_jobs=2)
 print(found["Last"].equals(found["Naive"].rename("Last")))
 """
 

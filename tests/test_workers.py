@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from joblib import parallel_config
 
-from deepforecast import BacktestOptions, Conformal, Drift, Forecaster, Naive, SeasonalNaive, compare, cross_validate
+from deepforecast import Conformal, Drift, Forecaster, Naive, SeasonalNaive, compare, cross_validate
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.threads import limit_threads
 from deepforecast.testing.subject import Subject
@@ -72,12 +72,11 @@ MODELS = (Naive(), SeasonalNaive(season_length=7), Drift(), Conformal(Naive(), a
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_cross_validation_is_the_same_on_any_number_of_workers(backend: str) -> None:
     frame = noisy()
-    wanted = cross_validate(list(MODELS), frame, horizon=H, n_windows=2, level=50, options=BacktestOptions(n_jobs=1))
+    wanted = cross_validate(list(MODELS), frame, horizon=H, n_windows=2, level=50, n_jobs=1)
     assert len(wanted) == 6 * H * 2
     for workers in (2, 4, -1):
-        options = BacktestOptions(n_jobs=workers)
         with parallel_config(backend=backend):
-            same(cross_validate(list(MODELS), frame, horizon=H, n_windows=2, level=50, options=options), wanted)
+            same(cross_validate(list(MODELS), frame, horizon=H, n_windows=2, level=50, n_jobs=workers), wanted)
     with parallel_config(backend=backend, n_jobs=2):
         board = compare(list(MODELS), frame, horizon=H, n_windows=2, level=50)
     same(board.forecasts, wanted)

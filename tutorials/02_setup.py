@@ -149,7 +149,7 @@ torch.set_num_threads(before)
 # Small products finish before a second thread has started. Large ones can gain, unless the CPUs are busy with other work.
 # The library therefore trains small networks on one thread and large ones on all CPUs, without any setting. The rule for your
 # own programs: **either many processes with one thread each, or one process with many threads.**
-# `compare(..., options=BacktestOptions(n_jobs=2))` and `tune(..., options=TuningOptions(n_jobs=2))` start processes with one
+# `compare(..., n_jobs=2)` and `tune(..., options=TuningOptions(n_jobs=2))` start processes with one
 # thread each.
 
 # %% [markdown]

@@ -60,6 +60,8 @@ def parse_backtest(values: argparse.Namespace, models: Sequence[str]) -> dict[st
         "freq": parse_frequency(values.freq),
         "columns": inputs.roles,
         "static": static,
+        "gap": values.gap,
+        "n_jobs": values.n_jobs,
         "options": _backtest_options(values),
     }
 
@@ -105,7 +107,7 @@ def _backtest_options(values: argparse.Namespace) -> Any:
     from deepforecast import BacktestOptions
 
     progress = False if values.json else None
-    return BacktestOptions(values.gap, values.train_size, values.align, values.n_jobs, values.seed, progress)
+    return BacktestOptions(values.train_size, values.align, values.seed, progress)
 
 
 def _with_missing(model: Any, missing: str) -> Any:

@@ -23,8 +23,6 @@ class BacktestOptions:
 
     Parameters
     ----------
-    gap : int, default 0
-        Number of time steps between a cutoff and the first step that is evaluated.
     train_size : int, optional
         Number of observations per series to train on (sliding window). None: all before the
         cutoff (expanding window).
@@ -34,9 +32,6 @@ class BacktestOptions:
         no model sees any value after a cutoff; series that start too late or end too early
         are not in every window. "auto": "calendar", with a warning, if series end at
         different times and a model is trained on several series at once; otherwise "series".
-    n_jobs : int, optional
-        Number of processes, each of which runs one model at a time. -1: the number of CPUs.
-        None: as set by `joblib.parallel_config`, or the current process.
     seed : int, optional
         Random seed of every model that has one, including wrapped models.
     progress : bool, optional
@@ -48,26 +43,21 @@ class BacktestOptions:
     >>> from deepforecast import Naive, compare, datasets
     >>> from deepforecast.evaluation import BacktestOptions
     >>> frame = datasets.load("air_passengers")
-    >>> board = compare([Naive()], frame, horizon=6, options=BacktestOptions(gap=2, train_size=60))
-    >>> board.settings["gap"]
-    2
+    >>> board = compare([Naive()], frame, horizon=6, options=BacktestOptions(train_size=60))
+    >>> board.settings["train_size"]
+    60
     """
 
-    gap: int = 0
     train_size: int | None = None
     align: Literal["auto", "series", "calendar"] = "auto"
-    n_jobs: int | None = None
     seed: int | None = None
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        validate_integer(self.gap, "gap", minimum=0)
         if self.train_size is not None:
             validate_integer(self.train_size, "train_size")
         if self.align not in ALIGNMENTS:
             raise ParameterError(f"`align` must be 'auto', 'series' or 'calendar', got {format_value(self.align)}.")
-        if self.n_jobs not in (None, -1):
-            validate_integer(self.n_jobs, "n_jobs")
         if self.seed is not None:
             validate_integer(self.seed, "seed", minimum=0)
         if self.progress not in (None, True, False):
@@ -79,7 +69,7 @@ def validate_options(options: Any) -> BacktestOptions:
     if not isinstance(options, BacktestOptions):
         description = f"{format_value(options)} ({type(options).__name__})"
         raise ParameterTypeError(
-            f"`options` must be a BacktestOptions, got {description}. Pass for example BacktestOptions(gap=1)."
+            f"`options` must be a BacktestOptions, got {description}. Pass for example BacktestOptions(train_size=100)."
         )
     return options
 
@@ -111,8 +101,19 @@ def validate_models(models: Any, horizon: int | None) -> list[Forecaster]:
     return [model.clone(horizon=horizons.copy().pop()) for model in forecasters]
 
 
+def validate_n_jobs(n_jobs: Any) -> int | None:
+    """The number of processes: an integer of at least 1, -1 for one per CPU, or None."""
+    return n_jobs if n_jobs is None or n_jobs == -1 else validate_integer(n_jobs, "n_jobs")
+
+
 def make_plan(
-    models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: BacktestOptions
+    models: Sequence[Forecaster],
+    panel: Panel,
+    options: BacktestOptions,
+    *,
+    n_windows: Any,
+    step_size: Any,
+    gap: Any,
 ) -> BacktestPlan:
     """The windows of a backtest; the models must have the same horizon."""
     horizon = int(models[0].horizon or 0)
@@ -121,9 +122,8 @@ def make_plan(
     # models that cannot use future covariates are evaluated on the same rows as the others
     full_windows = bool(panel.series.columns.future)
     align = resolve_alignment(models, panel) if options.align == "auto" else options.align
-    return BacktestPlan(
-        horizon, validate_integer(n_windows, "n_windows"), step, int(options.gap), train_size, align, full_windows=full_windows
-    )
+    n_windows, gap = validate_integer(n_windows, "n_windows"), validate_integer(gap, "gap", minimum=0)
+    return BacktestPlan(horizon, n_windows, step, gap, train_size, align, full_windows=full_windows)
 
 
 def resolve_alignment(models: Sequence[Forecaster], panel: Panel) -> str:

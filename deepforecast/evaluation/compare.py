@@ -29,6 +29,7 @@ from deepforecast.evaluation.backtesting import (
     BacktestOptions,
     make_plan,
     validate_models,
+    validate_n_jobs,
     validate_options,
     with_seed,
 )
@@ -83,6 +84,8 @@ def compare(
     *,
     horizon: int | None = None,
     n_windows: int = 3,
+    step_size: int | None = None,
+    gap: int = 0,
     level: Any = None,
     metrics: Any = None,
     season_length: int | None = None,
@@ -90,6 +93,7 @@ def compare(
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
+    n_jobs: int | None = None,
     options: BacktestOptions = DEFAULT_OPTIONS,
 ) -> Leaderboard:
     """Rank models by rolling cross-validation.
@@ -109,7 +113,11 @@ def compare(
     horizon : int, optional
         Number of steps to forecast. Required unless all models have the same `horizon`.
     n_windows : int, default 3
-        Number of cutoffs; windows do not overlap.
+        Number of cutoffs.
+    step_size : int, optional
+        Time steps between cutoffs. None: the horizon, so that windows do not overlap.
+    gap : int, default 0
+        Number of time steps between a cutoff and the first step that is forecast.
     level : float or list of float, optional
         Coverage of the prediction intervals in percent, e.g. `[80, 95]`.
     metrics : str, callable, Metric or list of these, optional
@@ -128,8 +136,11 @@ def compare(
         Names of the columns and roles of the covariates.
     static : DataFrame, optional
         Static covariates, one row per series.
+    n_jobs : int, optional
+        Number of processes, each of which runs one model at a time with one thread. -1: the
+        number of CPUs. None: as set by `joblib.parallel_config`, or the current process.
     options : BacktestOptions, optional
-        Gap, training size, alignment, processes, seed and progress bar.
+        Training size, alignment, seed and progress bar.
 
     Returns
     -------
@@ -158,9 +169,9 @@ def compare(
     -----
     Kernels are compiled and libraries imported before the timing starts. Runs expected to take
     half a minute or more are announced with an estimate of their duration.
-    `BacktestOptions(n_jobs=2)` runs models in parallel processes with one thread each. It pays
-    off for several slow models that use one core, not for short runs or for models whose
-    kernels already use all cores (AutoETS, AutoARIMA and other classical models).
+    `n_jobs=2` runs models in parallel processes with one thread each. It pays off for several
+    slow models that use one core, not for short runs or for models whose kernels already use
+    all cores (AutoETS, AutoARIMA and other classical models).
 
     Examples
     --------
@@ -174,14 +185,16 @@ def compare(
     names = [model.name for model in candidates]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     levels = validate_levels(level)
-    plan = _with_min_observations(make_plan(candidates, panel, n_windows, None, options), candidates, panel, levels)
+    n_jobs = validate_n_jobs(n_jobs)
+    plan = make_plan(candidates, panel, options, n_windows=n_windows, step_size=step_size, gap=gap)
+    plan = _with_min_observations(plan, candidates, panel, levels)
     refit_intervals = [refit_every(refit, model.capabilities.by_series) for model in candidates]
     check_model_names(names, panel.series.columns, levels)
     rows = BacktestRows.from_plan(panel, plan)
     criteria = resolve_criteria(metrics, names, panel, rows, levels, season_length)
     warn_undeclared(panel.undeclared)
     prepare = partial(_prepare_model, levels=levels, seed=options.seed)
-    estimate = _estimate_runtime(options, candidates, panel, plan, refit_intervals, prepare, levels)
+    estimate = _estimate_runtime(n_jobs, candidates, panel, plan, refit_intervals, prepare, levels)
     announce_runtime(estimate, len(candidates), plan, panel, options.progress)
     main_pid = os.getpid()
 
@@ -196,17 +209,21 @@ def compare(
 
     runs = [
         check_forecasts(unchecked_run, rows, panel)
-        for unchecked_run in run_models(work, names, plan.n_windows, options, lost_run)
+        for unchecked_run in run_models(work, names, plan.n_windows, n_jobs, options.progress, lost_run)
     ]
     _raise_if_all_failed(runs)
     settings = _settings(candidates, panel, plan, criteria, options, levels) | _evaluated_series(rows, panel) | {
-        "refit": str(refit), "level": levels, "made": created.isoformat(timespec="seconds"),
+        "refit": str(refit), "level": levels, "n_jobs": n_jobs, "made": created.isoformat(timespec="seconds"),
         "estimate_seconds": None if estimate is None else estimate.likely,
     }  # fmt: skip
     board = make_leaderboard(runs, rows, panel, frame, criteria, settings)
     for sentence in undercoverage_notes(board):
         warn(sentence)
-    return replace(board, settings=settings | {"seconds": time.perf_counter() - start_time})
+    return replace(
+        board,
+        settings=settings | {"seconds": time.perf_counter() - start_time},
+        models={model.name: prepare(model) for model in candidates},
+    )
 
 
 def run_model(
@@ -254,14 +271,14 @@ def _run_dropping_levels(
     return full_run
 
 
-def _estimate_runtime(options: BacktestOptions, models: Sequence[Forecaster], *arguments: Any) -> RuntimeEstimate | None:
+def _estimate_runtime(n_jobs: int | None, models: Sequence[Forecaster], *arguments: Any) -> RuntimeEstimate | None:
     """`estimate_runtime`, in a worker process if the models will run in some: a crash must not end
     this process."""
-    if not uses_workers(options, len(models)):
+    if not uses_workers(n_jobs, len(models)):
         return estimate_runtime(models, *arguments, n_jobs=1)
     return map_items(
-        lambda _: estimate_runtime(models, *arguments, n_jobs=options.n_jobs),
-        ["the estimate"], on_lost=lambda *_: None, n_jobs=options.n_jobs, progress=False, label="trial runs",
+        lambda _: estimate_runtime(models, *arguments, n_jobs=n_jobs),
+        ["the estimate"], on_lost=lambda *_: None, n_jobs=n_jobs, progress=False, label="trial runs",
     )[0]  # fmt: skip
 
 
@@ -343,7 +360,7 @@ def _settings(
     return {
         "horizon": plan.horizon, "n_windows": plan.n_windows, "freq": panel.calendar.freq,
         "rows": len(panel.y),
-        "gap": plan.gap, "train_size": plan.train_size, "align": plan.align, "seed": options.seed, "n_jobs": options.n_jobs,
+        "gap": plan.gap, "train_size": plan.train_size, "align": plan.align, "seed": options.seed,
         "season_length": criteria.season_length, "metrics": [criterion.column for criterion in criteria.requested],
         "columns": {"id": names.id, "time": names.time, "target": names.target},
         "conformal": [model.name for model in models if levels and _prepare_model(model, levels).calibrates],

@@ -33,6 +33,7 @@ from deepforecast.evaluation.backtesting import (
     BacktestOptions,
     make_plan,
     validate_models,
+    validate_n_jobs,
     validate_options,
     with_seed,
 )
@@ -49,11 +50,13 @@ def cross_validate(
     horizon: int | None = None,
     n_windows: int = 3,
     step_size: int | None = None,
+    gap: int = 0,
     refit: Any = "auto",
     level: Any = None,
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
+    n_jobs: int | None = None,
     options: BacktestOptions = DEFAULT_OPTIONS,
 ) -> Frame:
     """Forecast past windows of each series from the observations before them.
@@ -70,6 +73,8 @@ def cross_validate(
         Number of cutoffs.
     step_size : int, optional
         Time steps between cutoffs. None: the horizon, so that windows do not overlap.
+    gap : int, default 0
+        Number of time steps between a cutoff and the first step that is forecast.
     refit : bool, int or "auto", default "auto"
         Whether to refit at every cutoff; an int k refits at every k-th. "auto": refit local
         models at every cutoff and global models once. Between refits the parameters stay fixed
@@ -82,8 +87,11 @@ def cross_validate(
         Names of the columns and roles of the covariates.
     static : DataFrame, optional
         Static covariates, one row per series.
+    n_jobs : int, optional
+        Number of processes, each of which runs one model at a time with one thread. -1: the
+        number of CPUs. None: as set by `joblib.parallel_config`, or the current process.
     options : BacktestOptions, optional
-        Gap, training size, alignment, processes, seed and progress bar.
+        Training size, alignment, seed and progress bar.
 
     Returns
     -------
@@ -114,7 +122,8 @@ def cross_validate(
     candidates = [with_seed(model, options.seed) for model in validate_models(models, horizon)]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     warn_undeclared(panel.undeclared)
-    plan = make_plan(candidates, panel, n_windows, step_size, options)
+    n_jobs = validate_n_jobs(n_jobs)
+    plan = make_plan(candidates, panel, options, n_windows=n_windows, step_size=step_size, gap=gap)
     levels = validate_levels(level)
     _check_columns(candidates, panel, levels)
     panels = [panel] * len(candidates)
@@ -131,7 +140,8 @@ def cross_validate(
     def work(number: int, tick: Tick) -> BacktestScore:
         return backtest(candidates[number], panels[number], plan, refit, levels, tick)
 
-    for backtested in run_models(work, [model.name for model in candidates], plan.n_windows, options, _raise_error):
+    names = [model.name for model in candidates]
+    for backtested in run_models(work, names, plan.n_windows, n_jobs, options.progress, _raise_error):
         rows.columns |= backtested.columns
     return rows.frame(panel)
 
@@ -176,10 +186,11 @@ def run_models(
     work: Callable[[int, Tick], T],
     names: Sequence[str],
     n_windows: int,
-    options: BacktestOptions,
+    n_jobs: int | None,
+    progress: bool | None,
     on_lost: Callable[[int, TrainingError], T],
 ) -> list[T]:
-    """Call `work(number, tick)` for each model, in this process or in `options.n_jobs` processes
+    """Call `work(number, tick)` for each model, in this process or in `n_jobs` processes
     with one thread each.
 
     `work` calls `tick` for each window. Equal warnings of several models are issued once.
@@ -202,11 +213,10 @@ def run_models(
         return [(on_lost(number, error), [])]
 
     batches: list[list[tuple[T, Messages]]]
-    if uses_workers(options, count):
-        show_progress = options.progress
-        batches = map_items(chunk, names, on_lost=lost_batch, n_jobs=options.n_jobs, progress=show_progress, label="models")
+    if uses_workers(n_jobs, count):
+        batches = map_items(chunk, names, on_lost=lost_batch, n_jobs=n_jobs, progress=progress, label="models")
     else:
-        with progress_bar(count * n_windows, "windows", options.progress) as tick:
+        with progress_bar(count * n_windows, "windows", progress) as tick:
             batches = [chunk(slice(count), tick)]
     all_outcomes = [outcome for batch in batches for outcome in batch]
     warn_together(names, [messages for _, messages in all_outcomes])
@@ -225,9 +235,9 @@ class CountingTick:
         self.tick(count)
 
 
-def uses_workers(options: BacktestOptions, n_models: int) -> bool:
+def uses_workers(n_jobs: int | None, n_models: int) -> bool:
     """Whether models run in worker processes."""
-    return n_models > 1 and options.n_jobs != 1 and (options.n_jobs is not None or has_user_backend())
+    return n_models > 1 and n_jobs != 1 and (n_jobs is not None or has_user_backend())
 
 
 @dataclass

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deepforecast.data.frames import Frame
 from deepforecast.errors import ParameterError, format_list, format_value
 
 if TYPE_CHECKING:
+    from deepforecast.core.forecaster import Forecaster
     from deepforecast.evaluation.criteria import Criterion
 
 
@@ -44,6 +45,9 @@ class Leaderboard:
         The frame that was passed to `compare`.
     criteria : dict
         The metric and level of each column of scores.
+    models : dict
+        The compared models by name, unfitted, with the common horizon and seed, and with
+        conformal intervals where these were ranked.
 
     See Also
     --------
@@ -58,11 +62,26 @@ class Leaderboard:
     settings: Mapping[str, Any]
     history: Frame
     criteria: Mapping[str, Criterion]
+    models: Mapping[str, Forecaster] = field(default_factory=dict)
 
     @property
     def best_name(self) -> str:
         """Name of the best model."""
         return str(self.table["model"].iloc[0])
+
+    @property
+    def best_model(self) -> Forecaster:
+        """An unfitted clone of the best model.
+
+        Examples
+        --------
+        >>> from deepforecast import Naive, SeasonalNaive, compare, datasets
+        >>> frame = datasets.load("air_passengers")
+        >>> board = compare([Naive(), SeasonalNaive()], frame, horizon=12)
+        >>> board.best_model.fit(frame).predict().shape
+        (12, 3)
+        """
+        return self.models[self.best_name].clone()
 
     @property
     def failed(self) -> list[str]:

@@ -32,6 +32,8 @@ class TuningOptions:
         Number of cutoffs, as in `cross_validate`.
     step_size : int, optional
         Time steps between cutoffs. None: the horizon.
+    gap : int, default 0
+        Number of time steps between a cutoff and the first step that is forecast.
     refit : bool, int or "auto", default "auto"
         When to refit, as in `cross_validate`.
     backtest : BacktestOptions, optional
@@ -87,6 +89,7 @@ class TuningOptions:
     initial_params: Any = ()
     n_windows: int = 3
     step_size: int | None = None
+    gap: int = 0
     refit: Any = "auto"
     backtest: BacktestOptions = field(default=DEFAULT_OPTIONS)
     holdout: int = 0
@@ -102,7 +105,7 @@ class TuningOptions:
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        for name, minimum in (("n_windows", 1), ("holdout", 0), ("n_seeds", 1), ("seed", 0), ("n_jobs", 1), ("retries", 0)):
+        for name, minimum in (("n_windows", 1), ("gap", 0), ("holdout", 0), ("n_seeds", 1), ("seed", 0), ("n_jobs", 1), ("retries", 0)):
             validate_integer(getattr(self, name), name, minimum=minimum)
         validate_options(self.backtest)
         _validate_seconds(self.trial_timeout, "trial_timeout", ("auto", None))

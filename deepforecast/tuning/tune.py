@@ -144,7 +144,8 @@ def _tune_study(
     from deepforecast.tuning.search import run_search
     from deepforecast.tuning.space import make_space
 
-    plan = make_plan(models, panel, options.n_windows, options.step_size, options.backtest)
+    n_windows, step_size, gap = options.n_windows, options.step_size, options.gap
+    plan = make_plan(models, panel, options.backtest, n_windows=n_windows, step_size=step_size, gap=gap)
     search_panel = _before_holdout(panel, plan, options.holdout)
     rows = int(backtest_windows(search_panel, plan)[0].cutoff.max())
     space = make_space(models, options.space, seasons(panel.calendar.frequency), rows, options.separate_studies)

@@ -65,7 +65,7 @@ def test_ways_out_are_options(said: str, worded: str) -> None:
     "said",
     [
         "Naive(horizon=3, pool=True) was fitted", "Conformal(model=Naive(), pool=True)", "Say season_length=7",
-        "needs future= with x", "series horizon=x", "a pool=x b", "BacktestOptions(gap=1)", "columns=", "columns=['a']",
+        "needs future= with x", "series horizon=x", "a pool=x b", "BacktestOptions(train_size=1)", "columns=", "columns=['a']",
         "x.pool=True", "-horizon=3", "model.future_frame(horizon) gives", "later n_windows must be at least 1",
     ],
 )  # fmt: skip

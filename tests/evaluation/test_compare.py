@@ -16,7 +16,7 @@ from deepforecast import BacktestOptions, Conformal, Drift, Mean, Naive, Naive2,
 from deepforecast.core import threads
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.state import LearnedState
-from deepforecast.errors import DataError, DataWarning, ParameterError, ParameterTypeError, TrainingError
+from deepforecast.errors import DataError, DataWarning, NotFittedError, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.significance import holm, signed_rank
 from tests.evaluation.boards import FAILURES, LastValue, Trainer, Wordless, seasonal
@@ -63,6 +63,26 @@ def test_every_series_counts_once_unlike_in_a_pooled_rmse() -> None:
     assert found.table["rmse"].iloc[0] < pooled
 
 
+def test_windows_are_those_of_the_keywords() -> None:
+    found = board(Naive(), horizon=3, n_windows=2, step_size=1, gap=2)
+    expected = cross_validate(Naive(), FRAME, horizon=3, n_windows=2, step_size=1, gap=2)
+    same(found.forecasts, expected)
+    assert found.settings["gap"] == 2
+    last = found.forecasts.groupby("cutoff")["ds"].max()
+    assert len(last) == 2
+
+
+def test_the_best_model_is_unfitted_and_forecasts_as_it_was_ranked() -> None:
+    found = board(Mean(), LastValue(), horizon=3, level=80)
+    model = found.best_model
+    assert model.name == found.best_name
+    assert model is not found.best_model
+    with pytest.raises(NotFittedError):
+        model.predict()
+    assert model.horizon == 3
+    assert "LastValue-hi-80" in found.models["LastValue"].fit(FRAME).predict(level=80)
+
+
 def test_each_kind_of_failure_is_a_row_with_its_error() -> None:
     found = board(Naive(), *[LastValue(how=how, alias=how) for how in FAILURES], LastValue())
     assert found.failed == list(FAILURES)
@@ -94,7 +114,7 @@ def test_all_failing_is_an_error_chained_with_the_first(workers: int) -> None:
     models = [LastValue(how="wordless", alias="A"), LastValue(how="memory", alias="B")]
     said = r"All models failed.* A failed: Wordless.*B failed: MemoryError"
     with pytest.raises(TrainingError, match=said) as caught:
-        board(*models, options=BacktestOptions(n_jobs=workers))
+        board(*models, n_jobs=workers)
     if workers == 1:
         assert isinstance(caught.value.__cause__, Wordless)
     else:
@@ -109,7 +129,7 @@ def test_an_interrupt_is_no_failure(series: int) -> None:
 
 def test_two_workers_find_what_one_finds() -> None:
     models = [Naive(), SeasonalNaive(), LastValue(how="wordless", alias="W"), LastValue(how="fit", alias="F"), Naive2()]
-    one, two = (board(*models, level=[50, 80], options=BacktestOptions(n_jobs=workers)) for workers in (1, 2))
+    one, two = (board(*models, level=[50, 80], n_jobs=workers) for workers in (1, 2))
     same(one.table.drop(columns=TIMES), two.table.drop(columns=TIMES))
     same(one.by_series, two.by_series)
     same(one.forecasts, two.forecasts)
@@ -122,7 +142,7 @@ def test_two_workers_find_what_one_finds() -> None:
 def test_model_that_kills_its_worker_is_a_failed_row(series: int) -> None:
     models, frame = [Naive(), LastValue(how="exit", alias="Dying"), SeasonalNaive()], FRAME[: 48 * series]
     alone = board(Naive(), SeasonalNaive(), frame=frame)
-    found = board(*models, frame=frame, options=BacktestOptions(n_jobs=2))
+    found = board(*models, frame=frame, n_jobs=2)
     assert found.failed == ["Dying"]
     assert "Dying: its worker process ended with exit status 3." in found.table["error"].iloc[-1]
     same(found.table.iloc[:2].drop(columns=TIMES), alone.table.drop(columns=TIMES))
@@ -132,7 +152,7 @@ def test_model_that_kills_its_worker_is_a_failed_row(series: int) -> None:
 @pytest.mark.slow
 def test_board_without_a_model_that_survives_its_worker_is_an_error() -> None:
     with pytest.raises(TrainingError, match=r"All models failed.*A: its .* exit status 3.*B: its .* exit status 3"):
-        board(*(LastValue(how="exit", alias=alias) for alias in "AB"), frame=FRAME[:48], options=BacktestOptions(n_jobs=2))
+        board(*(LastValue(how="exit", alias=alias) for alias in "AB"), frame=FRAME[:48], n_jobs=2)
 
 
 def test_bands_of_a_model_without_a_distribution_are_conformal() -> None:
@@ -303,7 +323,7 @@ def test_a_model_of_many_threads_has_one_beside_other_models_and_all_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    together = board(Spread(), Naive(), options=BacktestOptions(n_jobs=2), frame=FRAME[:192])
+    together = board(Spread(), Naive(), n_jobs=2, frame=FRAME[:192])
     assert set(together.forecasts["Spread"]) == {101}
     every = threads.available_cpus()
     assert set(board(Spread(), frame=FRAME[:192]).forecasts["Spread"]) == {100 * min(every, 4) + every}
@@ -383,7 +403,7 @@ def test_missing_values_are_said_once_for_all_models(workers: int) -> None:
     frame.loc[5, "y"] = np.nan
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        board(Naive(), Mean(), SeasonalNaive(), frame=frame, options=BacktestOptions(n_jobs=workers))
+        board(Naive(), Mean(), SeasonalNaive(), frame=frame, n_jobs=workers)
     (one,) = caught
     assert str(one.message).startswith("Naive forecasts through missing values: column y is missing in 1 rows of series s0")
     assert str(one.message).endswith(" The same holds for Mean, SeasonalNaive.")

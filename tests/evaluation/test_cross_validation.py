@@ -67,7 +67,7 @@ def test_the_frame_is_that_of_a_plain_loop() -> None:
     frame = noisy()
     model = SeasonalNaive(season_length=7)
     found = cross_validate(
-        model, frame, horizon=4, n_windows=3, step_size=2, level=[80], options=BacktestOptions(gap=1, train_size=20)
+        model, frame, horizon=4, n_windows=3, step_size=2, level=[80], gap=1, options=BacktestOptions(train_size=20)
     )
     parts = []
     for _, one in frame.groupby("unique_id"):
@@ -185,7 +185,7 @@ def test_message_of_too_many_windows_names_series_and_required_length() -> None:
     with pytest.raises(ParameterError, match=r"n_windows=3 with horizon=5 \(step 5, gap 0\) must have 7 values for trai"):
         cross_validate([Naive(), SeasonalNaive(season_length=7)], frame, horizon=5, n_windows=3)
     with pytest.raises(ParameterError, match=r"n_windows=2 .* must have 7 values for training .* series short has 16 rows"):
-        cross_validate(Conformal(Naive()), frame, horizon=5, n_windows=2, options=BacktestOptions(gap=1))
+        cross_validate(Conformal(Naive()), frame, horizon=5, n_windows=2, gap=1)
 
 
 def test_every_series_is_in_every_window_by_its_own_end() -> None:
@@ -416,15 +416,27 @@ def test_refit() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"gap": -1}, {"gap": 1.5}, {"gap": True}, {"train_size": 0}, {"train_size": "9"}, {"align": "end"},
-        {"n_jobs": 0}, {"n_jobs": -2},
-        {"n_jobs": 1.5}, {"seed": -1}, {"seed": 1.5}, {"progress": "yes"},
+        {"train_size": 0}, {"train_size": "9"}, {"align": "end"}, {"seed": -1}, {"seed": 1.5}, {"progress": "yes"},
     ],
     ids=str,
 )  # fmt: skip
 def test_options_are_checked_where_they_are_given(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=f"^`?{next(iter(wrong))}`? (is|must be) "):
         BacktestOptions(**wrong)
+
+
+@pytest.mark.parametrize("evaluate", [cross_validate, compare])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"gap": -1}, {"gap": 1.5}, {"gap": True}, {"n_jobs": 0}, {"n_jobs": -2}, {"n_jobs": 1.5}, {"step_size": 0},
+        {"step_size": 1.5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_keywords_of_the_windows_are_checked(evaluate: Any, wrong: dict[str, Any]) -> None:
+    with pytest.raises((ParameterError, ParameterTypeError), match=f"^`?{next(iter(wrong))}`? must be "):
+        evaluate([Naive()], noisy(), horizon=2, **wrong)
 
 
 @pytest.mark.filterwarnings("ignore:.*lie far outside the history:UserWarning")
@@ -446,7 +458,7 @@ def test_two_workers_give_the_bits_of_one() -> None:
     with pytest.warns(DataWarning) as said:
         one = cross_validate(models, frame, horizon=3, level=80)
     with pytest.warns(DataWarning) as again:
-        two = cross_validate(models, frame, horizon=3, level=80, options=BacktestOptions(n_jobs=2))
+        two = cross_validate(models, frame, horizon=3, level=80, n_jobs=2)
     same(one, two)
     assert [str(each.message) for each in said] == [str(each.message) for each in again]
     assert len(said) == 1
@@ -489,13 +501,13 @@ def test_functions_of_the_evaluation_reach_the_processes_of_any_backend() -> Non
     wanted = cross_validate(models, frame, horizon=2)
     for backend in ("loky", "multiprocessing"):
         with joblib.parallel_config(backend=backend):
-            same(cross_validate(models, frame, horizon=2, options=BacktestOptions(n_jobs=2)), wanted)
+            same(cross_validate(models, frame, horizon=2, n_jobs=2), wanted)
 
 
 @pytest.mark.slow
 def test_model_that_kills_its_worker_is_an_error() -> None:
     with pytest.raises(TrainingError, match=r"^LastValue: its worker process ended with exit status 3\."):
-        cross_validate([Naive(), LastValue(how="exit")], noisy(), horizon=2, options=BacktestOptions(n_jobs=2))
+        cross_validate([Naive(), LastValue(how="exit")], noisy(), horizon=2, n_jobs=2)
 
 
 @pytest.mark.parametrize("workers", [None, 2])
@@ -504,13 +516,13 @@ def test_a_bar_counts_windows_in_one_process_and_models_in_several(
 ) -> None:
     frame, models = P(3, 60), [Naive(), LastValue(pause=0.1)]
     screen = opened(monkeypatch)
-    cross_validate(models, frame, horizon=2, options=BacktestOptions(n_jobs=workers))
+    cross_validate(models, frame, horizon=2, n_jobs=workers)
     said = screen.getvalue()
     assert ("models: 100%" if workers else "windows: 100%") in said
     assert ("2/2 [" if workers else "4/6 [") in said
     assert "<00:0" in said
     screen = opened(monkeypatch)
-    cross_validate(models, frame, horizon=2, options=BacktestOptions(n_jobs=workers, progress=False))
+    cross_validate(models, frame, horizon=2, n_jobs=workers, options=BacktestOptions(progress=False))
     assert screen.getvalue() == ""
 
 

@@ -32,7 +32,7 @@ frame = datasets.load("air_passengers")
 for act in sys.argv[1:]:
     before = caller()
     if act == "workers":
-        cross_validate([Naive(), Mean()], frame, horizon=3, options=BacktestOptions(n_jobs=2))
+        cross_validate([Naive(), Mean()], frame, horizon=3, n_jobs=2)
     elif act == "report":
         board = compare([Naive(), Mean()], frame, horizon=3, level=80)
         board.report(os.environ["REPORT"])

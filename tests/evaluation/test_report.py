@@ -267,8 +267,8 @@ def test_the_same_board_is_the_same_page(usual: Leaderboard, tmp_path: Path) -> 
 def test_reports_of_equal_runs_differ_in_times_and_date_only(usual: Leaderboard, how: str) -> None:
     frame = FRAME.sample(frac=1, random_state=0) if how == "shuffled" else FRAME
     models = [Naive(), SeasonalNaive(), Mean(), LastValue(how="fit")]
-    options = BacktestOptions(seed=7, n_jobs=2 if how == "on workers" else None)
-    again = board(*models, frame=frame, level=[50, 80], options=options)
+    n_jobs = 2 if how == "on workers" else None
+    again = board(*models, frame=frame, level=[50, 80], n_jobs=n_jobs, options=BacktestOptions(seed=7))
 
     def timeless(found: Leaderboard) -> str:
         table = found.table.assign(fit_seconds=1.0, predict_seconds=1.0, peak_mb=1.0)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from deepforecast import MLP, AutoETS, BacktestOptions, Conformal, Naive, TuningOptions, compare, param, tune
+from deepforecast import MLP, AutoETS, Conformal, Naive, TuningOptions, compare, param, tune
 from deepforecast.benchmark import job
 from deepforecast.benchmark.suite import Entry, Suite, Task
 from deepforecast.benchmark.task_data import prepare_task
@@ -163,7 +163,7 @@ def test_failed_warm_up_fails_no_model(caplog: pytest.LogCaptureFixture) -> None
 @pytest.mark.slow
 def test_each_worker_process_warms_up_its_models(tmp_path: Path) -> None:
     models = [Compiling(alias=alias, log=str(tmp_path / alias)) for alias in "AB"]
-    compare(models, FRAME[:48], horizon=3, n_windows=2, options=BacktestOptions(n_jobs=2))
+    compare(models, FRAME[:48], horizon=3, n_windows=2, n_jobs=2)
     for alias in "AB":
         lines = (tmp_path / alias).read_text().splitlines()
         assert str(os.getpid()) not in {line.split()[0] for line in lines}

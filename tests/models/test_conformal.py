@@ -270,7 +270,7 @@ def test_in_a_backtest_with_a_gap_every_step_is_calibrated() -> None:
         noisy(),
         horizon=2,
         level=80,
-        options=deepforecast.BacktestOptions(gap=2),
+        gap=2,
     )
     for end in ("", "-lo-80", "-hi-80"):
         assert (found[f"Conformal{end}"] == found[f"Naive{end}"]).all()

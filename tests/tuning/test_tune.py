@@ -867,6 +867,6 @@ def test_a_study_of_somebody_else_is_refused(frame, tmp_path):
 
 def test_gaps_and_alignment_are_those_of_a_backtest(frame):
     short = frame[(frame["unique_id"] != "C") | (frame["ds"] < "2024-02-20")]
-    options = TuningOptions(n_windows=2, backtest=BacktestOptions(gap=2, align="calendar"))
+    options = TuningOptions(n_windows=2, gap=2, backtest=BacktestOptions(align="calendar"))
     with pytest.warns(UserWarning, match="Some series are in no window"):
         assert len(searched(Bent(), short, 3, options=options).trials) == 3
