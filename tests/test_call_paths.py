@@ -22,7 +22,7 @@ CALLS = {  # family and call -> model, parameters, most functions, most files
     "statistical fit": ("AutoETS", {}, 140, 43),
     "statistical predict": ("AutoETS", {}, 38, 20),
     "regression fit": ("LightGBM", {}, 222, 46),
-    "regression predict": ("LightGBM", {}, 77, 26),
+    "regression predict": ("LightGBM", {}, 78, 26),
     "additive fit": ("Prophet", {}, 104, 36),
     "additive predict": ("Prophet", {}, 54, 22),
     "neural fit": ("LSTM", LIGHT, 230, 60),

@@ -612,6 +612,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         # calibrate before imputation, which each window does with its own history
         calibration = self._calibrate(panel) if calibrates else None
         learned = self._fit(complete_panel, monitor)
+        if panel.series.columns.future:
+            learned = self._with_training_facts(learned, panel)
         if collected:
             emit_warnings(collected)
         covariates = {**complete_panel.covariates, **complete_panel.static} if has_covariates else {}
@@ -626,6 +628,10 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             undeclared=panel.undeclared,
             value_range=value_range(complete_panel),
         )
+
+    def _with_training_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
+        """Add arrays about the future covariates in the training data, before preprocessing, to the learned state."""
+        return learned
 
     def _state_for_frame(self, frame: Frame | None, static: Frame | None) -> State:
         if frame is None:

@@ -52,7 +52,7 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Int
         warn(f"{model.name} fits each series separately: series {panel.series.labels(new)} was not in fit and is fitted now.")
     calibration = _calibration_for_panel(model, state, panel, complete_panel, rows)
     learned = _learned_for_panel(
-        model, state, complete_panel, rows, lambda learned_known, panel_part: model._advance(learned_known, panel_part, True)
+        model, state, complete_panel, panel, rows, lambda learned_known, panel_part: model._advance(learned_known, panel_part, True)
     )
     extremes = value_range(complete_panel, state.value_range, rows)
     return replace(
@@ -101,25 +101,33 @@ def fine_tune_state(
     complete_panel = _recode_categories(preprocess(model, panel), state)
     refuse_short_series(model, complete_panel, model._min_observations_to_fit(complete_panel))
     calibration = model._calibrate(panel)
-    learned = _learned_for_panel(model, state, complete_panel, rows, partial(model._fine_tune, **options))
+    learned = _learned_for_panel(model, state, complete_panel, panel, rows, partial(model._fine_tune, **options))
     extremes = value_range(complete_panel, state.value_range, rows)
     state = replace(state, undeclared=panel.undeclared, value_range=extremes)
     return replace(state, series=complete_panel.series, learned=learned, static=complete_panel.static, calibration=calibration)
 
 
 def _learned_for_panel(
-    model: Forecaster, state: State, panel: Panel, rows: Ints, function: Callable[[LearnedState, Panel], LearnedState]
+    model: Forecaster,
+    state: State,
+    complete_panel: Panel,
+    panel: Panel,
+    rows: Ints,
+    function: Callable[[LearnedState, Panel], LearnedState],
 ) -> LearnedState:
-    """What was learned of the series of a panel: `function` applied to known series; local models fit new ones."""
+    """What was learned of the series of a panel: `function` applied to known series; local models fit new ones.
+
+    `complete_panel` is the preprocessed one.
+    """
     if not model.capabilities.by_series:
-        return function(state.learned_with_series, panel)
+        return function(state.learned_with_series, complete_panel)
     known_series, new_series = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
     if not len(new_series):
-        return function(state.learned_with_series.take(rows), panel)
-    learned_new = model._fit(panel.take(new_series), SILENT)
+        return function(state.learned_with_series.take(rows), complete_panel)
+    learned_new = model._with_training_facts(model._fit(complete_panel.take(new_series), SILENT), panel.take(new_series))
     if not len(known_series):
         return learned_new
-    learned_known = function(state.learned_with_series.take(rows[known_series]), panel.take(known_series))
+    learned_known = function(state.learned_with_series.take(rows[known_series]), complete_panel.take(known_series))
     return learned_known.join(learned_new).take(np.argsort(np.concatenate([known_series, new_series])))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.monitor import SILENT, Monitor
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState, State
@@ -166,20 +166,12 @@ class Prophet(AdditiveForecaster):
     def _min_observations(self, panel: Panel) -> int:
         return 2
 
-    def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
-        state = super()._fit_panel(panel, monitor)
+    def _with_training_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
         if not panel.series.columns.future:
-            return state
+            return learned
         from deepforecast.models.additive._constant_covariates import constant_covariate_values
 
-        learned = replace(
-            state.learned,
-            by_series={
-                **state.learned.by_series,
-                "unvaried": constant_covariate_values(self, panel),
-            },
-        )
-        return replace(state, learned=learned)
+        return replace(learned, by_series={**learned.by_series, "unvaried": constant_covariate_values(self, panel)})
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         from deepforecast.models.statistical._regressors import warn_constant_in_fit

@@ -141,11 +141,12 @@ class Statistical(Forecaster):
 
     def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
         refuse_unused_parameters(self, self._idle())
-        state = super()._fit_panel(panel, monitor)
+        return super()._fit_panel(panel, monitor)
+
+    def _with_training_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
         if not panel.series.columns.future:
-            return state
-        learned = state.learned
-        return replace(state, learned=replace(learned, by_series={**learned.by_series, "unvaried": constant_values(panel)}))
+            return learned
+        return replace(learned, by_series={**learned.by_series, "unvaried": constant_values(panel)})
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         covariates = super()._future_covariates(state, steps, future)
