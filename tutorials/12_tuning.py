@@ -1,19 +1,19 @@
 # %% [markdown]
-# # 12 · Tuning: searching for a better configuration, and not fooling yourself
+# # 12 · Hyperparameter tuning without overfitting the validation score
 #
-# How many layers? Which learning rate? How many trees? A model does not learn these from data: you choose them, or you let a
-# search choose. A search is quick to start and easy to believe too much.
+# How many layers? Which learning rate? How many trees? A model does not learn these from the data: you choose them, or
+# you let a search choose. A search is easy to start, and its results are easily overestimated.
 #
 # **After this you can**
 #
-# - say what a search optimises, and why its best score is too good to be true
-# - search with `tune`: ranges, the first trial, windows held out
-# - explain how the sampler TPE picks the next trial
-# - end bad trials early, and count what that saves
-# - stop a search, go on with it, and share it between processes
-# - weigh accuracy against seconds
+# - state what a search optimizes, and explain why its best score is too optimistic
+# - search with `tune`: search ranges, the first trial, holdout windows
+# - explain how the TPE sampler chooses the next trial
+# - prune bad trials early, and measure how much training this saves
+# - interrupt a search, resume it, and distribute it over several processes
+# - trade accuracy against computing time
 #
-# The search is run by Optuna. The trees are LightGBM's: `pip install '.[lightgbm]'` from the checkout.
+# The search uses Optuna, and the regression trees are those of LightGBM: `pip install '.[lightgbm]'` in the checkout.
 
 # %%
 import os
@@ -30,11 +30,11 @@ TREES = 20 if SHORT else 100
 STEPS = 12 if SHORT else 80
 
 # %% [markdown]
-# ## What is searched
+# ## The objective of a search
 #
-# **Parameters** are learned from data: the weights of a network, the splits of a tree. **Hyperparameters** are set before:
-# they say what can be learned, and how. We forecast fertility, births per woman, of all countries with 52 years of data, five
-# years ahead. One model learns from all of them.
+# **Parameters** are estimated from data: the weights of a network, the splits of a tree. **Hyperparameters** are set
+# before training: they determine what can be learned, and how. We forecast the fertility rate (births per woman) of all
+# countries with 52 years of data, five years ahead. One global model is trained on all of them.
 
 # %%
 frame = datasets.load("fertility")
@@ -42,32 +42,34 @@ frame = frame[frame.groupby("unique_id")["y"].transform("count") == 52].reset_in
 if SHORT:
     frame = frame[frame["unique_id"].isin(frame["unique_id"].unique()[::8])]
 print(frame["unique_id"].nunique(), "countries,", len(frame), "rows")
-some = frame["unique_id"].unique()[:3]
-plot(frame[frame["unique_id"].isin(some)])
+plotted_ids = frame["unique_id"].unique()[:3]
+plot(frame[frame["unique_id"].isin(plotted_ids)])
 
 # %% [markdown]
-# A configuration $\lambda$ has a score: fit with it on the rows before a cutoff, forecast, and compare with what came. The
-# search looks for
+# The score of a configuration $\lambda$ is computed by cross-validation: fit the model with it on the observations up
+# to a cutoff, forecast, and compare the forecasts with the observations that follow. The search looks for
 #
 # $$\lambda^* = \arg\min_{\lambda} \; \frac{1}{W} \sum_{w=1}^{W}
 # \text{error}\big(\text{forecast}_\lambda(y_{\le c_w}), \; y_{c_w+1}, \dots, y_{c_w+H}\big),$$
 #
-# over $W$ windows with cutoffs $c_w$. This is `cross_validate`, done over and over. By hand it takes a loop. We draw each
-# learning rate on a logarithm, since the step from 0.01 to 0.02 matters as much as that from 0.1 to 0.2:
+# where $W$ is the number of windows, with cutoffs $c_w$, and $H$ is the horizon. So a search calls `cross_validate`
+# once per configuration. By hand it is a loop. We draw the learning rates on a logarithmic scale, since the step from
+# 0.01 to 0.02 matters as much as that from 0.1 to 0.2:
 
 # %%
 generator = np.random.default_rng(0)
 rates = np.exp(generator.uniform(np.log(0.01), np.log(0.3), 3 if SHORT else 6))
 model = LightGBM(horizon=5, n_estimators=TREES)
 models = [model.clone(learning_rate=float(rate), alias=f"rate {rate:.4f}") for rate in rates]
-folds = cross_validate([model.clone(alias="as it is"), *models], frame, n_windows=1)
+folds = cross_validate([model.clone(alias="default"), *models], frame, n_windows=1)
 print(score(folds, metrics=["mase"], train=frame).sort_values("mase").round(3).to_string(index=False))
 
 # %% [markdown]
-# ## The best of many is too good to be true
+# ## The best score is too optimistic
 #
-# A score is an estimate, with noise. Take $n$ configurations that are all equally good, with true error $\mu$ and noise of
-# standard deviation $\sigma$. The smallest of $n$ scores still looks better, the more so the more you try. For large $n$
+# A score is a noisy estimate of the true error. Take $n$ configurations that are all equally good, with true error
+# $\mu$ and normal noise of standard deviation $\sigma$. The smallest of the $n$ scores is below $\mu$, and it decreases
+# with $n$. For large $n$
 #
 # $$\mathrm{E}\big[\min_i s_i\big] \approx \mu - \sigma \sqrt{2 \ln n}.$$
 
@@ -76,106 +78,110 @@ counts = np.array([1, 2, 5, 10, 30, 100, 300])
 noise = generator.normal(size=(4000, counts.max()))
 lowest = np.array([noise[:, :count].min(axis=1).mean() for count in counts])
 figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
-axes.semilogx(counts, lowest, "o-", label="mean of the best score")
+axes.semilogx(counts, lowest, "o-", label="mean of the best score (simulated)")
 axes.semilogx(counts, -np.sqrt(2 * np.log(counts)), ":", label=r"$-\sqrt{2 \ln n}$")
-axes.axhline(0, color="0.6", label="the truth: all are equally good")
-axes.set(xlabel="configurations tried", ylabel=r"score, in $\sigma$ from the truth")
+axes.axhline(0, color="0.6", label="true error of all configurations")
+axes.set(xlabel="number of configurations", ylabel=r"best score $-$ true error, in units of $\sigma$")
 _ = axes.legend()
 
 # %%
 assert (np.diff(lowest) < 0).all()
-print("best of 30 equals:", lowest[counts == 30].round(2).item(), "sigma better than it is")
+print(f"best of 30 equally good configurations: {lowest[counts == 30].item():.2f} sigma from the true error")
 
 # %% [markdown]
-# So the score of the winner is no forecast of how well it will do: part of it is luck. This is the **optimism** of a search.
-# The cure is a part of the data that the search has not seen.
+# So the best score of a search is not an estimate of the error on new data: it is too low, because the minimum also
+# selects favorable noise. This bias is the **optimism** of a search. The remedy is to evaluate the best configuration
+# on data that the search has not used.
 #
 # ## A search in one call
 #
-# `tune` draws configurations from the ranges that the model declares. What you set yourself stays as you set it, here the
-# number of trees. With `holdout=1` the last window is hidden from the search.
+# `tune` draws configurations from the search ranges that the model declares. Parameters that you set yourself, here the
+# number of trees, are not searched. With `holdout=1` the last window is not used in the search.
 
 # %%
 trials = 8 if SHORT else 25
-found = tune(model, frame, n_trials=trials, options=TuningOptions(n_windows=2, step_size=2, holdout=1))
-print(found.best_params)
+result = tune(model, frame, n_trials=trials, options=TuningOptions(n_windows=2, step_size=2, holdout=1))
+print(result.best_params)
 columns = ["number", "state", "mase", "learning_rate", "num_leaves", "lags", "start"]
-print(found.trials[columns].head(6).round(3).to_string(index=False))
+print(result.trials[columns].head(6).round(3).to_string(index=False))
 
 # %% [markdown]
-# The first trial is the model as it is. So a search cannot end below its start without showing it. A choice of `None` stands
-# in the frame as text.
+# The first trial is the default configuration, the model as it was passed. So the best score is never worse than the
+# default's. A value of `None` appears in the table as text.
 
 # %%
-first = found.trials.iloc[0]
+first = result.trials.iloc[0]
 assert first["start"] == "default"
-assert found.best_value <= first["mase"]
-print(found)
-print(found.holdout.drop(columns="error").round(3).to_string(index=False))
+assert result.best_value <= first["mase"]
+print(result)
+print(result.holdout.drop(columns="error").round(3).to_string(index=False))
 
 # %% [markdown]
-# `search` is the score in the search, `held_out` that on the hidden window. `gain` is what the best promises over the model as
-# it is, `gain_held_out` what it keeps, and `optimism` the difference:
+# `search` is the score in the search, `held_out` the score on the holdout window. `gain` is the relative improvement
+# over the default configuration in the search, `gain_held_out` that on the holdout window, and `optimism` is their
+# difference:
 #
 # $$\text{gain} = 1 - \frac{s(\lambda^*)}{s(\lambda_0)}, \qquad
 # \text{optimism} = \text{gain}_\text{search} - \text{gain}_\text{held out}.$$
 
 # %%
-best = found.holdout.iloc[1]
-np.testing.assert_allclose(best["gain"], 1 - found.best_value / first["mase"])
+best = result.holdout.iloc[1]
+np.testing.assert_allclose(best["gain"], 1 - result.best_value / first["mase"])
 np.testing.assert_allclose(best["optimism"], best["gain"] - best["gain_held_out"])
 assert SHORT or best["gain_held_out"] > 0
 
 # %% [markdown]
-# The history of the search. This picture is interactive: point at a trial to see its parameters. There are also
-# `found.plot("importance")`, `found.plot("slices")` and `found.plot("parallel")`.
+# The optimization history follows. This figure is interactive: hover over a trial to see its parameters. There are also
+# `result.plot("importance")`, `result.plot("slices")` and `result.plot("parallel")`.
 
 # %%
-found.plot()
+result.plot()
 
 # %%
 figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
-axes.plot(found.trials["number"], found.trials["mase"], "o", label="trial")
-axes.step(found.trials["number"], found.trials["mase"].cummin(), where="post", label="best so far")
+axes.plot(result.trials["number"], result.trials["mase"], "o", label="trial")
+axes.step(result.trials["number"], result.trials["mase"].cummin(), where="post", label="best so far")
 axes.set(xlabel="trial", ylabel="MASE in the search", yscale="log")
 _ = axes.legend()
 
 # %% [markdown]
-# ## How the next trial is chosen
+# ## How the sampler chooses the next trial
 #
-# Ten trials are drawn at random. Then **TPE** (tree-structured Parzen estimator) learns from them. It splits the trials into
-# the good ones and the rest, and draws a density around each group: $\ell(x)$ for the good, $g(x)$ for the others. Then it
-# draws a few candidates from $\ell$. The next trial is the one with the largest
+# The first ten trials are random, except for the default configuration. Then **TPE** (tree-structured Parzen estimator)
+# uses their scores. It splits the trials into the best ones and the rest, and estimates a density for each group:
+# $\ell(x)$ for the best, $g(x)$ for the others. Then it draws some candidates from $\ell$. The next trial is the
+# candidate with the largest ratio
 #
 # $$\frac{\ell(x)}{g(x)},$$
 #
-# so it lies where the good ones are and the bad ones are not. By hand, for one parameter, with a bump of fixed width on each
-# trial:
+# so it is similar to good trials and dissimilar to bad ones. By hand, for one parameter and with Gaussian kernels of
+# fixed bandwidth:
 
 
 # %%
-def density(points, at, width):
-    """The mean of bell curves around the points."""
-    return np.exp(-(((at[:, None] - points[None, :]) / width) ** 2) / 2).mean(axis=1) / (width * np.sqrt(2 * np.pi))
+def kernel_density(trials, grid, bandwidth):
+    """The mean of the normal densities around the trials."""
+    z = (grid[:, None] - trials[None, :]) / bandwidth
+    return np.exp(-(z**2) / 2).mean(axis=1) / (bandwidth * np.sqrt(2 * np.pi))
 
 
-done = found.trials[found.trials["state"] == "complete"].sort_values("mase")
-x = np.log10(done["learning_rate"].to_numpy())
-good = max(2, len(done) // 4)
-low, high, width = np.log10(0.01), np.log10(0.3), 0.2
-candidates = x[generator.integers(good, size=24)] + width * generator.normal(size=24)  # from the density of the good
+complete = result.trials[result.trials["state"] == "complete"].sort_values("mase")
+x = np.log10(complete["learning_rate"].to_numpy())
+n_best = max(2, len(complete) // 4)
+low, high, bandwidth = np.log10(0.01), np.log10(0.3), 0.2
+candidates = x[generator.integers(n_best, size=24)] + bandwidth * generator.normal(size=24)  # drawn from l(x)
 candidates = candidates[(low <= candidates) & (candidates <= high)]
-ratio = density(x[:good], candidates, width) / density(x[good:], candidates, width)
+ratio = kernel_density(x[:n_best], candidates, bandwidth) / kernel_density(x[n_best:], candidates, bandwidth)
 next_rate = 10 ** candidates[np.argmax(ratio)]
 print(f"by hand, the next learning rate would be {next_rate:.3f}")
 
 # %%
-at = np.linspace(low, high, 200)
+grid = np.linspace(low, high, 200)
 figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
-axes.plot(10**at, density(x[:good], at, width), label=r"$\ell$: the good trials")
-axes.plot(10**at, density(x[good:], at, width), label="$g$: the others")
+axes.plot(10**grid, kernel_density(x[:n_best], grid, bandwidth), label=r"$\ell$: best trials")
+axes.plot(10**grid, kernel_density(x[n_best:], grid, bandwidth), label="$g$: other trials")
 axes.plot(10**x, np.zeros(len(x)), "|", color="0.4", markersize=14, label="trials")
-axes.axvline(next_rate, linestyle=":", color="0.4", label="next")
+axes.axvline(next_rate, linestyle=":", color="0.4", label="next trial")
 axes.set(xscale="log", xlabel="learning rate", ylabel="density")
 _ = axes.legend()
 
@@ -184,13 +190,15 @@ assert 0.01 <= next_rate <= 0.3
 assert ratio.max() > 1
 
 # %% [markdown]
-# Other samplers: `TuningOptions(sampler="random")`, `"grid"`, `"sobol"` (points that fill the space evenly), `"gp"` (a Gaussian
-# process, good with few and dear trials), `"cma"`.
+# Other samplers are `TuningOptions(sampler="random")`, `"grid"`, `"sobol"` (quasi-random points, which cover the space
+# evenly), `"gp"` (a Gaussian process, suitable for few and expensive trials) and `"cma"` (CMA-ES, an evolution
+# strategy).
 #
-# ## Ranges of your own
+# ## Custom search spaces
 #
-# A dict says what is searched instead: a tuple is a range, a list is a choice, `log` means a logarithm. A function of the trial
-# can do more, for instance tie one parameter to another. The seed cannot be tuned: the search would find the luckiest one.
+# A dict replaces the declared ranges: a tuple is a range, a list is a set of choices, and `log` means a logarithmic
+# scale. A function of the trial is more flexible: one range may depend on the value of another parameter. The random
+# seed cannot be tuned, because the best seed is best by chance.
 
 # %%
 space = {
@@ -205,23 +213,23 @@ except ValueError as error:
     print(error)
 
 
-def tied(trial):
-    """Fewer leaves for trees that learn fast."""
+def dependent_ranges(trial):
+    """Fewer leaves if the learning rate is high."""
     rate = trial.suggest_float("learning_rate", 0.01, 0.3, log=True)
     return {"learning_rate": rate, "num_leaves": trial.suggest_int("num_leaves", 4, 8 if rate > 0.1 else 32)}
 
 
-small = tune(model, frame, n_trials=4, options=TuningOptions(n_windows=1, space=tied))
-print(small.trials[["mase", "learning_rate", "num_leaves"]].round(3).to_string(index=False))
+small_result = tune(model, frame, n_trials=4, options=TuningOptions(n_windows=1, space=dependent_ranges))
+print(small_result.trials[["mase", "learning_rate", "num_leaves"]].round(3).to_string(index=False))
 
 # %% [markdown]
-# ## Ending bad trials early
+# ## Pruning bad trials
 #
-# A network is dear: most of its trials are bad, and are trained to their end all the same. Unless somebody looks. A trial of
-# `tune` is looked at after each window, and while a network trains also an eighth, a quarter and half through a window. The
-# **median rule**: a trial that is worse than half of the finished ones at the same step is ended. An eighth through, which
-# tells less, it has to be worse than two thirds of them, and halfway, which tells more, only than one third. The first trial
-# is never ended.
+# Training a network is expensive, and most trials are bad. **Pruning** stops such trials before the end of their
+# training. `tune` evaluates a trial after each window, and for networks also after 1/8, 1/4 and 1/2 of the training in
+# a window. The **median rule** prunes a trial that is worse than half of the completed trials at the same step. After
+# 1/8 of the training, where the score is less reliable, it must be worse than two thirds of them; after 1/2, where it
+# is more reliable, worse than one third is enough. The first trial is never pruned.
 
 # %%
 network = GRU(horizon=5, max_steps=STEPS, hidden_size=16, batch_size=32)
@@ -230,45 +238,47 @@ print(pruned.trials["state"].value_counts().to_dict())
 print(pruned.trials[["number", "state", "mase", "learning_rate", "steps"]].head(10).round(4).to_string(index=False))
 
 # %% [markdown]
-# `steps` counts in hundredths of a window, whatever the model. Every look is kept by Optuna, whose study is
-# `pruned.study`. So we can draw what the rule saw:
+# `steps` is in hundredths of a window for every model. Optuna stores all intermediate scores in its study,
+# `pruned.study`. So we can plot the values on which the rule decided:
 
 # %%
 figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
-for one in pruned.study.trials:
-    looks = one.intermediate_values
-    early = one.state.name == "PRUNED"
-    axes.plot(list(looks), list(looks.values()), "x-" if early else "o-", color="0.7" if early else "tab:blue", linewidth=1)
-axes.plot([], [], "x-", color="0.7", label="ended early")
-axes.plot([], [], "o-", color="tab:blue", label="to its end")
-axes.set(xlabel="step (hundredths of the window)", ylabel="MASE of the forecasts so far", yscale="log")
+for trial in pruned.study.trials:
+    scores = trial.intermediate_values
+    marker, color = ("x-", "0.7") if trial.state.name == "PRUNED" else ("o-", "tab:blue")
+    axes.plot(list(scores), list(scores.values()), marker, color=color, linewidth=1)
+axes.plot([], [], "x-", color="0.7", label="pruned trial")
+axes.plot([], [], "o-", color="tab:blue", label="complete trial")
+axes.set(xlabel="step (hundredths of a window)", ylabel="MASE at this step", yscale="log")
 _ = axes.legend()
 
 # %%
-share = pruned.trials["steps"].sum() / (100 * len(pruned.trials))
-print(f"trained {share:.0%} of the steps that all trials would have taken")
-ended = pruned.trials[pruned.trials["state"] == "pruned"]
-assert (ended["steps"] < 100).all()
-assert SHORT or share < 0.8
+trained_share = pruned.trials["steps"].sum() / (100 * len(pruned.trials))
+print(f"training steps, compared with a search without pruning: {trained_share:.0%}")
+pruned_trials = pruned.trials[pruned.trials["state"] == "pruned"]
+assert (pruned_trials["steps"] < 100).all()
+assert SHORT or trained_share < 0.8
 print(pruned.holdout.drop(columns="error").round(3).to_string(index=False))
 
 # %% [markdown]
-# Is this free? No: a trial that starts slowly and ends well is lost. Small learning rates do that. With many seconds a trial
-# the rule pays; otherwise say `pruner=None`.
+# Pruning has a cost: a trial that improves slowly but ends well is lost, for example one with a small learning rate.
+# Pruning is worthwhile if trials take long; otherwise use `pruner=None`.
 #
-# ## Stop, go on, share
+# ## Resuming and distributing a search
 #
-# With `storage` the study lives in a file. A call that was cut short, by Ctrl-C, a crash or a power cut, goes on where it was:
-# by the same call. `n_trials` counts all trials of the study, so a second call with the same number adds none. `n_jobs=2`
-# lets two processes work on it, and the same call on another machine that sees the file joins in.
+# With `storage` the study is stored in a file. A search that was interrupted by Ctrl-C, a crash or a power failure is
+# resumed by the same call. `n_trials` is the total number of trials of the study, so a second call with the same number
+# adds none. `n_jobs=2` runs trials in two processes. The same call on another machine with access to the file joins the
+# search.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
     journal = Path(folder, "study.log")
     options = TuningOptions(n_windows=1)
     before = tune(LinearModel(horizon=5), frame, n_trials=6, storage=journal, options=options)
-    after = tune(LinearModel(horizon=5), frame, n_trials=12, storage=journal, options=TuningOptions(n_windows=1, n_jobs=2))
-    print(len(before.trials), "trials, then", len(after.trials))
+    parallel = TuningOptions(n_windows=1, n_jobs=2)
+    after = tune(LinearModel(horizon=5), frame, n_trials=12, storage=journal, options=parallel)
+    print(len(before.trials), "trials, after resuming", len(after.trials))
     assert before.trials["mase"].equals(after.trials["mase"][:6])
     assert len(after.trials) == 12
     try:
@@ -277,22 +287,23 @@ with tempfile.TemporaryDirectory() as folder:
         print(str(error).replace(folder, "folder"))
 
 # %% [markdown]
-# Other data under the same name are refused: scores of two data sets cannot be compared. Put the same line in a shell:
+# A study cannot be resumed with other data, because scores on different data sets cannot be compared. The same search
+# on the command line:
 #
 # ```bash
 # deepforecast tune sales.csv --model lstm --horizon 24 --trials 50 --storage study.log --jobs 2
 # ```
 #
-# A file is right for a few machines that share a folder. For many, give the URL of a PostgreSQL or MySQL server. The
-# program `optuna-dashboard study.log` shows a study in the browser while it runs.
+# A file is suitable for a few machines that share a folder. For many machines, pass the URL of a PostgreSQL or MySQL
+# server. The command `optuna-dashboard study.log` shows a running study in the browser.
 #
-# ## Accurate, or fast?
+# ## Accuracy and computing time
 #
-# Often both count. Ask for two objectives, and there is no single best any more, but a **Pareto front**: the trials that no
-# other beats in both. Several models can share one study; which model is then one more parameter.
+# Often both matter. With two objectives there is no single best trial, but a **Pareto front**: the trials that no other
+# trial beats in both objectives. Several models can be searched in one study; the model is then one more parameter.
 
 # %%
-both = tune(
+two_objectives = tune(
     [LinearModel(), Naive(), model.clone(n_estimators=20)],
     frame,
     horizon=5,
@@ -300,53 +311,55 @@ both = tune(
     metric=["mase", "seconds"],
     options=TuningOptions(n_windows=1),
 )
-print(both.pareto[["model", "mase", "seconds"]].round(3).to_string(index=False))
+print(two_objectives.pareto[["model", "mase", "seconds"]].round(3).to_string(index=False))
 
 # %%
 figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
-for name, own in both.trials.groupby("model"):
-    axes.plot(own["seconds"], own["mase"], "o", label=name)
-front = both.pareto
+for name, trials_of_model in two_objectives.trials.groupby("model"):
+    axes.plot(trials_of_model["seconds"], trials_of_model["mase"], "o", label=name)
+front = two_objectives.pareto
 axes.step(front["seconds"][::-1], front["mase"][::-1], where="post", color="0.4", label="Pareto front")
-axes.set(xlabel="seconds a trial", ylabel="MASE", xscale="log")
+axes.set(xlabel="seconds per trial", ylabel="MASE", xscale="log")
 _ = axes.legend()
 
 # %%
-for _, one in front.iterrows():
-    beaten = (both.trials["mase"] < one["mase"]) & (both.trials["seconds"] < one["seconds"])
-    assert not beaten.any()
+for _, trial in front.iterrows():
+    more_accurate = two_objectives.trials["mase"] < trial["mase"]
+    faster = two_objectives.trials["seconds"] < trial["seconds"]
+    assert not (more_accurate & faster).any()
 
 # %% [markdown]
-# ## The model to keep
+# ## The final model
 #
-# `best_model` is not fitted. Fit it on all data, the hidden window too, and forecast.
+# `best_model` is not fitted. Fit it on all data, including the holdout window, and forecast.
 
 # %%
-final = found.best_model.fit(frame)
+final = result.best_model.fit(frame)
 forecast = final.predict()
-plot(frame[frame["unique_id"].isin(some)], forecast[forecast["unique_id"].isin(some)], max_history=30)
+plot(frame[frame["unique_id"].isin(plotted_ids)], forecast[forecast["unique_id"].isin(plotted_ids)], max_history=30)
 
 # %% [markdown]
 # ## Exercises
 #
-# 1. How much better does the best of 30 equally good configurations look if each is scored on four windows instead of one?
-#    Argue first, then simulate. (The errors of windows are independent here; in truth they are not.)
-# 2. Tune `LinearModel` with three seeds of the sampler, `TuningOptions(seed=0)`, `1` and `2`. Do the best configurations agree? Do
-#    their scores?
-# 3. Score the best five configurations on the hidden window, not only the winner. Is the winner of the search
-#    also the best on the hidden window?
+# 1. By how much is the best of 30 equally good configurations overestimated if each is scored on four windows instead
+#    of one? Derive the answer first, then simulate. (Here the errors of the windows are independent; in practice they
+#    are correlated.)
+# 2. Tune `LinearModel` with three seeds of the sampler, `TuningOptions(seed=0)`, `1` and `2`. Do the best
+#    configurations agree? Do their scores?
+# 3. Score the five best configurations on the holdout window. Is the best configuration of the search also the best on
+#    the holdout window?
 #
 # ## Solutions
 #
 # ### Solution 1
 #
-# The mean of four windows has half the standard deviation, $\sigma / \sqrt{4}$. So the optimism halves, too.
+# The mean over four windows has half the standard deviation, $\sigma / \sqrt{4}$. So the optimism is halved, too.
 
 # %%
-four = generator.normal(size=(4000, 30, 4)).mean(axis=2).min(axis=1).mean()
+four_windows = generator.normal(size=(4000, 30, 4)).mean(axis=2).min(axis=1).mean()
 one_window = lowest[counts == 30].item()
-print(f"one window: {one_window:.2f} sigma, four windows: {four:.2f} sigma")
-np.testing.assert_allclose(four, one_window / 2, rtol=0.05)
+print(f"one window: {one_window:.2f} sigma, four windows: {four_windows:.2f} sigma")
+np.testing.assert_allclose(four_windows, one_window / 2, rtol=0.05)
 
 # %% [markdown]
 # ### Solution 2
@@ -356,39 +369,41 @@ results = [
     tune(LinearModel(horizon=5), frame, n_trials=12, options=TuningOptions(n_windows=1, seed=seed, pruner=None))
     for seed in range(3)
 ]
-drawn = {name: {str(result.best_params.get(name)) for result in results} for name in results[0].best_params}
-print("scores", [round(result.best_value, 4) for result in results])
-print("the best agree in", [name for name, values in drawn.items() if len(values) == 1])
-print("they differ in", {name: sorted(values) for name, values in drawn.items() if len(values) > 1})
-spread = np.ptp([result.best_value for result in results])
-assert spread < np.ptp(results[0].trials["mase"])
+best_values = {name: {str(run.best_params.get(name)) for run in results} for name in results[0].best_params}
+print("best scores:", [round(run.best_value, 4) for run in results])
+print("equal in all best configurations:", [name for name, values in best_values.items() if len(values) == 1])
+print("different:", {name: sorted(values) for name, values in best_values.items() if len(values) > 1})
+score_range = np.ptp([run.best_value for run in results])
+assert score_range < np.ptp(results[0].trials["mase"])
 
 # %% [markdown]
-# The three scores are much closer together than those of the trials: many roads lead to about the same error. A parameter
-# that differs from seed to seed without changing the score does not matter. `result.importance()` says so, too.
+# The three best scores are much closer together than the scores of the trials: many configurations have almost the same
+# error. A parameter that differs between seeds without changing the score is unimportant. `result.importance()`
+# estimates the importance of each parameter.
 #
 # ### Solution 3
 
 # %%
-last = frame.groupby("unique_id").tail(5)
-earlier = frame.drop(last.index)
+holdout_rows = frame.groupby("unique_id").tail(5)
+earlier = frame.drop(holdout_rows.index)
 candidates = [
-    LightGBM(horizon=5, n_estimators=TREES, alias=f"place {place + 1}").set_params(**params)
-    for place, params in enumerate(found.best_configurations(5))
+    LightGBM(horizon=5, n_estimators=TREES, alias=f"rank {rank + 1}").set_params(**params)
+    for rank, params in enumerate(result.best_configurations(5))
 ]
-folds = cross_validate([model.clone(alias="as it is"), *candidates], frame, n_windows=1)
-hidden = score(folds, metrics=["mase"], train=earlier).set_index("model")["mase"]
-print((1 - hidden / hidden["as it is"]).round(3).to_string())
+folds = cross_validate([model.clone(alias="default"), *candidates], frame, n_windows=1)
+holdout_errors = score(folds, metrics=["mase"], train=earlier).set_index("model")["mase"]
+print((1 - holdout_errors / holdout_errors["default"]).round(3).to_string())
 
 # %% [markdown]
-# The order on the hidden window need not be the same: among the best few the search cannot tell skill from luck. Do not pick
-# the winner of the hidden window instead. Then that window has been searched on, too, and you would need a new one.
+# The ranking on the holdout window can differ: among the best configurations the search cannot separate true
+# differences from noise. Do not choose the configuration that is best on the holdout window instead. That would be a
+# search on this window, and you would need new data for an unbiased estimate.
 #
 # ## Reference
 #
 # - `tune`, `TuningOptions`, `TuningResult`
 # - `cross_validate`, `score`, `plot`, `deepforecast tune`
 #
-# Bergstra et al. 2011, "Algorithms for Hyper-Parameter Optimization" (TPE). Akiba et al. 2019, "Optuna: A Next-generation
-# Hyperparameter Optimization Framework". Golovin et al. 2017, "Google Vizier" (the median rule). Cawley and Talbot 2010, "On
-# Over-fitting in Model Selection and Subsequent Selection Bias in Performance Evaluation".
+# Bergstra et al. 2011, "Algorithms for Hyper-Parameter Optimization" (TPE). Akiba et al. 2019, "Optuna: A
+# Next-generation Hyperparameter Optimization Framework". Golovin et al. 2017, "Google Vizier" (the median rule). Cawley
+# and Talbot 2010, "On Over-fitting in Model Selection and Subsequent Selection Bias in Performance Evaluation".

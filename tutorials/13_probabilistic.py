@@ -1,15 +1,15 @@
 # %% [markdown]
-# # 13 · Probabilistic forecasts, calibration, conformal
+# # 13 · Probabilistic forecasts, calibration and conformal prediction
 #
-# "About 400" is half a forecast. How sure are we? This tutorial is about saying so, about checking whether it was true, and
-# about intervals that hold even when the model is wrong.
+# A point forecast of 400 is incomplete without its uncertainty. This tutorial shows how to forecast uncertainty, how to
+# evaluate such forecasts, and how to compute prediction intervals that are valid even if the model is wrong.
 #
 # **After this you can**
 #
-# - ask any model for intervals, quantiles and paths, and say which to use when
+# - compute prediction intervals, quantiles and sample paths with any model, and decide which of them to use
 # - measure calibration and sharpness: coverage, width, pinball loss, CRPS, Winkler score
-# - draw a calibration curve, and see a model that is too sure
-# - compute a conformal interval by hand, and say what it promises and what not
+# - draw a calibration curve, and recognize an overconfident model
+# - compute a conformal interval by hand, and state what it guarantees and what it does not
 
 # %%
 import os
@@ -22,13 +22,13 @@ from deepforecast import AutoETS, Conformal, LinearModel, SeasonalNaive, cross_v
 SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the tests: less training
 
 # %% [markdown]
-# ## Three ways to say it
+# ## Three representations of uncertainty
 #
-# - an **interval** of level 80 %: the value lies inside with probability 0.8
-# - a **quantile** $q_\tau$: the value lies below with probability $\tau$
-# - **paths**: whole futures, drawn at random, each as likely as the others
+# - an 80 % **prediction interval**: it contains the value with probability 0.8
+# - a **quantile** $q_\tau$: the value is below it with probability $\tau$
+# - **sample paths**: possible futures over the whole horizon, drawn at random with equal probability
 #
-# An 80 % interval goes from the 10 % to the 90 % quantile.
+# An 80 % interval goes from the 10 % quantile to the 90 % quantile.
 
 # %%
 frame = datasets.load("elec_equip")
@@ -39,26 +39,28 @@ np.testing.assert_allclose(forecast["AutoETS-hi-80"], forecast["AutoETS-q-0.9"])
 plot(frame, model.predict(level=[50, 80, 95]), max_history=72)
 
 # %% [markdown]
-# Intervals are of one month each. Many questions are about several: how much in the whole year? **Do not add up bounds.**
-# Errors of different months partly cancel, so the sum is surer than its parts. Add up paths.
+# Each interval is for a single month. Often the total over several months is needed, here over the whole year. **Do not
+# add up the bounds of the intervals.** Errors of different months partly cancel, so the relative uncertainty of the
+# total is smaller. Add up the values of each sample path instead.
 
 # %%
 paths = model.simulate(2000, seed=1)
-year = paths.groupby("sample")["AutoETS"].sum()
-low, high = np.quantile(year, [0.1, 0.9])
-print(f"the year, from paths:        {low:.0f} to {high:.0f}, width {high - low:.0f}")
-print(f"bounds of the months summed: {forecast['AutoETS-lo-80'].sum():.0f} to {forecast['AutoETS-hi-80'].sum():.0f}, "
-      f"width {(forecast['AutoETS-hi-80'] - forecast['AutoETS-lo-80']).sum():.0f}")  # fmt: skip
-assert high - low < (forecast["AutoETS-hi-80"] - forecast["AutoETS-lo-80"]).sum()
+yearly_totals = paths.groupby("sample")["AutoETS"].sum()
+low, high = np.quantile(yearly_totals, [0.1, 0.9])
+summed_low, summed_high = forecast["AutoETS-lo-80"].sum(), forecast["AutoETS-hi-80"].sum()
+print(f"80 % interval of the yearly total, from sample paths: {low:.0f} to {high:.0f}, width {high - low:.0f}")
+print(f"sum of the monthly bounds: {summed_low:.0f} to {summed_high:.0f}, width {summed_high - summed_low:.0f}")
+assert high - low < summed_high - summed_low
 
 # %% [markdown]
-# ## Was it true? Calibration and sharpness
+# ## Evaluation: calibration and sharpness
 #
-# A probability cannot be right or wrong once. It can over many forecasts. **Calibration**: intervals of 80 % hold 80 % of the
-# values. **Sharpness**: they are narrow. Wide is easy, narrow is easy; both at once is the art.
+# A single observation cannot show whether a probability is right; many forecasts can. **Calibration** means that 80 %
+# intervals contain 80 % of the values. **Sharpness** means that the intervals are narrow. Each is easy to reach without
+# the other; a good forecast is calibrated and sharp.
 #
-# For a real check we need many forecasts: 192 countries and their fertility. From `cross_validate` we get values and bounds;
-# **coverage** is the share of values inside.
+# For a reliable evaluation we need many forecasts: the fertility rates of 192 countries. `cross_validate` returns the
+# values and the bounds of the intervals. **Coverage** is the share of the values that are inside.
 
 # %%
 fertility = datasets.load("fertility")
@@ -75,77 +77,82 @@ np.testing.assert_allclose(inside.mean(), table.loc["AutoETS", "coverage-80"])
 print(table[[f"coverage-{level}" for level in levels]].round(3).to_string())
 
 # %% [markdown]
-# Do this for all levels and you have a **calibration curve**: on the diagonal is honest, below it too sure, above it too
-# careful.
+# Coverage as a function of the level is the **calibration curve**. A calibrated model is on the diagonal. Below the
+# diagonal the intervals are too narrow (overconfident), above it they are too wide (underconfident).
 
 # %%
 figure, axes = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
 axes.plot([0, 100], [0, 100], color="grey", linewidth=0.8)
 for name in table.index:
     axes.plot(levels, [100 * table.loc[name, f"coverage-{level}"] for level in levels], "o-", label=name)
-axes.set(xlabel="level asked, %", ylabel="values inside, %", xlim=(0, 100), ylim=(0, 100))
+axes.set(xlabel="level (%)", ylabel="coverage (%)", xlim=(0, 100), ylim=(0, 100))
 _ = axes.legend()
 
 # %% [markdown]
-# AutoETS is near the diagonal. The linear model with conformal intervals is too careful here: they are as wide as its errors of
-# the past were, and the errors to come turned out smaller. Further down we see when that is promised, and when not.
+# AutoETS is close to the diagonal. The conformal intervals of the linear model are too wide here: their width is that
+# of its past errors, and its later errors were smaller. The section on conformal intervals states when their coverage
+# is guaranteed.
 
 # %% [markdown]
-# ## Scores for a whole distribution
+# ## Scores for predictive distributions
 #
-# Coverage alone can be cheated: forecast an endless interval in 8 of 10 cases. A **proper score** cannot. Its expectation is
-# best for whoever says what he really believes. The **pinball loss** of a quantile:
+# Coverage alone is not a sufficient criterion: a forecast with an infinite interval in 8 of 10 cases, and an empty one
+# otherwise, has a coverage of 80 %. A **proper scoring rule** cannot be gamed in this way: its expected value is best
+# if the forecast is the true distribution. The **pinball loss** of a quantile is
 #
-# $$\rho_\tau(y, q) = \begin{cases} \tau (y - q) & y \ge q \\ (1 - \tau)(q - y) & y < q \end{cases}$$
+# $$\rho_\tau(y, q) = \begin{cases} \tau (y - q) & y \ge q \\ (1 - \tau)(q - y) & y < q. \end{cases}$$
 #
-# The **Winkler score** of an interval $[l, u]$ of level $1 - \alpha$: its width, and a fine for misses,
+# The **Winkler score** of an interval $[l, u]$ of level $1 - \alpha$ is its width plus a penalty for values outside it:
 #
 # $$W_\alpha = (u - l) + \frac{2}{\alpha} \left( (l - y)_+ + (y - u)_+ \right).$$
 #
-# The **CRPS** of a distribution is twice the pinball loss, averaged over all $\tau$ from 0 to 1. For paths $X, X'$ it is
+# The **CRPS** (continuous ranked probability score) of a distribution is twice the pinball loss, averaged over all
+# $\tau$ from 0 to 1. In terms of two independent samples $X, X'$ from the distribution it is
 #
 # $$\text{CRPS} = \mathbb E |X - y| - \tfrac12 \mathbb E |X - X'|.$$
 
 # %%
-y, lo, up = (folds[name].to_numpy() for name in ("y", "AutoETS-lo-80", "AutoETS-hi-80"))
+y, lower, upper = (folds[name].to_numpy() for name in ("y", "AutoETS-lo-80", "AutoETS-hi-80"))
 alpha = 0.2
-winkler = (up - lo) + 2 / alpha * (np.maximum(lo - y, 0) + np.maximum(y - up, 0))
-np.testing.assert_allclose(winkler.mean(), score(folds, metrics=["winkler"]).set_index("model").loc["AutoETS", "winkler-80"])
+winkler = (upper - lower) + 2 / alpha * (np.maximum(lower - y, 0) + np.maximum(y - upper, 0))
+winkler_scores = score(folds, metrics=["winkler"]).set_index("model")
+np.testing.assert_allclose(winkler.mean(), winkler_scores.loc["AutoETS", "winkler-80"])
 
 
 def pinball(y, q, tau):
     return np.where(y >= q, tau * (y - q), (1 - tau) * (q - y))
 
 
-# The Winkler score is the pinball loss of both ends, over alpha / 2.
-np.testing.assert_allclose(winkler, (pinball(y, lo, alpha / 2) + pinball(y, up, 1 - alpha / 2)) / (alpha / 2))
+# The Winkler score is the sum of the pinball losses of both bounds, divided by alpha / 2.
+np.testing.assert_allclose(winkler, (pinball(y, lower, alpha / 2) + pinball(y, upper, 1 - alpha / 2)) / (alpha / 2))
 
 train, test = frame.iloc[:-12], frame.iloc[-12:]
-drawn = AutoETS(horizon=12).fit(train).simulate(400, seed=0)
-X = drawn["AutoETS"].to_numpy().reshape(400, 12)
-truth = test["y"].to_numpy()
-crps = np.abs(X - truth).mean() - 0.5 * np.abs(X[:, None] - X[None, :]).mean()
-library = score(drawn, actual=test, metrics=["crps_from_samples"])["crps_from_samples"].item()
-print(f"CRPS by hand {crps:.3f}, by the library {library:.3f}")
-print(f"mean absolute error of the median {np.abs(np.median(X, axis=0) - truth).mean():.3f}")
-np.testing.assert_allclose(crps, library, rtol=5e-3)
+sample_paths = AutoETS(horizon=12).fit(train).simulate(400, seed=0)
+X = sample_paths["AutoETS"].to_numpy().reshape(400, 12)
+actual = test["y"].to_numpy()
+crps = np.abs(X - actual).mean() - 0.5 * np.abs(X[:, None] - X[None, :]).mean()
+crps_of_library = score(sample_paths, actual=test, metrics=["crps_from_samples"])["crps_from_samples"].item()
+print(f"CRPS by hand {crps:.3f}, by the library {crps_of_library:.3f}")
+print(f"mean absolute error of the median {np.abs(np.median(X, axis=0) - actual).mean():.3f}")
+np.testing.assert_allclose(crps, crps_of_library, rtol=5e-3)
 
 # %% [markdown]
-# The CRPS is in units of $y$, like the absolute error, and equals it where the forecast is a single number. A good
-# distribution is better than its own median.
+# The CRPS has the unit of $y$, like the absolute error, and is equal to it if the forecast is a single number. So the
+# two can be compared: a good predictive distribution has a smaller CRPS than the absolute error of its median.
 #
 # ## Conformal intervals
 #
-# Every interval so far trusts a model. **Conformal prediction** trusts the past errors instead. Take a model, any. Let it
-# forecast windows it was not fitted on. Sort its $n$ absolute errors at a step $h$. The half width is the
+# All intervals so far rely on the assumptions of a model. **Conformal prediction** uses the errors of past forecasts
+# instead, and works with any model. Let the model forecast windows on which it was not fitted, and sort its $n$
+# absolute errors at step $h$. The half-width of the interval is the
 #
-# $$k\text{-th smallest}, \qquad k = \lceil (n + 1)(1 - \alpha) \rceil.$$
+# $$k\text{-th smallest absolute error}, \qquad k = \lceil (n + 1)(1 - \alpha) \rceil.$$
 #
-# If errors to come are like those errors (**exchangeable**: no order matters), a new error is equally likely to fall at any
-# of the $n + 1$ places among them. So it is within the half width with probability at least $1 - \alpha$. No normal
-# distribution, no right model: that is all.
+# If the new error and the past errors are **exchangeable** (their joint distribution does not depend on their order),
+# the rank of the new error among all $n + 1$ errors is uniformly distributed. So it is at most the half-width with
+# probability at least $1 - \alpha$. Neither a normal distribution nor a correct model is assumed.
 #
-# `LinearModel` has no distribution of its own. Asked for one, the library refuses and says what to do:
+# `LinearModel` has no predictive distribution. The library raises an error that states how to get intervals:
 
 # %%
 try:
@@ -154,79 +161,86 @@ except errors.CapabilityError as error:
     print(error)
 
 # %% [markdown]
-# By hand, with the seasonal naive forecast, one step ahead. The library takes up to 100 windows, each one row after the other:
+# By hand, we compute the interval of the seasonal naive method one step ahead. The library uses up to 100 windows, each
+# one step after the previous one:
 
 # %%
 values = frame["y"].to_numpy()
 n, horizon = 100, 12
-origins = np.arange(len(values) - horizon - n + 1, len(values) - horizon + 1)  # the last known row of each window, plus one
-misses = np.abs(values[origins] - values[origins - 12])
+targets = np.arange(len(values) - horizon - n + 1, len(values) - horizon + 1)  # the first row after each cutoff
+absolute_errors = np.abs(values[targets] - values[targets - 12])
 k = int(np.ceil((n + 1) * 0.8))
-half = np.sort(misses)[k - 1]
+half_width = np.sort(absolute_errors)[k - 1]
 conformal = Conformal(SeasonalNaive(), horizon=horizon).fit(frame).predict(level=80)
 first = conformal.iloc[0]
-print(f"half width one month ahead, by hand {half:.2f}, by the library {first['Conformal-hi-80'] - first['Conformal']:.2f}")
-np.testing.assert_allclose(first["Conformal-hi-80"] - first["Conformal"], half)
+half_width_of_library = first["Conformal-hi-80"] - first["Conformal"]
+print(f"half-width one month ahead, by hand {half_width:.2f}, by the library {half_width_of_library:.2f}")
+np.testing.assert_allclose(half_width_of_library, half_width)
 
 # %%
 plot(frame, conformal, max_history=72)
 
 # %% [markdown]
-# ### What it promises, and what not
+# ### The guarantee and its limits
 #
-# We test the promise where it must hold: noise around a mean, thousands of worlds, few errors each.
+# We first test the guarantee where its assumption holds: independent errors with a heavy-tailed distribution, in
+# thousands of simulations with 19 past errors and one new error each.
 
 # %%
 generator = np.random.default_rng(0)
-worlds = np.abs(generator.standard_t(3, size=(1000 if SHORT else 10_000, 20)))  # heavy tails, far from normal
-past, coming = np.sort(worlds[:, :-1], axis=1), worlds[:, -1]
+simulated = np.abs(generator.standard_t(3, size=(1000 if SHORT else 10_000, 20)))  # heavy tails, far from normal
+past_errors, new_error = np.sort(simulated[:, :-1], axis=1), simulated[:, -1]
 for level in (0.5, 0.8, 0.9):
-    place = int(np.ceil(20 * level)) - 1
-    held = (coming <= past[:, place]).mean()
-    print(f"level {level:.0%}: held {held:.1%} of the time")
-    assert abs(held - level) < 0.04
+    k = int(np.ceil(20 * level))
+    coverage = (new_error <= past_errors[:, k - 1]).mean()
+    print(f"level {level:.0%}: coverage {coverage:.1%}")
+    assert abs(coverage - level) < 0.04
 
 # %% [markdown]
-# It holds, for any distribution. But it is a promise on average over all times, not for each; and not if the world changes.
-# When errors grow, yesterday's errors are too small:
+# The coverage is right although the errors are not normal. But it is guaranteed on average over time, not at each time,
+# and not if the distribution of the errors changes. If errors grow, past errors are too small:
 
 # %%
-growing = np.abs(generator.standard_normal((2000, 120))) * np.linspace(1, 4, 120)
-held = (growing[:, -1] <= np.sort(growing[:, :-1], axis=1)[:, int(np.ceil(120 * 0.8)) - 1]).mean()
-print(f"errors that grow: an 80 % interval holds {held:.0%}")
-assert held < 0.7
+growing_errors = np.abs(generator.standard_normal((2000, 120))) * np.linspace(1, 4, 120)
+past_errors, new_error = np.sort(growing_errors[:, :-1], axis=1), growing_errors[:, -1]
+coverage = (new_error <= past_errors[:, int(np.ceil(120 * 0.8)) - 1]).mean()
+print(f"growing errors: coverage of an 80 % interval {coverage:.0%}")
+assert coverage < 0.7
 
 # %% [markdown]
-# `Conformal(model, method="adaptive")` adapts to misses by widening its intervals. And `pool=True` shares errors among series,
-# for short ones.
+# `Conformal(model, method="adaptive")` widens its intervals after values outside them. `pool=True` shares the errors of
+# all series, which helps if the series are short.
 #
 # ## Exercises
 #
-# 1. Why does conformal take $\lceil (n+1)(1-\alpha) \rceil$ and not the plain 80 % quantile of the errors? Try $n = 8$ with
-#    $n(1-\alpha)$.
-# 2. How many errors does a level of 99 % need? What does the library do if there are fewer?
-# 3. You sell newspapers: one costs 1 and brings 3. Which quantile of demand do you order? Show it with 10,000 draws.
-# 4. Repeat the growing errors with $\alpha_t$ adapted: after each miss widen, after each hit narrow a little (Gibbs & Candès).
+# 1. Why does conformal prediction use $\lceil (n+1)(1-\alpha) \rceil$ instead of the 80 % quantile of the errors? Try
+#    $n = 8$ with $n(1-\alpha)$.
+# 2. How many errors are needed for a level of 99 %? What does the library do if there are fewer?
+# 3. You sell newspapers. One copy costs 1 and is sold for 3. Which quantile of the demand do you order? Show it with
+#    10,000 samples of the demand.
+# 4. Repeat the simulation of growing errors with an adaptive $\alpha_t$: widen the interval after each value outside
+#    it, and narrow it a little after each value inside it (Gibbs & Candès).
 
 # %% [markdown]
 # ## Solutions
 #
 # ### Solution 1
 #
-# The new error is one of $n + 1$, not one of $n$. The plain quantile of few errors is too small.
+# The new error is one of $n + 1$ exchangeable errors, not one of $n$. The empirical quantile of few errors is too
+# small.
 
 # %%
-few = worlds[:, -9:]  # eight errors, and the one to come
-past, coming = np.sort(few[:, :-1], axis=1), few[:, -1]
-for rule, place in [("n (1 - alpha)", int(np.ceil(8 * 0.8))), ("(n + 1)(1 - alpha)", int(np.ceil(9 * 0.8)))]:
-    print(f"{rule:19s} place {place} of 8 holds {(coming <= past[:, place - 1]).mean():.1%}")
-assert (coming <= past[:, 6]).mean() < 0.8 < (coming <= past[:, 7]).mean()
+few = simulated[:, -9:]  # eight past errors and a new one
+past_errors, new_error = np.sort(few[:, :-1], axis=1), few[:, -1]
+for rule, k in [("n (1 - alpha)", int(np.ceil(8 * 0.8))), ("(n + 1)(1 - alpha)", int(np.ceil(9 * 0.8)))]:
+    print(f"{rule:19s} k = {k} of 8: coverage {(new_error <= past_errors[:, k - 1]).mean():.1%}")
+assert (new_error <= past_errors[:, 6]).mean() < 0.8 < (new_error <= past_errors[:, 7]).mean()
 
 # %% [markdown]
 # ### Solution 2
 #
-# $\lceil (n + 1) \, 0.99 \rceil \le n$ needs $n \ge 99$. With fewer the library refuses; it never returns a narrower interval
-# under the requested level.
+# $\lceil (n + 1) \, 0.99 \rceil \le n$ requires $n \ge 99$. With fewer errors the library raises an error. It never
+# returns an interval of a lower level than requested.
 
 # %%
 short = frame.iloc[-60:]
@@ -238,36 +252,36 @@ except errors.CapabilityError as error:
 # %% [markdown]
 # ### Solution 3
 #
-# One paper too few loses the gain of 2, one too many the cost of 1. Order the quantile $\tau = \frac{2}{2 + 1}$: the pinball
-# loss, in money.
+# One copy too few costs the lost profit of 2, one copy too many costs 1. So the cost is a multiple of the pinball loss,
+# and the best order is the quantile $\tau = \frac{2}{2 + 1}$.
 
 # %%
 demand = generator.gamma(4, 25, 10_000)
 orders = np.arange(0, 300)
 profit = [np.mean(3 * np.minimum(demand, order) - order) for order in orders]
-best = orders[int(np.argmax(profit))]
-print(f"best order {best}, the quantile 2/3 of demand is {np.quantile(demand, 2 / 3):.0f}")
-assert abs(best - np.quantile(demand, 2 / 3)) < 4
+best_order = orders[int(np.argmax(profit))]
+print(f"best order {best_order}, 2/3 quantile of the demand {np.quantile(demand, 2 / 3):.0f}")
+assert abs(best_order - np.quantile(demand, 2 / 3)) < 4
 
 # %% [markdown]
 # ### Solution 4
 #
-# $\alpha_{t+1} = \alpha_t + \gamma \, (0.2 - [\text{missed at } t])$: the miss rate is steered to 20 %, whatever the errors do.
+# The update is $\alpha_{t+1} = \alpha_t + \gamma \, (0.2 - m_t)$, where $m_t$ is 1 if the value at $t$ is outside the
+# interval, else 0. It keeps the long-run share of values outside the interval at 20 % for any sequence of errors.
 
 # %%
-runs = growing[: 50 if SHORT else 300]
-missed = []
-for run in runs:
+misses = []
+for errors_of_run in growing_errors[: 50 if SHORT else 300]:
     alpha_t = 0.2
     for t in range(30, 120):
-        seen = np.sort(run[:t])
-        place = int(np.ceil((t + 1) * (1 - alpha_t)))
-        half = np.inf if place > t else seen[max(place, 1) - 1]
-        miss = run[t] > half
-        missed.append(miss)
+        past_errors = np.sort(errors_of_run[:t])
+        k = int(np.ceil((t + 1) * (1 - alpha_t)))
+        half_width = np.inf if k > t else past_errors[max(k, 1) - 1]
+        miss = errors_of_run[t] > half_width
+        misses.append(miss)
         alpha_t += 0.05 * (0.2 - miss)
-print(f"adaptive: an 80 % interval holds {1 - np.mean(missed):.0%}")
-assert abs(1 - np.mean(missed) - 0.8) < 0.05
+print(f"adaptive: coverage of an 80 % interval {1 - np.mean(misses):.0%}")
+assert abs(1 - np.mean(misses) - 0.8) < 0.05
 
 # %% [markdown]
 # ## Reference
@@ -275,5 +289,5 @@ assert abs(1 - np.mean(missed) - 0.8) < 0.05
 # - `Conformal`, `AutoETS`, `LinearModel`, `SeasonalNaive`
 # - `cross_validate`, `score`, `plot`, `Forecaster.simulate`, `Forecaster.predict`
 #
-# To read on: Gneiting & Raftery (2007), *Strictly proper scoring rules*; Lei et al. (2018), *Distribution-free predictive
-# inference for regression*; Gibbs & Candès (2021), *Adaptive conformal inference under distribution shift*.
+# Further reading: Gneiting & Raftery (2007), *Strictly proper scoring rules*; Lei et al. (2018), *Distribution-free
+# predictive inference for regression*; Gibbs & Candès (2021), *Adaptive conformal inference under distribution shift*.

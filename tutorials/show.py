@@ -1,9 +1,9 @@
-"""What a notebook would show of a tutorial: its text, what each cell prints, and its pictures, as one page of Markdown.
+"""Run a tutorial and write its text, code, printed output and figures as a Markdown page, like a notebook.
 
     python tutorials/show.py 03 FOLDER          # writes FOLDER/03_topic.md and FOLDER/03_topic-1.png, ...
 
-An interactive picture of plotly's becomes a page of its own, 03_topic-2.plotly.html, that is shown within the first.
-`cells` and `run` are all that a page of another kind needs.
+Interactive plotly figures are written as separate HTML pages, e.g. 03_topic-2.plotly.html, and embedded in the page.
+`cells` and `run` can be used to write other formats.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-MARK, TEXT = "# %%", "# %% [markdown]"
+FOLDER = Path(__file__).resolve().parent
+CELL_MARKER, MARKDOWN_MARKER = "# %%", "# %% [markdown]"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Text in Markdown (`prose`) or code, and the line of the script on which it begins."""
+    """A cell of Markdown (`prose`) or code, and the line of the script on which it begins."""
 
     prose: bool
     text: str
@@ -33,37 +33,43 @@ class Cell:
 
 
 def scripts() -> list[Path]:
-    """Every tutorial, in the order of the course."""
-    return sorted(HERE.glob("[0-9][0-9]_*.py"))
+    """All tutorials, in the order of the course."""
+    return sorted(FOLDER.glob("[0-9][0-9]_*.py"))
 
 
 def cells(source: str) -> list[Cell]:
-    """The cells of a percent-format script, those without content left out."""
-    found: list[Cell] = []
+    """The cells of a script in percent format, without empty cells."""
+    parsed_cells: list[Cell] = []
     lines = source.splitlines()
-    starts = [at for at, line in enumerate(lines) if line.startswith(MARK)]
+    starts = [index for index, line in enumerate(lines) if line.startswith(CELL_MARKER)]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        prose, body = lines[start].rstrip() == TEXT, lines[start + 1 : end]
+        prose, body = lines[start].rstrip() == MARKDOWN_MARKER, lines[start + 1 : end]
         if prose:
             body = [line[2:] if line.startswith("# ") else line.removeprefix("#") for line in body]
         if text := "\n".join(body).rstrip():
-            found.append(Cell(prose, text, start + 2))
-    return found
+            parsed_cells.append(Cell(prose, text, start + 2))
+    return parsed_cells
 
 
 def run(cell: Cell, namespace: dict[str, Any], name: str = "tutorial") -> tuple[str, list[Any]]:
-    """Runs a cell of code: what it prints, and its figures: the value of its last line, and those pyplot holds open."""
+    """Run a code cell and return its printed output and its figures.
+
+    The figures are the value of the last line, if it is one, and the open pyplot figures.
+    """
     tree = ast.increment_lineno(ast.parse(cell.text), cell.line - 1)
-    last = tree.body.pop().value if isinstance(tree.body[-1], ast.Expr) else None
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    last_expression = tree.body.pop().value if isinstance(tree.body[-1], ast.Expr) else None
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         exec(compile(tree, name, "exec"), namespace)  # noqa: S102
-        value = None if last is None else eval(compile(ast.Expression(last), name, "eval"), namespace)  # noqa: S307
-    drawn = hasattr(value, "savefig") or hasattr(value, "to_plotly_json")
-    return printed.getvalue(), [*([value] if drawn else []), *_open_figures()]
+        value = None
+        if last_expression is not None:
+            value = eval(compile(ast.Expression(last_expression), name, "eval"), namespace)  # noqa: S307
+    is_figure = hasattr(value, "savefig") or hasattr(value, "to_plotly_json")
+    return output.getvalue(), [*([value] if is_figure else []), *_close_open_figures()]
 
 
-def _open_figures() -> list[Any]:
+def _close_open_figures() -> list[Any]:
+    """Close the open pyplot figures and return them."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return []
@@ -73,52 +79,56 @@ def _open_figures() -> list[Any]:
 
 
 def page(script: Path, folder: Path) -> str:
-    """The tutorial as Markdown; its pictures are written into `folder`."""
-    parts, count = [], 0
+    """Run a tutorial and return it as Markdown. Its figures are written to `folder`."""
+    blocks, n_figures = [], 0
     with as_main() as namespace:
         for cell in cells(script.read_text("utf-8")):
             if cell.prose:
-                parts.append(cell.text)
+                blocks.append(cell.text)
                 continue
-            printed, figures = run(cell, namespace, str(script))
-            parts.append(f"```python\n{cell.text}\n```")
-            if printed.strip():
-                parts.append(f"```text\n{printed.rstrip()}\n```")
+            output, figures = run(cell, namespace, str(script))
+            blocks.append(f"```python\n{cell.text}\n```")
+            if output.strip():
+                blocks.append(f"```text\n{output.rstrip()}\n```")
             for figure in figures:
-                count += 1
-                parts.append(_drawn(figure, folder, f"{script.stem}-{count}", f"picture {count}"))
-    return "\n\n".join(parts) + "\n"
+                n_figures += 1
+                blocks.append(_write_figure(figure, folder, f"{script.stem}-{n_figures}", f"picture {n_figures}"))
+    return "\n\n".join(blocks) + "\n"
 
 
-def _drawn(figure: Any, folder: Path, name: str, title: str) -> str:
-    """Writes a figure; the Markdown that shows it."""
+def _write_figure(figure: Any, folder: Path, name: str, title: str) -> str:
+    """Write a figure and return the Markdown that embeds it."""
     if hasattr(figure, "savefig"):
         figure.savefig(folder / f"{name}.png", dpi=110)
         return f"![{title}]({name}.png)"
-    page = folder / f"{name}.plotly.html"  # "directory": the script that draws is written beside, once for all pictures
-    figure.write_html(page, include_plotlyjs="directory", config={"responsive": True, "displaylogo": False})
+    path = folder / f"{name}.plotly.html"
+    # "directory": all figures share one copy of plotly.min.js in the folder
+    figure.write_html(path, include_plotlyjs="directory", config={"responsive": True, "displaylogo": False})
     height = (figure.layout.height or 450) + 10
-    return f'<iframe class="interactive" src="{page.name}" title="{title}" loading="lazy" height="{height}"></iframe>'
+    return f'<iframe class="interactive" src="{path.name}" title="{title}" loading="lazy" height="{height}"></iframe>'
 
 
 @contextlib.contextmanager
 def as_main() -> Iterator[dict[str, Any]]:
-    """A namespace that is the module `__main__` meanwhile: classes of a script are looked up there when they go to a worker."""
-    before, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+    """The namespace of a module that temporarily replaces `__main__`.
+
+    Worker processes look up the classes of a script in `__main__`.
+    """
+    previous_main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
     try:
         yield vars(sys.modules["__main__"])
     finally:
-        sys.modules["__main__"] = before
+        sys.modules["__main__"] = previous_main
 
 
-def main(number: str, to: str) -> None:
+def main(number: str, output_folder: str) -> None:
     os.environ.setdefault("MPLBACKEND", "Agg")
-    found = [script for script in scripts() if script.name.startswith(number)]
-    if not found:
-        raise SystemExit(f"no tutorial {number}; there are {', '.join(script.stem for script in scripts())}")
-    folder = Path(to)
+    selected = [script for script in scripts() if script.name.startswith(number)]
+    if not selected:
+        raise SystemExit(f"No tutorial {number}. Use one of {', '.join(script.stem for script in scripts())}.")
+    folder = Path(output_folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for script in found:
+    for script in selected:
         (folder / f"{script.stem}.md").write_text(page(script, folder), encoding="utf-8")
         print(folder / f"{script.stem}.md")
 
