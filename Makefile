@@ -51,11 +51,11 @@ mutants: $(READY)  ## mutation tests: change the code, check that the tests fail
 	@echo "mutants: each mutant of tests/mutants is applied to a copy, where its tests have to fail"
 	@$(RUN)/python tests/mutants/run.py --jobs $(JOBS) $(if $(DRY),--dry) $(if $(ONLY),--only $(ONLY))
 
-check: $(READY)  ## ruff, mypy and the order of the rooms, all reported in one go (20 s)
+check: $(READY)  ## ruff, mypy and the order of imports, all reported in one go (20 s)
 	@failed=""; \
 	echo "check: ruff (style, forbidden calls)"; $(RUN)/ruff check . || failed="$$failed ruff"; \
 	echo "check: mypy --strict (types; about 20 s the first time)"; $(RUN)/mypy || failed="$$failed mypy"; \
-	echo "check: lint-imports (which room may import which)"; $(RUN)/lint-imports --no-logo || failed="$$failed lint-imports"; \
+	echo "check: lint-imports (which package may import which)"; $(RUN)/lint-imports --no-logo || failed="$$failed lint-imports"; \
 	if [ -n "$$failed" ]; then echo "check: failed:$$failed" >&2; exit 1; fi; \
 	echo "check: all well"
 

@@ -78,7 +78,7 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def note_mirrored_tests(table: Table, sources: list[Source]) -> None:
-    """The tests of a module move with it, if they are in tests/<room>/test_<module>.py and nothing is there yet."""
+    """The tests of a module move with it, if they are in tests/<package>/test_<module>.py and nothing is there yet."""
     modules = {source.module for source in sources}
     for old, new in list(table.modules.items()):
         tests, target = (

@@ -1,4 +1,4 @@
-"""What the course uses of the rooms beyond the names of `deepforecast`: read from the imports of its scripts, on a page."""
+"""What the course uses of the packages beyond the names of `deepforecast`: read from the imports of its scripts, on a page."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from builder.page import Page
 from builder.reference import GROUPS
 
 PATH = "reference/further.md"
-MODULES_WITH_PAGES = {group.module for group in GROUPS}  # rooms with a page of their own
+MODULES_WITH_PAGES = {group.module for group in GROUPS}  # packages with a page of their own
 ABOUT = """# Further functions
 
-Functions and classes of single rooms that the [course](../tutorials/index.md) uses, by the module they are imported from.
+Functions and classes of single packages that the [course](../tutorials/index.md) uses, by the module they are imported from.
 """
 
 
 def page(documented: Mapping[str, str]) -> Page:
-    """Everything imported from rooms that has no other place."""
+    """Everything imported from packages that has no other place."""
     sections = []
     for module, things in _imported_objects(frozenset(documented)).items():
         sections.append(f"## {_short_name(module)}\n\n{markdown(import_module(module).__doc__)}")
@@ -66,7 +66,7 @@ def _imported_objects(documented: frozenset[str]) -> dict[str, dict[str, Any]]:
 
 
 def _has_page(module: str, name: str, thing: Any, documented: frozenset[str]) -> bool:
-    """Whether another page tells it: that of its room, or that of the same thing in `deepforecast`."""
+    """Whether another page tells it: that of its package, or that of the same thing in `deepforecast`."""
     return (
         module in MODULES_WITH_PAGES
         or f"{_short_name(module)}.{name}" in documented

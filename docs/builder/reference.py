@@ -109,7 +109,7 @@ GROUPS = (
 )  # fmt: skip
 # By what their names begin in texts: alone they are words that may mean anything, as `table` and `run`.
 PREFIXES = {"reference/datasets.md": "datasets.", "reference/testing.md": "testing.", "reference/networks.md": "nn."}
-EXEMPT_NAMES = {"datasets", "errors", "plot"}  # modules, and what has its place with its room
+EXEMPT_NAMES = {"datasets", "errors", "plot"}  # modules, and what has its place with its package
 
 
 def pages() -> list[Page]:

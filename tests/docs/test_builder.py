@@ -25,9 +25,9 @@ def test_every_public_name_has_its_place() -> None:
     assert set(deepforecast.__all__) - {"datasets", "errors"} <= set(reference.places())
 
 
-@pytest.mark.parametrize(("room", "prefix"), [("plotting", ""), ("datasets", "datasets."), ("testing", "testing.")])
-def test_every_public_function_of_a_room_has_its_place(room: str, prefix: str) -> None:
-    module = getattr(__import__(f"deepforecast.{room}"), room)
+@pytest.mark.parametrize(("package", "prefix"), [("plotting", ""), ("datasets", "datasets."), ("testing", "testing.")])
+def test_every_public_function_of_a_package_has_its_place(package: str, prefix: str) -> None:
+    module = getattr(__import__(f"deepforecast.{package}"), package)
     functions = {prefix + name for name in module.__all__ if callable(getattr(module, name))}
     assert functions
     assert functions <= set(reference.places())

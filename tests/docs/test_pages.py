@@ -1,4 +1,4 @@
-"""The pages written by hand: their code runs, rooms are drawn as the linter has them, and the whole site builds and is seen."""
+"""The pages written by hand: their code runs, packages are drawn as the linter has them, and the whole site builds and is seen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ours(markdown: str) -> str:
     return "\n".join(re.findall(r"^```python\n(.*?)^```$", markdown, flags=re.MULTILINE | re.DOTALL))
 
 
-def test_rooms_are_drawn_as_the_linter_has_them() -> None:
+def test_architecture_are_drawn_as_the_linter_has_them() -> None:
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
     drawn = " ─► ".join(layer.replace("(", "").replace(")", "") for layer in contract["layers"])
     for page in (PAGES / "design.md", ROOT / "CONTRIBUTING.md"):

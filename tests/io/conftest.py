@@ -1,4 +1,4 @@
-"""What the tests of this room share: a model file built by hand, and code run in a child process."""
+"""What the tests of this package share: a model file built by hand, and code run in a child process."""
 
 from __future__ import annotations
 

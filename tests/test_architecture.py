@@ -1,4 +1,4 @@
-"""The house holds: rooms import downwards only, sizes stay readable, torch keeps to its rooms, the import is light and quiet.
+"""The architecture holds: packages import downwards only, sizes stay readable, torch keeps to its packages, the import is light and quiet.
 
 Each rule is a function from source text (or a module's name) to complaints, so that a bad sample can show it failing.
 """
@@ -92,25 +92,25 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, capture_output=True, text=True, timeout=240)
 
 
-def toy_house(folder: Path) -> Path:
-    """A package of empty rooms under the real contract."""
+def toy_package(folder: Path) -> Path:
+    """A package of empty packages under the real contract."""
     shutil.copy(ROOT / "pyproject.toml", folder)
-    rooms = ["cli", "benchmark", "testing", "evaluation", "models", "core", "io", "plotting", "datasets", "data", "errors"]
-    for room in rooms:
-        (folder / "deepforecast" / room).mkdir(parents=True)
-        (folder / "deepforecast" / room / "__init__.py").write_text("")
+    packages = ["cli", "benchmark", "testing", "evaluation", "models", "core", "io", "plotting", "datasets", "data", "errors"]
+    for package in packages:
+        (folder / "deepforecast" / package).mkdir(parents=True)
+        (folder / "deepforecast" / package / "__init__.py").write_text("")
     (folder / "deepforecast" / "__init__.py").write_text("")
     return folder / "deepforecast"
 
 
-def test_rooms_import_downwards_only() -> None:
+def test_packages_import_downwards_only() -> None:
     verdict = lint_imports(ROOT)
     assert verdict.returncode == 0, verdict.stdout + verdict.stderr
     assert "1 kept, 0 broken" in verdict.stdout
 
 
 @pytest.mark.parametrize(
-    ("room", "line", "status"),
+    ("package", "line", "status"),
     [
         ("core", "import deepforecast.data", 0),
         ("data", "import deepforecast.core", 1),
@@ -119,14 +119,14 @@ def test_rooms_import_downwards_only() -> None:
     ],
     ids=["down", "up", "sideways", "up, inside a function"],
 )
-def test_the_contract_tells_up_from_down(tmp_path: Path, room: str, line: str, status: int) -> None:
-    (toy_house(tmp_path) / room / "__init__.py").write_text(line)
+def test_the_contract_tells_up_from_down(tmp_path: Path, package: str, line: str, status: int) -> None:
+    (toy_package(tmp_path) / package / "__init__.py").write_text(line)
     verdict = lint_imports(tmp_path)
     assert verdict.returncode == status, verdict.stdout + verdict.stderr
 
 
-def test_a_room_nobody_planned_is_noticed(tmp_path: Path) -> None:
-    (toy_house(tmp_path) / "utils.py").write_text("")
+def test_a_package_nobody_planned_is_noticed(tmp_path: Path) -> None:
+    (toy_package(tmp_path) / "utils.py").write_text("")
     verdict = lint_imports(tmp_path)
     assert verdict.returncode == 1
     assert "utils" in verdict.stdout + verdict.stderr
@@ -170,7 +170,7 @@ def test_wide_signatures_are_only_those_that_need_it() -> None:
     assert needed == WIDE, f"take off the list of wide signatures: {sorted(WIDE - needed)}"
 
 
-def test_torch_stays_in_its_rooms() -> None:
+def test_torch_stays_in_its_packages() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sources()
@@ -230,19 +230,19 @@ from deepforecast import *
 for one in pkgutil.walk_packages(deepforecast.__path__, "deepforecast."):
     if not one.name.startswith(("deepforecast.kernels", "deepforecast.models.statistical", "deepforecast.__main__")):
         __import__(one.name)
-for room in sys.argv[1:]:
+for package in sys.argv[1:]:
     names = {}
-    exec(f"from deepforecast.{room} import *", names)
+    exec(f"from deepforecast.{package} import *", names)
     for name, value in names.items():
         if isinstance(value, types.ModuleType):
-            print(room, name, value)
-    if room == "evaluation":
+            print(package, name, value)
+    if package == "evaluation":
         own = ("BacktestOptions", "compare", "cross_validate", "score")
         print([name for name in own if names[name] is getattr(deepforecast, name)])
 """
 
 
-def test_a_star_import_of_a_room_gives_functions_and_replaces_none_by_a_module() -> None:
+def test_a_star_import_of_a_package_gives_functions_and_replaces_none_by_a_module() -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", STAR, *STARRED], env=env, capture_output=True, text=True, timeout=240)
     assert done.stdout.splitlines() == ["['BacktestOptions', 'compare', 'cross_validate', 'score']"], done.stdout + done.stderr
