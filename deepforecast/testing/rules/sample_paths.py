@@ -53,7 +53,7 @@ def paths_have_a_row_for_each_step(subject: Subject) -> None:
 
 @rule(requires("simulates"))
 def paths_are_seeded(subject: Subject) -> None:
-    """The same seed gives the same paths, another seed others, and more samples extend fewer."""
+    """The same seed gives the same paths, another seed other paths."""
     model = subject.fitted()
     first = model.simulate(5, seed=3)
     expect_same(model.simulate(5, seed=3), first, "a repeated simulate with the same seed must give the same paths")
