@@ -251,7 +251,7 @@ def status() -> dict[str, str]:
             f"{_describe_variables(user_variables) if user_variables else 'passively if deepforecast loads it'}"
         )
     if not user_variables and any(path not in _wait_policies.policies for path in loaded):
-        report["way out"] = (
+        report["hint"] = (
             "import deepforecast's models before torch and lightgbm, or set OMP_WAIT_POLICY=PASSIVE before Python starts"
         )
     for pool in _pools():
@@ -352,7 +352,7 @@ class _WaitPolicies:
 
 
 def _describe_variables(variables: dict[str, str]) -> str:
-    return "as the environment says: " + " ".join(f"{name}={value}" for name, value in variables.items())
+    return "as set in the environment: " + " ".join(f"{name}={value}" for name, value in variables.items())
 
 
 # --- allocator ----------------------------------------------------------------------------------------------------------
@@ -390,7 +390,7 @@ def _libc_name() -> str:
 def _keep_buffers_obstacle() -> str:
     """Why `keep_buffers` is impossible, or ""."""
     if not _libc_name():
-        return "only glibc's allocator can be told to keep freed buffers"
+        return "only glibc's allocator can be set to keep freed buffers"
     preloaded = [name for name in ("jemalloc", "tcmalloc", "mimalloc") if name in os.environ.get("LD_PRELOAD", "")]
     if preloaded:
         return f"{preloaded[0]} is preloaded and manages its buffers itself"

@@ -54,7 +54,7 @@ def fit_leaves_params_and_frame(subject: Subject) -> None:
 
 @rule()
 def fit_twice_gives_the_same(subject: Subject) -> None:
-    """A second `fit` gives the forecast of a new model, whatever was fitted before."""
+    """A second `fit` gives the forecast of a new model, independent of earlier fits."""
     model, frame, expected = subject.make(), fixtures.one_series(), subject.fitted_on_series().predict(level=subject.levels)
     model.fit(fixtures.replace_target(fixtures.one_series("s1"), 3 * fixtures.one_series("s1")["y"])).predict()
     expect_same(
