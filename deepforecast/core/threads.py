@@ -23,6 +23,7 @@ from typing import Any
 from deepforecast.core.cpus import affinity, quota
 from deepforecast.core.lightgbm_threads import max_threads
 from deepforecast.core.shared_libraries import load_counts
+from deepforecast.errors import pluralize
 
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 """Variables set by `passive_waiting`: the first is read by all OpenMP libraries, the second by those of Intel and LLVM."""
@@ -244,7 +245,9 @@ def status() -> dict[str, str]:
     )
     loaded = _openmp_threads()
     for path, threads in loaded.items():
-        report[f"openmp {_short_path(path)}"] = f"{threads} threads, waits {_wait_policies.policies.get(path, default_policy)}"
+        report[f"openmp {_short_path(path)}"] = (
+            f"{pluralize(threads, 'thread')}, waits {_wait_policies.policies.get(path, default_policy)}"
+        )
     if not loaded:
         report["openmp"] = (
             "not loaded yet; will wait "
@@ -257,7 +260,7 @@ def status() -> dict[str, str]:
     for pool in _pools():
         if not pool.name.startswith("openmp"):
             threads = pool.get()
-            report[pool.name] = f"{threads} threads" if threads > 0 else "no limit of threads"
+            report[pool.name] = pluralize(threads, "thread") if threads > 0 else "no limit of threads"
     buffer_status = _keep_buffers_obstacle() or (
         "freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training"
     )
