@@ -83,7 +83,7 @@ def future_rows_are_matched_by_key(subject: Subject) -> None:
     model, future = subject.fitted_with("price"), fixtures.covariate_panel("price")[1]
     expected = model.predict(future=future)
     later = future.assign(ds=future["ds"] + pd.Timedelta(days=HORIZON), price=1e6)
-    other_series = future[future["unique_id"] == "s0"].assign(unique_id="stranger", price=-1e6)
+    other_series = future[future["unique_id"] == "s0"].assign(unique_id="s9", price=-1e6)
     shuffled = future.sample(frac=1, random_state=0).set_index(pd.Index(np.zeros(len(future))))
     for label, future_rows in (
         ("with shuffled rows", shuffled),

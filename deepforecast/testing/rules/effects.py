@@ -27,7 +27,7 @@ def _make_check(covariate: str) -> CheckFunction:
         low, high, true_effect = fixtures.covariate_effect(covariate)
         history, future, columns = fixtures.covariate_panel(covariate)
         model = subject.make_for_effects().fit(history, columns=columns)
-        forecasts = [_forecast(model, covariate, value, history, future, alone=False) for value in (low, high)]
+        forecasts = [_forecast(model, covariate, value, history, future, first_series_only=False) for value in (low, high)]
         measured_effect = float((forecasts[1] - forecasts[0]).reshape(-1, HORIZON)[:, EFFECT_STEP[role]].mean())
         min_ratio, max_ratio = EFFECT_RATIO_RANGE[role]
         expect(
@@ -36,7 +36,9 @@ def _make_check(covariate: str) -> CheckFunction:
             f"forecast by {min_ratio:g} to {max_ratio:g} times that; it changes the forecast by {measured_effect:.4g} on average. "
             f"Use the covariate in `_fit` and `_forecast`, or set capabilities.{role} to False",
         )
-        forecast_low, forecast_high = (_forecast(model, covariate, value, history, future, alone=True) for value in (low, high))
+        forecast_low, forecast_high = (
+            _forecast(model, covariate, value, history, future, first_series_only=True) for value in (low, high)
+        )
         tolerance = float(abs(forecast_low).max()) * (0.0 if subject.capabilities.by_series else 1e-6)
         expect_close(
             forecast_high.reshape(-1, HORIZON)[1:],
@@ -57,20 +59,22 @@ for _name, (_role, _kind) in COVARIATES.items():
     rule(requires(_role, *(["categorical"] if _kind == "category" else [])), shared=True)(_make_check(_name))
 
 
-def _forecast(model: Forecaster, covariate: str, value: object, history: Frame, future: Frame, alone: bool) -> Floats:
-    """Return the forecast after setting one value of the covariate, in the first series only (`alone`) or in each."""
+def _forecast(
+    model: Forecaster, covariate: str, value: object, history: Frame, future: Frame, first_series_only: bool
+) -> Floats:
+    """Return the forecast after setting one value of the covariate, in the first series only or in each."""
     role = COVARIATES[covariate][0]
     if role == "future":
         rows = slice(EFFECT_STEP[role], EFFECT_STEP[role] + 1)
-        return column(model.predict(future=_set_value(future, covariate, value, rows, alone)), model.name)
+        return column(model.predict(future=_set_value(future, covariate, value, rows, first_series_only)), model.name)
     rows = slice(-1, None) if role == "past" else slice(None)
-    return column(model.predict(frame=_set_value(history, covariate, value, rows, alone)), model.name)
+    return column(model.predict(frame=_set_value(history, covariate, value, rows, first_series_only)), model.name)
 
 
-def _set_value(frame: Frame, covariate: str, value: object, rows: slice, alone: bool) -> Frame:
-    """Return the frame with `value` in these rows of the first series only (`alone`) or of each."""
+def _set_value(frame: Frame, covariate: str, value: object, rows: slice, first_series_only: bool) -> Frame:
+    """Return the frame with `value` in these rows of the first series only or of each."""
     values = frame[covariate].copy()
     rows_by_series = frame.groupby("unique_id", sort=False).indices.values()
-    for series_rows in list(rows_by_series)[: 1 if alone else None]:
+    for series_rows in list(rows_by_series)[: 1 if first_series_only else None]:
         values.iloc[series_rows[rows]] = value
     return frame.assign(**{covariate: values})

@@ -69,9 +69,9 @@ def paths_do_not_depend_on_other_series(subject: Subject) -> None:
     model = subject.fitted()
     panel_paths = model.simulate(5)
     for name in fixtures.series_ids():
-        alone = subject.fitted_on_series(name).simulate(5)
+        separate_paths = subject.fitted_on_series(name).simulate(5)
         expect_equal(
-            column(alone, model.name),
+            column(separate_paths, model.name),
             column(panel_paths[panel_paths["unique_id"] == name], model.name),
             f"the paths of {name} fitted alone must equal those fitted with other series",
         )

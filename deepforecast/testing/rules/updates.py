@@ -111,8 +111,8 @@ def update_refuses_what_is_not_new(subject: Subject) -> None:
     overlapping = fixtures.daily_panel()[fixtures.daily_panel()["unique_id"] == "s2"].tail(RECENT + 1)
     with expect_error(DataError, "s2", when="update gets one row of the training frame before new ones"):
         model.update(overlapping)
-    with expect_error(DataError, "stranger", when="update gets a series that was not in `fit`"):
-        model.update(recent[recent["unique_id"] == "s0"].assign(unique_id="stranger"))
+    with expect_error(DataError, "s9", when="update gets a series that was not in `fit`"):
+        model.update(recent[recent["unique_id"] == "s0"].assign(unique_id="s9"))
     expect_same(model.predict(), expected, "a failed update must not change the forecast")
 
 
