@@ -13,7 +13,7 @@ DeepForecastError
 └── DependencyError        (ImportError)                 an optional package is missing
 DataWarning, TrainingWarning (UserWarning)
 
-A message states the rule, the value found (with series, column and time stamp) and the fix.
+A message states the rule, the value found (with series, column and timestamp) and the fix.
 """
 
 from __future__ import annotations

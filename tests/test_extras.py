@@ -67,7 +67,7 @@ def test_everything_else_works_without_plotly_and_skops(tmp_path: Path) -> None:
     skops = "needs the package skops (extra skops), which is not installed. Run: pip install skops"
     assert done.stdout.splitlines() == [
         f"backend='plotly' {plotly}",
-        f"A figure of a search {plotly}",
+        f"Plotting a search {plotly}",
         f"A file with a regressor of another library {skops}",
         f"A file with a regressor of another library {skops}",
         "2",

@@ -159,7 +159,7 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
         "failed": [{"job": row.job, "status": row.status, "error": row.error} for row in failed_rows],
     }  # fmt: skip
     rehearsals = {row.machine["rehearsal"] for row in rows if row.started >= started_at and "rehearsal" in row.machine}
-    rehearsal_lines = [f"Rehearsal (compilation and imports before the jobs): {rehearsal}." for rehearsal in rehearsals]
+    rehearsal_lines = [f"Warm-up (compilation and imports before the jobs): {rehearsal}." for rehearsal in rehearsals]
     text = "\n".join(
         [
             *_summary_lines(summary, suite),
@@ -203,7 +203,7 @@ def _summary_lines(summary: Any, suite: Any) -> list[str]:
     columns["MB"] = [format_number(float(number), 3) for number in table["peak_mb"]]
     columns["failed"] = [str(number) for number in table["failed"]]
     tasks = pluralize(len(summary.tasks), "task")
-    caption = f"{summary.metric} of suite {suite.suite}; skill and wins over {tasks} against {suite.reference}"
+    caption = f"{summary.metric} of suite {suite.suite}; skill and wins over {tasks}, relative to {suite.reference}"
     return [*format_table(columns), caption]
 
 

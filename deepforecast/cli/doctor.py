@@ -129,6 +129,8 @@ def _text(facts: Mapping[str, Mapping[str, str]], missing: Sequence[str]) -> str
         for name, value in entries.items():
             lines += wrap_text(one_line(value), f"  {one_line(name):<{width}}  ", " " * (width + 4))
     verdict = (
-        f"missing: {', '.join(missing)}. Install them into this Python." if missing else "All required packages are installed."
+        f"Required packages are missing: {', '.join(missing)}. Install them in this Python environment."
+        if missing
+        else "All required packages are installed."
     )
     return "\n".join([*lines, "", paint(verdict, "red" if missing else "green")])

@@ -58,11 +58,11 @@ def describe_parameter(parameter: Param) -> str:
     --------
     >>> from deepforecast import SeasonalNaive
     >>> describe_parameter(declared_params(SeasonalNaive)["season_length"])
-    "number of time steps per season; 'auto': by the frequency of the data (auto or a whole number of at least 1; default auto)"
+    "number of time steps per season; 'auto': by the frequency of the data (auto or an integer of at least 1; default auto)"
     """
     values = describe_values(parameter)
     default = "required" if parameter.required else f"default {_format_value(parameter.default)}"
-    return f"{parameter.help} ({'; '.join(clause for clause in (values, default) if clause)})"
+    return f"{parameter.help.removesuffix('.')} ({'; '.join(clause for clause in (values, default) if clause)})"
 
 
 def _argparse_settings(parameter: Param) -> Mapping[str, Any]:
@@ -91,11 +91,12 @@ def describe_values(parameter: Param) -> str:
             if is_mapping(value_type)
             else str(value_type)
         )
-        words.append(word + (_describe_range(parameter) if value_type in (int, float) or is_list(value_type) else ""))
+        limits = _describe_range(parameter) if value_type in (int, float) or is_list(value_type) else ""
+        words.append(word + (" of values" if limits and is_list(value_type) else "") + limits)
     return format_list(words, max_shown=len(words)) if len(words) < 2 else ", ".join(words[:-1]) + " or " + words[-1]
 
 
-_TYPE_NAMES: dict[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+_TYPE_NAMES: dict[Any, str] = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
 
 
 def _describe_range(parameter: Param) -> str:
@@ -105,7 +106,7 @@ def _describe_range(parameter: Param) -> str:
         ("of at most", parameter.at_most),
         ("below", parameter.below),
     )
-    limits = [f"{word} {bound:g}" for word, bound in bounds if bound is not None]
+    limits = [f"{word} {bound if isinstance(bound, int) else f'{bound:g}'}" for word, bound in bounds if bound is not None]
     return f" {' and '.join(limits)}" if limits else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ EPILOG = """\
 examples:
   deepforecast models
   deepforecast models Naive2 Conformal"""
+SHOWN_SECTIONS = ("See Also", "References")  # of docstrings, after the parameters
 INTERVAL_NAMES = {"analytic": "analytic", "samples": "samples", "quantiles": "quantiles", None: "conformal"}
 
 
@@ -87,31 +89,56 @@ def _table(facts: Sequence[dict[str, Any]]) -> str:
         "intervals": [INTERVAL_NAMES[entry["distribution"]] for entry in capabilities],
     }
     head, *rows = format_table(columns, left_aligned=list(columns))
-    fits_beside = max(map(len, rows)) + 2 + max(len(entry["what"]) for entry in facts) <= terminal_width()
     width = max(map(len, rows)) + 2
+    fits_in_row = width + max(len(entry["what"]) for entry in facts) <= terminal_width()
     lines = [head]
     for row, entry in zip(rows, facts, strict=True):
-        what = one_line(entry["what"])
-        lines += [f"{row:<{width}}{what}"] if fits_beside else [row, *(paint(line, "dim") for line in wrap_text(what, "  "))]
+        summary = one_line(entry["what"])
+        lines += (
+            [f"{row:<{width}}{summary}"] if fits_in_row else [row, *(paint(line, "dim") for line in wrap_text(summary, "  "))]
+        )
     return "\n".join([*lines, "", "deepforecast models NAME describes a model and its parameters."])
 
 
 def _describe_model(cls: type[Any]) -> str:
-    """Return the docstring without examples, and the parameters."""
-    import inspect
-
+    """Return the description of a model, its parameters, related models and references."""
     from deepforecast.cli.flags import describe_parameter
     from deepforecast.cli.streams import paint
     from deepforecast.cli.table import wrap_text
     from deepforecast.core.params import declared_params
 
-    text = inspect.cleandoc(cls.__doc__ or "").partition(">>>")[0].strip().replace("`", "")
+    sections = _docstring_sections(cls)
     lines = [paint(f"{cls.__name__} ({model_family(cls.__name__)})", "bold")]
-    for paragraph in text.split("\n\n"):
-        lines += [*wrap_text(" ".join(paragraph.split())), ""]
-    for name, parameter in declared_params(cls).items():
-        lines += wrap_text(describe_parameter(parameter), f"  {name:<16} ")
+    for paragraph in sections.pop("").split("\n\n"):
+        if paragraph.startswith("    "):  # equations
+            lines += paragraph.splitlines()
+        elif paragraph.startswith("- "):
+            for item in re.split(r"\n(?=- )", paragraph):
+                lines += wrap_text(" ".join(item.split()), later_prefix="  ")
+        else:
+            lines += wrap_text(" ".join(paragraph.split()))
+        lines.append("")
+    parameters = declared_params(cls)
+    width = max(map(len, parameters))
+    lines.append(paint("Parameters", "bold"))
+    for name, parameter in parameters.items():
+        lines += wrap_text(describe_parameter(parameter), f"  {name:<{width}}  ")
+    for title in SHOWN_SECTIONS:
+        if title in sections:
+            lines += ["", paint(title, "bold")]
+            for entry in re.split(r"\n\n|\n(?=[\w, ]+ : )", sections[title]):
+                lines += wrap_text(" ".join(entry.split()), "  ")
     return "\n".join(lines)
+
+
+def _docstring_sections(cls: type[Any]) -> dict[str, str]:
+    """Return the sections of a numpydoc docstring by title; the description has the title ""."""
+    import inspect
+
+    text = inspect.cleandoc(cls.__doc__ or "").replace("`", "")
+    description, *parts = re.split(r"^(\S.*)\n-{3,}$", text, flags=re.MULTILINE)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    return {title: content.strip() for title, content in {"": description, **sections}.items()}
 
 
 def _first_sentence(cls: type[Any]) -> str:

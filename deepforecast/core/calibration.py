@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
 MAX_WINDOWS = 100  # per series; more errors hardly change the intervals
-MAX_POOLED_ERRORS = 1000  # of all series together
+MAX_POOLED_ERRORS = 1000  # total over all series
 PROGRESS_LABEL = "calibration windows"
 
 

@@ -54,9 +54,9 @@ class AttentionMap:
 def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future: Frame | None, static: Frame | None) -> Frame:
     """The frame that `Forecaster.explain` returns.
 
-    Columns of attention weights: `cutoff` is the time stamp of the last observation seen, `step`
+    Columns of attention weights: `cutoff` is the timestamp of the last observation seen, `step`
     the query, counted from it (from 1 for steps ahead, up to 0 in the window), the time column its
-    time stamp, and `lag` the time stamp of the key. `kind` is "cross" for steps ahead attending to
+    timestamp, and `lag` the timestamp of the key. `kind` is "cross" for steps ahead attending to
     the window, "self" otherwise; `layer` and `head` count from 0. The input of each decoder step is
     the forecast of the previous one (greedy decoding).
     """

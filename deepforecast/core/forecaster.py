@@ -133,7 +133,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             One row per series and time step, with the columns "unique_id" (optional for a single
             series), "ds" (time) and "y" (target): pandas, polars or a pyarrow table.
         freq : str, optional
-            Frequency, e.g. "D", "W-SUN", "MS" or "15min". Inferred from the time stamps by default.
+            Frequency, e.g. "D", "W-SUN", "MS" or "15min". Inferred from the timestamps by default.
         columns : Columns or dict, optional
             Names of the id, time and target columns, and which columns are future or past
             covariates.
@@ -148,7 +148,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         Raises
         ------
         DataError
-            If the frame has duplicate or irregular time stamps, non-numeric targets, missing values
+            If the frame has duplicate or irregular timestamps, non-numeric targets, missing values
             the model cannot handle, or too few observations.
         CapabilityError
             If the model cannot use the covariates declared in `columns`.
@@ -327,7 +327,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             In long format: one row per series, step and `component`, whose `value`s add up to the
             forecast. For models with attention one row per pair of time steps, layer and head:
             `cutoff` is the last observation the model had seen, `step` the number of the query step
-            after it (0 and below in the input window), `lag` the time stamp of the key, `kind`
+            after it (0 and below in the input window), `lag` the timestamp of the key, `kind`
             "cross" (steps ahead attend to the window) or "self", and `weight` the attention weight.
 
         Raises

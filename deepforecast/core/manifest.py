@@ -290,7 +290,7 @@ class _Reader:
 
 
 def _calendar(content: Mapping[str, Any], columns: Columns, last: np.ndarray) -> Calendar:
-    """The calendar, which must equal that inferred from the last time stamps."""
+    """The calendar, which must equal that inferred from the last timestamps."""
     _check_keys(content["time"], tuple(field.name for field in fields(TimeType)), "time")
     time = TimeType(_check_text(content["time"]["unit"]), content["time"]["tz"], _check_text(content["time"]["dtype"]))
     is_known_zone = time.tz is None or ZONE.fullmatch(_check_text(time.tz))

@@ -123,7 +123,7 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
 
 
 def _trial_forecast(model: Forecaster) -> None:
-    """Forecast a few steps of a few series, to check that state, model and time stamps are consistent."""
+    """Forecast a few steps of a few series, to check that state, model and timestamps are consistent."""
     state = model.fitted_state()
     if model.calibrates and state.calibration is None:
         raise InvalidManifest("its intervals must be calibrated, but the file has no calibration")

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 STEPS_PER_FOLD = 100
-"""Length of a fold on the common axis of steps, whatever number of steps its fit takes."""
+"""Length of a fold on the common axis of steps, for any number of steps of its fit."""
 
 
 class Monitor:
-    """Receives the reports of a fit and tells it when to stop.
+    """Receives the reports of a fit and can stop it.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
     group : str, default ""
         Heading under which the docstring lists the parameter; "" is the main list.
     kw_only : bool, default True
-        Whether the parameter can only be passed by keyword. False is for what a wrapper wraps.
+        Whether the parameter can only be passed by keyword. False is for the model that a wrapper wraps.
     convert : callable, optional
         Turns a value such as a frame into plain data, and returns plain data unchanged.
     """

@@ -24,7 +24,7 @@ class LearnedState:
     by_series: arrays whose first axis is the series.
     shared: arrays, numbers, strings, and lists and dicts (with string keys) of these.
     history: the rows it was fitted on, if the model needs them later; not saved.
-    series: ids and last time stamps of the series, set when the state is passed to hooks; stored in `State`.
+    series: ids and last timestamps of the series, set when the state is passed to hooks; stored in `State`.
     """
 
     by_series: Mapping[str, Any] = field(default_factory=dict)
@@ -59,12 +59,12 @@ class LearnedState:
 class State:
     """The state of a fitted model.
 
-    series: ids, columns, calendar and last time stamps.
+    series: ids, columns, calendar and last timestamps.
     learned: what the model learned from them.
     categories: categories by covariate, None for a numeric one.
     static: static covariates.
     calibration: errors for conformal intervals.
-    fingerprint: number of rows of the training panel and a checksum of values and time stamps (not cryptographic).
+    fingerprint: number of rows of the training panel and a checksum of values and timestamps (not cryptographic).
     undeclared: columns without a role, which were ignored with a warning.
     value_range: minimum and maximum of each series, shape (series, 2); None in files of version 0.1.0.
     """
@@ -102,7 +102,7 @@ class State:
 
 
 def fingerprint(panel: Panel, categories: Mapping[str, tuple[str, ...] | None]) -> str:
-    """Number of rows of a panel and a CRC-32 of ids, time stamps and values, independent of the unit of time."""
+    """Number of rows of a panel and a CRC-32 of ids, timestamps and values, independent of the unit of time."""
     series, calendar, last = panel.series, panel.series.calendar, panel.series.last
     day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)
     time_fields = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)

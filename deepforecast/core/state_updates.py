@@ -145,7 +145,7 @@ def _calibration_for_panel(
     if not model.capabilities.by_series:
         raise CapabilityError(
             f"Conformal intervals cannot be computed for series {panel.series.labels(new_series)}, which was not "
-            "in fit and has no errors of its own. Fit with it, use errors of all series (Conformal(model, "
+            "in fit and has no calibration errors. Fit with it, use errors of all series (Conformal(model, "
             "pool=True)), or set intervals=None."
         )
     calibration_new = model._calibrate(panel.take(new_series))
@@ -240,7 +240,7 @@ def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
             f"{panel.series.labels(off_grid)} is not, with the "
             f"last row of {panel.series.label(series_number)} at "
             f"{calendar.format(int(panel.series.last[series_number]))}. Shift the "
-            "time stamps, or fit again."
+            "timestamps, or fit again."
         )
 
 
@@ -252,14 +252,14 @@ def _refuse_large_gap(panel: Panel, last: Ints, skipped: Ints, n_known: int) -> 
         raise DataError(
             f"`update` cannot leave out most rows of freq={panel.calendar.freq!r}: {n_absent:,.0f} are absent "
             "before the new ones, "
-            f"and {n_rows:,} there; {_describe_ends(panel, last, largest)}. Correct the time stamps, pass the "
+            f"and {n_rows:,} there; {_describe_ends(panel, last, largest)}. Correct the timestamps, pass the "
             "rows between, or fit "
             "again."
         )
 
 
 def _describe_ends(panel: Panel, last: Ints, numbers: Ints) -> str:
-    """The last known time stamp and the first new one, for the first of these series."""
+    """The last known timestamp and the first new one, for the first of these series."""
     series_number, calendar = int(numbers[0]), panel.calendar
     first = f"; the first, {panel.series.label(series_number)}," if len(numbers) > 1 else ""
     known_until, start = calendar.format(int(last[series_number])), calendar.format(int(panel.start[series_number]))

@@ -23,6 +23,7 @@ from typing import Any
 from deepforecast.core.cpus import affinity, quota
 from deepforecast.core.lightgbm_threads import max_threads
 from deepforecast.core.shared_libraries import load_counts
+from deepforecast.errors import pluralize
 
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 """Variables set by `passive_waiting`: the first is read by all OpenMP libraries, the second by those of Intel and LLVM."""
@@ -244,20 +245,22 @@ def status() -> dict[str, str]:
     )
     loaded = _openmp_threads()
     for path, threads in loaded.items():
-        report[f"openmp {_short_path(path)}"] = f"{threads} threads, waits {_wait_policies.policies.get(path, default_policy)}"
+        report[f"openmp {_short_path(path)}"] = (
+            f"{pluralize(threads, 'thread')}, waits {_wait_policies.policies.get(path, default_policy)}"
+        )
     if not loaded:
         report["openmp"] = (
             "not loaded yet; will wait "
             f"{_describe_variables(user_variables) if user_variables else 'passively if deepforecast loads it'}"
         )
     if not user_variables and any(path not in _wait_policies.policies for path in loaded):
-        report["way out"] = (
+        report["hint"] = (
             "import deepforecast's models before torch and lightgbm, or set OMP_WAIT_POLICY=PASSIVE before Python starts"
         )
     for pool in _pools():
         if not pool.name.startswith("openmp"):
             threads = pool.get()
-            report[pool.name] = f"{threads} threads" if threads > 0 else "no limit of threads"
+            report[pool.name] = pluralize(threads, "thread") if threads > 0 else "no limit of threads"
     buffer_status = _keep_buffers_obstacle() or (
         "freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training"
     )
@@ -352,7 +355,7 @@ class _WaitPolicies:
 
 
 def _describe_variables(variables: dict[str, str]) -> str:
-    return "as the environment says: " + " ".join(f"{name}={value}" for name, value in variables.items())
+    return "as set in the environment: " + " ".join(f"{name}={value}" for name, value in variables.items())
 
 
 # --- allocator ----------------------------------------------------------------------------------------------------------
@@ -390,7 +393,7 @@ def _libc_name() -> str:
 def _keep_buffers_obstacle() -> str:
     """Why `keep_buffers` is impossible, or ""."""
     if not _libc_name():
-        return "only glibc's allocator can be told to keep freed buffers"
+        return "only glibc's allocator can be set to keep freed buffers"
     preloaded = [name for name in ("jemalloc", "tcmalloc", "mimalloc") if name in os.environ.get("LD_PRELOAD", "")]
     if preloaded:
         return f"{preloaded[0]} is preloaded and manages its buffers itself"

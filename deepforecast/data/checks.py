@@ -141,7 +141,7 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
             panel = Panel.from_frame(frame, columns=columns, freq=freq)
         except DataError as error:  # raised by fit, but not covered by the rules above
             return replace(report, findings=(_error_finding(error), *report.findings))
-        where, fix = "almost perfectly correlated", "declare it as past, unless it is known ahead"
+        where, fix = "almost perfectly correlated", "declare it as past, unless its future values are known at the cutoff"
         leaks = (Finding("warning", f"{name} follows the target", len(panel), where, fix) for name in leaking_columns(panel))
         return replace(report, findings=(*report.findings, *leaks))
     return report

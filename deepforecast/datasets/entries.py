@@ -20,7 +20,7 @@ def _always_available() -> bool:
 class Entry:
     """A dataset: `read(split)` returns its frame, `read_table(name)` a further table.
 
-    `is_available()` tells whether it can be read without a download, `download()` fetches it.
+    `is_available()` returns whether it can be read without a download, `download()` fetches it.
     """
 
     card: Card

@@ -46,7 +46,7 @@ def quantiles(noise: Floats, change: Floats, count: Floats, probabilities: Float
     noise_excess = np.maximum(noise_quantiles - _noise_quantiles(np.full(1, 1.0 - tail_probability), student), 0.0)
     tail = np.log(np.maximum(tail_probability / np.maximum(1.0 - upper, 1e-300), 1.0))
     levels = np.stack([inner_probabilities, np.minimum(noise_quantiles, 1e12), noise_excess, tail])
-    with compile_notice("the bands of an additive model"):
+    with compile_notice("the intervals of an additive model"):
         _quantiles(np.stack([noise, change, count]), levels, int(student), upper_quantiles, np.empty(MAX_NODES))
     sign = np.where(probabilities == 0.5, 0.0, np.where(probabilities > 0.5, 1.0, -1.0))
     return np.asarray(upper_quantiles[:, inverse_index] * sign)

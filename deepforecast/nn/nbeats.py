@@ -153,7 +153,7 @@ class Block(nn.Module):
         Parameters
         ----------
         residual : Tensor of shape (batch, input_size)
-            What the blocks before left of the window.
+            The window minus the backcasts of the previous blocks.
         covariates : sequence of Tensor of shape (batch, n)
 
         Returns

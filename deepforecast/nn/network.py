@@ -60,7 +60,7 @@ class ForecastNetwork(nn.Module):
 
     @property
     def n_multiplications(self) -> int:
-        """Approximate multiplications per window. `over_time` of a body says how often its weights
+        """Approximate multiplications per window. `over_time` of a body is how often its weights
         are used; True: per time step.
         """
         weights, reuse = (

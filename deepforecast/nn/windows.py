@@ -25,7 +25,7 @@ class WindowStore:
     y: Tensor  # (N,) float64
     numeric: Tensor  # (N, P) float32
     category_codes: Tensor  # (N, p) int64
-    calendar: Tensor  # (T, C) float32, one row per time stamp
+    calendar: Tensor  # (T, C) float32, one row per timestamp
     static: Tensor  # (series, S)
     static_codes: Tensor  # (series, s)
     loc: Tensor  # (series, 1) float64

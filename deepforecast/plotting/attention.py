@@ -65,10 +65,10 @@ def plot_attention(
     --------
     >>> import pandas as pd
     >>> lag = pd.date_range("2024-01-01", periods=3)
-    >>> looked = pd.DataFrame({"ds": lag[2] + pd.Timedelta("1D"), "cutoff": lag[2], "step": 1, "lag": lag, "kind": "cross",
-    ...                        "layer": 0, "head": 0, "weight": [0.1, 0.7, 0.2]})
-    >>> plot_attention(looked).axes[0].get_xlabel()
-    'row looked at'
+    >>> weights = pd.DataFrame({"ds": lag[2] + pd.Timedelta("1D"), "cutoff": lag[2], "step": 1, "lag": lag, "kind": "cross",
+    ...                         "layer": 0, "head": 0, "weight": [0.1, 0.7, 0.2]})
+    >>> plot_attention(weights).axes[0].get_xlabel()
+    'attended time step'
     """
     check_backend(backend)
     if view not in VIEWS:
@@ -124,8 +124,8 @@ def _lags(weights: AttentionWeights, series: Any) -> Chart:
     heights = np.zeros(len(cells))
     heights[np.searchsorted(cells, distances)] = mean
     bars = Bars(_bar_edges(cells, width), heights, COLORS[0], 0.75)
-    x_axis = Axis(f"{unit} back" if unit else "back", "integer", tick_multiple=_tick_step(int(cells[-1] - cells[0]), unit))
-    panel = Panel((bars,), "", x_axis, Axis("weight, mean"))
+    x_axis = Axis(f"lag ({unit})" if unit else "lag", "integer", tick_multiple=_tick_step(int(cells[-1] - cells[0]), unit))
+    panel = Panel((bars,), "", x_axis, Axis("mean weight"))
     return Chart((panel,), 1, 10.0, 3.8, _note(chosen, len(keys), n_series))
 
 

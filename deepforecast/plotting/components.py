@@ -87,16 +87,16 @@ def _open(components: Frame, what: str, columns: Any) -> TidyFrame:
 
 
 def _panel(rows: list[TidyFrame], name: str) -> Panel:
-    arrays = [_component_arrays(one, name) for one in rows]
-    stamps = np.concatenate([one for one, _ in arrays])
-    values = np.concatenate([one for _, one in arrays])
+    arrays = [_component_arrays(frame, name) for frame in rows]
+    stamps = np.concatenate([frame_stamps for frame_stamps, _ in arrays])
+    values = np.concatenate([frame_values for _, frame_values in arrays])
     order = np.argsort(stamps, kind="stable")
     cycle = _find_cycle(stamps[order], values[order])
     if cycle:
         return _cycle_panel(stamps[order], values[order], cycle, name)
     marks: list[Mark] = [Line(times, value, color) for (times, value), color in zip(arrays, COLORS, strict=False) if len(times)]
     if len(arrays) > 1 and len(arrays[1][0]):
-        marks.append(Rules(arrays[1][0][:1], label="forecast starts"))
+        marks.append(Rules(arrays[1][0][:1], label="forecast start"))
     return Panel(tuple(marks), name, rows[0].axis(), Axis())
 
 
@@ -133,6 +133,6 @@ def _cycle_panel(stamps: Array, values: Array, cycle: int, name: str) -> Panel:
         return Panel(
             (Line(np.arange(7.0), np.roll(cycle_values, first), COLORS[0]),), name, Axis(kind="names", names=WEEKDAYS), Axis()
         )
-    start_text = f" from {np.datetime_as_string(stamps[0], unit='m').replace('T', ' ')}" if has_dates else ""
+    start_text = f", from {np.datetime_as_string(stamps[0], unit='m').replace('T', ' ')}" if has_dates else ""
     x_axis = Axis(f"step of the cycle{start_text}", "integer")
     return Panel((Line(np.arange(1, cycle + 1), cycle_values, COLORS[0]),), name, x_axis, Axis())

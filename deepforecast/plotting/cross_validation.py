@@ -85,7 +85,7 @@ def plot_cross_validation(
         n_kept = max(n_kept, n_cut)
     chart = panel_grid(panels, count, n_kept, legend(drawn, levels))
     stride = max(_stride(len(np.unique(windows.series_rows(key).timestamps(CUTOFF)))) for key in chosen)
-    notes = [chart.note] * bool(chart.note) + [f"a line at one cutoff in {stride}"] * (stride > 1)
+    notes = [chart.note] * bool(chart.note) + [f"one cutoff in {stride} marked"] * (stride > 1)
     return render(replace(chart, note=" · ".join(notes)), backend)
 
 

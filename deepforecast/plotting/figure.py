@@ -93,7 +93,7 @@ def panel_grid(panels: Sequence[Panel], count: int, n_cut: int, keys: Sequence[A
     """Chart with one panel per series; a note states what is omitted."""
     notes = [f"{len(panels)} of {count:,} series ({count - len(panels):,} more)"] if count > len(panels) else []
     if n_cut:
-        notes.append(f"history cut to the last {n_cut:,} points")
+        notes.append(f"only the last {n_cut:,} points of the history")
     columns = 1 if len(panels) <= 3 else 2 if len(panels) <= 8 else 3
     width, longest = {1: (10.0, 90), 2: (12.0, 48), 3: (15.0, 40)}[columns]
     row_height = 3.9 if len(panels) == 1 else 2.7
@@ -115,8 +115,7 @@ def check_max_history(max_history: object) -> None:
         return
     if isinstance(max_history, bool) or not isinstance(max_history, int | np.integer) or max_history < 1:
         raise ParameterError(
-            "`max_history` must be an integer of at least 1, 'auto' or None, got "
-            f"{format_value(max_history)}."
+            f"`max_history` must be an integer of at least 1, 'auto' or None, got {format_value(max_history)}."
         )
 
 
@@ -174,4 +173,4 @@ def _forecast(
     gaps = steps.find_gaps(future_stamps)
     x = np.insert(future_stamps, gaps, future_stamps[gaps - 1])
     marks = forecast_marks(x, lambda column: np.insert(future.values(column), gaps, np.nan), models, levels)
-    return [*marks, Rules(future_stamps[:1], label="forecast starts")]
+    return [*marks, Rules(future_stamps[:1], label="forecast start")]

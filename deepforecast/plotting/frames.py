@@ -20,13 +20,13 @@ from deepforecast.plotting.timestamps import format_timestamp, timestamp_array, 
 
 MAX_SERIES = 8
 HINTS = {
-    CUTOFF: "Pass what `cross_validate` or `compare` returns.",
-    "component": "Pass what `decompose` returns, or what `explain` returns for a model with components.",
+    CUTOFF: "Pass the result of `cross_validate` or `compare`.",
+    "component": "Pass the result of `decompose`, or of `explain` for a model with components.",
 }
 NO_TARGET_HINTS = {  # inputs for which users often pass forecasts of `predict`
-    "history": "Draw forecasts with plot(history, forecast).",
-    "cross-validation": "Draw forecasts of `predict` with plot(history, forecast).",
-    "frame": "Pass what `cross_validate` or `compare` returns.",
+    "history": "Use plot(history, forecast) to plot forecasts.",
+    "cross-validation": "Use plot(history, forecast) to plot forecasts of `predict`.",
+    "frame": "Pass the result of `cross_validate` or `compare`.",
 }
 ROLES_HINT = "Pass other names as columns={'id': ..., 'time': ..., 'target': ...}."
 
@@ -168,7 +168,7 @@ def check_unique_timestamps(stamps: Array, key: Any, table: TidyFrame) -> None:
         return
     series_text = "" if key is None else f" of series {format_value(str(key))}"
     if CUTOFF in table.frame.columns:
-        hint = "It has a column cutoff: draw it with plot_cross_validation."
+        hint = "It has a column cutoff: use plot_cross_validation."
     elif key is None:
         hint = "If the frame holds several series, name their column: columns={'id': ...}."
     else:

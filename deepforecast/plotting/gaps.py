@@ -11,7 +11,7 @@ from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frequency_inference import infer
 from deepforecast.plotting.chart import Array
 
-GAP_FACTOR = 1.5  # usual steps from which two stamps have a hole between them, where no calendar counts them
+GAP_FACTOR = 1.5  # without a calendar, timestamps further apart than this many median steps have a gap between them
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ EXPECTED_TYPES = {
     "report": "a fitted network or its `training_report_`",
 }
 ADVICE = {
-    "history": "Draw with plot(history, model.predict(horizon=12)).",
+    "history": "Use plot(history, model.predict(horizon=12)).",
     "forecast": "Pass model.predict(horizon=12).",
     "table": "Pass compare([model], history, horizon=12).",
     "report": "Pass a fitted network, such as LSTM.",
     "explanation": "Pass explain() of a model with attention, such as Transformer.",
 }
 BACKTEST_HINT = "Pass cross_validate([model], history, horizon=12)."
-SEARCH_HINT = "Draw the search with result.plot(), or fit result.best_model."
+SEARCH_HINT = "Use result.plot() to plot the search, or fit result.best_model."
 
 
 def open_input(value: Any, what: str) -> nw.DataFrame[Any]:
@@ -52,7 +52,7 @@ def _model_hint(model: Any, what: str) -> str:
     attends = getattr(model, "has_attention", False) is True
     if what in ("components", "components ahead"):
         if attends:
-            return "Draw its attention with plot_attention(model.explain())."
+            return "Use plot_attention(model.explain()) to plot its attention."
         explains = getattr(getattr(model, "capabilities", None), "explains", False)
         return "Pass model.explain()." if explains else "This model has no components. Pass decompose(history)."
     if what == "explanation" and attends:

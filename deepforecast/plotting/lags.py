@@ -27,6 +27,6 @@ def distance_back(time: Array, lag: Array) -> tuple[Array, str]:
         months = time.astype("M8[M]").astype(np.int64) - lag.astype("M8[M]").astype(np.int64)
         return (months // 12, "years") if shortest_step > 360 * DAY else (months, "months")
     distance = (time - lag).astype(np.int64)
-    if shortest_step >= 23 * DAY // 24:  # a day of a change of clocks is as far as any other
+    if shortest_step >= 23 * DAY // 24:  # days of 23 or 25 hours, when DST begins or ends, count as one day
         return np.rint(distance / DAY).astype(np.int64), "days"
     return next((distance // size, name) for name, size in UNITS[1:] if not (distance % size).any())

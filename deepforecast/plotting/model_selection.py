@@ -37,7 +37,7 @@ def no_model_error(table: TidyFrame) -> DataError:
     return DataError(
         f"The {table.description} must have a numeric column for each model, got the columns "
         f"{format_list(table.frame.columns, max_shown=10)}. "
-        "Pass what `predict` or `cross_validate` returns."
+        "Pass the result of `predict` or `cross_validate`."
     )
 
 
@@ -50,8 +50,7 @@ def choose_levels(models: Sequence[ModelColumns], level: float | Sequence[float]
     for requested_level in requested:
         if isinstance(requested_level, bool) or not isinstance(requested_level, int | float) or not 0 < requested_level < 100:
             raise ParameterError(
-                f"`level` must be between 0 and 100, got {format_value(requested_level)}. Pass for "
-                "example level=[80, 95]."
+                f"`level` must be between 0 and 100, got {format_value(requested_level)}. Pass for example level=[80, 95]."
             )
         if requested_level not in available:
             listed = format_list([format_number(available_level) for available_level in available], max_shown=10) or "none"

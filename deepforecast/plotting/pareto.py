@@ -57,7 +57,7 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
         negative = [name for name, seconds in zip(scores.models, scores.seconds, strict=True) if seconds < 0]
         raise DataError(f"Seconds must be at least 0; they are negative for {format_list(negative)}. Correct them.")
     absent = [name for name, shown in zip(scores.models, is_complete, strict=True) if not shown]
-    note = f"not shown, for want of a value or seconds: {format_list([shorten(name, 25) for name in absent])}" if absent else ""
+    note = f"not shown (no value or no seconds): {format_list([shorten(name, 25) for name in absent])}" if absent else ""
     return render(Chart((_panel(scores, np.flatnonzero(is_complete)),), 1, 9.0, 4.8, note), backend)
 
 
@@ -98,5 +98,10 @@ def _panel(scores: Scores, rows: Array) -> Panel:
     is_on_front = np.isin(np.arange(len(rows)), front)
     marks.append(Labels(seconds, values, tuple(names), tuple(bool(keep) for keep in is_on_front), stair))
     use_log = seconds.max() > 10 * seconds.min()
-    x_axis = Axis("seconds (logarithmic)" if use_log else "seconds", "log" if use_log else "number")
-    return Panel(tuple(marks), "In colour: no other model is both better and faster", x_axis, Axis(shorten(scores.metrics[0])))
+    x_axis = Axis("seconds (log scale)" if use_log else "seconds", "log" if use_log else "number")
+    return Panel(
+        tuple(marks),
+        "In colour: Pareto front (no other model is both better and faster)",
+        x_axis,
+        Axis(shorten(scores.metrics[0])),
+    )

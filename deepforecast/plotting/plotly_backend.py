@@ -183,7 +183,7 @@ def _spans(mark: Spans, panel: Panel) -> Any:
 
 
 def _heat(mark: Heat, panel: Panel) -> Any:
-    hover = "%{y} looks at %{x}: %{z:.3~g}<extra></extra>"
+    hover = "%{y} attends to %{x}: weight %{z:.3~g}<extra></extra>"
     coordinates = {"x": _plot_values(mark.x, panel.x), "y": _plot_values(mark.y, panel.y)}
     return go.Heatmap(z=mark.values, coloraxis="coloraxis", hoverongaps=False, hovertemplate=hover, **coordinates)
 

@@ -95,9 +95,9 @@ def _choose_model(table: TidyFrame, model: str | None) -> ModelColumns:
 
 
 def _note(model_residuals: Residuals) -> str:
-    notes = [f"{model_residuals.n_series:,} series together"] if model_residuals.n_series > 1 else []
+    notes = [f"{model_residuals.n_series:,} series pooled"] if model_residuals.n_series > 1 else []
     if len(model_residuals.values) > _MAX_DOTS:
-        notes.append(f"over time: {_MAX_DOTS:,} of {len(model_residuals.values):,} residuals, evenly spread")
+        notes.append(f"over time: {_MAX_DOTS:,} of {len(model_residuals.values):,} residuals shown, evenly spaced")
     return " · ".join(notes)
 
 
@@ -150,11 +150,11 @@ def _autocorrelation(model_residuals: Residuals, lags: int | None) -> Panel:
     bound = 1.96 / np.sqrt(np.isfinite(values).sum())
     marks = (
         _ZERO,
-        Rules(np.array([-bound, bound]), vertical=False, label="95 % bounds of noise"),
+        Rules(np.array([-bound, bound]), vertical=False, label="95 % bounds of white noise"),
         Spans(lag_numbers, np.zeros(count), correlations, COLORS[0], 2.0),
         Dots(lag_numbers, correlations, COLORS[0], size=4.5),
     )
-    return Panel(marks, "Autocorrelation (dashed: 95 % of noise)", *axes)
+    return Panel(marks, "Autocorrelation (dashed: 95 % bounds of white noise)", *axes)
 
 
 def _by_step(values: Array, steps: Array, y_axis: Axis) -> Panel:
@@ -173,4 +173,4 @@ def _by_step(values: Array, steps: Array, y_axis: Axis) -> Panel:
         Spans(unique_steps, percentiles[:, 1], percentiles[:, 3], COLORS[0], thick, 0.55),
         Dots(unique_steps, percentiles[:, 2], COLORS[0], size=5.0),
     )
-    return Panel(marks, "By horizon step: median, middle 50 % and 90 %", Axis("step", "integer"), y_axis)
+    return Panel(marks, "By horizon step: median, 25-75 % and 5-95 % range", Axis("step", "integer"), y_axis)

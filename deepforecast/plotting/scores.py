@@ -81,11 +81,11 @@ def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
     opened = inputs.open_input(table, "table")
     missing = [name for name in needs if name not in opened.columns]
     if missing:
-        hint = "" if "seconds" in missing else " What `score` returns must be reshaped: table.melt('model', var_name='metric')."
+        hint = "" if "seconds" in missing else " Reshape a result of `score` with table.melt('model', var_name='metric')."
         raise DataError(
             f"`table` must have the columns {format_list(needs)}, got "
-            f"{format_list(opened.columns, max_shown=10)}. Pass the leaderboard that "
-            f"`compare` returns.{hint}"
+            f"{format_list(opened.columns, max_shown=10)}. Pass the result of "
+            f"`compare`.{hint}"
         )
     if len(opened) == 0:
         raise DataError("`table` must have rows, got none. Pass a table with at least one score.")

@@ -19,8 +19,8 @@ _WIDTH = 800.0  # pixels, as all lengths here
 _NARROW = 500.0  # a chart of at most this width has one column and short names
 _INCH, _GAP = 82.0, 14.0  # of a chart; between two panels
 _LETTER, _LINE = 7.3, 17.0  # width of a letter and height of a line of text of size 12
-_MUTED_OPACITY = 0.8  # opacity of what is not the content
-_MAX_HOVERED = 400  # stamps of a panel whose values are shown on hover
+_MUTED_OPACITY = 0.8  # opacity of texts other than the data
+_MAX_HOVERED = 400  # maximum number of timestamps of a panel with values on hover
 _HALF_DAY = 43_200e6  # microseconds
 
 

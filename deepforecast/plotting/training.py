@@ -56,20 +56,20 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
     >>> import pandas as pd
     >>> report = pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0], "rate": [0.1, 0.1], "gradient_norm": [3.0, 1.0]})
     >>> [axes.get_ylabel() for axes in plot_training(report, stopped="all steps done").axes]
-    ['loss', 'learning rate', 'norm of the gradient']
+    ['loss', 'learning rate', 'gradient norm']
     """
     check_backend(backend)
     if hasattr(type(report), "training_report_"):  # on the class: the property raises before `fit`
         report, stopped = report.training_report_, stopped or report.stopped_
     columns, is_kept = _read_report(report)
     steps = columns["step"]
-    rule = [Rules(steps[is_kept], dash="dot", label="kept")] if is_kept.any() else []
+    rule = [Rules(steps[is_kept], dash="dot", label="weights used")] if is_kept.any() else []
     x_axis = Axis("step")
     panels = (
         Panel((*_losses(columns), *rule), "", x_axis, _scale("loss", columns["loss"], columns["validation"]), 2),
         Panel((Line(steps, columns["rate"], COLORS[0]), *rule), "", x_axis, Axis("learning rate")),
         Panel((Line(steps, columns["gradient_norm"], COLORS[0], width=1.0), *rule), "", x_axis,
-              _scale("norm of the gradient", columns["gradient_norm"])),
+              _scale("gradient norm", columns["gradient_norm"])),
     )  # fmt: skip
     return render(Chart(panels, 2, 10.0, 3.2, _note(columns, is_kept, stopped), _legend(columns)), backend)
 
@@ -122,7 +122,7 @@ def _losses(columns: dict[str, Array]) -> list[Mark]:
 
 
 def _legend(columns: dict[str, Array]) -> tuple[Key, ...]:
-    keys = [Key("steps, their mean" if len(columns["step"]) >= 2 * _N_MEANS else "steps", COLORS[0])]
+    keys = [Key("training (mean over steps)" if len(columns["step"]) >= 2 * _N_MEANS else "training", COLORS[0])]
     if np.isfinite(columns["validation"]).any():
         keys.append(Key("validation", COLORS[1], "dot"))
     return tuple(keys)
@@ -132,9 +132,9 @@ def _scale(title: str, *values: Array) -> Axis:
     """Logarithmic for positive values of different orders of magnitude."""
     finite_values = np.concatenate([array[np.isfinite(array)] for array in values])
     use_log = len(finite_values) > 0 and finite_values.min() > 0 and finite_values.max() > _LOG_RATIO * finite_values.min()
-    return Axis(f"{title} (logarithmic)", "log") if use_log else Axis(title)
+    return Axis(f"{title} (log scale)", "log") if use_log else Axis(title)
 
 
 def _note(columns: dict[str, Array], is_kept: Array, stopped: str) -> str:
-    kept_note = [f"step {columns['step'][is_kept][0]:g} of {len(is_kept)} kept"] if is_kept.any() else []
+    kept_note = [f"weights of step {columns['step'][is_kept][0]:g} of {len(is_kept)}"] if is_kept.any() else []
     return "; ".join([*kept_note, *([shorten(stopped, 80)] if stopped else [])])

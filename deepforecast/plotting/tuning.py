@@ -50,7 +50,7 @@ def plot_importance(table: Any) -> Any:
     """Plot parameter importances as bars, the largest on top."""
     go = _plotly()
     ordered = table.dropna().iloc[::-1]
-    figure = go.Figure(layout=_layout("what mattered", "share", ""))
+    figure = go.Figure(layout=_layout("parameter importance", "importance", ""))
     figure.add_bar(x=ordered["importance"], y=[_escape(name) for name in ordered["parameter"]], orientation="h",
                    marker_color=COLORS[0])  # fmt: skip
     return figure
@@ -119,7 +119,7 @@ def plot_front(trials: Any, objectives: Sequence[str]) -> Any:
     _refuse_none(completed)
     x, y = (completed[name].to_numpy(dtype=np.float64) for name in (second, first))
     front = pareto_front(x, y)
-    figure = go.Figure(layout=_layout(f"{first} against {second}", second, first))
+    figure = go.Figure(layout=_layout(f"{first} vs. {second}", second, first))
     figure.add_scatter(
         x=x,
         y=y,
@@ -128,12 +128,12 @@ def plot_front(trials: Any, objectives: Sequence[str]) -> Any:
         text=[f"trial {trial_number}" for trial_number in completed["number"]],
         marker_color=COLORS[0],
     )
-    figure.add_scatter(x=x[front], y=y[front], mode="lines+markers", name="not beaten", line={"color": COLORS[1]})
+    figure.add_scatter(x=x[front], y=y[front], mode="lines+markers", name="Pareto front", line={"color": COLORS[1]})
     return figure
 
 
 def _plotly() -> Any:
-    need_plotly("A figure of a search")
+    need_plotly("Plotting a search")
     with restore_warning_filters():
         import plotly.graph_objects as go
     return go

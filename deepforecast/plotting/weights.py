@@ -86,13 +86,13 @@ class AttentionWeights:
         """Axes of keys and queries; both are time."""
         axis_kind: Any = "time" if self.lag.dtype.kind == "M" else "integer"
         zone = f" ({zone_title(self.zone)})" if self.zone else ""
-        steps = "step ahead" if self.kind == "cross" else "row that looks"
-        return Axis(f"row looked at{zone}", axis_kind, self.zone), Axis(steps, axis_kind, self.zone)
+        query_title = "forecast step" if self.kind == "cross" else "attending time step"
+        return Axis(f"attended time step{zone}", axis_kind, self.zone), Axis(query_title, axis_kind, self.zone)
 
     def title(self) -> str:
         """Title: series and forecast origin."""
-        end = f"after {format_timestamp(self.cutoff[0]).replace('T', ' ').removesuffix(':00')}" if len(self.cutoff) else ""
-        return end if self.key is None else f"{shorten(self.key)} {end}"
+        origin = f"cutoff {format_timestamp(self.cutoff[0]).replace('T', ' ').removesuffix(':00')}" if len(self.cutoff) else ""
+        return origin if self.key is None else ", ".join(part for part in (shorten(self.key), origin) if part)
 
     def select_head(self, layer: int | None, head: int | None) -> AttentionWeights:
         """Weights of one layer or head, if given."""

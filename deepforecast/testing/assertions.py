@@ -40,7 +40,7 @@ def expect_error(error_class: type[Exception], *words: str, when: str = "called"
             f"the error when {when} must mention {format_list(missing_words)}, got {format_value(str(error), 300)}",
         )
     else:
-        raise RuleBroken(f"{error_class.__name__} must be raised when {when}")
+        raise RuleBroken(f"{error_class.__name__} must be raised when {when}; no error was raised")
 
 
 @contextmanager
@@ -84,48 +84,75 @@ def model_columns(frame: Any, name: str) -> dict[str, Floats]:
     }
 
 
-def expect_same(actual: Any, expected: Any, label: str) -> None:
-    """Expect two forecast frames to be identical, including dtypes and the order of rows and columns."""
+def expect_same(actual: Any, expected: Any, requirement: str) -> None:
+    """Expect two forecast frames to be identical, including dtypes and the order of rows and columns.
+
+    The message is `requirement` ("the forecast must ...") followed by the first difference.
+    """
     if isinstance(actual, pd.DataFrame) and actual.reset_index(drop=True).equals(expected.reset_index(drop=True)):
         return
     actual_table, expected_table = nw.from_native(actual, eager_only=True), nw.from_native(expected, eager_only=True)
     expect(
         actual_table.columns == expected_table.columns,
-        f"{label}: the columns must be {expected_table.columns}, got {actual_table.columns}",
+        f"{requirement}: the columns must be {expected_table.columns}, got {actual_table.columns}",
     )
     expect(
-        len(actual_table) == len(expected_table), f"{label}: there must be {len(expected_table)} rows, got {len(actual_table)}"
+        len(actual_table) == len(expected_table),
+        f"{requirement}: there must be {len(expected_table)} rows, got {len(actual_table)}",
     )
     for name in actual_table.columns:
         actual_dtype, expected_dtype = str(actual_table[name].dtype), str(expected_table[name].dtype)
-        expect(actual_dtype == expected_dtype, f"{label}: column {name} must be {expected_dtype}, got {actual_dtype}")
+        expect(actual_dtype == expected_dtype, f"{requirement}: column {name} must be {expected_dtype}, got {actual_dtype}")
         if actual_table[name].dtype.is_float():
-            expect_equal(column(actual, name), column(expected, name), f"{label}: column {name}")
+            expect_equal(column(actual, name), column(expected, name), f"{requirement} (column {name})")
         else:
-            expect(actual_table[name].to_list() == expected_table[name].to_list(), f"{label}: column {name} differs")
+            _expect_same_keys(actual_table[name].to_list(), expected_table[name].to_list(), f"{requirement} (column {name})")
 
 
-def expect_equal(actual: Floats, expected: Floats, label: str) -> None:
-    """Expect two arrays to be identical."""
-    expect(actual.shape == expected.shape, f"{label} must have the shape {expected.shape}, got {actual.shape}")
+def _expect_same_keys(actual: list[Any], expected: list[Any], requirement: str) -> None:
+    if actual != expected:
+        row = next(row for row, key in enumerate(actual) if key != expected[row])
+        raise RuleBroken(f"{requirement}: the first different value is {actual[row]} instead of {expected[row]} (row {row})")
+
+
+def expect_equal(actual: Floats, expected: Floats, requirement: str) -> None:
+    """Expect two arrays to be identical; the message is `requirement` followed by the first difference."""
+    _expect_same_shape(actual, expected, requirement)
     different = np.flatnonzero(~((actual == expected) | (np.isnan(actual) & np.isnan(expected))))
     if len(different):
         index = int(different[0])
-        message = f"{label} differs in {len(different)} of {actual.size} numbers"
-        raise RuleBroken(f"{message}, first {actual.flat[index]!r} instead of {expected.flat[index]!r} (row {index})")
+        raise RuleBroken(
+            f"{requirement}: {len(different)} of {actual.size} values differ, the first is "
+            f"{float(actual.flat[index])!r} instead of {float(expected.flat[index])!r} (row {index})"
+        )
 
 
-def expect_close(actual: Floats, expected: Floats, tolerance: float, label: str) -> None:
-    """Expect two arrays to be equal up to an absolute `tolerance`."""
-    expect(actual.shape == expected.shape, f"{label} must have the shape {expected.shape}, got {actual.shape}")
+def expect_close(actual: Floats, expected: Floats, tolerance: float, requirement: str) -> None:
+    """Expect two arrays to be equal up to an absolute `tolerance`.
+
+    The message is `requirement` followed by the largest difference.
+    """
+    _expect_same_shape(actual, expected, requirement)
     difference = np.abs(actual - expected)
     if not np.all(difference <= tolerance):
         index = int(np.argmax(np.where(np.isnan(difference), np.inf, difference)))
-        message = f"{label} is off by {difference.flat[index]:.3g}, more than {tolerance:.3g}"
-        raise RuleBroken(f"{message}: {actual.flat[index]!r} instead of {expected.flat[index]!r} (row {index})")
+        raise RuleBroken(
+            f"{requirement}: the largest difference is {difference.flat[index]:.3g}, above the tolerance {tolerance:.3g}; "
+            f"{float(actual.flat[index])!r} instead of {float(expected.flat[index])!r} (row {index})"
+        )
+
+
+def _expect_same_shape(actual: Floats, expected: Floats, requirement: str) -> None:
+    expect(actual.shape == expected.shape, f"{requirement}: the shape must be {expected.shape}, got {actual.shape}")
 
 
 def expect_finite(frame: Any, name: str, label: str) -> None:
-    """Expect all values of a model in a forecast frame to be finite."""
+    """Expect all values of a model in a forecast frame to be finite; `label` describes the frame."""
     for column_name, values in model_columns(frame, name).items():
-        expect(np.isfinite(values).all(), f"{label}: {column_name} is not finite in {int((~np.isfinite(values)).sum())} rows")
+        is_finite = np.isfinite(values)
+        if not is_finite.all():
+            row = int(np.flatnonzero(~is_finite)[0])
+            raise RuleBroken(
+                f"{label} must be finite: column {column_name} is NaN or infinite in {int((~is_finite).sum())} of "
+                f"{len(values)} rows, the first is {values[row]} (row {row})"
+            )

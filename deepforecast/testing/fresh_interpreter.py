@@ -1,6 +1,7 @@
-"""One fresh process that loads what was saved here: started when first needed, used for every model, ended with this one.
+"""A new Python process that loads saved models: started on first use, shared by all models, ended at exit.
 
-Run as `python -m deepforecast.testing.fresh_interpreter` it is that process: a line of JSON in, a line of JSON out.
+`python -m deepforecast.testing.fresh_interpreter` is that process: it reads one JSON request per line from stdin and writes one
+JSON reply per line to stdout.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ TRAINERS = ("pytorch_lightning", "lightning")
 
 @dataclass(frozen=True)
 class LoadedForecast:
-    """What the other process says of a file."""
+    """Reply of the other process: repr, ids and timestamps, forecast columns, and the trainers it imported."""
 
     repr: str
     keys: list[str]
@@ -41,22 +42,22 @@ class LoadedForecast:
 
 
 def requires_importable_module(subject: Subject) -> str | None:
-    """A condition: the module of the model can be imported by name, as a fresh process has to."""
+    """Return None if another process can import the module of the model, otherwise the reason why not."""
     module = subject.cls.__module__
     is_importable = module != "__main__" and find_spec(module.partition(".")[0]) is not None
     return None if is_importable else f"no other process can import the module {module}"
 
 
 def load_and_forecast(cls: type[Forecaster], path: Path, level: Any) -> LoadedForecast:
-    """What a fresh process loads from a file and forecasts with it."""
+    """Load a model from a file in a new process and forecast with it."""
     child = _start_child()
-    line = _ask(child, json.dumps({"module": cls.__module__, "path": str(path), "level": level}))
+    line = _request(child, json.dumps({"module": cls.__module__, "path": str(path), "level": level}))
     if not line:
         _start_child.cache_clear()
-        raise RuleBroken(f"the fresh process ended with status {_close_child(child)}")
+        raise RuleBroken(f"the new process that loads the model must not exit, but ended with status {_close_child(child)}")
     reply = json.loads(line)
     if "error" in reply:
-        raise RuleBroken(f"in a fresh process: {reply['error']}")
+        raise RuleBroken(f"load and predict must work in a new process, got {reply['error']}")
     columns = {name: np.frombuffer(bytes.fromhex(text), dtype=np.float64) for name, text in reply["columns"].items()}
     return LoadedForecast(reply["repr"], reply["keys"], columns, reply["trainers"])
 
@@ -70,18 +71,18 @@ def _start_child() -> subprocess.Popen[str]:
     return child
 
 
-def _ask(child: subprocess.Popen[str], question: str) -> str:
-    """The line that the child answers; empty if it has ended."""
+def _request(child: subprocess.Popen[str], request: str) -> str:
+    """Send a request and return the reply; an empty string if the process has ended."""
     if child.stdin is None or child.stdout is None:
         return ""
     with suppress(BrokenPipeError):
-        child.stdin.write(question + "\n")
+        child.stdin.write(request + "\n")
         child.stdin.flush()
     return child.stdout.readline()
 
 
 def _close_child(child: subprocess.Popen[str]) -> int:
-    """The child reads to the end of its input, and ends; its exit status."""
+    """Close stdin of the process, which ends it, and return its exit status."""
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:
             with suppress(BrokenPipeError):
@@ -91,21 +92,21 @@ def _close_child(child: subprocess.Popen[str]) -> int:
 
 
 def main() -> None:
-    """Answer each line of stdin: load the file, forecast, and say what came of it."""
-    answers, sys.stdout = sys.stdout, sys.stderr
+    """Reply to each request on stdin with the forecast of the loaded model or the error."""
+    output, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         try:
-            answer = _answer(**json.loads(line))
+            reply = _reply(**json.loads(line))
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        output.write(json.dumps(reply) + "\n")
+        output.flush()
 
 
-def _answer(module: str, path: str, level: Any) -> dict[str, Any]:
+def _reply(module: str, path: str, level: Any) -> dict[str, Any]:
     from deepforecast.core.model_file import load
 
-    import_module(module)  # registers a model that no index names; the file itself names no module
+    import_module(module)  # registers a model that is not in the index; the file does not contain its module
     model = load(path)
     frame = model.predict(level=level)
     return {

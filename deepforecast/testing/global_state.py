@@ -24,23 +24,23 @@ PRESERVED_VARIABLES = (  # needed to locate programs, files and devices
 
 
 def read_global_state() -> dict[str, Any]:
-    """Return a snapshot of the global state that a caller may have set up."""
+    """Return a snapshot of the global state that a caller may have set up, by description."""
     state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
     key, position = state["state"]["key"].tobytes(), state["state"]["pos"]
     snapshot: dict[str, Any] = {
-        "the generator of random": random.getstate(),
-        "the generator of numpy": (state["bit_generator"], key, position, state["has_gauss"], state["gauss"]),
-        "numpy's handling of errors": np.geterr(),
-        "the environment": dict(os.environ),
-        "the working folder": os.getcwd(),
+        "the random state of Python": random.getstate(),
+        "the random state of numpy": (state["bit_generator"], key, position, state["has_gauss"], state["gauss"]),
+        "numpy's error handling (np.seterr)": np.geterr(),
+        "the environment variables": dict(os.environ),
+        "the working directory": os.getcwd(),
         "the warning filters": list(warnings.filters),
         "the log handlers": list(logging.getLogger().handlers),
     }
     torch = sys.modules.get("torch")
     if torch is not None:
-        snapshot["the generator of torch"] = bytes(torch.get_rng_state().numpy())
-        snapshot["torch's threads"] = (torch.get_num_threads(), torch.get_num_interop_threads())
-        snapshot["torch's defaults"] = (
+        snapshot["the random state of torch"] = bytes(torch.get_rng_state().numpy())
+        snapshot["torch's thread counts"] = (torch.get_num_threads(), torch.get_num_interop_threads())
+        snapshot["torch's defaults (dtype, device, autocast, gradients, determinism)"] = (
             torch.get_default_dtype(),
             str(torch.get_default_device()),
             torch.is_autocast_enabled("cpu"),
@@ -48,7 +48,7 @@ def read_global_state() -> dict[str, Any]:
             torch.are_deterministic_algorithms_enabled(),
         )
     if "threadpoolctl" in sys.modules:
-        snapshot["the threads of libraries"] = threads.thread_counts()
+        snapshot["the thread counts of native libraries"] = threads.thread_counts()
     return snapshot
 
 

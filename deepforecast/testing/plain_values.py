@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.errors import format_list
 from deepforecast.testing.assertions import RuleBroken
 
 Classes = Mapping[str, type]
@@ -31,8 +32,7 @@ def to_plain(value: Any) -> Any:
         return {
             "model": type(value).__name__,
             "parameters": {
-                parameter_name: to_plain(parameter)
-                for parameter_name, parameter in value.get_params(deep=False).items()
+                parameter_name: to_plain(parameter) for parameter_name, parameter in value.get_params(deep=False).items()
             },
         }
     if isinstance(value, tuple):
@@ -71,7 +71,7 @@ def evaluate(text: str, classes: Classes) -> Any:
 def _evaluate_node(node: ast.expr, classes: Classes) -> Any:
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in classes:
-            raise RuleBroken(f"{ast.unparse(node)} must call a class among the parameters")
+            raise RuleBroken(f"a repr must only call the classes {format_list(sorted(classes))}, got {ast.unparse(node)}")
         keywords = {keyword.arg: _evaluate_node(keyword.value, classes) for keyword in node.keywords if keyword.arg is not None}
         return classes[node.func.id](*(_evaluate_node(element, classes) for element in node.args), **keywords)
     if isinstance(node, ast.List | ast.Tuple):

@@ -1,10 +1,10 @@
-"""Processes that series can be drawn from: a model's intervals are checked on the process that its family assumes.
+"""Stochastic processes that simulate series, on which the coverage of a model's prediction intervals is measured.
 
-A model names its process, `coverage_process = "random_walk"`, or draws series itself, by a method of the same signature:
+A model sets the process that it assumes, `coverage_process = "random_walk"`, or simulates series itself in a method:
 
-    def coverage_process(self, random, n_series, n_rows): ...     # an array of shape (n_series, n_rows)
+    def coverage_process(self, random, n_series, n_rows): ...     # returns an array of shape (n_series, n_rows)
 
-Errors have the standard deviation 1, levels are around 100: values are positive.
+Errors e_t are normal with standard deviation 1, and levels are around 100, so that values are positive. m is the season length.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BURN_IN = 50  # rows
 
 
 def longest_season(model: Forecaster) -> int:
-    """The longest season of a model, a week where it says nothing of one."""
+    """Return the longest season length of a model; a week if it has none."""
     season: Any = getattr(model, "season_length", "auto")
     lengths = season if isinstance(season, (list, tuple)) else [season]
     return max((length for length in lengths if isinstance(length, int)), default=SEASON)
@@ -36,7 +36,7 @@ def white_noise(model: Forecaster, random: Random, n_series: int, n_rows: int) -
 
 
 def seasonal_noise(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    """y_t = level + s_t + e_t, with a season s that repeats."""
+    """y_t = level + s_t + e_t, with a fixed seasonal pattern s."""
     return white_noise(model, random, n_series, n_rows) + _seasonal_pattern(model, random, n_series, n_rows)
 
 
@@ -64,22 +64,22 @@ def seasonal_random_walk(model: Forecaster, random: Random, n_series: int, n_row
 
 
 def seasonally_adjusted_random_walk(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    """y_t = l_t + s_t, a random walk l_t and a season s that repeats."""
+    """y_t = l_t + s_t, with a random walk l_t and a fixed seasonal pattern s."""
     return random_walk(model, random, n_series, n_rows) + _seasonal_pattern(model, random, n_series, n_rows)
 
 
 def local_level(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    """y_t = l_t + e_t, l_t = l_{t-1} + u_t, u_t of the standard deviation 0.5."""
+    """y_t = l_t + e_t, l_t = l_{t-1} + u_t, with u_t of standard deviation 0.5."""
     return LEVEL + 0.5 * random.normal(size=(n_series, n_rows)).cumsum(axis=1) + random.normal(size=(n_series, n_rows))
 
 
 def seasonal_local_level(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    """y_t = l_t + s_t + e_t: a local level with a season that repeats."""
+    """y_t = l_t + s_t + e_t: a local level with a fixed seasonal pattern s."""
     return local_level(model, random, n_series, n_rows) + _seasonal_pattern(model, random, n_series, n_rows)
 
 
 def arima(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    """phi(B) Phi(B^m) (1 - B)^d (1 - B^m)^D y_t = theta(B) Theta(B^m) e_t, of the model's orders; AR(1) if it searches."""
+    """phi(B) Phi(B^m) (1 - B)^d (1 - B^m)^D y_t = theta(B) Theta(B^m) e_t, with the orders of the model, AR(1) if it has none."""
     from scipy.signal import lfilter
 
     p, d, q = getattr(model, "order", (1, 0, 0))
@@ -95,9 +95,9 @@ def arima(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floa
 
 
 def exponential_smoothing(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    """The innovations state space form of the model's error, trend and season: ETS(A,N,N) where it declares none.
+    """The innovations state space model with the error, trend and season of the model; ETS(A,N,N) if it has none.
 
-    Hyndman, Koehler, Ord, Snyder (2008), table 2.2 and 2.3, with alpha = 0.3, beta = 0.05, gamma = 0.1, phi = 0.9.
+    Hyndman, Koehler, Ord, Snyder (2008), tables 2.2 and 2.3, with alpha = 0.3, beta = 0.05, gamma = 0.1, phi = 0.9.
     """
     declared = model.get_params(deep=False)
     trend, damped = declared.get("trend", "additive" if "beta" in declared else None), declared.get("damped", False)
@@ -122,18 +122,18 @@ def exponential_smoothing(model: Forecaster, random: Random, n_series: int, n_ro
 
 
 def intermittent_demand(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    """A demand in 3 of 10 rows, of 1 and a Poisson count with the mean 8; 0 in the others."""
+    """0 with probability 0.7, otherwise a demand of 1 plus a Poisson count with mean 8."""
     demand = 1.0 + random.poisson(8.0, size=(n_series, n_rows))
     return np.where(random.random(size=(n_series, n_rows)) < 0.3, demand, 0.0)
 
 
 def process_of_model(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    """The process of the model that is wrapped."""
+    """The process of the wrapped model."""
     return _draw_series(model.model, random, n_series, n_rows)  # type: ignore[attr-defined]
 
 
 def decomposition(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    """A season that repeats, and the process of the model of the rest; a trend and noise if none is given."""
+    """A fixed seasonal pattern plus the process of the trend model; plus a linear trend and noise if there is none."""
     remainder_model: Forecaster | None = model.trend_model  # type: ignore[attr-defined]
     if remainder_model is None:
         return trend_and_season(model, random, n_series, n_rows)
@@ -152,12 +152,12 @@ PROCESSES = {
 
 
 def draw(model: Forecaster, n_series: int, n_rows: int) -> Floats:
-    """Independent series of the process of a model, an array of shape (n_series, n_rows); the same each time."""
+    """Return independent series from the process of a model, shape (n_series, n_rows), with a fixed seed."""
     return _draw_series(model, np.random.default_rng(1), n_series, n_rows)
 
 
 def process_name(model: Forecaster) -> str:
-    """The name of the process of a model."""
+    """Return the name of the process of a model."""
     process = getattr(model, "coverage_process", DEFAULT_PROCESS)
     return process if isinstance(process, str) else str(getattr(process, "__name__", "coverage_process"))
 
@@ -172,7 +172,7 @@ def _draw_series(model: Forecaster, random: Random, n_series: int, n_rows: int) 
 
 
 def _seasonal_pattern(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    """A season of each series with the mean 0 and a standard deviation of about 3, repeated."""
+    """Return a repeated seasonal pattern per series with mean 0 and standard deviation of about 3."""
     season = longest_season(model)
     pattern = 3 * random.normal(size=(n_series, season))
     pattern -= pattern.mean(axis=1, keepdims=True)
@@ -180,7 +180,7 @@ def _seasonal_pattern(model: Forecaster, random: Random, n_series: int, n_rows: 
 
 
 def _polynomial(coefficient: float, order: int, lag: int) -> Floats:
-    """1 + c B^lag + (c/2) B^(2 lag) + ..., as many terms as the order."""
+    """Coefficients of 1 + c B^lag + (c / 2) B^(2 lag) + (c / 4) B^(3 lag) + ... with `order` terms after the 1."""
     coefficients = np.zeros(order * lag + 1)
     coefficients[0] = 1.0
     for number in range(1, order + 1):

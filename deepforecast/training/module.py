@@ -96,7 +96,7 @@ class ForecastModule(pl.LightningModule):
         optimizer.step(closure=optimizer_closure)
 
     def on_train_batch_end(self, step_values: Any, batch: Any, number: int) -> None:
-        """Report the loss to the training monitor, and stop if it says so."""
+        """Report the loss to the training monitor, and stop if it requests that."""
         if self.training_monitor is None or isinstance(batch, StepGroup):
             return
         loss = step_values["loss"].detach()

@@ -174,7 +174,7 @@ class TrainingMonitor:
             return "interrupted"
         if limit is not None and self.record.seconds[-1] >= limit:
             return "time was up"
-        return "told to stop" if self.monitor.should_stop else ""
+        return "stopped by the caller" if self.monitor.should_stop else ""
 
     def _check_losses(self) -> None:
         losses, norms = torch.stack(self._losses).tolist(), torch.stack(self._norms).tolist()

@@ -105,7 +105,7 @@ def _open_database(url: str, on_dead_trial: Any) -> Database:
 
 
 def _driver_hint(error: BaseException, scheme: str) -> str:
-    """The missing driver and how to install it, which the message of Optuna does not say."""
+    """The missing driver and how to install it, which the message of Optuna does not mention."""
     import_error: BaseException | None = error
     while import_error is not None and (not isinstance(import_error, ImportError) or not import_error.name):
         import_error = import_error.__cause__ or import_error.__context__

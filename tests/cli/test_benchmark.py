@@ -84,7 +84,7 @@ def test_a_run_never_replaces_the_suite_file_of_the_user(run: Any, asked: list[A
 
 
 def test_the_rehearsal_of_this_call_is_counted(run: Any, asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "Rehearsal" not in run("benchmark", "small.yaml").out
+    assert "Warm-up" not in run("benchmark", "small.yaml").out
     told = {"rehearsal": "12.3 s before the first job"}
     before = replace(ROW, machine={"rehearsal": "9.9 s"}, started="2020-01-01")
     rows = [before, replace(ROW, machine=told, started="9999-01-01")]

@@ -42,7 +42,7 @@ def test_a_missing_package_is_exit_code_1(run, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(doctor, "REQUIRED", ("numpy", "no-such-package"))
     ran = run("doctor", "--no-gpu")
     assert ran.status == 1
-    assert "missing: no-such-package. Install" in ran.out
+    assert "Required packages are missing: no-such-package. Install" in ran.out
 
 
 def test_where_data_are_looked_for(run, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -44,11 +44,11 @@ def test_kind_range_and_default_are_said() -> None:
     said = {name: describe_parameter(one) for name, one in declared_params(Odd).items()}
     assert said["learning_rate"] == "step size, in 100 % of (a number above 0 and below 1; default 0.001)"
     assert said["shuffle"] == "shuffle (true or false; default True)"
-    assert said["lags"] == "lags (a list of at least 1; default (1, 7))"
+    assert said["lags"] == "lags (a list of values of at least 1; default (1, 7))"
     assert said["trainer"] == "passed on (JSON; default none)"
     assert said["inner"] == "model inside (a model; required)"
     assert said["degree"] == "of the trend (0 or 1; default 0)"
-    assert said["window"] == "of the mean (auto or a whole number of at least 1; default auto)"
+    assert said["window"] == "of the mean (auto or an integer of at least 1; default auto)"
     assert said["missing"].endswith("(auto, interpolate, ffill or zero; default auto)")
 
 
@@ -97,5 +97,5 @@ def test_the_help_of_each_model_lists_all_it_declares(run, name: str) -> None:
     for parameter, one in declared_params(registry.get(name)).items():
         flag = f"--{parameter.replace('_', '-')}"
         assert f"{flag} " in text or f"{flag}, --no-" in text or f"{parameter}: " in text
-        assert " ".join(one.help.split()) in text
+        assert " ".join(one.help.removesuffix(".").split()) in text
         assert one.required or f"default {'none' if one.default is None else one.default})" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
@@ -39,9 +40,11 @@ def test_a_model_with_its_parameters(run, name: str) -> None:
     ran = run("models", name.upper())
     text = " ".join(ran.out.split())
     assert (ran.status, ran.err) == (0, "")
-    assert ">>>" not in text
+    assert not re.search(r">>>|--- |Examples", text)
+    for title in ("Parameters", "References", "See Also"):
+        assert ran.out.splitlines().count(title) == (f"\n{title}\n" in str(inspect.getdoc(registry.get(name))))
     for parameter, one in declared_params(registry.get(name)).items():
-        assert f" {parameter} {' '.join(one.help.split())} (" in text
+        assert f" {parameter} {' '.join(one.help.removesuffix('.').split())} (" in text
 
 
 def test_a_model_of_another_package_is_of_its_family(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,7 +236,7 @@ class TestWaiting:
         child = subprocess.run([sys.executable, "-c", LOAD.format(path=openmp_of_torch())], capture_output=True, text=True)
         assert "OMP_WAIT_POLICY = 'PASSIVE'" in child.stderr
         assert "waits passively, set by deepforecast" in child.stdout
-        assert "way out" not in child.stdout
+        assert "'hint'" not in child.stdout
 
     def test_what_the_user_set_stays(self):
         child = subprocess.run(
@@ -246,7 +246,7 @@ class TestWaiting:
             env=os.environ | {"OMP_WAIT_POLICY": "ACTIVE"},
         )
         assert "OMP_WAIT_POLICY = 'ACTIVE'" in child.stderr
-        assert "waits as the environment says: OMP_WAIT_POLICY=ACTIVE" in child.stdout
+        assert "waits as set in the environment: OMP_WAIT_POLICY=ACTIVE" in child.stdout
 
     def test_status_says_when_it_was_too_late(self):
         code = f"""
@@ -260,7 +260,7 @@ for name, text in threads.status().items():
 """
         said = run(code)
         assert "loaded before deepforecast could set OMP_WAIT_POLICY" in said
-        assert "way out import deepforecast's models before torch" in said
+        assert "hint import deepforecast's models before torch" in said
 
     def test_environment_is_restored_after_an_error_and_when_nested(self):
         before = dict(os.environ)
@@ -304,11 +304,11 @@ with limit_threads(2):
     def test_torch_has_its_threads_back(self):
         code = """
 import threading, torch
-from deepforecast.core.threads import limited
+from deepforecast.core.threads import limit_threads
 torch.set_num_threads(3)
 seen = []
 def fit():
-    with limited(1):
+    with limit_threads(1):
         seen.append(torch.get_num_threads())
     seen.append(torch.get_num_threads())
 with limit_threads(2):

@@ -251,7 +251,7 @@ def test_advice_of_the_error_on_a_table_of_scores_works(usual: Leaderboard) -> N
     with pytest.raises(DataError, match=re.escape("table.melt('model', var_name='metric')")):
         plot_leaderboard(table)
     assert len(plot_leaderboard(table.melt("model", var_name="metric")).axes) == 2
-    with pytest.raises(DataError, match="Pass the leaderboard that `compare` returns"):
+    with pytest.raises(DataError, match="Pass the result of `compare`"):
         plot_pareto(usual.table)
     with pytest.raises(ParameterError, match=r"must name one of mase, .*Pass for example metric='mase'"):
         plot_pareto(usual.tidy())

@@ -47,8 +47,8 @@ def test_a_matrix_is_the_mean_of_layers_and_heads(library: Callable[..., Any]) -
     values = shades(axes)
     assert values.shape == (STEPS, ROWS)
     np.testing.assert_allclose(values, np.tile([0.025, 0.025, 0.025, 0.4625, 0.4625], (STEPS, 1)))
-    assert (axes.get_xlabel(), axes.get_ylabel(), bar.get_ylabel()) == ("row looked at", "step ahead", "weight")
-    assert axes.get_title(loc="left") == "a after 2024-01-05"
+    assert (axes.get_xlabel(), axes.get_ylabel(), bar.get_ylabel()) == ("attended time step", "forecast step", "weight")
+    assert axes.get_title(loc="left") == "a, cutoff 2024-01-05"
     assert figure.get_suptitle() == "cross-attention; mean of 2 layers and 2 heads; 1 of 2 series"
     days = np.array(["2023-12-31", "2024-01-05"], dtype="M8[D]").astype(int) + 0.5
     assert axes.get_xlim() == tuple(days)
@@ -67,9 +67,9 @@ def test_series_layers_and_heads_are_chosen() -> None:
 def test_a_cutoff_is_chosen() -> None:
     later = looked(start="2024-02-01").assign(weight=0.2)
     both = pd.concat([looked(), later])
-    assert plot_attention(both).axes[0].get_title(loc="left") == "a after 2024-01-05"
+    assert plot_attention(both).axes[0].get_title(loc="left") == "a, cutoff 2024-01-05"
     chosen = plot_attention(both, cutoff="2024-02-05").axes[0]
-    assert chosen.get_title(loc="left") == "a after 2024-02-05"
+    assert chosen.get_title(loc="left") == "a, cutoff 2024-02-05"
     assert shades(chosen).max() == pytest.approx(0.2)
     with pytest.raises(ParameterError, match=r"Unknown cutoff .2024-03-01.*There are: 2024-01-05, 2024-02-05"):
         plot_attention(both, cutoff="2024-03-01")
@@ -92,7 +92,7 @@ def test_the_grid_has_a_row_a_layer_and_a_column_a_head() -> None:
 @pytest.mark.parametrize(("freq", "unit"), [("D", "days"), ("MS", "months"), ("ME", "months"), ("h", "hours"), ("YS", "years")])
 def test_how_far_back_is_counted_in_the_unit_of_the_calendar(freq: str, unit: str) -> None:
     axes = plot_attention(looked(freq), view="lags", layer=0, head=0).axes[0]
-    assert axes.get_xlabel() == f"{unit} back"
+    assert axes.get_xlabel() == f"lag ({unit})"
     values, ends, _ = axes.patches[0].get_data()
     np.testing.assert_allclose(ends, np.arange(0.5, ROWS + STEPS))
     # The three steps of a look 1, 2 and 3 back, those of b one farther; at 1 back only the first step has a row at all.
@@ -106,10 +106,10 @@ def test_integer_time_and_zones() -> None:
                               lag=lambda f: (f.lag - pd.Timestamp("2024-01-01")).dt.days,
                               cutoff=lambda f: (f.cutoff - pd.Timestamp("2024-01-01")).dt.days)  # fmt: skip
     assert shades(plot_attention(numbers).axes[0]).shape == (STEPS, ROWS)
-    assert plot_attention(numbers, view="lags").axes[0].get_xlabel() == "back"
-    assert plot_attention(numbers, cutoff=4).axes[0].get_title(loc="left") == "a after 4"
+    assert plot_attention(numbers, view="lags").axes[0].get_xlabel() == "lag"
+    assert plot_attention(numbers, cutoff=4).axes[0].get_title(loc="left") == "a, cutoff 4"
     zoned = looked("D", "Europe/Berlin", rows=90)  # over a change of clocks
-    assert plot_attention(zoned).axes[0].get_xlabel() == "row looked at (Europe/Berlin)"
+    assert plot_attention(zoned).axes[0].get_xlabel() == "attended time step (Europe/Berlin)"
     ends = plot_attention(zoned, view="lags").axes[0].patches[0].get_data()[1]
     np.testing.assert_allclose(ends, np.arange(0.5, 90 + STEPS))
     assert plot_attention(zoned, cutoff=zoned.cutoff[0]) is not None
@@ -168,9 +168,9 @@ def test_refusals() -> None:
 
 def test_columns_of_any_name() -> None:
     renamed = looked().rename(columns={"unique_id": "shop", "ds": "day"})
-    assert plot_attention(renamed, series="b").axes[0].get_title(loc="left") == "b after 2024-01-05"
+    assert plot_attention(renamed, series="b").axes[0].get_title(loc="left") == "b, cutoff 2024-01-05"
     alone = looked()[lambda one: one.unique_id == "a"].drop(columns="unique_id")
-    assert plot_attention(alone).axes[0].get_title(loc="left") == "after 2024-01-05"
+    assert plot_attention(alone).axes[0].get_title(loc="left") == "cutoff 2024-01-05"
     with pytest.raises(DataError, match="at most one id column, got: unique_id, ds, more"):
         plot_attention(looked().assign(more=1))
 

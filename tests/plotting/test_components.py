@@ -44,7 +44,7 @@ def test_other_cycles_go_by_steps() -> None:
     hours = pd.date_range("2024-01-03", periods=96, freq="h")
     day = plot_components(parts(hours, daily=np.tile(np.arange(24.0), 4))).axes[0]
     assert len(day.lines[0].get_ydata()) == 24
-    assert day.get_xlabel() == "step of the cycle from 2024-01-03 00:00"
+    assert day.get_xlabel() == "step of the cycle, from 2024-01-03 00:00"
 
 
 def test_what_repeats_too_seldom_is_drawn_over_time() -> None:
@@ -88,7 +88,7 @@ def test_decomposition_is_drawn_column_by_column(kind: str) -> None:
 def test_wrong_input_is_refused_with_advice() -> None:
     with pytest.raises(DataError, match=r"got Naive\(\)\. Pass model\.explain\(\)"):
         plot_components(Naive())
-    with pytest.raises(DataError, match=r"must have a column component, got the columns .* Pass what `decompose` returns"):
+    with pytest.raises(DataError, match=r"must have a column component, got the columns .* Pass the result of `decompose`"):
         plot_components(datasets.load("air_passengers"))
 
 

@@ -42,7 +42,7 @@ def test_a_rule_stands_at_each_cutoff(panel: Make, windows: Make) -> None:
 
 def test_rules_of_very_many_cutoffs_are_thinned_aloud(panel: Make, windows: Make) -> None:
     figure = plot_cross_validation(windows(panel("a", n=100), steps=2, n=61, step=1))
-    assert figure.get_suptitle() == "a line at one cutoff in 3"
+    assert figure.get_suptitle() == "one cutoff in 3 marked"
     assert sum(line.get_linestyle() == "--" for line in figure.axes[0].lines) == 21
 
 
@@ -64,7 +64,7 @@ def test_what_lies_between_two_windows_is_not_invented(panel: Make, windows: Mak
 def test_history_is_cut_before_the_first_window(panel: Make, windows: Make) -> None:
     figure = plot_cross_validation(windows(panel("a"), n=2), history=panel("a"), max_history=4)
     assert len(named(figure, "observed")[0].get_ydata()) == 14
-    assert figure.get_suptitle() == "history cut to the last 4 points"
+    assert figure.get_suptitle() == "only the last 4 points of the history"
 
 
 def test_windows_of_one_step_are_visible(panel: Make, windows: Make) -> None:
@@ -92,11 +92,11 @@ def test_plotly_draws_the_same(panel: Make, windows: Make) -> None:
 
 def test_advice_of_each_error_works(panel: Make, windows: Make) -> None:
     frame = windows(panel("a"))
-    with pytest.raises(DataError, match=r"must have a column cutoff, got .* Pass what `cross_validate` or `compare` returns"):
+    with pytest.raises(DataError, match=r"must have a column cutoff, got .* Pass the result of `cross_validate` or `compare`"):
         plot_cross_validation(frame.drop(columns="cutoff"))
     with pytest.raises(ParameterError, match="Pass level=95 to `predict`, `cross_validate` or `compare`"):
         plot_cross_validation(frame, level=95)
-    with pytest.raises(DataError, match="Pass what `predict` or `cross_validate` returns"):
+    with pytest.raises(DataError, match="Pass the result of `predict` or `cross_validate`"):
         plot_cross_validation(frame[["unique_id", "ds", "cutoff", "y"]])
 
 

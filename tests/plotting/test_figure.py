@@ -82,7 +82,7 @@ def test_level_chooses_bands_and_an_empty_list_draws_none(panel: Make, ahead: Ma
 def test_forecast_start_is_marked_at_its_first_stamp(panel: Make, ahead: Make) -> None:
     history = panel("a")
     forecast = ahead(history)
-    rule = lines(plot(history, forecast))["forecast starts"]
+    rule = lines(plot(history, forecast))["forecast start"]
     assert list(rule.get_xdata()) == [date2num(forecast.ds.iloc[0].to_numpy())] * 2
 
 
@@ -162,7 +162,7 @@ def test_history_is_cut_before_the_forecast_and_the_cut_is_told(panel: Make, ahe
     forecast = ahead(history, 7)
     figure = plot(history, forecast)
     assert len(lines(figure)["observed"].get_ydata()) == 70
-    assert figure.get_suptitle() == "history cut to the last 70 points"
+    assert figure.get_suptitle() == "only the last 70 points of the history"
     assert len(lines(plot(history, forecast, max_history=None))["observed"].get_ydata()) == 200
     np.testing.assert_array_equal(lines(plot(history, forecast, max_history=12))["observed"].get_ydata(), history.y[-12:])
     assert len(lines(plot(history))["observed"].get_ydata()) == 200

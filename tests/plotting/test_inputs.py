@@ -34,13 +34,13 @@ def refusal(plotter: Any, given: Any) -> str:
 
 def followed(text: str, **names: Any) -> Any:
     """What the advice of a refusal gives."""
-    start = max(text.rfind(words) + len(words) for words in ("Pass ", " with "))
-    return eval(text[start:].removesuffix("."), {**NAMES, **names})
+    start = max(text.rfind(words) + len(words) for words in ("Pass ", "Use "))
+    return eval(text[start:].partition(" to plot ")[0].removesuffix("."), {**NAMES, **names})
 
 
 def test_a_model_in_place_of_a_history() -> None:
     text = refusal(plot, model := Naive().fit(HISTORY))
-    assert text.startswith("The history must be a pandas, polars or pyarrow DataFrame, got Naive(). Draw with plot(")
+    assert text.startswith("The history must be a pandas, polars or pyarrow DataFrame, got Naive(). Use plot(")
     assert len(followed(text, model=model).axes) == 1
 
 
@@ -48,7 +48,7 @@ def test_a_forecast_in_place_of_a_history() -> None:
     forecast = Naive(horizon=3).fit(HISTORY).predict()
     for plotter in (plot, plot_cross_validation):
         text = refusal(plotter, forecast)
-        assert text.endswith("with plot(history, forecast).")
+        assert "Use plot(history, forecast) to plot forecasts" in text
         assert len(followed(text, forecast=forecast).axes) == 1
 
 
@@ -57,7 +57,7 @@ def test_a_forecast_in_place_of_a_history() -> None:
     [
         (Drift(horizon=3), "got Drift(horizon=3). Pass model.explain()."),
         (MLP(horizon=3, max_steps=2), "This model has no components. Pass decompose(history)."),
-        (Transformer(horizon=3, max_steps=2, d_model=8, n_heads=2), "with plot_attention(model.explain())."),
+        (Transformer(horizon=3, max_steps=2, d_model=8, n_heads=2), "Use plot_attention(model.explain()) to plot its attention."),
     ],
 )
 def test_a_model_in_place_of_its_components(model: Any, advice: str) -> None:
@@ -76,7 +76,7 @@ def test_only_models_with_attention_are_advised_to_explain_it() -> None:
 def test_the_result_of_a_search(result: TuningResult) -> None:
     for plotter in (plot, plot_pareto, plot_components, plot_training):
         text = refusal(plotter, result)
-        assert text.endswith("got the result of a search. Draw the search with result.plot(), or fit result.best_model.")
+        assert text.endswith("got the result of a search. Use result.plot() to plot the search, or fit result.best_model.")
     assert result.plot() is not None
 
 

@@ -43,7 +43,7 @@ def test_front_is_a_stair_and_words_name_the_models(library: Callable[..., Any])
     assert {text.get_text() for text in axes.texts} == {"Naive", "ETS", "LSTM", "Slow"}
     assert axes.get_xscale() == "log"
     assert axes.get_ylabel() == "MASE"
-    assert figure.get_suptitle() == "not shown, for want of a value or seconds: Broken"
+    assert figure.get_suptitle() == "not shown (no value or no seconds): Broken"
 
 
 def test_coverage_is_drawn_as_the_distance_from_its_level() -> None:

@@ -29,7 +29,7 @@ class Network:
 
 def test_fitted_network_is_drawn_by_its_report() -> None:
     drawn, expected = plot_training(Network()), plot_training(REPORT, stopped="all steps done")
-    assert drawn.get_suptitle() == expected.get_suptitle() == "step 100 of 200 kept; all steps done"
+    assert drawn.get_suptitle() == expected.get_suptitle() == "weights of step 100 of 200; all steps done"
     np.testing.assert_array_equal(drawn.axes[0].lines[0].get_ydata(), REPORT.loss)
 
 
@@ -43,8 +43,8 @@ def test_models_without_training_steps_are_refused() -> None:
 def test_what_is_drawn(library: Callable[..., Any]) -> None:
     figure = plot_training(library(REPORT), stopped="no better on validation")
     loss, rate, norm = figure.axes
-    assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "learning rate", "norm of the gradient (logarithmic)"]
-    assert figure.get_suptitle() == "step 100 of 200 kept; no better on validation"
+    assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "learning rate", "gradient norm (log scale)"]
+    assert figure.get_suptitle() == "weights of step 100 of 200; no better on validation"
     every, mean, validation = loss.lines[:3]
     np.testing.assert_allclose(every.get_ydata(), REPORT.loss)
     np.testing.assert_allclose(mean.get_ydata(), REPORT.loss.groupby((STEPS - 1) // 4).mean())
@@ -54,7 +54,7 @@ def test_what_is_drawn(library: Callable[..., Any]) -> None:
     np.testing.assert_allclose(rate.lines[0].get_ydata(), REPORT.rate)
     for axes in figure.axes:
         assert axes.lines[-1].get_xdata()[0] == 100
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["steps, their mean", "validation"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["training (mean over steps)", "validation"]
     assert (loss.get_yscale(), norm.get_yscale()) == ("linear", "log")
 
 
@@ -76,7 +76,7 @@ def test_plotly_draws_the_same() -> None:
     lines = [trace for trace in figure.data if trace.mode == "lines"]
     np.testing.assert_allclose(lines[0].y, REPORT.loss)
     assert "step 100: 2" in [text for trace in figure.data if trace.mode == "markers" and trace.text for text in trace.text]
-    assert any("step 100 of 200 kept" in (one.text or "") for one in figure.layout.annotations)
+    assert any("weights of step 100 of 200" in (one.text or "") for one in figure.layout.annotations)
     assert figure.layout.yaxis3.type == "log"
 
 

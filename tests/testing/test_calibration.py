@@ -69,9 +69,9 @@ def test_calibrated_intervals_pass(model: type) -> None:
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (Narrow, "the 80 % interval covers 0.6 % of the values of the process random_walk, not 72 to 88 %"),
-        (Wide, "the 80 % interval covers 98.8 % of the values of the process random_walk, not 72 to 88 %"),
-        (WrongProcess, "of the values of the process random_walk, not 72 to 88 %"),
+        (Narrow, "the 80 % interval must cover 72 to 88 % of the values of the process random_walk, got 0.6 %"),
+        (Wide, "the 80 % interval must cover 72 to 88 % of the values of the process random_walk, got 98.8 %"),
+        (WrongProcess, "must cover 72 to 88 % of the values of the process random_walk, got"),
     ],
 )
 def test_intervals_of_another_width_fail(model: type, said: str) -> None:

@@ -74,11 +74,11 @@ def test_models_without_fitted_values_are_skipped() -> None:
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (Observed, "with another value in row 30, the fitted values up to that row differs in 3 of"),
-        (Smoothed, "with another value in row 30, the fitted values up to that row differs in 3 of"),
-        (Ahead, "with another value in row 30, the fitted values up to that row differs in"),
-        (Constant, "another value in row 30 moves no fitted value after it"),
-        (OfTheFit, "fitted_values of the rows of the fit"),
+        (Observed, "changing y in row 30 must not change the fitted values up to that row: 3 of"),
+        (Smoothed, "changing y in row 30 must not change the fitted values up to that row: 3 of"),
+        (Ahead, "changing y in row 30 must not change the fitted values up to that row: "),
+        (Constant, "changing y in row 30 must change later fitted values, but changed none of s0, s1, s2"),
+        (OfTheFit, "fitted_values() must equal fitted_values(frame) with the training frame"),
     ],
 )
 def test_what_is_no_forecast_fails(model: type, said: str) -> None:

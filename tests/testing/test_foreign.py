@@ -102,9 +102,9 @@ def test_it_is_skipped_for_what_it_cannot_do_only(found: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("model", "rule", "said"),
     [
-        ("Forgetful", "effect_of_a_future_number", "it moves the forecasts by 0"),
-        ("Restless", "fit_twice_gives_the_same", "the forecast of a fit after another"),
-        ("Headstrong", "fit_leaves_params_and_frame", "fit changes the parameters lags"),
+        ("Forgetful", "effect_of_a_future_number", "it changes the forecast by 0 on average"),
+        ("Restless", "fit_twice_gives_the_same", "a second fit on other data must give the forecast of a new model"),
+        ("Headstrong", "fit_leaves_params_and_frame", "fit must not change parameters, but changed lags"),
     ],
 )
 def test_a_broken_model_is_caught_by_name_and_rule(installed: Path, model: str, rule: str, said: str) -> None:

@@ -27,7 +27,7 @@ def test_one_process_serves_all(tmp_path: Path) -> None:
 
 def test_what_fails_there_is_said_here(tmp_path: Path) -> None:
     (tmp_path / "model").write_bytes(b"no model")
-    with pytest.raises(RuleBroken, match="in a fresh process: ModelFileError"):
+    with pytest.raises(RuleBroken, match="load and predict must work in a new process, got ModelFileError"):
         fresh_interpreter.load_and_forecast(Naive, tmp_path / "model", None)
 
 
@@ -35,7 +35,7 @@ def test_a_process_that_dies_is_noticed_and_replaced(tmp_path: Path) -> None:
     child = fresh_interpreter._start_child()
     child.kill()
     child.wait()
-    with pytest.raises(RuleBroken, match="the fresh process ended with status -9"):
+    with pytest.raises(RuleBroken, match="must not exit, but ended with status -9"):
         fresh_interpreter.load_and_forecast(Naive, tmp_path / "model", None)
     Naive(horizon=2).fit(fixtures.daily_panel()).save(tmp_path / "model")
     assert fresh_interpreter.load_and_forecast(Naive, tmp_path / "model", None).repr == "Naive(horizon=2)"

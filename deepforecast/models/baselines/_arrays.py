@@ -1,7 +1,7 @@
 """Vectorized arithmetic on ragged arrays: flat values with row pointers (`indptr`).
 
-Results of a series are bit-identical whatever other series are in the panel: sums run within a
-series in row order, and algorithms are chosen per series.
+Results of a series are bit-identical for any other series in the panel: sums run within a series
+in row order, and algorithms are chosen per series.
 """
 
 from __future__ import annotations

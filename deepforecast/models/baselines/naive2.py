@@ -27,7 +27,7 @@ class Naive2(Seasonal):
     autocorrelation at the seasonal lag beyond its 90 % limit; the indices are those of a classical
     multiplicative decomposition. Otherwise it is forecast by `Naive`. (The organisers' script
     computes the autocorrelation only up to lag 10 log10(T), R's default, and takes shorter series
-    as non-seasonal; here the season is tested whatever its length. In M4 that makes no difference.)
+    as non-seasonal; here a season of any length is tested. In M4 that makes no difference.)
 
     Interval: that of `Naive` on the adjusted series, times the index. `update` moves the last
     value; indices and sigma stay.

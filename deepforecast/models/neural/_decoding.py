@@ -45,7 +45,7 @@ class PathForecast(Forecast):
         return self.path
 
     def point(self, kind: str) -> Floats:
-        """The path, whatever the kind."""
+        """The path, for both kinds."""
         return self.path
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:

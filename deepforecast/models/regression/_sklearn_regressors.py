@@ -190,4 +190,4 @@ REGRESSORS: dict[RegressorName, RegressorSpec] = {
     "svr": RegressorSpec(_standardized(_make_svr, _svr_arrays), SupportVectorRegressor, supports_multioutput=False),
     "mlp": RegressorSpec(_standardized(_make_mlp, _mlp_arrays), PerceptronRegressor, numerically_stable=False),
 }
-"""Every name: how it learns, and what it can do."""
+"""Training function and properties of each regressor, by name."""

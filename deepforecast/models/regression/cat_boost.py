@@ -187,7 +187,7 @@ def _varies(rows: Any) -> bool:
 
 
 def _constant_forecast(sample: Sample, level: float | None) -> float:
-    """What to say where nothing can be told apart."""
+    """Return the mean of the target, or its quantile at `level`, as the forecast if no feature varies."""
     if level is None:
         return float(np.average(sample.target, weights=sample.weight))
     order = np.argsort(sample.target)

@@ -18,7 +18,7 @@ from deepforecast.models.regression._boosting_base import BoostedTrees, mean_los
 from deepforecast.models.regression._samples import Sample, zero_empty_columns
 from deepforecast.models.regression._tree_arrays import TreeEnsemble
 
-MAX_CATEGORIES = 255  # categories that its histograms tell apart
+MAX_CATEGORIES = 255  # maximum number of categories of its histograms
 
 
 @register

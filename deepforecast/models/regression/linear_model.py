@@ -85,7 +85,7 @@ class LinearModel(RegressionForecaster):
             eigenvalues, projections, ((target - target_means) * weighted_target).sum(axis=0), len(sample)
         )
         penalized = eigenvalues + ridge
-        # Without a penalty, what rows do not tell counts as nothing.
+        # Without a penalty, coefficients along directions in which the features do not vary are 0.
         penalized = np.where(penalized > PERFECT_FIT * penalized.max(), penalized, np.inf)
         coefficients = (eigenvectors @ (projections / penalized[:, None])) / feature_scales[:, None]
         return {

@@ -120,12 +120,12 @@ class Regression(RegressionForecaster):
 
     @property
     def supports_quantiles(self) -> bool:  # type: ignore[override]
-        """It can be trained for a quantile."""
+        """Whether it can be trained for a quantile."""
         return isinstance(self.regressor, str) and REGRESSORS[self.regressor].supports_quantiles
 
     @property
     def supports_contributions(self) -> bool:  # type: ignore[override]
-        """It can say what each feature adds."""
+        """Whether the contribution of each feature can be computed."""
         return isinstance(self.regressor, str) and REGRESSORS[self.regressor].fitted_type is LinearRegressor
 
     def _narrow(self, declared: Capabilities) -> Capabilities:

@@ -1,1 +1,1 @@
-"""The rules, by theme."""
+"""The contract rules, one module per theme."""

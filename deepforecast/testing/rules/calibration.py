@@ -1,4 +1,4 @@
-"""Calibration: intervals cover the share of values that they say, on data from the process that the model assumes."""
+"""Calibration: the coverage of prediction intervals matches their level on data from the process that the model assumes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from deepforecast.testing.check import requires, requires_no, rule
 from deepforecast.testing.fixtures import HORIZON
 from deepforecast.testing.subject import Subject
 
-# The standard error of a coverage is at most sqrt(c (1 - c) / N_SERIES), as if the steps of a series fell together: 2.0
-# points at 80 % and 1.1 points at 95 %. So every limit is over 3 standard errors away from the level.
+# The standard error of a coverage c is at most sqrt(c (1 - c) / N_SERIES), its value if the errors of all steps of a series
+# are perfectly correlated: 2.0 points at 80 % and 1.1 points at 95 %. So every limit is over 3 standard errors from the level.
 N_SERIES = 400
 N_ROWS = 12 * fixtures.SEASON
 LIMITS = {80: (72.0, 88.0), 95: (90.0, 98.5)}  # percent
@@ -31,10 +31,10 @@ def conformal_intervals_cover_their_level(subject: Subject) -> None:
 
 
 def coverage(model: Forecaster) -> dict[int, tuple[float, float]]:
-    """By level, the percentage of values in the intervals, and the one that intervals of that level would cover.
+    """Return, by level, the percentage of values inside the intervals and the percentage to be expected.
 
-    The two are the same but for a smallest value that is as frequent as the lower tail, e.g. the 0 of intermittent demand: no
-    value lies below the interval then, and half of the misses remain.
+    The latter is the level, except where the smallest value is more frequent than the lower tail, e.g. the 0 of intermittent
+    demand: then no value lies below the interval, and only half of the misses remain.
     """
     y = processes.draw(model, N_SERIES, N_ROWS + HORIZON)
     history = fixtures.concat(*(fixtures.series_from_values(row[:N_ROWS], f"s{number:03d}") for number, row in enumerate(y)))
@@ -55,6 +55,7 @@ def _expect_coverage(model: Forecaster) -> None:
         lowest, highest = (100 - misses * (100 - limit) for limit in LIMITS[level])
         expect(
             lowest <= covered <= highest,
-            f"the {level} % interval covers {covered:.1f} % of the values of the process {processes.process_name(model)}, "
-            f"not {lowest:g} to {highest:g} %",
+            f"the {level} % interval must cover {lowest:g} to {highest:g} % of the values of the process "
+            f"{processes.process_name(model)}, got {covered:.1f} %. Check their width, or set `coverage_process` "
+            "to the process that the model assumes",
         )

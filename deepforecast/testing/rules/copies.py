@@ -1,4 +1,4 @@
-"""A copy of a fitted model forecasts the same: made by `copy`, or sent to another process."""
+"""Copies of a fitted model, made by `copy.deepcopy` or by pickling to a worker process, give the same forecast."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ from deepforecast.testing.subject import Subject
 def deep_copies_forecast_the_same(subject: Subject) -> None:
     """A deep copy of a fitted model gives the same forecast and shares no mutable state."""
     model = subject.fitted()
-    twin = copy.deepcopy(model)
-    expect(twin == model, "the deep copy is not equal")
-    expect_same(twin.predict(level=subject.levels), model.predict(level=subject.levels), "the forecast of a deep copy")
+    copied = copy.deepcopy(model)
+    expect(copied == model, f"copy.deepcopy must return an equal model, got {copied!r} for {model!r}")
+    expect_same(
+        copied.predict(level=subject.levels),
+        model.predict(level=subject.levels),
+        "the forecast of a deep copy must equal that of the model",
+    )
 
 
 @rule()
 def workers_forecast_the_same(subject: Subject) -> None:
     """A fitted model sent to a worker process gives the same forecast there."""
     model = subject.fitted()
-    twin = ForkingPickler.loads(ForkingPickler.dumps(model))  # what a pipe to a worker does; nothing is read from a file
-    expect(twin == model, "the model that came through a pipe is not equal")
+    received = ForkingPickler.loads(ForkingPickler.dumps(model))  # as multiprocessing does; nothing is read from a file
+    expect(received == model, f"a pickled and unpickled model must be equal, got {received!r} for {model!r}")
     expect_same(
-        twin.predict(level=subject.levels), model.predict(level=subject.levels), "the forecast of a model sent to a worker"
+        received.predict(level=subject.levels),
+        model.predict(level=subject.levels),
+        "the forecast of a model sent to a worker process must equal that of the model",
     )

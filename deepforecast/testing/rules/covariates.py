@@ -1,4 +1,4 @@
-"""Covariates: refused where a model cannot use them, matched by key where it can, asked for by name."""
+"""Covariates: unsupported ones are refused, supported ones are matched by key, and missing ones are named in the error."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def unusable_covariates_are_refused(subject: Subject) -> None:
     for name in _unusable_covariates(subject):
         role, _ = COVARIATES[name]
         history, _, columns = fixtures.covariate_panel(name)
-        word = role if not subject.capabilities.can_use(role) else "categorical"
-        with expect_error(CapabilityError, name, word, when=f"fitted with the {word} covariate {name}"):
+        capability = role if not subject.capabilities.can_use(role) else "categorical"
+        with expect_error(CapabilityError, name, capability, when=f"fit is called with the {capability} covariate {name}"):
             subject.make().fit(history, columns=columns)
 
 
@@ -52,7 +52,7 @@ def a_future_frame_nobody_needs_is_left_out(subject: Subject) -> None:
     with collect_warnings() as messages:
         forecast = model.predict(future=model.future_frame().assign(price=1.0))
     expect_one_warning(messages, "future")
-    expect_same(forecast, model.predict(), "the forecast with a future frame that is not needed")
+    expect_same(forecast, model.predict(), "the forecast with an unused future frame must equal that without it")
 
 
 @rule(requires("future"))
@@ -60,20 +60,20 @@ def missing_future_covariates_are_named(subject: Subject) -> None:
     """A missing future frame, column, row or value raises an error with column, series and timestamp."""
     model, future = subject.fitted_with("price"), fixtures.covariate_panel("price")[1]
     last = str(future["ds"].iloc[-1].date())
-    with expect_error(DataError, "future", "price", when="future= is not given"):
+    with expect_error(DataError, "future", "price", when="`future` is not passed"):
         model.predict()
-    with expect_error(DataError, "price", when="future= lacks the column"):
+    with expect_error(DataError, "price", when="`future` lacks the column price"):
         model.predict(future=future.drop(columns="price"))
-    with expect_error(DataError, "s3", last, when="future= lacks the last row"):
+    with expect_error(DataError, "s3", last, when="`future` lacks its last row"):
         model.predict(future=future.iloc[:-1])
-    with expect_error(DataError, "s0", "price", when="one step more is asked for than future= has"):
+    with expect_error(DataError, "s0", "price", when="the horizon is one step longer than `future`"):
         model.predict(HORIZON + 1, future=future)
     for value in (np.nan, np.inf):
-        with expect_error(DataError, "price", when=f"future= has {value}"):
+        with expect_error(DataError, "price", when=f"`future` contains {value} in the column price"):
             model.predict(future=future.assign(price=np.where(np.arange(len(future)) == 4, value, future["price"])))
-    with expect_error(DataError, "price", when="future= has text"):
+    with expect_error(DataError, "price", when="`future` contains text in the numeric column price"):
         model.predict(future=future.assign(price="high"))
-    with expect_error(DataError, "s1", when="future= has a row twice"):
+    with expect_error(DataError, "s1", when="`future` contains duplicate rows of s1"):
         model.predict(future=fixtures.concat(future, future[future["unique_id"] == "s1"]))
 
 
@@ -83,17 +83,17 @@ def future_rows_are_matched_by_key(subject: Subject) -> None:
     model, future = subject.fitted_with("price"), fixtures.covariate_panel("price")[1]
     expected = model.predict(future=future)
     later = future.assign(ds=future["ds"] + pd.Timedelta(days=HORIZON), price=1e6)
-    stranger = future[future["unique_id"] == "s0"].assign(unique_id="stranger", price=-1e6)
+    other_series = future[future["unique_id"] == "s0"].assign(unique_id="s9", price=-1e6)
     shuffled = future.sample(frac=1, random_state=0).set_index(pd.Index(np.zeros(len(future))))
     for label, future_rows in (
-        ("shuffled", shuffled),
-        ("that go on past the horizon", fixtures.concat(later, future)),
-        ("of more series", fixtures.concat(future, stranger)),
-        ("with a target", future.assign(y=1e6)),
+        ("with shuffled rows", shuffled),
+        ("with rows beyond the horizon", fixtures.concat(later, future)),
+        ("with rows of other series", fixtures.concat(future, other_series)),
+        ("with a target column", future.assign(y=1e6)),
     ):
         original = future_rows.copy(deep=True)
-        expect_same(model.predict(future=future_rows), expected, f"the forecast with future rows {label}")
-        expect(future_rows.equals(original), "predict writes to the future frame")
+        expect_same(model.predict(future=future_rows), expected, f"a future frame {label} must give the same forecast")
+        expect(future_rows.equals(original), f"predict must not modify the future frame, but it changed a frame {label}")
 
 
 @rule(requires("past"))
@@ -101,7 +101,7 @@ def past_covariates_limit_the_horizon(subject: Subject) -> None:
     """With past covariates, a horizon longer than declared raises an error with their names."""
     model = subject.fitted_with("visits")
     expect_finite(model.predict(), model.name, "the forecast with a past covariate")
-    with expect_error(DeepForecastError, "visits", "horizon", when="a longer horizon is asked for than declared"):
+    with expect_error(DeepForecastError, "visits", "horizon", when="a model with past covariates predicts beyond its horizon"):
         model.predict(HORIZON + 1)
 
 
@@ -115,8 +115,9 @@ def unseen_categories_are_reported(subject: Subject) -> None:
             forecast = model.predict(future=with_unseen_category)
     except DataError as error:
         expect(
-            "promotion" in str(error) and "balloon" in str(error), f"the refusal of a new category does not name it: {error}"
+            "promotion" in str(error) and "balloon" in str(error),
+            f"the error for the unseen category balloon must mention it and its column promotion, got: {error}",
         )
         return
     expect_one_warning(messages, "promotion", "balloon")
-    expect_finite(forecast, model.name, "the forecast with a category never seen")
+    expect_finite(forecast, model.name, "the forecast with an unseen category")

@@ -1,4 +1,4 @@
-"""Code for devices, without one: tensors that only pretend show where two devices would meet."""
+"""Device placement: FakeTensorMode reveals operations on tensors of two devices, without a GPU."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def _requires_network(subject: Subject) -> str | None:
 @rule(_requires_network)
 def devices_are_not_mixed(subject: Subject) -> None:
     """A forward and a backward step under FakeTensorMode on another device mix no devices."""
-    for device in ("cpu", "meta"):  # meta stands for any other device, without a GPU
-        subject.make().device_step(device)  # type: ignore[attr-defined]  # what every family with a network has
+    for device in ("cpu", "meta"):  # "meta" replaces any other device, so that no GPU is needed
+        subject.make().device_step(device)  # type: ignore[attr-defined]  # see _requires_network

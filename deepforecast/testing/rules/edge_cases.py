@@ -1,4 +1,4 @@
-"""Values and lengths that are unusual, and never an answer that is not a number."""
+"""Edge cases: unusual values and lengths of series give finite forecasts or an error, never NaN."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from deepforecast.data.frames import Floats, Frame
-from deepforecast.errors import DataError, format_value
+from deepforecast.errors import DataError, format_list, format_value
 from deepforecast.testing import fixtures
 from deepforecast.testing.assertions import (
     collect_warnings,
@@ -39,7 +39,8 @@ def constants_stay_constant(subject: Subject) -> None:
     for label, forecast in _forecast_histories(subject, histories).items():
         value = histories[label][0]
         for name, values in model_columns(forecast, subject.fitted().name).items():
-            expect_close(values, np.full(HORIZON, value), abs(value) * tolerance, f"{name} of a history of {label}")
+            requirement = f"{name} of a series with the constant value {label} must be that value"
+            expect_close(values, np.full(HORIZON, value), abs(value) * tolerance, requirement)
 
 
 @rule()
@@ -50,9 +51,9 @@ def odd_histories_give_finite_forecasts(subject: Subject) -> None:
     """
     random, y = np.random.default_rng(0), np.zeros(ROWS)
     histories = {
-        "a step at the last row": np.where(np.arange(ROWS) < ROWS - 1, 5.0, 50.0),
+        "a level shift at the last row": np.where(np.arange(ROWS) < ROWS - 1, 5.0, 50.0),
         "one value among zeros": np.where(np.arange(ROWS) == 20, 30.0, y),
-        "counts, most of them 0": np.where(random.random(ROWS) < 0.88, 0.0, random.integers(1, 5, ROWS)),
+        "counts that are mostly 0": np.where(random.random(ROWS) < 0.88, 0.0, random.integers(1, 5, ROWS)),
         "alternating values": np.where(np.arange(ROWS) % 2, 1.0, -1.0),
         "negative values": -100 - fixtures.one_series()["y"].to_numpy()[:ROWS],
         "an outlier": np.where(np.arange(ROWS) == 20, 1e9, fixtures.one_series()["y"].to_numpy()[:ROWS]),
@@ -62,14 +63,19 @@ def odd_histories_give_finite_forecasts(subject: Subject) -> None:
     with collect_warnings() as messages:
         forecast = _forecast_histories(subject, histories)
     for message in messages:
-        expect(any(label in message for label in histories), f"a warning names no series: {format_value(message, 300)}")
-    for label, series_forecast in forecast.items():
-        expect_finite(series_forecast, subject.fitted().name, f"the forecast of {label}")
-        values, points = histories[label], column(series_forecast, subject.fitted().name)
-        width = np.ptp(values) * (HORIZON if label == "a step at the last row" else 1)  # a trend may go on by it, step by step
-        is_within = (points >= values.min() - width) & (points <= values.max() + width)
         expect(
-            is_within.all(), f"the forecast of {label} is {points.tolist()}, far outside {values.min():g} to {values.max():g}"
+            any(label in message for label in histories), f"a warning must name its series, got: {format_value(message, 300)}"
+        )
+    for label, series_forecast in forecast.items():
+        expect_finite(series_forecast, subject.fitted().name, f"the forecast of a series with {label}")
+        values, points = histories[label], column(series_forecast, subject.fitted().name)
+        width = np.ptp(values) * (HORIZON if label == "a level shift at the last row" else 1)  # may be taken for a trend
+        is_within = (points >= values.min() - width) & (points <= values.max() + width)
+        lowest, highest = values.min() - width, values.max() + width
+        expect(
+            is_within.all(),
+            f"the forecast of a series with {label}, in the range {values.min():g} to {values.max():g}, must be between "
+            f"{lowest:g} and {highest:g}, got {points.tolist()}",
         )
 
 
@@ -90,16 +96,21 @@ def huge_and_tiny_values_are_finite_or_refused(subject: Subject) -> None:
         try:
             forecast = subject.forecast(frame, level=subject.levels)
         except ValueError as error:
-            expect(isinstance(error, DataError) and "column y" in str(error).lower(), f"values around {factor:g}: {error}")
+            expect(
+                isinstance(error, DataError) and "column y" in str(error).lower(),
+                f"the error for values times {factor:g} must be a DataError that mentions column y, got {type(error).__name__}: "
+                f"{error}",
+            )
             continue
-        expect_finite(forecast, subject.fitted().name, f"the forecast of values around {factor:g}")
+        expect_finite(forecast, subject.fitted().name, f"the forecast of values times {factor:g}")
         if not subject.capabilities.scale_equivariant:
             continue
         for name, reference in model_columns(
             subject.fitted_on_series().predict(level=subject.levels), subject.fitted_on_series().name
         ).items():
-            label, tolerance = f"{name} of values times {factor:g}, over {factor:g},", max(1e-3, subject.precision)
-            expect_close(column(forecast, name) / factor, reference, tolerance * float(np.abs(reference).max()), label)
+            tolerance = max(1e-3, subject.precision) * float(np.abs(reference).max())
+            requirement = f"{name} of values times {factor:g}, divided by {factor:g}, must equal that of the values"
+            expect_close(column(forecast, name) / factor, reference, tolerance, requirement)
 
 
 @rule()
@@ -109,9 +120,13 @@ def small_changes_on_a_high_level_are_forecast(subject: Subject) -> None:
     deviations, triple_deviations = (
         column(subject.forecast(fixtures.series_from_values(3e9 + factor * week)), name) - 3e9 for factor in (1, 3)
     )
-    expect((np.abs(deviations) < 20).all(), f"the forecast of 3e9 plus or minus 4 is {deviations.tolist()} plus 3e9")
     expect(
-        (deviations != triple_deviations).any(), "the forecasts of 3e9 plus or minus 4 and of 3e9 plus or minus 12 are the same"
+        (np.abs(deviations) < 20).all(),
+        f"the forecast of values in 3e9 +- 4 must be in 3e9 +- 20, got 3e9 plus {deviations.tolist()}. Compute in float64",
+    )
+    expect(
+        (deviations != triple_deviations).any(),
+        f"the forecasts of 3e9 +- 4 and 3e9 +- 12 must differ, both are 3e9 plus {deviations.tolist()}. Compute in float64",
     )
 
 
@@ -128,11 +143,11 @@ def an_outlier_stays_in_its_series(subject: Subject) -> None:
     for message in messages:
         expect(
             re.search(rf"series {frame['unique_id'][20]}(?![\w,])", message) is not None,
-            f"a warning is not of the series: {format_value(message, 300)}",
+            f"a warning must name only series {frame['unique_id'][20]}, which has the outlier, got: {format_value(message, 300)}",
         )
     expected = subject.fitted().predict(level=subject.levels)
     is_other = expected["unique_id"] != frame["unique_id"][20]
-    expect_same(forecast[is_other], expected[is_other], "the forecast of other series")
+    expect_same(forecast[is_other], expected[is_other], "an outlier in one series must not change the forecasts of others")
 
 
 @rule()
@@ -140,31 +155,32 @@ def infinite_and_empty_series_are_refused(subject: Subject) -> None:
     """Infinite values raise an error with column, series and timestamp; empty series one with column and series."""
     frame = fixtures.daily_panel()
     for value in (np.inf, -np.inf):
-        stamp = str(frame["ds"][60].date())
-        with expect_error(DataError, "y", frame["unique_id"][60], stamp, when=f"y is {value} in a row"):
+        timestamp = str(frame["ds"][60].date())
+        with expect_error(DataError, "y", frame["unique_id"][60], timestamp, when=f"y is {value} in a row"):
             subject.make().fit(fixtures.replace_target(frame, np.where(frame.index == 60, value, frame["y"])))
-    with expect_error(DataError, "y", "s1", when="a series has no value"):
+    with expect_error(DataError, "y", "s1", when="all values of a series are missing"):
         subject.make().fit(fixtures.replace_target(frame, np.where(frame["unique_id"] == "s1", np.nan, frame["y"])))
 
 
 @rule(_requires_bounded_domain)
 def values_outside_the_domain_are_refused(subject: Subject) -> None:
     """Values outside the domain raise an error with column, series and timestamp in `fit` and `update`."""
-    bad, domain = {"nonnegative": -1.0, "positive": 0.0}[subject.capabilities.domain], subject.capabilities.domain
+    domain = subject.capabilities.domain
+    invalid_value = {"nonnegative": -1.0, "positive": 0.0}[domain]
     frame, model = fixtures.daily_panel(), subject.fitted_copy(RECENT)
     recent = fixtures.split(RECENT)[1]
-    stamp = str(frame["ds"][60].date())
-    with expect_error(DataError, "y", frame["unique_id"][60], stamp, domain, when=f"y is {bad:g} in a row"):
-        subject.make().fit(fixtures.replace_target(frame, np.where(frame.index == 60, bad, frame["y"])))
+    timestamp = str(frame["ds"][60].date())
+    with expect_error(DataError, "y", frame["unique_id"][60], timestamp, domain, when=f"y is {invalid_value:g} in a row"):
+        subject.make().fit(fixtures.replace_target(frame, np.where(frame.index == 60, invalid_value, frame["y"])))
     first = recent.iloc[0]
     with expect_error(
-        DataError, "y", first["unique_id"], str(first["ds"].date()), domain, when=f"update has a value of {bad:g}"
+        DataError, "y", first["unique_id"], str(first["ds"].date()), domain, when=f"y is {invalid_value:g} in `update`"
     ):
-        model.update(recent.assign(y=bad))
+        model.update(recent.assign(y=invalid_value))
 
 
 def _forecast_histories(subject: Subject, histories: dict[str, Floats]) -> dict[str, Frame]:
-    """The forecast of each history: of a panel where series are learned apart, one after the other where they are not."""
+    """Return the forecast of each history: from one panel if parameters are estimated per series, else from one fit each."""
     frames = {name: fixtures.series_from_values(values, name) for name, values in histories.items()}
     if not subject.capabilities.by_series:
         return {name: subject.forecast(frame, level=subject.levels) for name, frame in frames.items()}
@@ -178,11 +194,18 @@ def _expect_refusal_or_forecast(subject: Subject, frame: Frame, length: int) -> 
             forecast = subject.forecast(frame, freq="D")
     except DataError as error:
         missing_words = [word for word in ("short", str(length)) if word not in str(error)]
-        expect(not missing_words, f"the error for a series of {length} values does not say {', '.join(missing_words)}: {error}")
+        expect(
+            not missing_words,
+            f"the error for a series of {length} values must mention {', '.join(missing_words)}, got: {error}",
+        )
         return
-    expect(len(messages) <= 1, f"a series of {length} values brings {len(messages)} warnings")
     expect(
-        len(forecast) == frame["unique_id"].nunique() * HORIZON,
-        f"a series of {length} values: the forecast has {len(forecast)} rows",
+        len(messages) <= 1,
+        f"a series of {length} values must give at most one warning, got {len(messages)}: {format_list(messages)}",
     )
-    expect_finite(forecast, subject.fitted().name, f"the forecast beside a series of {length} values")
+    n_rows = frame["unique_id"].nunique() * HORIZON
+    expect(
+        len(forecast) == n_rows,
+        f"the forecast of a panel with a series of {length} values must have {n_rows} rows, got {len(forecast)}",
+    )
+    expect_finite(forecast, subject.fitted().name, f"the forecast of a panel with a series of {length} values")

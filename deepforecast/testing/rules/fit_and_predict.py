@@ -1,4 +1,4 @@
-"""Fit and predict do what they say and nothing else."""
+"""`fit` and `predict` return what they document and have no side effects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, NotFittedError
 from deepforecast.testing import fixtures
-from deepforecast.testing.assertions import expect, expect_error, expect_same
+from deepforecast.testing.assertions import expect, expect_error, expect_finite, expect_same
 from deepforecast.testing.check import requires, rule
 from deepforecast.testing.fixtures import HORIZON
 from deepforecast.testing.subject import Subject
@@ -39,9 +39,14 @@ def fit_leaves_params_and_frame(subject: Subject) -> None:
     parameters = model.get_params(deep=False)
     model.fit(frame)
     changed = [name for name, value in parameters.items() if getattr(model, name) is not value]
-    expect(not changed, f"fit changes the parameters {', '.join(changed)}")
+    expect(
+        not changed, f"fit must not change parameters, but changed {', '.join(changed)}. Return what is learned in LearnedState"
+    )
     for inner_model in (value for value in parameters.values() if isinstance(value, Forecaster)):
-        expect("state_" not in vars(inner_model), "fit fits the model given as a parameter, not a copy of it")
+        expect(
+            "state_" not in vars(inner_model),
+            f"fit must not fit the model that was passed as a parameter, {inner_model!r}. Use its clone() in `_fit`",
+        )
     _expect_unchanged(frame, original, "fit")
     model.predict(frame=frame)
     _expect_unchanged(frame, original, "predict(frame=...)")
@@ -49,27 +54,33 @@ def fit_leaves_params_and_frame(subject: Subject) -> None:
 
 @rule()
 def fit_twice_gives_the_same(subject: Subject) -> None:
-    """A second `fit` gives the forecast of a new model, whatever was fitted before."""
+    """A second `fit` gives the forecast of a new model, independent of earlier fits."""
     model, frame, expected = subject.make(), fixtures.one_series(), subject.fitted_on_series().predict(level=subject.levels)
     model.fit(fixtures.replace_target(fixtures.one_series("s1"), 3 * fixtures.one_series("s1")["y"])).predict()
-    expect_same(model.fit(frame).predict(level=subject.levels), expected, "the forecast of a fit after another")
-    expect_same(model.fit(frame).predict(level=subject.levels), expected, "the forecast after fitting again")
+    expect_same(
+        model.fit(frame).predict(level=subject.levels),
+        expected,
+        "a second fit on other data must give the forecast of a new model",
+    )
+    expect_same(
+        model.fit(frame).predict(level=subject.levels), expected, "a repeated fit on the same data must give the same forecast"
+    )
 
 
 @rule()
 def failed_fit_leaves_the_model(subject: Subject) -> None:
     """A failed `fit` leaves the state of the model unchanged."""
     frame = fixtures.daily_panel()
-    doubled = fixtures.concat(frame, frame.iloc[[5]])
+    with_duplicate = fixtures.concat(frame, frame.iloc[[5]])
     model = subject.fitted_copy()
-    with expect_error(DataError, "s0", when="a row is doubled"):
-        model.fit(doubled)
-    expect_same(model.predict(), subject.fitted().predict(), "the forecast after a fit that failed")
-    fresh = subject.make()
-    with expect_error(DataError, "s0", when="a row is doubled"):
-        fresh.fit(doubled)
-    with expect_error(NotFittedError, "fit", when="the only fit failed"):
-        fresh.predict()
+    with expect_error(DataError, "s0", when="a row is duplicated"):
+        model.fit(with_duplicate)
+    expect_same(model.predict(), subject.fitted().predict(), "a failed fit must not change the forecast")
+    unfitted = subject.make()
+    with expect_error(DataError, "s0", when="a row is duplicated"):
+        unfitted.fit(with_duplicate)
+    with expect_error(NotFittedError, "fit", when="predict is called after the only fit failed"):
+        unfitted.predict()
 
 
 @rule()
@@ -85,18 +96,23 @@ def predict_changes_nothing(subject: Subject) -> None:
         model.simulate(2)
     if subject.capabilities.explains:
         model.explain()
-    expect_same(model.predict(level=subject.levels), first, "the forecast asked for again")
+    expect_same(model.predict(level=subject.levels), first, "a repeated predict must give the same forecast")
     state_after = _serialized_state(model)
     changed = [name for name in state_before if name not in state_after or not _is_equal(state_before[name], state_after[name])]
     expect(
         state_before.keys() == state_after.keys() and not changed,
-        f"predict changes the state: {', '.join(changed or state_after.keys() - state_before.keys())}",
+        "predict, simulate and explain must not change the fitted state, but changed "
+        f"{', '.join(changed or state_after.keys() - state_before.keys())}. Copy arrays before changing them",
     )
-    expect(all(getattr(model, name) is value for name, value in parameters.items()), "predict changes a parameter")
+    changed_parameters = [name for name, value in parameters.items() if getattr(model, name) is not value]
+    expect(
+        not changed_parameters,
+        f"predict, simulate and explain must not change parameters, but changed {', '.join(changed_parameters)}",
+    )
 
 
 def _serialized_state(model: Forecaster) -> dict[str, Any]:
-    """The state, what other libraries made of it as a file would hold it."""
+    """Return the leaves of the state, with objects of other libraries serialized as in a file."""
     state = model.state_
     return dict(state_leaves(replace(state, learned=model._serialize(state.learned, SkopsSerializer(allow_any=True)))))
 
@@ -107,33 +123,40 @@ def predict_before_fit_is_refused(subject: Subject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model")
         for name, call in _calls_before_fit(subject, path):
-            with expect_error(NotFittedError, "fit", when=f"{name} comes before fit"):
+            with expect_error(NotFittedError, "fit", when=f"{name} is called before fit"):
                 call()
-        expect(not path.exists(), "save before fit leaves a file")
+        expect(not path.exists(), "save before fit must not create a file, but did")
 
 
 @rule(packages=("sklearn",))
 def not_fitted_error_is_scikit_learns(subject: Subject) -> None:
     """The NotFittedError of `predict` is also a NotFittedError of scikit-learn."""
-    from sklearn.exceptions import NotFittedError as Theirs
+    from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
-    with expect_error(Theirs, "fit", when="predict comes before fit"):
+    with expect_error(SklearnNotFittedError, "fit", when="predict is called before fit"):
         try:
             subject.make().predict()
         except NotFittedError as error:
-            expect(isinstance(error, Theirs), "it is not sklearn.exceptions.NotFittedError")
+            expect(
+                isinstance(error, SklearnNotFittedError),
+                f"the error of predict before fit must be a sklearn.exceptions.NotFittedError, got {type(error).__mro__[:-1]}",
+            )
             raise
 
 
 @rule(requires("by_series"))
 def fine_tuning_learns_from_new_histories(subject: Subject) -> None:
-    """`fine_tune` returns the model itself and learns from the given series, including new ones."""
+    """`fine_tune` returns the model itself and is trained on the given series, including new ones."""
     history, _ = fixtures.split(10)
     model = subject.make().fit(history[history["unique_id"] != "s1"])
-    expect(model.fine_tune(fixtures.daily_panel()) is model, "fine_tune does not give the model itself")
+    expect(model.fine_tune(fixtures.daily_panel()) is model, "fine_tune must return the model itself")
     forecast = model.predict()
-    expect(list(forecast["unique_id"].unique()) == fixtures.series_ids(), "fine_tune does not take up a new series")
-    expect(np.isfinite(forecast[model.name]).all(), "the forecast after fine_tune is not finite")
+    forecast_ids = list(forecast["unique_id"].unique())
+    expect(
+        forecast_ids == fixtures.series_ids(),
+        f"fine_tune must add new series: the forecast must have {fixtures.series_ids()}, got {forecast_ids}",
+    )
+    expect_finite(forecast, model.name, "the forecast after fine_tune")
 
 
 def state_leaves(value: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
@@ -176,7 +199,7 @@ def _calls_before_fit(subject: Subject, path: Path) -> Iterator[tuple[str, Calla
 
 
 def _read_only_copy(frame: Frame) -> Frame:
-    """A copy of a frame whose numbers cannot be written to, with an odd index and a note."""
+    """Return a copy of a frame with read-only arrays, an unusual index and an entry in attrs."""
     y, timestamps = frame["y"].to_numpy().copy(), frame["ds"].to_numpy().copy()
     y.flags.writeable = timestamps.flags.writeable = False
     read_only = pd.DataFrame({"unique_id": frame["unique_id"].to_numpy(), "ds": timestamps, "y": y}, copy=False)
@@ -186,11 +209,14 @@ def _read_only_copy(frame: Frame) -> Frame:
 
 
 def _expect_unchanged(frame: Frame, original: Frame, method: str) -> None:
-    expect(list(frame.columns) == list(original.columns), f"{method} changes the columns of the frame")
-    expect((frame.dtypes == original.dtypes).all(), f"{method} changes dtypes of the frame")
+    names, original_names = list(frame.columns), list(original.columns)
+    expect(names == original_names, f"{method} must not change the columns of the frame, got {names} from {original_names}")
+    changed_dtypes = frame.dtypes[frame.dtypes != original.dtypes].to_dict()
+    expect(not changed_dtypes, f"{method} must not change the dtypes of the frame, got {changed_dtypes}")
     expect(
         frame.index.equals(original.index) and frame.index.name == original.index.name,
-        f"{method} changes the index of the frame",
+        f"{method} must not change the index of the frame, got {frame.index!r}",
     )
-    expect(frame.equals(original), f"{method} changes values of the frame")
-    expect(frame.attrs == original.attrs, f"{method} changes the attrs of the frame")
+    changed_columns = [name for name in names if not frame[name].equals(original[name])]
+    expect(not changed_columns, f"{method} must not change values of the frame, but changed columns {changed_columns}")
+    expect(frame.attrs == original.attrs, f"{method} must not change the attrs of the frame, got {frame.attrs}")

@@ -1,7 +1,7 @@
-"""Fitted values: the forecast of each row of a history from the rows before it.
+"""Fitted values: the one-step forecast of each row from the rows before it.
 
-A change of one value tells the two apart: with the parameters of the fit, the fitted values up to its row stay, those after it
-move. A fit of the changed values would not do: its parameters move, and all fitted values with them.
+The check changes one value and keeps the fitted parameters: fitted values up to its row must not change, later ones must. A new
+fit to the changed values would not show this, as its parameters, and with them all fitted values, would change.
 """
 
 from __future__ import annotations
@@ -25,21 +25,32 @@ def fitted_values_use_earlier_rows_alone(subject: Subject) -> None:
     try:
         fitted_frame = model.fitted_values(history)  # type: ignore[attr-defined]
     except CapabilityError:
-        return  # of these parameters it has none
-    expect_same(model.fitted_values(), fitted_frame, "fitted_values of the rows of the fit")  # type: ignore[attr-defined]
+        return  # no fitted values with these parameters
+    expect_same(
+        model.fitted_values(),  # type: ignore[attr-defined]
+        fitted_frame,
+        "fitted_values() must equal fitted_values(frame) with the training frame",
+    )
     row = history.groupby("unique_id").cumcount().to_numpy()
     changed = fixtures.replace_target(history, history["y"] + CHANGE * (row == ROW))
     changed_fitted = column(model.fitted_values(changed), model.name)  # type: ignore[attr-defined]
     fitted, is_unaffected = column(fitted_frame, model.name), row <= ROW
-    expect(np.isfinite(fitted[row >= ROW]).all(), f"fitted values from row {ROW} are not finite")
+    n_invalid = int((~np.isfinite(fitted[row >= ROW])).sum())
+    expect(
+        n_invalid == 0, f"fitted values from row {ROW} of each series must be finite, got {n_invalid} NaN or infinite values"
+    )
     expect_equal(
         changed_fitted[is_unaffected],
         fitted[is_unaffected],
-        f"with another value in row {ROW}, the fitted values up to that row",
+        f"changing y in row {ROW} must not change the fitted values up to that row",
     )
     if subject.capabilities.new_values != "ignored":
         is_affected = [
             (changed_fitted[series_mask] != fitted[series_mask]).any()
             for series_mask in (history["unique_id"] == name for name in fixtures.series_ids())
         ]
-        expect(all(is_affected), f"another value in row {ROW} moves no fitted value after it")
+        unaffected_ids = [name for name, changes in zip(fixtures.series_ids(), is_affected, strict=True) if not changes]
+        expect(
+            not unaffected_ids,
+            f"changing y in row {ROW} must change later fitted values, but changed none of {', '.join(unaffected_ids)}",
+        )

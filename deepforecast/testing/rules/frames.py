@@ -1,4 +1,4 @@
-"""What does not matter in a frame: order of rows and columns, its index, columns nobody declared, the dtype of y."""
+"""Properties of a frame that do not affect the forecast: order, index, undeclared columns, the dtype of y."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def row_order_does_not_matter(subject: Subject) -> None:
     """The order of the rows does not change the forecast."""
     frame, expected = fixtures.daily_panel(), subject.fitted().predict(level=subject.levels)
     shuffled = frame.iloc[np.random.default_rng(0).permutation(len(frame))]
-    for label, rows in (("shuffled", shuffled), ("by time", frame.sort_values(["ds", "unique_id"]))):
-        expect_same(subject.forecast(rows, level=subject.levels), expected, f"the forecast of rows {label}")
+    for label, rows in (("shuffled rows", shuffled), ("rows sorted by time", frame.sort_values(["ds", "unique_id"]))):
+        expect_same(subject.forecast(rows, level=subject.levels), expected, f"{label} must give the same forecast")
 
 
 @rule(shared=True)
@@ -27,11 +27,11 @@ def index_and_column_order_do_not_matter(subject: Subject) -> None:
     with_named_index = frame.set_index(pd.Index(np.zeros(len(frame)), name="ds"))
     with_multi_index = frame.set_index(pd.MultiIndex.from_arrays([frame["y"], frame["ds"]], names=["y", "ds"]))
     for label, variant in (
-        ("an index called ds", with_named_index),
+        ("an index named ds", with_named_index),
         ("a MultiIndex", with_multi_index),
-        ("columns reversed", frame[["y", "ds", "unique_id"]]),
+        ("reversed columns", frame[["y", "ds", "unique_id"]]),
     ):
-        expect_same(subject.forecast(variant), expected, f"the forecast of a frame with {label}")
+        expect_same(subject.forecast(variant), expected, f"a frame with {label} must give the same forecast")
 
 
 @rule(shared=True)
@@ -43,7 +43,7 @@ def undeclared_columns_are_left_out(subject: Subject) -> None:
         with collect_warnings() as messages:
             forecast = subject.forecast(extra, columns=columns)
         expect_one_warning(messages, "note", "shoesize")
-        expect_same(forecast, expected, f"the forecast beside undeclared columns with columns={columns}")
+        expect_same(forecast, expected, f"undeclared columns must not change the forecast (columns={columns})")
 
 
 @rule(shared=True)
@@ -55,5 +55,6 @@ def dtype_of_y_does_not_matter(subject: Subject) -> None:
         expected = subject.forecast(source, level=subject.levels)
         for dtype in dtypes:
             forecast = subject.forecast(source.assign(y=source["y"].astype(dtype)), level=subject.levels)
-            expect(forecast[subject.fitted().name].dtype == np.float64, f"the forecast of y as {dtype} is not float64")
-            expect_same(forecast, expected, f"the forecast of y as {dtype}")
+            forecast_dtype = forecast[subject.fitted().name].dtype
+            expect(forecast_dtype == np.float64, f"the forecast of y as {dtype} must be float64, got {forecast_dtype}")
+            expect_same(forecast, expected, f"y as {dtype} must give the same forecast as {source['y'].dtype}")

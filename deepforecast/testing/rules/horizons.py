@@ -1,4 +1,4 @@
-"""Any horizon: shorter and longer than declared, and what no horizon can be."""
+"""Horizons: shorter and longer than declared, and invalid ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deepforecast.testing.subject import Subject
 
 def _requires_no_sampling(subject: Subject) -> str | None:
     sampled = subject.capabilities.distribution == "samples"
-    return "capabilities.distribution is samples: another horizon draws other paths" if sampled else None
+    return "capabilities.distribution is samples: another horizon draws other sample paths" if sampled else None
 
 
 not_sampled: Condition = _requires_no_sampling
@@ -28,11 +28,16 @@ def any_horizon_works(subject: Subject) -> None:
         forecast = model.predict(steps)
         expect(
             len(forecast) == steps * len(fixtures.series_ids()),
-            f"horizon {steps} gives {len(forecast)} rows for {fixtures.series_ids()}",
+            f"predict({steps}) must return {steps} rows for each of {len(fixtures.series_ids())} series, "
+            f"got {len(forecast)} rows in total",
         )
-        expect_finite(forecast, model.name, f"the forecast {steps} steps ahead")
+        expect_finite(forecast, model.name, f"the forecast of predict({steps})")
         ends = forecast.groupby("unique_id")["ds"].max() - fixtures.daily_panel().groupby("unique_id")["ds"].max()
-        expect((ends.dt.days == steps).all(), f"the last stamp of horizon {steps} is not {steps} days after the last one known")
+        expect(
+            (ends.dt.days == steps).all(),
+            f"the last timestamp of predict({steps}) must be {steps} days after the last observation, "
+            f"got {ends.dt.days.to_dict()} days",
+        )
 
 
 @rule(not_sampled)
@@ -53,23 +58,23 @@ def a_shorter_horizon_gives_the_first_steps(subject: Subject) -> None:
         )
         for name in forecast.columns[2:]:
             actual_values, expected_values = column(forecast, name), column(expected, name)
-            label = f"{name} of horizon {steps}, compared with horizon {longer_horizon},"
+            requirement = f"{name} of predict({steps}) must equal the first steps of predict({longer_horizon})"
             if subject.capabilities.by_series:
-                expect_equal(actual_values, expected_values, label)
+                expect_equal(actual_values, expected_values, requirement)
             else:
-                expect_close(actual_values, expected_values, subject.precision * spread, label)
+                expect_close(actual_values, expected_values, subject.precision * spread, requirement)
 
 
 @rule()
 def bad_horizons_are_refused(subject: Subject) -> None:
     """A horizon that is missing, below 1, not an integer or a bool raises an error."""
-    bad: tuple[Any, ...] = (0, -1, 2.5, "5", True)
-    for horizon in bad:
-        with expect_error(ParameterError, "horizon", when=f"constructed with horizon={horizon!r}"):
+    invalid: tuple[Any, ...] = (0, -1, 2.5, "5", True)
+    for horizon in invalid:
+        with expect_error(ParameterError, "horizon", when=f"the model is constructed with horizon={horizon!r}"):
             subject.make(horizon=horizon)
-        with expect_error(ParameterError, "horizon", when=f"asked to predict({horizon!r})"):
+        with expect_error(ParameterError, "horizon", when=f"predict({horizon!r}) is called"):
             subject.fitted().predict(horizon)
-    with expect_error(ParameterError, "horizon", when="there is no horizon anywhere"):
+    with expect_error(ParameterError, "horizon", when="neither constructor nor predict gets a horizon"):
         subject.make(**_without_horizons(subject)).fit(fixtures.one_series()).predict()
 
 

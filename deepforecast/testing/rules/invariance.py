@@ -1,4 +1,4 @@
-"""What a forecast does not depend on, and what it follows: other series, the batch, names, scale and shift."""
+"""Invariance to other series, the batch and ids; equivariance to scale, shift and sign of the data."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def series_are_forecast_independently(subject: Subject) -> None:
     """A series has exactly the same forecast whether it is fitted alone or with others."""
     panel_forecast = subject.fitted().predict(level=subject.levels)
     for name in fixtures.series_ids():
-        alone = subject.fitted_on_series(name).predict(level=subject.levels)
         expect_same(
-            alone, panel_forecast[panel_forecast["unique_id"] == name].reset_index(drop=True), f"the forecast of {name} alone"
+            subject.fitted_on_series(name).predict(level=subject.levels),
+            panel_forecast[panel_forecast["unique_id"] == name].reset_index(drop=True),
+            f"the forecast of {name} fitted alone must equal that fitted with other series, as capabilities.local is True",
         )
 
 
@@ -39,15 +40,11 @@ def the_batch_does_not_matter(subject: Subject) -> None:
         )
         for name in column_names(forecast)[2:]:
             actual_values, expected_values = column(forecast, name), column(expected, name)
+            requirement = f"{name} of {', '.join(names)} must be the same if the frame of predict has no other series"
             if subject.capabilities.by_series:
-                expect_equal(actual_values, expected_values, f"{name} of {', '.join(names)} apart from the others")
+                expect_equal(actual_values, expected_values, requirement)
             else:
-                expect_close(
-                    actual_values,
-                    expected_values,
-                    1e-6 * float(np.abs(expected_values).max()),
-                    f"{name} of {', '.join(names)} apart from the others",
-                )
+                expect_close(actual_values, expected_values, 1e-6 * float(np.abs(expected_values).max()), requirement)
 
 
 @rule(requires("local"))
@@ -59,13 +56,13 @@ def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
     extra_series = fixtures.series_from_values(np.where(np.arange(42) % 2, 5e6, 9e6), "k", start)
     renamed = fixtures.daily_panel().assign(unique_id=fixtures.daily_panel()["unique_id"].map(names))
     forecast = subject.forecast(fixtures.concat(extra_series, renamed), level=subject.levels)
-    for name, new in names.items():
-        series_forecast, series_expected = forecast[forecast["unique_id"] == new], expected[expected["unique_id"] == name]
+    for name, new_name in names.items():
+        series_forecast, series_expected = forecast[forecast["unique_id"] == new_name], expected[expected["unique_id"] == name]
         for column_name in column_names(expected)[2:]:
             expect_equal(
                 column(series_forecast, column_name),
                 column(series_expected, column_name),
-                f"{column_name} of series {name} under the name {new}",
+                f"{column_name} of series {name} must not change under the id {new_name} and with another series",
             )
 
 
@@ -84,7 +81,7 @@ def the_forecast_follows_the_scale(subject: Subject) -> None:
                 column(forecast, name) / factor,
                 expected_values,
                 tolerance,
-                f"{name} of the data times {factor:g}, over {factor:g},",
+                f"{name} of the data times {factor:g}, divided by {factor:g}, must equal that of the data",
             )
 
 
@@ -100,8 +97,8 @@ def the_forecast_follows_a_shift(subject: Subject) -> None:
             fixtures.replace_target(fixtures.daily_panel(), fixtures.daily_panel()["y"] + shift), level=subject.levels
         )
         for name in column_names(expected)[2:]:
-            label = f"{name} of the data plus {shift:g}, less that,"
-            expect_close(column(forecast, name) - shift, column(expected, name), subject.shift_precision * spread, label)
+            requirement = f"{name} of the data plus {shift:g}, minus {shift:g}, must equal that of the data"
+            expect_close(column(forecast, name) - shift, column(expected, name), subject.shift_precision * spread, requirement)
 
 
 @rule(requires("scale_equivariant", "shift_equivariant", "sign_equivariant"), _requires_real_domain)
@@ -113,5 +110,5 @@ def the_forecast_follows_the_sign(subject: Subject) -> None:
     )
     for name in column_names(expected)[2:]:
         mirrored_name = name.replace("-lo-", "-HI-").replace("-hi-", "-lo-").replace("-HI-", "-hi-")
-        label = f"{name} of the data with the other sign, with the other sign,"
-        expect_close(-column(forecast, name), column(expected, mirrored_name), subject.shift_precision * spread, label)
+        requirement = f"{name} of the negated data, negated, must equal {mirrored_name} of the data"
+        expect_close(-column(forecast, name), column(expected, mirrored_name), subject.shift_precision * spread, requirement)

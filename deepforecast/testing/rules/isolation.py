@@ -1,4 +1,4 @@
-"""The process is left as it was: chance, threads, folder, environment, filters; nothing printed, nothing written."""
+"""Isolation: models leave global state (random generators, threads, environment, ...) unchanged and print or write nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ def the_same_seed_gives_the_same(subject: Subject) -> None:
     if torch is not None:
         torch.rand(3)
     forecast = subject.forecast(fixtures.daily_panel(), level=subject.levels)
-    expect_same(forecast, subject.fitted().predict(level=subject.levels), "the forecast of a second, fresh model")
+    expect_same(
+        forecast,
+        subject.fitted().predict(level=subject.levels),
+        "a second new model with the same seed must give the same forecast",
+    )
 
 
 @rule(_requires_seed)
@@ -43,7 +47,9 @@ def another_seed_gives_another(subject: Subject) -> None:
     first, second = (
         subject.forecast(fixtures.one_series(), model=subject.make(seed=seed), level=subject.levels) for seed in (1, 2)
     )
-    expect(not first.equals(second), "seeds 1 and 2 give the same forecast")
+    expect(
+        not first.equals(second), "seed=1 and seed=2 must give different forecasts or intervals, got the same. Use `self.seed`"
+    )
 
 
 @rule()
@@ -55,7 +61,11 @@ def the_process_is_left_as_it_was(subject: Subject) -> None:
         _call_all_methods(subject)
         state_after = read_global_state()
     changed = [name for name in state_before if state_before[name] != state_after[name]]
-    expect(not changed, f"fit or predict changes {', '.join(changed)}")
+    expect(
+        not changed,
+        "fit, predict and update must restore global state, and generators should be local (np.random.default_rng(seed)); "
+        f"changed: {', '.join(changed)}",
+    )
 
 
 @rule()
@@ -64,8 +74,8 @@ def nothing_is_printed_or_written(subject: Subject) -> None:
     with tempfile.TemporaryDirectory() as folder, _working_folder(Path(folder)), _captured_output() as text:
         _call_all_methods(subject)
         files = sorted(path.name for path in Path(folder).rglob("*"))
-    expect(not text, f"it prints {text[:1]!r}")
-    expect(not files, f"it leaves {', '.join(files)}")
+    expect(not text, f"fit, predict and update must not print, got {text[:1]!r}. Use warnings or logging")
+    expect(not files, f"fit, predict and update must not leave files, got {', '.join(files)}")
 
 
 def _call_all_methods(subject: Subject) -> None:
@@ -82,7 +92,7 @@ def _call_all_methods(subject: Subject) -> None:
 
 @contextmanager
 def _working_folder(folder: Path) -> Iterator[None]:
-    """Work in a folder that is that of temporary files too."""
+    """Make `folder` the working directory and the folder of temporary files."""
     original = tempfile.tempdir
     tempfile.tempdir = str(folder)
     try:
@@ -94,7 +104,7 @@ def _working_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _captured_output() -> Iterator[list[str]]:
-    """What is written to stdout and stderr in the block, by compiled code too."""
+    """Collect the output to stdout and stderr in the block, including that of compiled code."""
     text: list[str] = []
     duplicates = [os.dup(1), os.dup(2)]
     with tempfile.TemporaryFile() as file, io.StringIO() as buffer:

@@ -1,4 +1,4 @@
-"""Nothing after a cutoff ever matters to a forecast made at it."""
+"""Leakage: a forecast does not depend on any data after its cutoff."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PERTURBATIONS: tuple[Callable[[Floats], Floats], ...] = (
 
 @rule()
 def values_after_a_cutoff_never_matter(subject: Subject) -> None:
-    """Rolling forecasts are exactly the same whatever the values after the cutoff."""
+    """Rolling forecasts are exactly the same for any values after the cutoff."""
     panel = Panel.from_frame(fixtures.daily_panel())
     _expect_no_leakage(subject, panel, lambda y, is_after, change: panel.with_target(np.where(is_after, change(y), y)))
 
@@ -58,17 +58,20 @@ def cross_validation_never_looks_ahead(subject: Subject) -> None:
     forecasts = cross_validate(subject.make(), fixtures.daily_panel(), n_windows=2, level=subject.levels, options=options)
     expected = cross_validate(subject.make(), shortened, n_windows=1, level=subject.levels, options=options)
     first = forecasts[forecasts["cutoff"] == forecasts.groupby("unique_id")["cutoff"].transform("min")].reset_index(drop=True)
-    expect_same(first, expected, "cross-validation with the rows after the window deleted")
+    expect_same(first, expected, "the first window of cross_validate must not depend on the rows after it")
     actual = forecasts.merge(fixtures.daily_panel(), on=["unique_id", "ds"], how="left")
-    expect((actual["y_x"] == actual["y_y"]).all(), "y of cross_validate is not that of the frame")
-    expect((forecasts["cutoff"] < forecasts["ds"]).all(), "a cutoff is not before the rows forecast")
+    n_different = int((actual["y_x"] != actual["y_y"]).sum())
+    expect(
+        n_different == 0, f"y of cross_validate must be that of the frame, but differs in {n_different} of {len(actual)} rows"
+    )
+    n_late = int((~(forecasts["cutoff"] < forecasts["ds"])).sum())
+    expect(n_late == 0, f"each cutoff must be before its forecast timestamps, but is not in {n_late} of {len(forecasts)} rows")
 
 
 @rule(requires("future"))
 def covariates_past_the_horizon_never_matter(subject: Subject) -> None:
-    """Rolling forecasts are exactly the same whatever the future covariates beyond the horizon."""
-    history, _, columns = fixtures.covariate_panel("price")
-    # Each path continues on its own.
+    """Rolling forecasts are exactly the same for any future covariates beyond the horizon."""
+    history, _, columns = fixtures.covariate_panel("price")  # two of its series suffice
     panel = Panel.from_frame(history[history["unique_id"].isin(fixtures.series_ids()[:2])], columns=columns)
 
     def perturb(y: Floats, is_after: Floats, change: Callable[[Floats], Floats]) -> Panel:
@@ -83,7 +86,10 @@ def covariates_past_the_horizon_never_matter(subject: Subject) -> None:
 
 
 def _expect_no_leakage(subject: Subject, panel: Panel, perturb: Callable[..., Panel], **parameters: str) -> None:
-    """Each window stays as it is when what follows its cutoff is `perturb`; so do those before it, where one fit serves all."""
+    """Expect the forecast of each window to be the same if `perturb` changes the data after its cutoff.
+
+    For a global model, which is fitted once for all windows, the earlier windows are compared as well.
+    """
     expected_folds = _folds(subject, panel, 0, WINDOWS, parameters)
     for number, change in enumerate(PERTURBATIONS):
         from_end = np.repeat(panel.indptr[1:], panel.lengths) - np.arange(len(panel.y))
@@ -91,17 +97,16 @@ def _expect_no_leakage(subject: Subject, panel: Panel, perturb: Callable[..., Pa
         first = number if subject.capabilities.by_series else 0
         folds = _folds(subject, perturb(panel.y, is_after, change), first, number + 1, parameters)
         for fold, expected_fold in zip(folds, expected_folds[first:], strict=False):
-            label = (
-                f"the forecast at cutoff {expected_fold.window.number + 1}, when values after cutoff {number + 1} are others,"
+            requirement = (
+                f"at cutoff {expected_fold.window.number + 1}, {{}} must not depend on the data after cutoff {number + 1}"
             )
-            expect_equal(fold.forecast.mean, expected_fold.forecast.mean, label)
+            expect_equal(fold.forecast.mean, expected_fold.forecast.mean, requirement.format("the forecast"))
             if subject.levels is not None:
-                expect_equal(
-                    fold.forecast.quantiles([0.1, 0.9]), expected_fold.forecast.quantiles([0.1, 0.9]), f"bounds: {label}"
-                )
+                bounds, expected_bounds = (each.forecast.quantiles([0.1, 0.9]) for each in (fold, expected_fold))
+                expect_equal(bounds, expected_bounds, requirement.format("the quantiles 0.1 and 0.9"))
 
 
 def _folds(subject: Subject, panel: Panel, first: int, end: int, parameters: dict[str, str]) -> list[Fold]:
-    """The windows from `first` to before `end`."""
+    """Return the rolling forecasts of the windows from `first` to `end` - 1."""
     refit_interval, plan = refit_every("auto", subject.capabilities.by_series), BacktestPlan(HORIZON, WINDOWS - first, HORIZON)
     return list(islice(rolling_folds(subject.make(**parameters), panel, plan, refit_interval=refit_interval), end - first))

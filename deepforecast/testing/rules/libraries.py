@@ -1,4 +1,4 @@
-"""What comes in comes out: polars and pyarrow frames give the forecast of pandas, in their own library."""
+"""Frame libraries: polars and pyarrow frames give the same forecast as pandas, as frames of their library."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from deepforecast.errors import format_list
 from deepforecast.testing import fixtures
 from deepforecast.testing.assertions import column, expect, expect_equal
 from deepforecast.testing.check import rule
@@ -39,17 +40,32 @@ def arrow_dtypes_of_pandas_are_kept(subject: Subject) -> None:
 def _expect_same_in_library(subject: Subject, frame: Any, frame_type: type) -> None:
     expected, source = subject.fitted().predict(level=subject.levels), nw.from_native(frame, eager_only=True)
     native = subject.forecast(frame, level=subject.levels)
-    expect(isinstance(native, frame_type), f"{frame_type.__module__}.{frame_type.__name__} came in, {type(native)} came out")
+    library_type = f"{frame_type.__module__}.{frame_type.__name__}"
+    expect(isinstance(native, frame_type), f"the forecast of a {library_type} must be a {library_type}, got {type(native)}")
     forecast = nw.from_native(native, eager_only=True)
-    expect(forecast.columns == list(expected.columns), f"the columns are {forecast.columns}")
+    expect(
+        forecast.columns == list(expected.columns),
+        f"the forecast must have the columns {list(expected.columns)}, got {forecast.columns}",
+    )
     for name in ("unique_id", "ds"):
         source_dtype, forecast_dtype = (_dtype(table[name].to_native()) for table in (source, forecast))
-        expect(source_dtype == forecast_dtype, f"{name} came as {source_dtype} and is given back as {forecast_dtype}")
-        expect(forecast[name].to_list() == expected[name].tolist(), f"the column {name} differs from that of pandas")
+        expect(
+            source_dtype == forecast_dtype,
+            f"column {name} of the forecast must have the dtype of the frame, {source_dtype}, got {forecast_dtype}",
+        )
+        expect(
+            forecast[name].to_list() == expected[name].tolist(),
+            f"column {name} of the forecast must have the values of the forecast from pandas, "
+            f"{format_list(map(str, expected[name]))}, got {format_list(map(str, forecast[name]))}",
+        )
     for name in expected.columns[2:]:
-        expect_equal(column(native, name), expected[name].to_numpy(), f"the column {name}")
+        expect_equal(
+            column(native, name),
+            expected[name].to_numpy(),
+            f"column {name} of the forecast must have the values of the forecast from pandas",
+        )
 
 
 def _dtype(values: Any) -> str:
-    """The dtype as the library of the column calls it: pandas has several for what others would call one."""
+    """Return the name of the dtype in the library of the column; pandas has several dtypes where narwhals has one."""
     return str(values.dtype if hasattr(values, "dtype") else values.type)

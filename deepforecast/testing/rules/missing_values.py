@@ -1,4 +1,4 @@
-"""Missing values and rows that are not there: taken, refused or filled, as the model says, never in silence."""
+"""Missing values and missing rows: handled, refused or imputed, as the model declares, with a warning or error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError
+from deepforecast.errors import DataError, format_list, format_value
 from deepforecast.testing import fixtures
 from deepforecast.testing.assertions import (
     collect_warnings,
@@ -27,7 +27,7 @@ MISSING_ROWS = {"first": [0], "middle": [20], "last": [-1], "several": [0, 9, 10
 
 def _requires_no_filling(subject: Subject) -> str | None:
     method = getattr(subject.make(), "missing_method", subject.make().missing)
-    return None if method == "auto" else f"missing={method!r}: what is missing is filled"
+    return None if method == "auto" else f"missing={method!r}: missing values are imputed"
 
 
 not_filled: Condition = _requires_no_filling
@@ -37,7 +37,7 @@ not_filled: Condition = _requires_no_filling
 def series_with_missing_values_are_forecast(subject: Subject) -> None:
     """Missing values give one warning, the same timestamps, and a forecast close to that of the complete series."""
     name, complete_forecast = subject.fitted().name, subject.fitted().predict()
-    expected_beside, expected = (
+    expected_complete, expected = (
         complete_forecast[complete_forecast["unique_id"] == series_id].reset_index(drop=True) for series_id in ("s0", "s1")
     )
     spread = float(fixtures.daily_panel()["y"].std())
@@ -46,19 +46,22 @@ def series_with_missing_values_are_forecast(subject: Subject) -> None:
             forecast = subject.forecast(frame, level=subject.levels)
         expect_one_warning(messages, "y", *positions)
         for series, position in positions.items():
-            label, series_forecast = (
-                f"the forecast with the {position} value missing",
-                forecast[forecast["unique_id"] == series],
-            )
+            series_forecast = forecast[forecast["unique_id"] == series]
+            label = f"the forecast of a series with missing values ({position})"
             expect_finite(series_forecast, name, label)
+            timestamps, expected_timestamps = series_forecast["ds"].tolist(), expected["ds"].tolist()
             expect(
-                series_forecast["ds"].tolist() == expected["ds"].tolist(),
-                f"the stamps move when the {position} value is missing",
+                timestamps == expected_timestamps,
+                f"{label} must have the timestamps {format_list(map(str, expected_timestamps))}, "
+                f"got {format_list(map(str, timestamps))}",
             )
-            expect_close(column(series_forecast, name), column(expected, name), 3 * spread, label)
+            requirement = f"{label} must be close to that of the complete series"
+            expect_close(column(series_forecast, name), column(expected, name), 3 * spread, requirement)
         if subject.capabilities.local:
-            series_forecast = forecast.loc[forecast["unique_id"] == "s0", expected_beside.columns].reset_index(drop=True)
-            expect_same(series_forecast, expected_beside, "the forecast of the series without missing values")
+            series_forecast = forecast.loc[forecast["unique_id"] == "s0", expected_complete.columns].reset_index(drop=True)
+            expect_same(
+                series_forecast, expected_complete, "missing values in other series must not change the forecast of a series"
+            )
 
 
 @rule(requires_no("missing"), not_filled)
@@ -66,8 +69,8 @@ def missing_values_are_refused(subject: Subject) -> None:
     """Missing values raise an error with column, series and timestamp that suggests `missing=`."""
     for position in MISSING_ROWS:
         frame = daily_panel_with_missing("s1", position)
-        stamp = str(frame.loc[frame["y"].isna(), "ds"].iloc[0].date())
-        with expect_error(DataError, "y", "s1", stamp, "missing=", when=f"the {position} value of a series is missing"):
+        timestamp = str(frame.loc[frame["y"].isna(), "ds"].iloc[0].date())
+        with expect_error(DataError, "y", "s1", timestamp, "missing=", when=f"a series has missing values ({position})"):
             subject.make().fit(frame)
 
 
@@ -82,16 +85,24 @@ def a_missing_row_is_a_missing_value(subject: Subject) -> None:
                 outcomes.append(subject.forecast(variant, level=subject.levels))
             except DataError as error:
                 outcomes.append(error)
-        expect(isinstance(outcomes[-1], DataError) or len(messages) == 1, "nothing is said of the value that is missing")
+        expect(
+            isinstance(outcomes[-1], DataError) or len(messages) == 1,
+            f"a missing value must give an error or one warning, got {len(messages)} warnings: {format_list(messages)}",
+        )
     value_outcome, row_outcome = outcomes
     expect(
         isinstance(value_outcome, DataError) == isinstance(row_outcome, DataError),
-        "a missing row and a missing value are not treated alike",
+        "a missing row and a missing value must both raise an error or both give a forecast, got "
+        f"{_describe(row_outcome)} for the row and {_describe(value_outcome)} for the value",
     )
     if isinstance(value_outcome, DataError):
-        expect(str(value_outcome) == str(row_outcome), f"the refusals differ: {value_outcome} / {row_outcome}")
+        expect(
+            str(value_outcome) == str(row_outcome),
+            "a missing row must give the error of a missing value, got "
+            f"{format_value(str(row_outcome), 300)} instead of {format_value(str(value_outcome), 300)}",
+        )
     else:
-        expect_same(row_outcome, value_outcome, "the forecast with a row missing")
+        expect_same(row_outcome, value_outcome, "a missing row must give the forecast of a missing value")
 
 
 @rule(shared=True)
@@ -105,12 +116,18 @@ def missing_values_are_filled_when_asked(subject: Subject) -> None:
         if not subject.accepts(filled["y"]):
             continue
         forecast = subject.forecast(frame, model=subject.make(missing=method), level=subject.levels)
-        expect_same(forecast, subject.forecast(filled, level=subject.levels), f"the forecast with missing={method!r}")
+        expect_same(
+            forecast,
+            subject.forecast(filled, level=subject.levels),
+            f"missing={method!r} must give the forecast of the filled frame",
+        )
 
 
 def _panels_with_missing(subject: Subject) -> Iterator[tuple[Frame, dict[str, str]]]:
-    """Frames of s0, which is whole, and s1 with values missing: in every place at once, as several series, where each series is
-    learned by itself, else one after the other. With them the ids of s1 and what it lacks."""
+    """Yield frames of s0, which is complete, and copies of s1 with missing values, with the ids of the copies and the positions.
+
+    If parameters are estimated per series, one frame has a copy for each position, otherwise there is one frame per position.
+    """
     frames = {position: _series_with_missing(position).assign(unique_id=f"s1-{position}") for position in MISSING_ROWS}
     if subject.capabilities.by_series:
         yield (
@@ -122,8 +139,12 @@ def _panels_with_missing(subject: Subject) -> Iterator[tuple[Frame, dict[str, st
         yield fixtures.concat(fixtures.one_series(), frame), {f"s1-{position}": position}
 
 
+def _describe(outcome: Frame | DataError) -> str:
+    return format_value(f"DataError: {outcome}", 300) if isinstance(outcome, DataError) else "a forecast"
+
+
 def _series_with_missing(position: str) -> Frame:
-    """The series s1 with some values missing, without the others."""
+    """Return a frame of s1 only, with missing values."""
     frame = daily_panel_with_missing("s1", position)
     return frame[frame["unique_id"] == "s1"].reset_index(drop=True)
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
+from deepforecast.errors import format_list
 from deepforecast.testing import fixtures
 from deepforecast.testing.assertions import collect_warnings, expect, expect_equal, expect_finite, expect_same
 from deepforecast.testing.check import rule
@@ -24,20 +25,29 @@ def rows_are_series_times_horizon(subject: Subject) -> None:
     model, frame = subject.fitted(), fixtures.daily_panel()
     forecast = model.predict()
     ends = frame.groupby("unique_id")["ds"].max()
-    expect(list(forecast.columns) == ["unique_id", "ds", model.name], f"the columns are {list(forecast.columns)}")
+    expect(
+        list(forecast.columns) == ["unique_id", "ds", model.name],
+        f"predict must return the columns unique_id, ds and {model.name}, got {list(forecast.columns)}",
+    )
     expect(
         forecast["unique_id"].tolist() == [series_id for series_id in fixtures.series_ids() for _ in range(HORIZON)],
-        "ids are not series by series",
+        f"predict must return {HORIZON} rows for each of {fixtures.series_ids()}, got the ids {forecast['unique_id'].tolist()}",
     )
     expected_times = [end + pd.Timedelta(days=step) for end in ends for step in range(1, HORIZON + 1)]
-    expect(forecast["ds"].tolist() == expected_times, "the times do not follow on from each series' own end")
+    expect(
+        forecast["ds"].tolist() == expected_times,
+        f"the timestamps must be those of the {HORIZON} steps after the last row of each series, "
+        f"{format_list(map(str, expected_times), max_shown=9)}, got {format_list(map(str, forecast['ds']), max_shown=9)}",
+    )
     for name in ("unique_id", "ds"):
         expect(
             forecast[name].dtype == frame[name].dtype,
-            f"{name} came as {frame[name].dtype} and is given back as {forecast[name].dtype}",
+            f"column {name} of the forecast must have the dtype of the frame, {frame[name].dtype}, got {forecast[name].dtype}",
         )
-    expect(forecast[model.name].dtype == np.float64, f"the forecast is {forecast[model.name].dtype}, not float64")
-    expect(forecast.index.equals(pd.RangeIndex(len(forecast))), "the index is not 0, 1, 2 ...")
+    expect(forecast[model.name].dtype == np.float64, f"the forecast must be float64, got {forecast[model.name].dtype}")
+    expect(
+        forecast.index.equals(pd.RangeIndex(len(forecast))), f"the index must be 0, 1, 2, ..., got {forecast.index.tolist()}"
+    )
     expect_finite(forecast, model.name, "the forecast")
 
 
@@ -47,17 +57,22 @@ def times_follow_the_calendar(subject: Subject) -> None:
     for freq, start, length, zone in CALENDARS:
         frame = fixtures.series_from_values(_sine_wave(length), "s0", pd.Timestamp(start, tz=zone), freq)
         min_rows = subject.make()._min_observations(Panel.from_frame(frame, freq=freq))
-        if min_rows > length:  # of a model with long seasons
+        if min_rows > length:  # the model has a long season
             frame = fixtures.series_from_values(_sine_wave(min_rows), "s0", pd.Timestamp(start, tz=zone), freq)
         timestamps = pd.date_range(start, periods=len(frame) + HORIZON, freq=freq, tz=zone)
-        with collect_warnings():  # a season too long for these few rows may be named
+        with collect_warnings():  # of a season that is too long for these rows
             forecast = subject.forecast(frame, freq=freq)
-        expect(forecast["ds"].tolist() == list(timestamps[len(frame) :]), f"freq {freq} goes on with {forecast['ds'].tolist()}")
+        expected_times, times = list(timestamps[len(frame) :]), forecast["ds"].tolist()
+        expect(
+            times == expected_times,
+            f"the timestamps after {frame['ds'].iloc[-1]} with freq={freq!r} must be {format_list(map(str, expected_times))}, "
+            f"got {format_list(map(str, times))}",
+        )
         expect(
             forecast["ds"].dtype == frame["ds"].dtype,
-            f"freq {freq}: ds came as {frame['ds'].dtype}, went as {forecast['ds'].dtype}",
+            f"column ds with freq={freq!r} must have the dtype of the frame, {frame['ds'].dtype}, got {forecast['ds'].dtype}",
         )
-        expect_finite(forecast, subject.fitted().name, f"the forecast at freq {freq}")
+        expect_finite(forecast, subject.fitted().name, f"the forecast with freq={freq!r}")
 
 
 @rule(shared=True)
@@ -67,9 +82,15 @@ def units_of_time_are_kept(subject: Subject) -> None:
     expected = subject.fitted().predict()
     for unit in ("s", "ns"):
         forecast = subject.forecast(frame.assign(ds=frame["ds"].dt.as_unit(unit)))
-        expect(str(forecast["ds"].dtype) == f"datetime64[{unit}]", f"stamps in {unit} are given back as {forecast['ds'].dtype}")
+        forecast_dtype = str(forecast["ds"].dtype)
+        expect(
+            forecast_dtype == f"datetime64[{unit}]",
+            f"the forecast of timestamps in {unit} must have datetime64[{unit}], got {forecast_dtype}",
+        )
         expect_same(
-            forecast.assign(ds=forecast["ds"].astype(expected["ds"].dtype)), expected, f"the forecast of stamps in {unit}"
+            forecast.assign(ds=forecast["ds"].astype(expected["ds"].dtype)),
+            expected,
+            f"timestamps in {unit} must give the same forecast",
         )
 
 
@@ -82,14 +103,14 @@ def ids_keep_their_dtype(subject: Subject) -> None:
         forecast = subject.forecast(frame.assign(unique_id=ids))
         expect(
             forecast["unique_id"].dtype == ids.dtype,
-            f"ids came as {ids.dtype} and are given back as {forecast['unique_id'].dtype}",
+            f"the ids of the forecast must have the dtype of the frame, {ids.dtype}, got {forecast['unique_id'].dtype}",
         )
         original_ids = dict(zip(labels, fixtures.series_ids(), strict=False))
         names = forecast["unique_id"].map(original_ids).astype(expected["unique_id"].dtype)
         values = forecast.assign(unique_id=names).sort_values(["unique_id", "ds"], ignore_index=True)
         if not subject.capabilities.local and ids.dtype == "category":
-            continue  # the order of the series may be another, and so that of the training batches
-        expect_same(values, expected, f"the forecast with ids of dtype {ids.dtype}")
+            continue  # the order of the series, and with it the training batches, may differ
+        expect_same(values, expected, f"ids of dtype {ids.dtype} must give the same forecast")
 
 
 @rule(shared=True)
@@ -102,9 +123,14 @@ def column_names_are_kept(subject: Subject) -> None:
     ):
         renamed = frame.rename(columns=dict(zip(("unique_id", "ds", "y"), names, strict=True)))
         forecast = subject.forecast(renamed, columns=columns)
-        expect(list(forecast.columns[:2]) == list(names[:2]), f"{names} are given back as {list(forecast.columns)}")
+        expect(
+            list(forecast.columns[:2]) == list(names[:2]),
+            f"the forecast of a frame with the columns {names} must begin with {names[:2]}, got {list(forecast.columns)}",
+        )
         expect_same(
-            forecast.rename(columns={names[0]: "unique_id", names[1]: "ds"}), expected, f"the forecast of columns {names}"
+            forecast.rename(columns={names[0]: "unique_id", names[1]: "ds"}),
+            expected,
+            f"a frame with the columns {names} must give the same forecast",
         )
 
 
@@ -113,7 +139,11 @@ def alias_names_the_forecast(subject: Subject) -> None:
     """`alias` names the forecast column and its bounds."""
     forecast = subject.forecast(fixtures.one_series(), model=subject.make(alias="mine"), level=subject.levels)
     unexpected = [name for name in forecast.columns[2:] if name != "mine" and not name.startswith("mine-")]
-    expect("mine" in forecast.columns and not unexpected, f"with alias='mine' the columns are {list(forecast.columns)}")
+    expect(
+        "mine" in forecast.columns and not unexpected,
+        f"with alias='mine' the columns of the forecast must be mine and mine-..., got {list(forecast.columns[2:])}. "
+        "Use `self.name` in `_forecast`",
+    )
 
 
 @rule(shared=True)
@@ -123,15 +153,19 @@ def one_series_needs_no_id(subject: Subject) -> None:
     expected = subject.fitted_on_series().predict()
     for label, source in (("a frame without ids", frame[["ds", "y"]]), ("a Series", frame.set_index("ds")["y"])):
         forecast = subject.forecast(source)
-        expect(list(forecast.columns) == ["ds", name], f"the forecast of {label} has the columns {list(forecast.columns)}")
-        expect_same(forecast, expected.drop(columns="unique_id"), f"the forecast of {label}")
+        expect(
+            list(forecast.columns) == ["ds", name],
+            f"the forecast of {label} must have the columns ds and {name}, got {list(forecast.columns)}",
+        )
+        expect_same(forecast, expected.drop(columns="unique_id"), f"{label} must give the forecast of a frame with ids")
 
 
 @rule(shared=True)
 def integer_time_works(subject: Subject) -> None:
     """Integer time continues in its own step; a season length that cannot be inferred raises an error naming the parameter.
 
-    A local model gives the forecast of dates; one that reads dates does with the parameters in its class's `dateless`.
+    A local model gives the same forecast as with dates. A model that uses dates is checked with the parameters in the class
+    attribute `dateless`.
     """
     dateless = getattr(subject.cls, "dateless", {})
     frame, model = fixtures.daily_panel(), subject.make(**dateless)
@@ -140,15 +174,15 @@ def integer_time_works(subject: Subject) -> None:
     model = model.set_params(**required_seasons(subject, integer_frame))
     forecast = model.fit(integer_frame, freq=5).predict()
     ends = integer_frame.groupby("unique_id")["ds"].max()
-    expect(
-        forecast["ds"].tolist() == [end + 5 * step for end in ends for step in range(1, HORIZON + 1)],
-        "the times do not go on by 5",
-    )
-    expect(forecast["ds"].dtype == np.int64, f"integer time is given back as {forecast['ds'].dtype}")
+    times, expected_times = forecast["ds"].tolist(), [end + 5 * step for end in ends for step in range(1, HORIZON + 1)]
+    expect(times == expected_times, f"with freq=5 the times of the forecast must be {expected_times}, got {times}")
+    expect(forecast["ds"].dtype == np.int64, f"integer times of the forecast must be int64, got {forecast['ds'].dtype}")
     if subject.capabilities.local:
         dated_model = subject.make(**dateless).fit(frame) if dateless else subject.fitted()
         expect_equal(
-            forecast[model.name].to_numpy(), dated_model.predict()[model.name].to_numpy(), "the forecast in integer time"
+            forecast[model.name].to_numpy(),
+            dated_model.predict()[model.name].to_numpy(),
+            "integer time must give the same forecast as dates",
         )
 
 
@@ -166,7 +200,8 @@ def required_seasons(subject: Subject, frame: Frame) -> dict[str, Any]:
         ]
         expect(
             named_in_error,
-            f"the error for integer time names none of the parameters left at 'auto' ({', '.join(auto_names)}): {error}",
+            f"the error for integer time must mention one of the parameters that are 'auto' ({', '.join(auto_names)}), "
+            f"got: {error}",
         )
         return dict.fromkeys(named_in_error, fixtures.SEASON)
     return {}

@@ -1,4 +1,4 @@
-"""Parameters: stored as given, refused by name, and the same after clone, repr and JSON."""
+"""Parameters: stored as given, invalid ones refused with their name, unchanged by clone, repr and JSON."""
 
 from __future__ import annotations
 
@@ -29,17 +29,20 @@ def constructor_only_stores(subject: Subject) -> None:
     model = subject.cls(**arguments)
     for name, param in params.declared_params(subject.cls).items():
         value = arguments.get(name, param.default)
-        expect(getattr(model, name) is value, f"{name} is {getattr(model, name)!r}, not the very object given")
+        expect(
+            getattr(model, name) is value,
+            f"the constructor must store the {name} that was passed, {value!r}, got {getattr(model, name)!r}",
+        )
     extra_names = sorted(set(vars(model)) - set(params.declared_params(subject.cls)))
-    expect(not extra_names, f"the constructor also sets {', '.join(extra_names)}")
+    expect(not extra_names, f"the constructor must set parameters only, but also sets {', '.join(extra_names)}")
 
 
 @rule()
 def unknown_parameters_are_refused(subject: Subject) -> None:
     """An unknown parameter raises an error that names it and the closest match."""
-    with expect_error(ParameterTypeError, "horizn", "horizon", when="constructed with horizn=3"):
+    with expect_error(ParameterTypeError, "horizn", "horizon", when="the model is constructed with horizn=3"):
         subject.make(horizn=3)
-    with expect_error(ParameterTypeError, "horizn", "horizon", when="set_params(horizn=3)"):
+    with expect_error(ParameterTypeError, "horizn", "horizon", when="set_params(horizn=3) is called"):
         subject.make().set_params(horizn=3)
 
 
@@ -49,12 +52,14 @@ def illegal_values_are_refused(subject: Subject) -> None:
     model = subject.make()
     original = model.get_params(deep=False)
     for name, value in illegal_values(subject.cls):
-        with expect_error(ParameterError, name, when=f"constructed with {name}={value!r}"):
+        with expect_error(ParameterError, name, when=f"the model is constructed with {name}={value!r}"):
             subject.make(**{name: value})
-        with expect_error(ParameterError, name, when=f"set_params({name}={value!r})"):
+        with expect_error(ParameterError, name, when=f"set_params({name}={value!r}) is called"):
             model.set_params(**{"alias": "changed", name: value})
         changed = [key for key, value in model.get_params(deep=False).items() if value is not original[key]]
-        expect(not changed, f"set_params was refused for {name}={value!r} and yet changed {', '.join(changed)}")
+        expect(
+            not changed, f"a failed set_params({name}={value!r}) must not change parameters, but changed {', '.join(changed)}"
+        )
 
 
 @rule()
@@ -62,37 +67,46 @@ def set_params_sets(subject: Subject) -> None:
     """`set_params` returns the model itself and changes only the given parameters."""
     model = subject.make()
     original = model.get_params(deep=False)
-    expect(model.set_params(horizon=HORIZON + 2, alias="other") is model, "set_params does not give the model itself")
+    expect(model.set_params(horizon=HORIZON + 2, alias="other") is model, "set_params must return the model itself")
     expect(
-        (model.horizon, model.alias, model.name) == (HORIZON + 2, "other", "other"), "set_params does not set horizon and alias"
+        (model.horizon, model.alias, model.name) == (HORIZON + 2, "other", "other"),
+        f"set_params(horizon={HORIZON + 2}, alias='other') must set these parameters and the name, got horizon={model.horizon}, "
+        f"alias={model.alias!r}, name={model.name!r}",
     )
     changed = [
         name for name, value in original.items() if name not in ("horizon", "alias") and getattr(model, name) is not value
     ]
-    expect(not changed, f"set_params(horizon=..., alias=...) changes {', '.join(changed)}")
+    expect(not changed, f"set_params(horizon=..., alias=...) must change these only, but changed {', '.join(changed)}")
     for name, original_value in original.items():
         if isinstance(original_value, Forecaster):
             model.set_params(**{f"{name}__alias": "inner"})
-            expect(getattr(model, name).alias == "inner", f"set_params({name}__alias=...) does not set the alias of {name}")
-            expect(original_value.alias != "inner", f"set_params({name}__alias=...) changes the very {name} that was given")
+            alias = getattr(model, name).alias
+            expect(alias == "inner", f"set_params({name}__alias='inner') must set the alias of {name}, got {alias!r}")
+            expect(
+                original_value.alias != "inner",
+                f"set_params({name}__alias='inner') must replace {name} by a clone, but changed the object that was passed",
+            )
 
 
 @rule()
 def clone_is_equal_and_unfitted(subject: Subject) -> None:
     """A clone has the same parameters except given changes, is not fitted and shares no wrapped model."""
     model = subject.fitted()
-    copy = model.clone()
-    expect(type(copy) is type(model) and copy == model, f"the clone {copy!r} is not equal to {model!r}")
-    expect("state_" not in vars(copy), "the clone of a fitted model is fitted")
+    cloned = model.clone()
+    expect(type(cloned) is type(model) and cloned == model, f"clone must return an equal model, got {cloned!r} for {model!r}")
+    expect("state_" not in vars(cloned), "clone must return an unfitted model, got one with `state_`")
     shared = [
         name
         for name, value in model.get_params(deep=False).items()
-        if isinstance(value, Forecaster) and getattr(copy, name) is value
+        if isinstance(value, Forecaster) and getattr(cloned, name) is value
     ]
-    expect(not shared, f"the clone shares {', '.join(shared)} with its original")
+    expect(not shared, f"clone must also clone models among the parameters, but shares {', '.join(shared)}")
     renamed = model.clone(alias="other")
-    expect(renamed.alias == "other" and renamed != model, "clone(alias='other') does not change the alias")
-    expect(renamed.set_params(alias=model.alias) == model, "clone(alias='other') changes more than the alias")
+    expect(renamed.alias == "other" and renamed != model, f"clone(alias='other') must change the alias, got {renamed!r}")
+    expect(
+        renamed.set_params(alias=model.alias) == model,
+        f"clone(alias='other') must change the alias only, got {renamed!r} for {model!r} after the alias was set back",
+    )
 
 
 @rule(packages=("sklearn",))
@@ -101,9 +115,11 @@ def scikit_learn_clones(subject: Subject) -> None:
     from sklearn.base import clone
 
     model = subject.fitted()
-    copy = clone(model)
-    expect(copy is not model and copy == model, "sklearn.base.clone does not give an equal copy")
-    expect("state_" not in vars(copy), "sklearn.base.clone keeps what was learned")
+    cloned = clone(model)
+    expect(
+        cloned is not model and cloned == model, f"sklearn.base.clone must return an equal copy, got {cloned!r} for {model!r}"
+    )
+    expect("state_" not in vars(cloned), "sklearn.base.clone must return an unfitted model, got one with `state_`")
 
 
 @rule()
@@ -111,9 +127,8 @@ def repr_rebuilds_the_model(subject: Subject) -> None:
     """Evaluating the repr gives an equal model."""
     for model in (subject.make(), subject.make(alias='it\'s "so"'), subject.make(horizon=None)):
         text = repr(model)
-        expect(
-            plain_values.evaluate(text, plain_values.collect_classes(model)) == model, f"{text} does not give an equal model"
-        )
+        evaluated = plain_values.evaluate(text, plain_values.collect_classes(model))
+        expect(evaluated == model, f"evaluating the repr {text} must give an equal model, got {evaluated!r}")
 
 
 @rule()
@@ -121,23 +136,27 @@ def parameters_survive_json(subject: Subject) -> None:
     """Parameters survive a round trip through JSON."""
     model = subject.make()
     text = json.dumps(plain_values.to_plain(model), allow_nan=False)
-    expect(
-        plain_values.from_plain(json.loads(text), plain_values.collect_classes(model)) == model,
-        f"{text} does not give an equal model",
-    )
+    restored = plain_values.from_plain(json.loads(text), plain_values.collect_classes(model))
+    expect(restored == model, f"parameters restored from the JSON {text} must give an equal model, got {restored!r}")
 
 
 @rule()
 def equality_is_by_parameters(subject: Subject) -> None:
     """Models are equal if class and parameters are equal; equal models have equal hashes, or none."""
     model, equal_model, different_model = subject.make(), subject.make(), subject.make(horizon=HORIZON + 1)
-    expect(model == equal_model and model == subject.fitted(), "models with the same parameters are not equal")
-    expect(model != different_model and model != "text", "models with other parameters, or text, are equal")
+    expect(
+        model == equal_model and model == subject.fitted(),
+        f"models with the same parameters must be equal, fitted or not; {model!r} is not",
+    )
+    expect(
+        model != different_model and model != "text",
+        f"{model!r} must not be equal to {different_model!r} or to a str, but is",
+    )
     try:
         hashes = {hash(model), hash(equal_model)}
     except TypeError:
         return
-    expect(len(hashes) == 1, "equal models have different hashes")
+    expect(len(hashes) == 1, f"equal models must have equal hashes, got {sorted(hashes)}")
 
 
 @rule()
@@ -147,7 +166,7 @@ def sampled_configurations_are_valid(subject: Subject) -> None:
         configuration = params.sample(subject.cls, params.RandomTrial(seed))
         model = subject.make(**configuration)
         stored = {name: getattr(model, name) for name in configuration}
-        expect(stored == configuration, f"the configuration {configuration} became {stored}")
+        expect(stored == configuration, f"the sampled configuration {configuration} must be stored as it is, got {stored}")
 
 
 def illegal_values(cls: type[Forecaster]) -> Iterator[tuple[str, Any]]:

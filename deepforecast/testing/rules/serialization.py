@@ -1,4 +1,4 @@
-"""Saved and loaded elsewhere, a model forecasts the same; a path holds the old model or the new one."""
+"""Saving and loading: the same forecast in another process, and no partly written or corrupted files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.model_file import load
-from deepforecast.errors import ModelFileError, SaveError
+from deepforecast.errors import ModelFileError, SaveError, format_list
 from deepforecast.testing import fixtures, fresh_interpreter
 from deepforecast.testing.assertions import expect, expect_equal, expect_error, expect_same, model_columns
 from deepforecast.testing.check import rule
@@ -24,17 +24,19 @@ def a_fresh_process_forecasts_the_same(subject: Subject) -> None:
         with _folder() as folder:
             model.save(folder / "model")
             loaded = fresh_interpreter.load_and_forecast(type(model), folder / "model", level)
-        expect(loaded.repr == repr(model), f"in a fresh process {model!r} is {loaded.repr}")
+        expect(loaded.repr == repr(model), f"{model!r} must have the same repr when loaded in a new process, got {loaded.repr}")
         expect(
-            not loaded.imported_trainers, f"load and predict import {', '.join(loaded.imported_trainers)}, which only fit may"
+            not loaded.imported_trainers,
+            f"load and predict must not import {', '.join(loaded.imported_trainers)}. Import it in `_fit` only",
         )
         expected = model.predict(level=level)
         expect(
             loaded.keys == [str(key) for key in (*expected["unique_id"], *expected["ds"])],
-            "ids or times differ in a fresh process",
+            "the forecast in a new process must have the same ids and timestamps, got "
+            f"{format_list(loaded.keys, max_shown=10)}",
         )
         for name, values in model_columns(expected, model.name).items():
-            expect_equal(loaded.columns[name], values, f"{name} in a fresh process")
+            expect_equal(loaded.columns[name], values, f"{name} must be the same in a new process")
 
 
 @rule()
@@ -44,14 +46,16 @@ def a_loaded_model_can_be_updated(subject: Subject) -> None:
     with _folder() as folder:
         model.save(str(folder / "model"))
         loaded: Forecaster = load(folder / "model")
-    expect(loaded == model, f"loaded, {model!r} is {loaded!r}")
+    expect(loaded == model, f"load must return a model equal to the saved one, got {loaded!r} for {model!r}")
     expect_same(
         loaded.predict(frame=fixtures.daily_panel()),
         model.predict(frame=fixtures.daily_panel()),
-        "predict(frame=...) of the loaded model",
+        "predict(frame=...) of the loaded model must equal that of the saved model",
     )
     expect_same(
-        loaded.update(recent).predict(), model.update(recent).predict(), "the forecast of the loaded model after an update"
+        loaded.update(recent).predict(),
+        model.update(recent).predict(),
+        "the forecast of the loaded model after `update` must equal that of the saved model",
     )
 
 
@@ -64,16 +68,13 @@ def a_failed_save_leaves_what_was_there(subject: Subject) -> None:
         path = folder / "model"
         path.write_bytes(b"something older")
         model.save(path)
-        expect(
-            [file.name for file in folder.iterdir()] == ["model"],
-            f"save leaves {sorted(file.name for file in folder.iterdir())}",
-        )
+        _expect_only_model_file(folder, "save")
         for bad_path in (folder, path / "below"):
-            with expect_error(SaveError, str(bad_path)[-20:], when="the path is a folder, or lies under a file"):
+            with expect_error(SaveError, str(bad_path)[-20:], when="the path of save is a folder or inside a file"):
                 model.save(bad_path)
-        expect([file.name for file in folder.iterdir()] == ["model"], "a save that failed leaves something")
-        expect_same(load(path).predict(), expected, "the model saved before a save that failed")
-    expect_same(model.predict(), expected, "the forecast after a save that failed")
+        _expect_only_model_file(folder, "a failed save")
+        expect_same(load(path).predict(), expected, "a failed save must not change the model that was saved before")
+    expect_same(model.predict(), expected, "a failed save must not change the forecast")
 
 
 @rule()
@@ -85,11 +86,16 @@ def an_altered_file_is_refused(subject: Subject) -> None:
         content = path.read_bytes()
         for offset in range(3, len(content), max(1, len(content) // 7)):
             path.write_bytes(content[:offset] + bytes([content[offset] ^ 4]) + content[offset + 1 :])
-            with expect_error(ModelFileError, "model", when=f"bit 2 of byte {offset} is flipped"):
+            with expect_error(ModelFileError, "model", when=f"a file is loaded in which bit 2 of byte {offset} is flipped"):
                 load(path)
         path.write_bytes(content[: len(content) // 2])
-        with expect_error(ModelFileError, "model", when="the file is cut in half"):
+        with expect_error(ModelFileError, "model", when="a file is loaded that is truncated to half its size"):
             load(path)
+
+
+def _expect_only_model_file(folder: Path, action: str) -> None:
+    names = sorted(file.name for file in folder.iterdir())
+    expect(names == ["model"], f"{action} must leave only the file 'model' in its folder, got {names}")
 
 
 @contextmanager

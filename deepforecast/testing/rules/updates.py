@@ -1,4 +1,4 @@
-"""A fitted model on other histories: `update`, `predict(frame=...)`, and series it does not know."""
+"""Updates of a fitted model: `update`, `predict(frame=...)` and new series."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from deepforecast.testing.assertions import (
 from deepforecast.testing.check import requires, requires_no, rule
 from deepforecast.testing.subject import Subject
 
-RECENT = 5  # rows a series
-SHIFT = 100.0  # many times the spread of a series
+RECENT = 5  # rows per series
+SHIFT = 100.0  # many times the standard deviation of a series
 
 
 @rule()
@@ -31,7 +31,10 @@ def the_training_frame_gives_the_same_forecast(subject: Subject) -> None:
     """`predict(frame=...)` with the training frame equals `predict()`."""
     model = subject.fitted()
     _expect_close_forecasts(
-        subject, model.predict(frame=fixtures.daily_panel(), level=subject.levels), model.predict(level=subject.levels)
+        subject,
+        model.predict(frame=fixtures.daily_panel(), level=subject.levels),
+        model.predict(level=subject.levels),
+        "predict(frame=...) with the training frame must equal predict()",
     )
 
 
@@ -43,8 +46,12 @@ def longer_histories_move_the_state(subject: Subject) -> None:
     forecast = model.predict(frame=fixtures.daily_panel())
     ends = fixtures.daily_panel().groupby("unique_id")["ds"].max()
     starts = forecast.groupby("unique_id")["ds"].min()
-    expect(((starts - ends).dt.days == 1).all(), "the forecast does not start at the end of the histories given")
-    expect_same(model.predict(), first, "the forecast without a frame, after one with a frame")
+    days = (starts - ends).dt.days
+    expect(
+        (days == 1).all(),
+        f"predict(frame=...) must start one day after the last row of each series, got {days.to_dict()} days after it",
+    )
+    expect_same(model.predict(), first, "predict(frame=...) must not change the forecast of a later predict()")
 
 
 @rule()
@@ -52,12 +59,13 @@ def update_equals_a_longer_history(subject: Subject) -> None:
     """`update`, at once or row by row, equals forecasting from the longer series with the same parameters."""
     recent, fitted = fixtures.split(RECENT)[1], subject.fitted_copy(RECENT)
     expected = fitted.predict(frame=fixtures.daily_panel(), level=subject.levels)
-    expect(fitted.update(recent) is fitted, "update does not give the model itself")
-    _expect_close_forecasts(subject, fitted.predict(level=subject.levels), expected)
+    expect(fitted.update(recent) is fitted, "update must return the model itself")
+    requirement = "the forecast after `update` {} must equal predict(frame=...) with the whole history, see `_advance`"
+    _expect_close_forecasts(subject, fitted.predict(level=subject.levels), expected, requirement.format("with all rows"))
     stepwise = subject.fitted_copy(RECENT)
     for _, rows in recent.groupby("ds"):
         stepwise.update(rows)
-    _expect_close_forecasts(subject, stepwise.predict(level=subject.levels), expected)
+    _expect_close_forecasts(subject, stepwise.predict(level=subject.levels), expected, requirement.format("row by row"))
 
 
 @rule()
@@ -76,17 +84,20 @@ def new_values_move_the_forecast(subject: Subject) -> None:
     )
     for shifted, reference, label in (
         (shifted_forecast, expected, f"predict(frame=...) with all values plus {SHIFT:g}"),
-        # time alone moves a forecast with a season: rows of the same stamps tell whether the values were heard
-        (shifted_update.predict(), plain_update.predict(), f"update with values plus {SHIFT:g}, not as they are,"),
+        # the reference has the same timestamps, since time alone changes a seasonal forecast
+        (shifted_update.predict(), plain_update.predict(), f"update with all values plus {SHIFT:g}"),
     ):
         if declared == "ignored":
-            expect_same(shifted, reference, f"capabilities.new_values is 'ignored': the forecast after {label}")
+            expect_same(shifted, reference, f"capabilities.new_values is 'ignored': {label} must not change the forecast")
         else:
             _expect_changed(shifted, reference, model.name, label)
     if declared == "followed":
         tolerance = subject.shift_precision * float(frame["y"].std())
-        label = f"capabilities.new_values is 'followed': the forecast from the values plus {SHIFT:g}, less that,"
-        expect_close(column(shifted_forecast, model.name) - SHIFT, column(expected, model.name), tolerance, label)
+        requirement = (
+            f"capabilities.new_values is 'followed': the forecast from all values plus {SHIFT:g}, minus {SHIFT:g}, must equal that "
+            "from the values"
+        )
+        expect_close(column(shifted_forecast, model.name) - SHIFT, column(expected, model.name), tolerance, requirement)
 
 
 @rule()
@@ -95,27 +106,36 @@ def update_refuses_what_is_not_new(subject: Subject) -> None:
     history, recent = fixtures.split(RECENT)
     model = subject.fitted_copy(RECENT)
     expected = model.predict()
-    with expect_error(DataError, "s1", when="update gets rows that are known"):
+    with expect_error(DataError, "s1", when="update gets rows of the training frame"):
         model.update(history[history["unique_id"] == "s1"].tail(2))
     overlapping = fixtures.daily_panel()[fixtures.daily_panel()["unique_id"] == "s2"].tail(RECENT + 1)
-    with expect_error(DataError, "s2", when="update gets one known row before new ones"):
+    with expect_error(DataError, "s2", when="update gets one row of the training frame before new ones"):
         model.update(overlapping)
-    with expect_error(DataError, "stranger", when="update gets an unknown series"):
-        model.update(recent[recent["unique_id"] == "s0"].assign(unique_id="stranger"))
-    expect_same(model.predict(), expected, "the forecast after updates that were refused")
+    with expect_error(DataError, "s9", when="update gets a series that was not in `fit`"):
+        model.update(recent[recent["unique_id"] == "s0"].assign(unique_id="s9"))
+    expect_same(model.predict(), expected, "a failed update must not change the forecast")
 
 
 @rule(requires("by_series"))
 def unknown_series_are_fitted_and_reported(subject: Subject) -> None:
     """`predict(frame=...)` fits new series with one warning that lists them, and does not change the others."""
-    level = subject.levels if subject.capabilities.local else None  # pooled bands rest on the series that were there in fit
+    level = subject.levels if subject.capabilities.local else None  # pooled intervals depend on the series of fit
     training_frame = fixtures.daily_panel()[fixtures.daily_panel()["unique_id"] != "s1"]
     model = subject.make().fit(training_frame)
     with collect_warnings() as messages:
         forecast = model.predict(frame=fixtures.daily_panel(), level=level)
     expect_one_warning(messages, "s1")
-    _expect_close_forecasts(subject, forecast, subject.fitted().predict(frame=fixtures.daily_panel(), level=level))
-    expect(model.predict()["unique_id"].nunique() == 2, "the unknown series stays in the model")
+    _expect_close_forecasts(
+        subject,
+        forecast,
+        subject.fitted().predict(frame=fixtures.daily_panel(), level=level),
+        "the forecast with the new series s1 must equal that of a model fitted on all series",
+    )
+    remaining_ids = list(model.predict()["unique_id"].unique())
+    expect(
+        len(remaining_ids) == 2,
+        f"predict(frame=...) must not add the new series s1 to the model, but predict() returns {remaining_ids}",
+    )
 
 
 @rule(requires_no("by_series"))
@@ -128,25 +148,36 @@ def unknown_series_are_forecast(subject: Subject) -> None:
     if subject.capabilities.partly_own:
         expect_one_warning(messages, "s1")
     else:
-        expect(not messages, f"it says {messages[:1]}")
-    expect(list(forecast["unique_id"].unique()) == fixtures.series_ids(), "the unknown series has no forecast")
+        expect(
+            not messages,
+            f"a global model without per-series parameters must forecast new series without a warning, got {messages[:1]}",
+        )
+    forecast_ids = list(forecast["unique_id"].unique())
+    expect(
+        forecast_ids == fixtures.series_ids(),
+        f"predict(frame=...) must forecast all series of the frame, {fixtures.series_ids()}, got {forecast_ids}",
+    )
 
 
 def _expect_changed(forecast: Frame, reference: Frame, name: str, label: str) -> None:
-    values, reference_values = (column(one, name).reshape(len(fixtures.series_ids()), -1) for one in (forecast, reference))
-    scale = SHIFT / 1e4  # far below what a series follows, far above rounding
+    n_series = len(fixtures.series_ids())
+    values, reference_values = (column(frame, name).reshape(n_series, -1) for frame in (forecast, reference))
+    min_change = SHIFT / 1e4  # far below the effect of new values, far above rounding errors
+    changes = np.abs(values - reference_values).max(axis=1)
     unchanged_ids = [
-        one
-        for one, change in zip(fixtures.series_ids(), np.abs(values - reference_values).max(axis=1), strict=True)
-        if not change > scale
+        series_id for series_id, change in zip(fixtures.series_ids(), changes, strict=True) if not change > min_change
     ]
-    expect(not unchanged_ids, f"{label} does not move the forecast of {', '.join(unchanged_ids)}")
+    expect(
+        not unchanged_ids,
+        f"{label} must change all forecasts, but does not change those of {', '.join(unchanged_ids)}. Use the new values in "
+        "`_advance`, or set capabilities.new_values to 'ignored'",
+    )
 
 
-def _expect_close_forecasts(subject: Subject, forecast: Frame, expected: Frame) -> None:
-    expect_same(forecast[["unique_id", "ds"]], expected[["unique_id", "ds"]], "ids and times")
+def _expect_close_forecasts(subject: Subject, forecast: Frame, expected: Frame, requirement: str) -> None:
+    expect_same(forecast[["unique_id", "ds"]], expected[["unique_id", "ds"]], requirement)
     tolerance = (1e-9 if subject.capabilities.by_series else subject.precision) * float(
         np.abs(fixtures.daily_panel()["y"]).max()
     )
     for name in column_names(expected)[2:]:
-        expect_close(column(forecast, name), column(expected, name), tolerance, f"column {name}")
+        expect_close(column(forecast, name), column(expected, name), tolerance, f"{requirement} (column {name})")
