@@ -1,4 +1,4 @@
-"""The architecture holds: packages import downwards only, sizes stay readable, torch keeps to its packages, the import is light and quiet.
+"""The architecture holds: packages import downwards only, sizes stay readable, torch stays in its own, the import is light and quiet.
 
 Each rule is a function from source text (or a module's name) to complaints, so that a bad sample can show it failing.
 """
