@@ -138,6 +138,22 @@ def unknown_series_are_fitted_and_reported(subject: Subject) -> None:
     )
 
 
+@rule(requires("by_series", "future"))
+def unknown_series_use_future_covariates(subject: Subject) -> None:
+    """`predict(frame=...)` with future covariates forecasts known and new series like a model fitted on all."""
+    history, future, columns = fixtures.covariate_panel("price")
+    model = subject.make().fit(history[history["unique_id"] != "s1"], columns=columns)
+    with collect_warnings() as messages:
+        forecast = model.predict(frame=history, future=future)
+    expect_one_warning(messages, "s1")
+    _expect_close_forecasts(
+        subject,
+        forecast,
+        subject.make().fit(history, columns=columns).predict(frame=history, future=future),
+        "the forecast with the new series s1 and a future covariate must equal that of a model fitted on all series",
+    )
+
+
 @rule(requires_no("by_series"))
 def unknown_series_are_forecast(subject: Subject) -> None:
     """A global model forecasts new series; it warns only if it has learned per-series parameters."""
