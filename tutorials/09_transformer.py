@@ -189,10 +189,11 @@ print('gradient norm of "post" divided by that of "pre":', ratio.round(1))
 assert ratio[-3:].mean() > ratio[:3].mean() > 1
 
 # %% [markdown]
-# With "post" the gradients of all layers are larger, most of all close to the output: the first training steps are
-# large, while the layers below are still untrained. For this reason the paper starts with very small learning rates
-# (warm-up). With "pre" the sum grows from layer to layer, so that later layers have a smaller relative effect, and the
-# residual connections form a direct path from the output to the first layer. "pre" is the default of the library.
+# With "post" the gradients of all layers are larger than with "pre", and the ratio increases towards the output. The
+# first training steps are therefore large, although the inputs of these layers still come from untrained layers. For
+# this reason the paper starts with very small learning rates (warm-up). With "pre" the sum grows from layer to layer,
+# so that later layers have a smaller relative effect, and the residual connections form a direct path from the output
+# to the first layer. "pre" is the default of the library.
 
 # %% [markdown]
 # ## Layers, encoder and decoder
