@@ -152,8 +152,8 @@ torch.set_num_threads(previous_n_threads)
 # Small products finish before a second thread has started. Large ones can gain, unless the CPUs are busy with other
 # work. The library therefore trains small networks on one thread and large ones on all CPUs, without any setting. The
 # rule for your own programs: **either many processes with one thread each, or one process with many threads.**
-# `compare(..., n_jobs=2)` and `tune(..., options=TuningOptions(n_jobs=2))` start processes
-# with one thread each.
+# `compare(..., n_jobs=2)` and `tune(..., options=TuningOptions(n_jobs=2))` start processes with one
+# thread each.
 
 # %% [markdown]
 # ## Reproducibility
@@ -250,4 +250,4 @@ assert series_per_second > 1000
 # ## Reference
 #
 # - `deepforecast doctor`, `deepforecast demo`, `deepforecast models`
-# - `MLP`, `AutoETS`, `SeasonalNaive`, `BacktestOptions`, `TuningOptions`, `errors.DependencyError`
+# - `MLP`, `AutoETS`, `SeasonalNaive`, `compare`, `tune`, `TuningOptions`, `errors.DependencyError`

@@ -193,7 +193,7 @@ assert ratio[-3:].mean() > ratio[:3].mean() > 1
 # first training steps are therefore large, although the inputs of these layers still come from untrained layers. For
 # this reason the paper starts with very small learning rates (warm-up). With "pre" the sum grows from layer to layer,
 # so that later layers have a smaller relative effect, and the residual connections form a direct path from the output
-# to the first layer. "pre" is the default of the library.
+# to the first layer. "pre" is the default of the library (`norm_first=True`).
 
 # %% [markdown]
 # ## Layers, encoder and decoder
