@@ -1,15 +1,15 @@
 # %% [markdown]
-# # 04 · ARIMA, unit roots, ACF and PACF, AutoARIMA, exogenous columns
+# # 04 · ARIMA, unit roots, ACF and PACF, AutoARIMA, future covariates
 #
-# Smoothing describes a series by its level, trend and season. ARIMA describes how each value depends on those before it. The
-# two views overlap, and each can do what the other cannot.
+# Exponential smoothing describes a series by its level, trend and seasonality. ARIMA describes how each value depends
+# on the values before it. The two classes of models overlap, and neither contains the other.
 #
 # **After this you can**
 #
-# - say what a stationary series is, and test for a unit root in two ways
-# - compute ACF and PACF, and read an order from them
-# - forecast an AR and a seasonal ARIMA by hand, and get the library's numbers
-# - let AutoARIMA choose, and know what it did
+# - define stationarity, and test for a unit root with two tests
+# - compute the ACF and the PACF, and use them to choose the order of a model
+# - compute the forecasts of an AR model and of a seasonal ARIMA by hand, and reproduce those of the library
+# - select an order with AutoARIMA, and explain how it searches
 # - add future covariates, and interpret their effects
 
 # %%
@@ -28,14 +28,16 @@ from deepforecast.plotting import plot_residuals
 SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the tests: less training
 
 # %% [markdown]
-# ## Stationary or not?
+# ## Stationarity
 #
-# A series is **stationary** if its mean, its variance and the way its values hang together are the same at all times. Take
-# noise $\varepsilon_t$, independent with mean 0, and two series made of it:
+# A series is **stationary** if its mean, its variance and its autocovariances do not change over time. Take independent
+# noise $\varepsilon_t$ with mean 0, and two series generated from it:
 #
-# $$\text{AR(1):}\;\; y_t = 0.8 \, y_{t-1} + \varepsilon_t \qquad\qquad \text{random walk:}\;\; y_t = y_{t-1} + \varepsilon_t$$
+# $$\text{AR(1):}\;\; y_t = 0.8 \, y_{t-1} + \varepsilon_t \qquad\qquad
+# \text{random walk:}\;\; y_t = y_{t-1} + \varepsilon_t$$
 #
-# One coefficient is 0.8, the other 1. It makes all the difference.
+# They differ only in the coefficient, 0.8 or 1. But this difference is fundamental.
+
 
 # %%
 def autoregress(noise, phi):
@@ -47,75 +49,82 @@ def autoregress(noise, phi):
 
 generator = np.random.default_rng(3)
 figure, axes = plt.subplots(1, 2, figsize=(10, 3), sharey=True, layout="constrained")
-ends = {}
+final_spread = {}
 for axis, phi in zip(axes, (0.8, 1.0), strict=True):
-    runs = [autoregress(generator.standard_normal(300), phi) for _ in range(8)]
-    ends[phi] = np.std([run[-1] for run in runs])
-    axis.plot(np.transpose(runs), linewidth=0.8)
-    axis.set(title="AR(1), 0.8" if phi < 1 else "random walk", xlabel="t")
-assert ends[1.0] > 3 * ends[0.8]
+    paths = [autoregress(generator.standard_normal(300), phi) for _ in range(8)]
+    final_spread[phi] = np.std([path[-1] for path in paths])
+    axis.plot(np.transpose(paths), linewidth=0.8)
+    axis.set(title="AR(1) with coefficient 0.8" if phi < 1 else "random walk", xlabel="t", ylabel="$y_t$")
+assert final_spread[1.0] > 3 * final_spread[0.8]
 
 # %% [markdown]
-# The AR(1) comes back to its mean: it forgets a shock by the factor 0.8 a step. The random walk never forgets. Its variance
-# grows with $t$, so it is not stationary. It has a **unit root**: in $y_t - \phi y_{t-1} = \varepsilon_t$, written with the
-# lag operator $B y_t = y_{t-1}$ as $(1 - \phi B) y_t = \varepsilon_t$, the root $1/\phi$ of the polynomial $1 - \phi z$ is 1.
+# The AR(1) returns to its mean: the effect of a shock decreases by the factor 0.8 with each step. In the random walk,
+# the effect of a shock never decreases. Its variance grows with $t$, so it is not stationary. It has a **unit root**:
+# with the lag operator $B y_t = y_{t-1}$, the AR(1) $y_t - \phi y_{t-1} = \varepsilon_t$ is
+# $(1 - \phi B) y_t = \varepsilon_t$, and the root $1/\phi$ of the polynomial $1 - \phi z$ is 1 for the random walk.
 #
-# The cure is the **difference** $\nabla y_t = y_t - y_{t-1} = (1 - B) y_t$. Of the random walk it leaves pure noise.
+# The remedy is **differencing**: $\nabla y_t = y_t - y_{t-1} = (1 - B) y_t$. The differences of the random walk are
+# white noise.
 #
-# ### Two tests, opposite questions
+# ### Two tests with opposite null hypotheses
 #
-# - **Dickey and Fuller** (ADF) regress $\nabla y_t = a + \rho \, y_{t-1} + \dots$ and suppose a unit root, $\rho = 0$. A
-#   small p-value: there is none.
-# - **KPSS** suppose a stationary series. With $S_t$ the running sum of $y - \bar y$ and $\hat\sigma^2$ the long-run variance,
-#   a large $\frac{1}{T^2} \sum_t S_t^2 / \hat\sigma^2$ speaks against it; the 5 % point is 0.463.
+# - The **augmented Dickey-Fuller test** (ADF) estimates the regression $\nabla y_t = a + \rho \, y_{t-1} + \dots$. Its
+#   null hypothesis is a unit root, $\rho = 0$. A small p-value is evidence against a unit root.
+# - The null hypothesis of the **KPSS test** is a stationary series. Let $S_t$ be the cumulative sum of $y - \bar y$ and
+#   $\hat\sigma^2$ the long-run variance. A large value of $\frac{1}{T^2} \sum_t S_t^2 / \hat\sigma^2$ is evidence
+#   against stationarity; the 5 % critical value is 0.463.
+
 
 # %%
 def kpss(y):
-    T, away = len(y), y - y.mean()
+    T, deviations = len(y), y - y.mean()
     lags = int(3 * np.sqrt(T) / 13)
-    long_run = away @ away / T
+    long_run_variance = deviations @ deviations / T
     for lag in range(1, lags + 1):
-        long_run += 2 / T * (1 - lag / (lags + 1)) * (away[lag:] @ away[:-lag])
-    return (np.cumsum(away) ** 2).sum() / T**2 / long_run
+        long_run_variance += 2 / T * (1 - lag / (lags + 1)) * (deviations[lag:] @ deviations[:-lag])
+    return (np.cumsum(deviations) ** 2).sum() / T**2 / long_run_variance
 
 
 def adf(y):
-    change, lags = np.diff(y), int((len(y) - 1) ** (1 / 3))
-    columns = [y[lags:-1], np.ones(len(change) - lags), *(change[lags - k : len(change) - k] for k in range(1, lags + 1))]
-    X, target = np.column_stack(columns), change[lags:]
+    changes, lags = np.diff(y), int((len(y) - 1) ** (1 / 3))
+    lagged_changes = [changes[lags - k : len(changes) - k] for k in range(1, lags + 1)]
+    X = np.column_stack([y[lags:-1], np.ones(len(changes) - lags), *lagged_changes])
+    target = changes[lags:]
     coefficients = np.linalg.solve(X.T @ X, X.T @ target)
     variance = np.sum((target - X @ coefficients) ** 2) / (len(target) - X.shape[1])
     return coefficients[0] / np.sqrt(variance * np.linalg.inv(X.T @ X)[0, 0])
 
 
 passengers = datasets.load("air_passengers")
-logs = passengers.assign(y=np.log(passengers["y"]))  # seasons that multiply become seasons that add
+logs = passengers.assign(y=np.log(passengers["y"]))  # turns multiplicative into additive seasonality
 y = logs["y"].to_numpy()
 stages = {"log passengers": y, "seasonal difference": y[12:] - y[:-12]}
-stages["and a first difference"] = np.diff(stages["seasonal difference"])
+stages["and first difference"] = np.diff(stages["seasonal difference"])
 for name, values in stages.items():
     print(f"{name:24s} KPSS {kpss(values):5.2f}   ADF {adf(values):5.2f}")
     np.testing.assert_allclose([kpss(values), adf(values)], [unit_roots.kpss(values), unit_roots.adf(values)[0]])
-assert kpss(stages["log passengers"]) > 0.463 > kpss(stages["and a first difference"])
-assert adf(stages["and a first difference"]) < -2.9 < adf(stages["log passengers"])
+assert kpss(stages["log passengers"]) > 0.463 > kpss(stages["and first difference"])
+assert adf(stages["and first difference"]) < -2.9 < adf(stages["log passengers"])
 
 # %% [markdown]
-# KPSS above 0.46 speaks against a stationary series, ADF below $-2.9$ against a unit root. After both differences both tests
-# agree: stationary. They need not always agree; two tests that answer opposite questions often leave a grey zone.
+# A KPSS statistic above 0.46 is evidence against stationarity, an ADF statistic below $-2.9$ is evidence against a unit
+# root. After both differences the two tests agree that the series is stationary. They need not agree: since their null
+# hypotheses are opposite, there are often series for which neither test or both tests reject.
 #
 # ## ACF and PACF
 #
-# The **autocorrelation** at lag $k$ is the correlation of the series with itself $k$ steps before:
+# The **autocorrelation** at lag $k$ is the correlation of the series with its own values $k$ steps before:
 #
 # $$r_k = \frac{\sum_{t=k+1}^{T} (y_t - \bar y)(y_{t-k} - \bar y)}{\sum_{t=1}^{T} (y_t - \bar y)^2}.$$
 #
-# The **partial** autocorrelation is what lag $k$ adds beyond the lags before it: the last coefficient $b_k$ of the regression
-# of $y_t$ on $y_{t-1}, \dots, y_{t-k}$.
+# The **partial autocorrelation** at lag $k$ is the correlation that remains after removing the effect of the shorter
+# lags: the last coefficient $b_k$ of the regression of $y_t$ on $y_{t-1}, \dots, y_{t-k}$.
+
 
 # %%
 def autocorrelation(y, k):
-    away = y - y.mean()
-    return (away[k:] @ away[: len(y) - k]) / (away @ away)
+    deviations = y - y.mean()
+    return (deviations[k:] @ deviations[: len(y) - k]) / (deviations @ deviations)
 
 
 def partial_autocorrelation(y, k):
@@ -130,43 +139,49 @@ by_regression = [partial_autocorrelation(spots, k) for k in range(1, 6)]
 np.testing.assert_allclose(by_regression, pacf(spots, nlags=5, method="ols-inefficient")[1:], atol=0.05)
 
 # %% [markdown]
-# What they look like is the fingerprint of a process:
+# Their patterns identify the process:
 #
-# | process | ACF | PACF |
-# |---|---|---|
-# | AR(p): $y_t = \phi_1 y_{t-1} + \dots + \phi_p y_{t-p} + \varepsilon_t$ | fades, perhaps in waves | stops after lag $p$ |
-# | MA(q): $y_t = \varepsilon_t + \theta_1 \varepsilon_{t-1} + \dots + \theta_q \varepsilon_{t-q}$ | stops after $q$ | fades |
+# | process | $y_t$ | ACF at lag $k$ | PACF at lag $k$ |
+# |---|---|---|---|
+# | AR(p) | $\phi_1 y_{t-1} + \dots + \phi_p y_{t-p} + \varepsilon_t$ | decays, possibly in waves | 0 for $k > p$ |
+# | MA(q) | $\varepsilon_t + \theta_1 \varepsilon_{t-1} + \dots + \theta_q \varepsilon_{t-q}$ | 0 for $k > q$ | decays |
+
 
 # %%
-def bars(axis, values, count, title):
-    axis.bar(np.arange(1, len(values) + 1), values, width=0.3)
+def plot_correlations(axis, correlations, n_observations, title):
+    axis.bar(np.arange(1, len(correlations) + 1), correlations, width=0.3)
     for bound in (-1.96, 1.96):
-        axis.axhline(bound / np.sqrt(count), color="grey", linestyle="--", linewidth=0.8)
+        axis.axhline(bound / np.sqrt(n_observations), color="grey", linestyle="--", linewidth=0.8)
     axis.set(title=title, ylim=(-1, 1), xlabel="lag")
 
 
 noise = generator.standard_normal(400)
-series = {"AR(1), 0.8": autoregress(noise, 0.8), "MA(1), 0.8": noise[1:] + 0.8 * noise[:-1], "sunspots": spots}
+examples = {
+    "AR(1), $\\phi_1 = 0.8$": autoregress(noise, 0.8),
+    "MA(1), $\\theta_1 = 0.8$": noise[1:] + 0.8 * noise[:-1],
+    "sunspots": spots,
+}
 figure, axes = plt.subplots(2, 3, figsize=(10, 5), layout="constrained")
-for column, (name, values) in zip(axes.T, series.items(), strict=True):
-    bars(column[0], acf(values, nlags=20)[1:], len(values), f"ACF of {name}")
-    bars(column[1], pacf(values, nlags=20)[1:], len(values), f"PACF of {name}")
+for column, (name, values) in zip(axes.T, examples.items(), strict=True):
+    plot_correlations(column[0], acf(values, nlags=20)[1:], len(values), f"ACF of {name}")
+    plot_correlations(column[1], pacf(values, nlags=20)[1:], len(values), f"PACF of {name}")
 
 # %% [markdown]
-# Beyond the dashed lines a value would fall in one case of twenty by chance. The ACF of the sunspots is a wave that fades,
-# and the PACF has two large values: an AR(2), as Yule found in 1927. It is an approximation: lags 6 to 9 stand out a little.
+# For white noise, one value in twenty falls outside the dashed lines. The ACF of the sunspots is a decaying wave, and
+# the PACF has two large values: this suggests an AR(2), as Yule found in 1927. It is an approximation: lags 6 to 9 are
+# slightly outside the lines.
 #
 # ## An AR model by hand
 #
-# With $\mu$ the mean, an AR(2) forecasts step by step; each forecast feeds the next:
+# With the mean $\mu$, an AR(2) is forecast recursively; each forecast is an input of the next:
 #
 # $$\hat y_{T+h} - \mu = \phi_1 (\hat y_{T+h-1} - \mu) + \phi_2 (\hat y_{T+h-2} - \mu).$$
 
 # %%
 model = ARIMA(order=(2, 0, 0)).fit(sunspots)
-fit = model.parameters().iloc[0]
-mu, phi1, phi2, sigma = fit["constant"], fit["ar1"], fit["ar2"], fit["sigma"]
-print(fit[["order", "ar1", "ar2", "constant", "sigma"]].to_string())
+estimates = model.parameters().iloc[0]
+mu, phi1, phi2, sigma = estimates["constant"], estimates["ar1"], estimates["ar2"], estimates["sigma"]
+print(estimates[["order", "ar1", "ar2", "constant", "sigma"]].to_string())
 
 horizon = 22
 path = [*spots]
@@ -176,46 +191,48 @@ forecast = model.predict(horizon, level=80)
 np.testing.assert_allclose(forecast["ARIMA"], path[-horizon:])
 
 cycle = 2 * np.pi / np.arccos(phi1 / (2 * np.sqrt(-phi2)))
-print(f"the wave in the forecast has a length of {cycle:.1f} years")
+print(f"period of the cycle in the forecast: {cycle:.1f} years")
 assert 10 < cycle < 12
 
 # %%
 plot(sunspots, forecast, max_history=100)
 
 # %% [markdown]
-# The eleven years of the sun, from two coefficients. The lower bound falls below 0, where no count of spots can be: the model
-# knows nothing of that. (A power of $y$, or `Conformal`, tutorial 13, are ways out.)
+# Two coefficients reproduce the eleven-year cycle of the sun. The lower limit of the interval falls below 0, which is
+# impossible for a count: the model does not include this constraint. (A power transformation of $y$, or `Conformal`,
+# tutorial 13, are remedies.)
 #
-# ### The interval
+# ### The prediction interval
 #
-# Write the series as a sum of all shocks, $y_t = \mu + \sum_j \psi_j \varepsilon_{t-j}$. The $\psi_j$ tell what is left of a
-# shock after $j$ steps. In the error of a forecast $h$ steps ahead are the shocks that came since:
+# Write the series as a weighted sum of all shocks, $y_t = \mu + \sum_j \psi_j \varepsilon_{t-j}$. The weight $\psi_j$
+# is the effect of a shock after $j$ steps. The forecast error $h$ steps ahead consists of the shocks after the cutoff:
 #
 # $$\operatorname{Var}(y_{T+h} - \hat y_{T+h}) = \sigma^2 \sum_{j=0}^{h-1} \psi_j^2, \qquad
 # \psi_j = \phi_1 \psi_{j-1} + \phi_2 \psi_{j-2}, \; \psi_0 = 1.$$
 
 # %%
-psi = [0.0, 1.0]
+psi = [0.0, 1.0]  # psi_{-1} and psi_0
 for _ in range(horizon - 1):
     psi.append(phi1 * psi[-1] + phi2 * psi[-2])
-deviation = sigma * np.sqrt(np.cumsum(np.square(psi[1:])))
-half = stats.norm.ppf(0.9) * deviation
-library = (forecast["ARIMA-hi-80"] - forecast["ARIMA"]).to_numpy()
-print("half width by the formula:", half[[0, 4, 21]].round(1))
-print("half width of the library:", library[[0, 4, 21]].round(1))
-assert ((library > half) & (library < 1.04 * half)).all()
+standard_deviation = sigma * np.sqrt(np.cumsum(np.square(psi[1:])))
+by_hand = stats.norm.ppf(0.9) * standard_deviation
+by_library = (forecast["ARIMA-hi-80"] - forecast["ARIMA"]).to_numpy()
+print("half-width by the formula:", by_hand[[0, 4, 21]].round(1))
+print("half-width by the library:", by_library[[0, 4, 21]].round(1))
+assert ((by_library > by_hand) & (by_library < 1.04 * by_hand)).all()
 
 # %% [markdown]
-# The library's is a few percent wider. It also counts that $\mu$, $\phi$ and $\sigma$ are estimates.
+# The library's interval is a few percent wider, because it includes the uncertainty of the estimates of $\mu$, $\phi$
+# and $\sigma$.
 #
 # ## Seasonal ARIMA: the airline model
 #
-# Box and Jenkins described the passengers with two numbers. After a difference and a seasonal difference there remain a moving
-# average over the last month and one over the last year, ARIMA(0,1,1)(0,1,1)$_{12}$:
+# Box and Jenkins described the passengers with two coefficients. After a difference and a seasonal difference, a moving
+# average term at lag 1 and one at lag 12 remain. This is the ARIMA(0,1,1)(0,1,1)$_{12}$:
 #
 # $$(1 - B)(1 - B^{12}) \, y_t = (1 + \theta B)(1 + \Theta B^{12}) \, \varepsilon_t.$$
 #
-# Multiply out and solve for $y_t$; for a forecast, future errors are 0:
+# Expand the products and solve for $y_t$; in a forecast, future errors are replaced by 0:
 #
 # $$\begin{aligned}
 # y_t = {} & y_{t-1} + y_{t-12} - y_{t-13} \\
@@ -224,30 +241,31 @@ assert ((library > half) & (library < 1.04 * half)).all()
 
 # %%
 airline = ARIMA(order=(0, 1, 1), seasonal_order=(0, 1, 1)).fit(logs)
-fit = airline.parameters().iloc[0]
-theta, Theta = fit["ma1"], fit["seasonal_ma1"]
-print(f"theta {theta:.3f}, Theta {Theta:.3f}; the book of Box and Jenkins has -0.40 and -0.56")
+estimates = airline.parameters().iloc[0]
+theta, Theta = estimates["ma1"], estimates["seasonal_ma1"]
+print(f"theta {theta:.3f}, Theta {Theta:.3f}; Box and Jenkins report -0.40 and -0.56")
 
-errors_so_far, values = [0.0] * 13, list(y[:13])
+residuals, values = [0.0] * 13, list(y[:13])
 for t in range(13, len(y) + 12):
-    e = errors_so_far
     expected = values[t - 1] + values[t - 12] - values[t - 13]
-    expected += theta * e[t - 1] + Theta * e[t - 12] + theta * Theta * e[t - 13]
+    expected += theta * residuals[t - 1] + Theta * residuals[t - 12] + theta * Theta * residuals[t - 13]
     values.append(y[t] if t < len(y) else expected)
-    errors_so_far.append(y[t] - expected if t < len(y) else 0.0)
+    residuals.append(y[t] - expected if t < len(y) else 0.0)
 np.testing.assert_allclose(airline.predict(12)["ARIMA"], values[-12:], atol=2e-3)
 
 # %% [markdown]
-# They agree to within 0.002, not exactly: we supposed errors of 0 before the first value. The library's likelihood is
-# exact: its Kalman filter asks which errors there could have been.
+# The forecasts agree to within 0.002, not exactly: we set the initial errors to 0. The library uses the exact
+# likelihood: its Kalman filter accounts for the distribution of the initial errors.
 #
 # ## AutoARIMA
 #
-# Nobody reads hundreds of ACFs. `AutoARIMA` goes this way:
+# Reading the ACF is not feasible for hundreds of series. `AutoARIMA` selects the order as follows:
 #
-# 1. a seasonal difference, if the season is strong; then differences as long as KPSS asks for them
-# 2. four simple orders; from the best one step by step to better neighbours, by AICc with the exact likelihood
-# 3. orders with a root next to the unit circle are passed over
+# 1. It takes a seasonal difference if the seasonality is strong, then first differences as long as the KPSS test
+#    rejects stationarity.
+# 2. It fits four simple orders. From the best of them it moves stepwise to better neighbouring orders, by AICc with the
+#    exact likelihood.
+# 3. It skips orders with a root close to the unit circle.
 
 # %%
 auto = AutoARIMA().fit(logs)
@@ -257,16 +275,18 @@ for years in (6, 4, 2):
     print(f"without the last {years} years:", AutoARIMA().fit(logs.iloc[: -12 * years]).parameters()["order"].item())
 
 # %% [markdown]
-# On all data it takes the airline model. On a shorter past it may take another one: the best orders are close to each other.
+# On all data it selects the airline model. On a shorter history it may select another one, as the AICc of the best
+# orders are close to each other.
 #
-# AICc may compare only models of the same differences: another $d$ is another data set. Whether the order is good for
-# forecasting, only forecasts can show. We forecast logarithms, go back with $\exp$, and judge passengers.
+# AICc can only compare models with the same differences: a different $d$ means different data. Whether an order is good
+# for forecasting can only be judged by forecasts. We forecast logarithms, transform back with $\exp$, and evaluate the
+# numbers of passengers.
 
 # %%
 models = [ARIMA(order=(0, 1, 1), seasonal_order=(0, 1, 1), alias="airline"), AutoARIMA(), AutoETS(), SeasonalNaive()]
 folds = cross_validate(models, logs, horizon=12, n_windows=4 if SHORT else 8, level=80)
-numbers = folds.columns.drop(["unique_id", "ds", "cutoff"])
-folds[numbers] = np.exp(folds[numbers])
+value_columns = folds.columns.drop(["unique_id", "ds", "cutoff"])
+folds[value_columns] = np.exp(folds[value_columns])
 result = score(folds, metrics=["mae", "mase", "coverage"], train=passengers).sort_values("mae")
 print(result.round(3).to_string(index=False))
 result = result.set_index("model")
@@ -274,52 +294,53 @@ assert max(result["mae"].drop("SeasonalNaive")) < result.loc["SeasonalNaive", "m
 assert result.loc["airline", "mae"] < result.loc["AutoARIMA", "mae"]
 
 # %% [markdown]
-# The order of Box and Jenkins is better than the automatic one, which is selected again at each cutoff. But they had seen the
-# whole series: theirs is an order chosen in hindsight.
+# The order of Box and Jenkins is better than the automatic one, which is selected again at each cutoff. But they used
+# the whole series to find it: their order was chosen in hindsight.
 
 # %%
-left = airline.fitted_values().iloc[13:]
-plot_residuals(left)
+residuals_frame = airline.fitted_values().iloc[13:]
+plot_residuals(residuals_frame)
 
 # %% [markdown]
-# The residuals after the first 13 months, which the differences use up, hold no large autocorrelation any more.
+# The first 13 months, which the differences require, are left out. The remaining residuals have no large
+# autocorrelation.
 #
 # ## Future covariates
 #
-# In 1899 they began to dam the Nile at Aswan. That year its flow seems to drop, for good. Give this to the model as a column
-# that is 0 before and 1 after. Columns whose future is known are declared as `future`. The model is a **regression with ARIMA
-# errors**:
+# The construction of a dam on the Nile at Aswan began in 1899. In that year the flow appears to drop permanently. We
+# pass this to the model as a column that is 0 before 1899 and 1 from then on. Columns with known future values are
+# declared as `future`. The model is a **regression with ARIMA errors**:
 #
-# $$y_t = c + \beta x_t + \eta_t, \qquad \eta_t \text{ an ARIMA}.$$
+# $$y_t = c + \beta x_t + \eta_t, \qquad \eta_t \text{ an ARIMA process}.$$
 
 # %%
 nile = datasets.load("nile")
 nile["dam"] = (nile["ds"] >= "1899").astype(float)
 dam = {"future": ["dam"]}
 for order in [(0, 0, 0), (1, 0, 0)]:
-    fit = ARIMA(order=order).fit(nile, columns=dam).parameters().iloc[0]
-    print(f"{fit['order']:18s} effect of the dam {fit['effect_dam']:7.1f}   AICc {fit['aicc']:.1f}")
+    estimates = ARIMA(order=order).fit(nile, columns=dam).parameters().iloc[0]
+    print(f"{estimates['order']:18s} effect of the dam {estimates['effect_dam']:7.1f}   AICc {estimates['aicc']:.1f}")
 
-without = AutoARIMA().fit(nile[["unique_id", "ds", "y"]]).parameters().iloc[0]
+without_dam = AutoARIMA().fit(nile[["unique_id", "ds", "y"]]).parameters().iloc[0]
 with_dam = AutoARIMA().fit(nile, columns=dam).parameters().iloc[0]
-print("AutoARIMA without the column:", without["order"])
-print("AutoARIMA with it:           ", with_dam["order"])
-assert [one["order"].split(",")[1] for one in (without, with_dam)] == ["1", "0"]
+print("AutoARIMA without the covariate:", without_dam["order"])
+print("AutoARIMA with the covariate:   ", with_dam["order"])
+assert [estimates["order"].split(",")[1] for estimates in (without_dam, with_dam)] == ["1", "0"]
 
 # %% [markdown]
-# Without the column it needs a difference, the middle number, to follow the drop. With the column it needs none.
+# Without the covariate, AutoARIMA takes a difference (the middle number of the order) to follow the drop. With the
+# covariate, no difference is necessary.
 #
-# With errors that are noise, the effect is simply the difference of two means:
+# If the errors are white noise, the effect is simply the difference between two means:
 
 # %%
 means = nile.groupby("dam")["y"].mean()
-np.testing.assert_allclose(
-    ARIMA(order=(0, 0, 0)).fit(nile, columns=dam).parameters()["effect_dam"].item(), means[1.0] - means[0.0], rtol=1e-6
-)
+regression = ARIMA(order=(0, 0, 0)).fit(nile, columns=dam)
+np.testing.assert_allclose(regression.parameters()["effect_dam"].item(), means[1.0] - means[0.0], rtol=1e-6)
 
 # %% [markdown]
-# To forecast, the column is needed ahead. If it is not given, the library refuses; it never guesses it. `future_frame` gives
-# the rows to fill.
+# To forecast, the future values of the covariate are required. If they are missing, the library raises an error; it
+# never fills them in. `future_frame` returns the rows to fill in.
 
 # %%
 model = ARIMA(order=(1, 0, 0)).fit(nile, columns=dam)
@@ -334,30 +355,34 @@ future["dam"] = 1.0
 plot(nile, model.predict(20, future=future, level=[80, 95]), max_history=None, columns=dam)
 
 # %% [markdown]
-# ### Are the effects right?
+# ### Are the estimated effects correct?
 #
-# With real data nobody knows. So the library has a generator whose effects are known: a unit of price takes 6 from `y`, a
-# holiday adds 20. Three series, each with its own estimate:
+# With real data the true effects are unknown. The library therefore has a data generator with known effects: one unit
+# of price lowers `y` by 6, a holiday raises it by 20. There are three series, each with its own estimates:
 
 # %%
-made = datasets.load("generated")[["unique_id", "ds", "y", "price", "holiday"]]
+generated = datasets.load("generated")[["unique_id", "ds", "y", "price", "holiday"]]
 roles = {"future": ["price", "holiday"]}
-regression = ARIMA(order=(1, 0, 0), seasonal_order=(1, 0, 0)).fit(made, columns=roles)
+regression = ARIMA(order=(1, 0, 0), seasonal_order=(1, 0, 0)).fit(generated, columns=roles)
 effects = regression.parameters()[["unique_id", "effect_price", "effect_holiday"]]
 print(effects.round(2).to_string(index=False))
-print(f"mean: price {effects['effect_price'].mean():.2f} (truth -6), holiday {effects['effect_holiday'].mean():.2f} (truth 20)")
-np.testing.assert_allclose(effects[["effect_price", "effect_holiday"]].mean(), [-6, 20], rtol=0.1)
+mean_effects = effects[["effect_price", "effect_holiday"]].mean()
+print(f"mean effect of the price {mean_effects['effect_price']:.2f} (true value -6)")
+print(f"mean effect of a holiday {mean_effects['effect_holiday']:.2f} (true value 20)")
+np.testing.assert_allclose(mean_effects, [-6, 20], rtol=0.1)
 
 # %% [markdown]
-# What such an effect means is another matter: it is what goes along with the column, the others and the past being the same.
-# It is a cause only if nothing else moves with it.
+# The interpretation of such an effect is a separate question: it is the change associated with a change of the
+# covariate, with the other covariates and the past held fixed. It is causal only if there are no confounders.
 #
 # ## Exercises
 #
-# 1. Difference pure noise once too often. What is the ACF at lag 1? What does an ARIMA(0,0,1) find?
-# 2. Regress one random walk on another that has nothing to do with it. How large is the t-value? What does a difference do?
-# 3. Compute the $\psi_j$ of an MA(1) and its interval from two steps on.
-# 4. `elec_equip` ships with the library. Does AutoARIMA or AutoETS forecast it better, a year ahead?
+# 1. Difference white noise, which is one difference too many. What is the ACF at lag 1? What does an ARIMA(0,0,1)
+#    estimate?
+# 2. Regress one random walk on another, independent one. How often is the t-value significant at the 5 % level? What
+#    does differencing change?
+# 3. Compute the $\psi_j$ of an MA(1). How wide is its prediction interval from two steps ahead on?
+# 4. `elec_equip` ships with the library. Does AutoARIMA or AutoETS forecast it better, up to a year ahead?
 
 # %% [markdown]
 # ## Solutions
@@ -365,14 +390,15 @@ np.testing.assert_allclose(effects[["effect_price", "effect_holiday"]].mean(), [
 # ### Solution 1
 #
 # $\nabla \varepsilon_t = \varepsilon_t - \varepsilon_{t-1}$ is an MA(1) with $\theta = -1$, so
-# $r_1 = \theta / (1 + \theta^2) = -\tfrac12$. A moving average coefficient near $-1$ is the mark of one difference too many.
+# $r_1 = \theta / (1 + \theta^2) = -\tfrac12$. A moving average coefficient close to $-1$ indicates overdifferencing.
 
 # %%
-twice = np.diff(generator.standard_normal(500))
-frame = pd.DataFrame({"ds": pd.date_range("2000-01-01", periods=len(twice)), "y": twice})
-found = ARIMA(order=(0, 0, 1)).fit(frame).parameters()["ma1"].item()
-print(f"r_1 = {autocorrelation(twice, 1):.2f}, theta = {found:.3f}")
-assert found < -0.95
+overdifferenced = np.diff(generator.standard_normal(500))
+dates = pd.date_range("2000-01-01", periods=len(overdifferenced))
+frame = pd.DataFrame({"ds": dates, "y": overdifferenced})
+estimate = ARIMA(order=(0, 0, 1)).fit(frame).parameters()["ma1"].item()
+print(f"r_1 = {autocorrelation(overdifferenced, 1):.2f}, theta = {estimate:.3f}")
+assert estimate < -0.95
 
 # %% [markdown]
 # ### Solution 2
@@ -381,41 +407,42 @@ assert found < -0.95
 walks = np.cumsum(generator.standard_normal((1000, 2, 200)), axis=2)
 changes = np.diff(walks, axis=2)
 for name, pairs in [("random walks", walks), ("their differences", changes)]:
-    surprising = np.mean([stats.linregress(a, b).pvalue < 0.05 for a, b in pairs])
-    print(f"{name:18s} 'significant' at 5 %: {surprising:.0%} of 1,000 pairs")
-    assert surprising > 0.5 if name == "random walks" else surprising < 0.1
+    significant = np.mean([stats.linregress(a, b).pvalue < 0.05 for a, b in pairs])
+    print(f"{name:18s} significant at the 5 % level: {significant:.0%} of 1,000 pairs")
+    assert significant > 0.5 if name == "random walks" else significant < 0.1
 
 # %% [markdown]
-# Two random walks look related in most cases. This is the **spurious regression**: always model the errors (as an ARIMA does)
-# or difference first.
+# In most cases two independent random walks appear to be related. This is called **spurious regression**. Always model
+# the errors (as ARIMA does), or difference first.
 #
 # ### Solution 3
 #
 # $\psi_0 = 1$, $\psi_1 = \theta$, and all others are 0. So the variance is $\sigma^2$ one step ahead and
-# $\sigma^2 (1 + \theta^2)$ from two steps on: it grows no more.
+# $\sigma^2 (1 + \theta^2)$ from two steps on: the interval does not widen further.
 
 # %%
-ahead = ARIMA(order=(0, 0, 1)).fit(frame).predict(5, level=80)
-print((ahead["ARIMA-hi-80"] - ahead["ARIMA-lo-80"]).round(3).tolist())
+forecast = ARIMA(order=(0, 0, 1)).fit(frame).predict(5, level=80)
+print("width of the 80 % interval:", (forecast["ARIMA-hi-80"] - forecast["ARIMA-lo-80"]).round(3).tolist())
 
 # %% [markdown]
 # ### Solution 4
 
 # %%
 equipment = datasets.load("elec_equip")
-duel = cross_validate([AutoARIMA(), AutoETS(), SeasonalNaive()], equipment, horizon=12, n_windows=3 if SHORT else 8)
-ranked = score(duel, metrics=["mae", "mase"], train=equipment).sort_values("mae")
+models = [AutoARIMA(), AutoETS(), SeasonalNaive()]
+equipment_folds = cross_validate(models, equipment, horizon=12, n_windows=3 if SHORT else 8)
+ranked = score(equipment_folds, metrics=["mae", "mase"], train=equipment).sort_values("mae")
 print(ranked.round(3).to_string(index=False))
 assert SHORT or ranked["model"].tolist() == ["AutoETS", "AutoARIMA", "SeasonalNaive"]
 
 # %% [markdown]
-# Smoothing is ahead here, where the airline model was ahead on the passengers. One series decides nothing about a method: try
-# both on yours.
+# On this series AutoETS is better than AutoARIMA; on the passengers the airline model was better. A single series does
+# not decide which method is better: compare both on your own data.
 #
 # ## Reference
 #
 # - `ARIMA`, `AutoARIMA`, `AutoETS`, `SeasonalNaive`, `Columns`
 # - `cross_validate`, `score`, `plot`, `plotting.plot_residuals`
 #
-# To read on: Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, chapters 9 and 10; Box & Jenkins (1970), *Time
-# Series Analysis*; Hyndman & Khandakar (2008), *Automatic time series forecasting*.
+# To read on: Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, chapters 9 and 10; Box & Jenkins (1970),
+# *Time Series Analysis*; Hyndman & Khandakar (2008), *Automatic time series forecasting*.
