@@ -56,9 +56,8 @@ def warn_short_series(panel: Panel, season: int, model_name: str, min_observatio
     short = np.flatnonzero((panel.lengths if counts is None else counts) < min_observations)
     if season > 1 and len(short):
         warn(
-            f"{model_name}: a season of {season} steps needs at least {min_observations} values; series "
-            f"{panel.series.labels(short)} has fewer and is modelled as non-seasonal. Pass longer series or a smaller "
-            "season_length."
+            f"{model_name}: season_length={season} requires at least {min_observations} values per series; modelled as "
+            f"non-seasonal, with fewer: {panel.series.labels(short)}. Pass longer series, or set a smaller season_length."
         )
 
 

@@ -70,17 +70,20 @@ class Conformal(Forecaster):
     model: Forecaster = param(kw_only=False, help="model whose point forecasts get intervals")
     method: Method = param(
         default="split",
-        help="'split': all calibration errors have equal weight; 'adaptive': widths react to misses"
-        " in the calibration windows",
+        help="'split': all calibration errors have equal weight; 'adaptive': intervals become wider after calibration "
+        "windows that they did not cover, and narrower after the others",
     )
     n_windows: int | None = param(
         default=None, at_least=1,
         help="maximum number of calibration windows per series; None: 100 (pool=True: 1000 in total)",
     )
     adaptation_rate: float = param(
-        default=0.05, above=0, at_most=1, help="step size of the miss rate for method='adaptive'",
+        default=0.05, above=0, at_most=1,
+        help="step size (gamma) of the online update of the miscoverage level; method='adaptive' only",
     )
-    pool: bool = param(default=False, help="whether to share scaled errors among all series")
+    pool: bool = param(
+        default=False, help="whether all series share their calibration errors, each divided by the scale of its series"
+    )
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
@@ -116,15 +119,15 @@ class Conformal(Forecaster):
     def _calibrate(self, panel: Panel) -> Calibration:
         if self.default_horizon is None:
             raise ParameterError(
-                "`horizon` must be set: Conformal calibrates each step. Pass Conformal(model, horizon=...)."
+                "`horizon` must be set, because Conformal calibrates each step. Pass Conformal(model, horizon=...)."
             )
         if not self.pool:
             calibration = series_errors(self._inner(), panel, self.default_horizon, self.n_windows)
             return replace(calibration, method=self.method, rate=self.adaptation_rate)
         if self.method != "split":
             raise ParameterError(
-                f"pool=True cannot be combined with method={self.method!r}, which follows the misses of each "
-                "series. Use method='split' or pool=False."
+                f"pool=True cannot be combined with method={self.method!r}, which adapts to the coverage of each series "
+                "separately. Use method='split' or pool=False."
             )
         return pooled_errors(self._inner(), panel, self.default_horizon, self.n_windows)
 

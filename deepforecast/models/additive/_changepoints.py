@@ -29,11 +29,9 @@ def refuse_outside(changepoints: Sequence[Any], panel: Panel, start: Ints, end: 
     outside = np.flatnonzero((start > times[0]) | (end < times[-1]))
     if len(outside):
         raise ParameterError(
-            f"`changepoints` must lie within the history of every series; that of series "
-            f"{panel.series.labels(outside)} does not cover "
-            f"{format_value(min(map(str, changepoints)))} to "
-            f"{format_value(max(map(str, changepoints)))}. Leave out those outside, or use "
-            "n_changepoints."
+            f"`changepoints` must lie within the history of every series, got {format_value(min(map(str, changepoints)))} to "
+            f"{format_value(max(map(str, changepoints)))}, which is not covered by the history of series: "
+            f"{panel.series.labels(outside)}. Drop the changepoints outside, or use `n_changepoints`."
         )
 
 
@@ -44,7 +42,7 @@ def check_changepoints(changepoints: Sequence[Any], integer: bool) -> None:
             if integer != is_instance(changepoint, int) or (not integer and np.isnat(to_datetime64(changepoint, "s"))):
                 raise ValueError
         except (ValueError, OverflowError):
-            expected = "integers, as time is integer" if integer else "dates such as '2024-12-24'"
+            expected = "integers with integer time" if integer else "dates such as '2024-12-24'"
             raise ParameterError(
                 f"`changepoints` must be a list of {expected}, got {format_value(changepoint)}."
             ) from None

@@ -27,10 +27,10 @@ def _number(value: Any) -> bool:
     return is_instance(value, float) and math.isfinite(value) and value > 0
 
 
-PRIOR = Field("a number above 0", _number)
+PRIOR = Field("a positive number", _number)
 MODE = Field("'additive' or 'multiplicative'", lambda value: value in MODES)
 SEASON = {
-    "period": Field("a number above 0, in days", _number, True),
+    "period": Field("a positive number, in days", _number, True),
     "order": Field("an integer of at least 1", lambda value: is_instance(value, int) and value >= 1, True),
     "prior_scale": PRIOR,
     "mode": MODE,
@@ -63,19 +63,17 @@ def read_declarations(declarations: Any, name: str, allowed: Mapping[str, Field]
             fields = {"dates": fields}
         if not isinstance(fields, Mapping):
             raise ParameterTypeError(
-                f"{name}[{label!r}] must be a dict with {format_list(list(allowed))}, got "
-                f"{format_value(fields)}."
+                f"{name}[{label!r}] must be a dict with keys from {format_list(list(allowed))}, got {format_value(fields)}."
             )
         unknown = [key for key in fields if key not in allowed]
         if unknown:
             raise ParameterError(
-                f"{name}[{label!r}] must only have the keys "
-                f"{format_list(list(allowed), max_shown=9)}, got {format_value(unknown[0])}."
+                f"Unknown key '{format_value(unknown[0])}' in {name}[{label!r}]. Available: {format_list(list(allowed), max_shown=9)}."
             )
         for key, field in allowed.items():
             if field.required and key not in fields:
                 raise ParameterError(
-                    f"{name}[{label!r}] must have the key {key!r}, {field.description}."
+                    f"{name}[{label!r}] must have the key {key!r} with {field.description} as its value."
                 )
             if key in fields and not field.is_valid(fields[key]):
                 raise ParameterError(
@@ -118,14 +116,15 @@ def holidays_as_events(holidays: Any) -> Any:
         table = frames.to_narwhals(holidays, "holidays")
     except DataError:
         raise ParameterTypeError(
-            "`holidays` must be a country such as 'DE', a dict of events, or a frame with the columns holiday and ds, got "
+            "`holidays` must be a country such as 'DE', a dict of events, or a DataFrame with the columns holiday and ds, got "
             f"{format_value(holidays)}."
         ) from None
-    lacking = [name for name in ("holiday", "ds") if name not in table.columns]
-    if lacking or not len(table):
+    missing_columns = [name for name in ("holiday", "ds") if name not in table.columns]
+    if missing_columns or not len(table):
+        remedy = f"Add {format_list(missing_columns)}." if missing_columns else "Set holidays=None if there are no holidays."
         raise ParameterError(
-            f"`holidays` must be a frame with rows and the columns holiday and ds, got {pluralize(len(table), 'row')} of "
-            f"{format_list(table.columns)}. Add {f'the columns {format_list(lacking)}' if lacking else 'rows'}."
+            "`holidays` must be a non-empty DataFrame with the columns holiday and ds, got "
+            f"{pluralize(len(table), 'row')} with the columns {format_list(table.columns) or '(none)'}. {remedy}"
         )
     events: dict[str, Any] = {}
     for row in table.iter_rows(named=True):
@@ -133,8 +132,8 @@ def holidays_as_events(holidays: Any) -> Any:
         merged = events.setdefault(name, {**event, "dates": []})
         if {**merged, "dates": []} != {**event, "dates": []}:
             raise ParameterError(
-                f"`holidays` must have the same windows and prior_scale in all rows of a holiday, {format_value(name)} has "
-                "different ones. Give the holiday two names."
+                "`holidays` must have the same lower_window, upper_window and prior_scale in all rows of a holiday, got "
+                f"different ones for {format_value(name)}. Use two names for the holiday."
             )
         merged["dates"] += event["dates"]
     return events
@@ -144,7 +143,9 @@ def _read_event(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Name and declaration of one row of a holiday frame."""
     name, date = row["holiday"], row["ds"]
     if _is_missing(name) or not str(name):
-        raise ParameterError(f"`holidays` must have a name in each row of the column holiday, got {name!r} at {date}.")
+        raise ParameterError(
+            f"`holidays` must have a name in each row of the column holiday, got {name!r} at {date}. Add a name, or drop the row."
+        )
     # Raises for invalid dates.
     day_numbers([date], f"`holidays` of {format_value(str(name))}", is_instance(date, int))
     event: dict[str, Any] = {"dates": _plain_dates([date])}
@@ -195,14 +196,10 @@ def day_numbers(dates: Any, name: str, integer: bool) -> tuple[int, ...]:
                 raise ValueError
             days.append(int(date) if integer else int(to_datetime64(date, "D").astype(np.int64)))
         except (ValueError, OverflowError):
-            expected = "integers, as time is integer" if integer else "dates such as '2024-12-24'"
-            raise ParameterError(
-                f"{name} must have {expected}, got {format_value(date)}."
-            ) from None
+            expected = "integers with integer time" if integer else "dates such as '2024-12-24'"
+            raise ParameterError(f"{name} must contain {expected}, got {format_value(date)}.") from None
         if not integer and np.isnat(to_datetime64(date, "D")):
-            raise ParameterError(
-                f"{name} must have dates such as '2024-12-24', got {format_value(date)}."
-            )
+            raise ParameterError(f"{name} must contain dates such as '2024-12-24', got {format_value(date)}.")
     return tuple(sorted(set(days)))
 
 

@@ -31,8 +31,7 @@ def fit_panel(model: Prophet, panel: Panel, previous: LearnedState | None) -> Le
     """Estimate the parameters of each series; `previous` gives additional starting points."""
     if model.growth == "logistic" and model.cap is None:
         raise ParameterError(
-            "growth='logistic' must have an upper bound. Set cap to a number or the name of a "
-            "future covariate."
+            "`cap` must be set with growth='logistic'. Set it to a number or the name of a future covariate."
         )
     components = build_components(model, panel)
     first, last = _first_and_last(model, panel, used_rows(model, panel, components))
@@ -65,14 +64,13 @@ def fit_panel(model: Prophet, panel: Panel, previous: LearnedState | None) -> Le
 
 def _first_and_last(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """Positions of the first and last used row of each series; `DataError` if fewer than 2."""
-    count = np.add.reduceat(used, panel.indptr[:-1], dtype=np.int64)
-    few = np.flatnonzero(count < 2)
+    n_used = np.add.reduceat(used, panel.indptr[:-1], dtype=np.int64)
+    few = np.flatnonzero(n_used < 2)
     if len(few):
         raise DataError(
-            f"{model.name} must have at least 2 rows per series with a value and all future "
-            "covariates; series "
-            f"{panel.series.labels(few)} has {count[few[0]]}. Leave such series out, or fill the "
-            "covariates."
+            f"{model.name} requires at least 2 rows per series with a value and all future covariates; too few in series: "
+            f"{panel.series.labels(few)} ({n_used[few[0]]} in {panel.series.label(few[0])}). Drop such series, or fill the "
+            "missing covariates."
         )
     rows = np.arange(len(used))
     first = np.minimum.reduceat(np.where(used, rows, len(used)), panel.indptr[:-1]) - panel.indptr[:-1]
@@ -85,10 +83,9 @@ def _warn_exact_fit(model: Prophet, panel: Panel, exact: NDArray[np.bool_]) -> N
     """Warn of series with zero residuals, whose intervals contain no noise."""
     if exact.any():
         warn(
-            f"{model.name} fits every value of series "
-            f"{panel.series.labels(np.flatnonzero(exact))} exactly, as "
-            "they have no more values than parameters; their prediction intervals contain no "
-            "noise. Pass longer series, or set a smaller n_changepoints."
+            f"{model.name} has zero residuals for series with no more values than parameters, whose prediction intervals "
+            f"therefore contain no noise: {panel.series.labels(np.flatnonzero(exact))}. Pass longer series, or set a smaller "
+            "n_changepoints."
         )
 
 

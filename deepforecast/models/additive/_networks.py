@@ -16,7 +16,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.time_features import TimeFeatures
 from deepforecast.data.timestamps import timestamps_at
 from deepforecast.data.windows import WindowColumns
-from deepforecast.errors import DataError, ParameterError, format_list, format_value, warn
+from deepforecast.errors import DataError, ParameterError, format_list, warn
 from deepforecast.models.additive._changepoints import check_changepoints, read_changepoints, refuse_outside
 from deepforecast.models.additive._scaling import is_active, is_flag
 from deepforecast.models.additive._specification import build_components
@@ -44,8 +44,7 @@ def fit_time_features(model: NeuralProphet, panel: Panel) -> TimeFeatures:
     start, span = int(clock[0]), int(clock[-1] - clock[0])
     if span <= 0:
         raise DataError(
-            f"{model.name} must have values at 2 or more different times, got 1. Pass longer "
-            "series."
+            f"{model.name} requires values at 2 or more different timestamps, got 1. Pass longer series."
         )
     components = tuple(
         _resolve_standardize(component, panel)
@@ -81,8 +80,8 @@ def _check_local(model: NeuralProphet) -> None:
     unknown = [name for name in model.local if name not in LOCAL_COMPONENTS]
     if unknown:
         raise ParameterError(
-            f"`local` must be a list of {format_list(LOCAL_COMPONENTS)}, got "
-            f"{format_value(unknown[0])}. Set e.g. local=['trend']."
+            f"Unknown component {unknown[0]!r} in `local`. Available: {format_list(LOCAL_COMPONENTS)}. Set for example "
+            "local=['trend']."
         )
 
 
@@ -100,8 +99,9 @@ def add_series_codes(model: NeuralProphet, panel: Panel, learned: LearnedState |
         unseen = np.flatnonzero(codes < 0)
         if len(unseen):
             warn(
-                f"{model.name} has {' and '.join(model.local)} coefficients per series; series "
-                f"{panel.series.labels(unseen)} was not in fit and uses their mean."
+                f"{model.name} has {' and '.join(model.local)} coefficients per series; the mean over all series is used for "
+                f"series not seen in fit: {panel.series.labels(unseen)}. Fit again with these series for coefficients of "
+                "their own."
             )
         labels = tuple(map(str, range(int(learned.shared["channels"]["counts"][name]))))
     return replace(panel, static={**panel.static, name: Covariate(codes, labels)})
@@ -113,7 +113,7 @@ def network_spec(model: NeuralProphet, columns: WindowColumns | None) -> Additiv
     from deepforecast.nn.neural_prophet import AdditiveSpec
 
     if columns is None or columns.time_features is None:
-        raise DataError(f"The columns of {model.name} must have time features; there are none.")
+        raise DataError(f"{model.name} requires time features, but the window columns have none.")
     time_features, n_calendar, count = columns.time_features, columns.calendar_width, len(columns.numeric)
     codes = _embedding_slices(columns, columns.categorical[: columns.n_future_codes])
     n_future_embedded = sum(embedding_columns.stop - embedding_columns.start for embedding_columns in codes.values())

@@ -55,10 +55,9 @@ def refuse_crossed_bounds(model: Prophet, panel: Panel, limits: Bounds, used: ND
         row = int(crossed[0])
         series = np.unique(np.searchsorted(panel.indptr, crossed, side="right") - 1)
         raise DataError(
-            "`cap` must be above `floor` (default 0) with growth='logistic'; in series "
-            f"{panel.series.labels(series)} it is not, first at {panel.format_timestamp(row)}: cap "
-            f"{limits.cap[row]:g}, floor {limits.floor[row]:g}. Set a larger cap or a smaller "
-            "floor."
+            "`cap` must be above `floor` (default 0) with growth='logistic', got "
+            f"cap {limits.cap[row]:g} and floor {limits.floor[row]:g} at {panel.format_timestamp(row)} (the first such row); "
+            f"series with such rows: {panel.series.labels(series)}. Set a larger `cap` or a smaller `floor`."
         )
 
 

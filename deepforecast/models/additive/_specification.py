@@ -31,10 +31,8 @@ def build_components(model: AdditiveForecaster, panel: Panel) -> ComponentSpecs:
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
         raise ParameterError(
-            f"Components of {model.name} must have unique names, got {format_list(duplicates)} "
-            "twice "
-            f"({format_list(model.reserved_names)} are reserved). Rename the seasonality, event "
-            "or covariate."
+            f"Components of {model.name} must have unique names, got at least twice: {format_list(duplicates)} (reserved "
+            f"names: {format_list(model.reserved_names)}). Rename the seasonality, event or covariate."
         )
     return components
 
@@ -49,7 +47,7 @@ def _seasons(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]
             continue
         if not dated:
             raise ParameterError(
-                f"{name}_seasonality cannot be used with integer time. Use seasonalities instead."
+                f"`{name}_seasonality` cannot be used with integer time. Use `seasonalities` instead."
             )
         when, count = (AUTO, order) if setting == "auto" else (ALWAYS, order if setting is True else int(setting))
         yield ComponentSpec(
@@ -88,7 +86,7 @@ def _check_condition(name: str, condition: str, panel: Panel) -> None:
     if condition not in panel.series.columns.future:
         raise ParameterError(
             f"seasonalities[{name!r}]: 'condition' must be a future covariate, got "
-            f"{condition!r}. Pass columns={{'future': [..., {condition!r}]}} to fit."
+            f"{condition!r}. Pass columns={{'future': [..., {condition!r}]}} to `fit`."
         )
     _check_flag(condition, panel.covariates[condition])
 
@@ -99,8 +97,8 @@ def _check_flag(condition: str, column: Covariate) -> None:
     if is_categorical or len(invalid):
         content = "categories" if is_categorical else f"{invalid[0]:g}"
         raise DataError(
-            f"Column {condition}, the condition of a seasonality, must be 0 or 1, got {content}. "
-            "Pass 0 and 1."
+            f"Column {condition}, the condition of a seasonality, must contain only 0 and 1, got {content}. Convert it to a "
+            "numeric column of 0 and 1."
         )
 
 
@@ -140,15 +138,15 @@ def _regressors(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSp
     absent = [name for name in declarations if name not in future]
     if absent:
         raise ParameterError(
-            f"`regressors` must have future covariates as keys, got {format_list(absent)}. Pass "
-            f"columns={{'future': {absent!r}}} to fit."
+            f"`regressors` must have names of future covariates as keys, but these are none: {format_list(absent)}. Pass "
+            f"columns={{'future': {absent!r}}} to `fit`."
         )
     bounds = model.bound_columns
     missing = [column for column in bounds if column not in future]
     if missing:
         raise ParameterError(
-            "`cap` and `floor` must be numbers or future covariates, got "
-            f"{format_list(missing)}. Pass columns={{'future': {missing!r}}} to fit."
+            "`cap` and `floor` must be numbers or names of future covariates, got "
+            f"{format_list(missing)}. Pass columns={{'future': {missing!r}}} to `fit`."
         )
     seasons = read_declarations(model.seasonalities, "seasonalities", SEASON).values()
     excluded = {*bounds, *(fields.get("condition") for fields in seasons)} - set(declarations)

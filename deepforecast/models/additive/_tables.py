@@ -48,8 +48,8 @@ def history_components(model: Prophet, frame: Frame | None) -> Frame:
     panel = state.learned.history
     if panel is None:
         raise DataError(
-            f"{model.name} must have a history, but was loaded from a file, or some of its "
-            "series were only updated after the fit. Pass the histories as frame."
+            f"{model.name} must have the training data to compute the components of the history. They are not available after "
+            "loading the model from a file, or if new series were added by `update`. Pass the histories as `frame`."
         )
     row_components = evaluate_rows(
         model,

@@ -75,26 +75,32 @@ class Prophet(AdditiveForecaster):
     )
 
     growth: Literal["linear", "logistic", "flat"] = param(
-        default="linear", help="kind of trend",
+        default="linear",
+        help="type of trend: 'linear' or 'logistic' (saturating at cap), each with changepoints, or 'flat' (constant)",
     )
     cap: float | str | None = param(
-        default=None, help="upper bound: a number or the name of a future covariate; None: none",
+        default=None,
+        help="upper bound, a number or the name of a future covariate: the saturation level if growth='logistic', else a "
+        "limit to which forecasts are clipped; None: no bound",
     )
     floor: float | str | None = param(
-        default=None, help="lower bound: a number or the name of a future covariate; None: none",
+        default=None,
+        help="lower bound, a number or the name of a future covariate: the lower saturation level if growth='logistic', "
+        "else a limit to which forecasts are clipped; None: no bound (0 if growth='logistic')",
     )
     errors: Literal["normal", "student"] = param(
         default="normal", search=("normal", "student"),
-        help="error distribution: normal, or Student's t (3 degrees of freedom) if there are "
-        "outliers",
+        help="error distribution: 'normal'; 'student': Student's t with 3 degrees of freedom, robust to outliers",
     )
     scaling: Literal["absmax", "minmax"] = param(
         default="absmax",
-        help="scaling of the values to which the priors apply: by maximum or by range",
+        help="scaling of the values before fitting, to which the priors apply; 'absmax': divided by the largest absolute "
+        "value; 'minmax': to the range from 0 to 1",
     )
     uncertainty: Literal["map", "laplace"] = param(
         default="map",
-        help="parameters in intervals: point estimates ('map') or Laplace approximation"
+        help="parameter uncertainty in prediction intervals; 'map': none, parameters are fixed at their estimates; "
+        "'laplace': Laplace approximation of the posterior",
     )
 
     @classmethod
@@ -113,7 +119,7 @@ class Prophet(AdditiveForecaster):
 
     @property
     def bound_columns(self) -> tuple[str, ...]:
-        """Future covariates that are bounds (cap, floor) and not regressors."""
+        """Names of the future covariates that are bounds (cap, floor) and not regressors."""
         return tuple(bound for bound in (self.cap, self.floor) if isinstance(bound, str))
 
     @property

@@ -80,7 +80,7 @@ class Seasonal(Baseline):
 
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 'auto': by the frequency of the data",
+        help="number of time steps per season; 'auto': inferred from the frequency of the data",
     )
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
@@ -101,13 +101,11 @@ class Seasonal(Baseline):
         is_unobserved = np.isnan(season)
         if is_unobserved.any():
             series = np.flatnonzero(is_unobserved.any(axis=1))
-            n_lacking = f"lacks {is_unobserved[series[0]].sum()} of them"
-            if len(series) > 1:
-                n_lacking = f"do not: the first, {panel.series.label(series[0])}, {n_lacking}"
             raise DataError(
-                f"{self.name}: each series must have a value at each of the {season.shape[1]} steps of its season "
-                f"(season_length); series {panel.series.labels(series)} {n_lacking}. Pass longer series, a smaller "
-                "season_length, or missing='interpolate'."
+                f"{self.name}: each series must have a value at each of the {season.shape[1]} steps of the season "
+                f"(season_length); missing for series: {panel.series.labels(series)} ({is_unobserved[series[0]].sum()} of "
+                f"{season.shape[1]} steps in {panel.series.label(series[0])}). Pass longer series, a smaller season_length, or "
+                "missing='interpolate'."
             )
         return season
 
@@ -123,7 +121,7 @@ def resolve_season(season: Any, panel: Panel, model: Forecaster, name: str) -> i
     if not frequency.base:
         raise ParameterError(
             f"{model.name}: {name}='auto' cannot be inferred from integer time. Pass {name} as a number of steps "
-            "(1: no season)."
+            "(1: non-seasonal)."
         )
     return season_length(frequency)
 

@@ -44,7 +44,12 @@ class WindowMean(Baseline):
     coverage_process: ClassVar[str] = "white_noise"
 
     window: int | Literal["auto"] = param(
-        default="auto", at_least=1, low=2, high=60, log=True, help="number of values averaged; 'auto': one season"
+        default="auto",
+        at_least=1,
+        low=2,
+        high=60,
+        log=True,
+        help="number of last values that are averaged; 'auto': the season length inferred from the frequency",
     )
 
     def _min_observations(self, panel: Panel) -> int:

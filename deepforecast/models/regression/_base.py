@@ -60,117 +60,125 @@ class RegressionForecaster(Forecaster):
     lags: int | list[int] | Literal["auto"] | None = param(
         default="auto", at_least=1, search=("auto", 7, 14, 28),
         help=(
-            'Lags of the target used as features. An integer n means the last n values; "auto" '
-            "chooses by season and frequency; None: no lags."
+            "lags of the target used as features; an integer n: the last n values; 'auto': chosen by "
+            "seasonal periods and series length; None: no lags"
         ),
     )
     lag_transforms: list[str] | Literal["auto"] | None = param(
         default="auto", search=("auto", None),
         help=(
-            'Rolling features of past values, such as "mean_28", "std_28@7" (at lag 7) or '
-            '"ewm_0.3"; "auto" chooses by season; None: no such features.'
+            "rolling statistics of past values as features, such as 'mean_28', 'std_28@7' (from lag 7 on) or "
+            "'ewm_0.3'; 'auto': means and standard deviations over seasonal periods; None: no such features"
         ),
     )
     season_length: int | list[int] | Literal["auto"] = param(
         default="auto", at_least=1,
         help=(
-            'Number of steps per season, or a list of several seasons; "auto" infers it from '
-            "the frequency."
+            "number of time steps per season, or a list for several seasons; 'auto': inferred from the "
+            "frequency; 1: non-seasonal"
         ),
     )
     calendar: list[str] | Literal["auto"] | None = param(
         default="auto", search=("auto", None),
         help=(
-            'Date features, such as "day_of_week"; "auto" chooses by frequency; None: no date '
-            "features."
+            "date features, such as 'day_of_week'; 'auto': chosen by frequency; None: no date features"
         ),
     )
     holidays: str | None = param(
         default=None,
         help=(
-            'Country, or part of one such as "DE-BY", whose public holidays are features. '
-            "Needs the extra holidays."
+            "country ('DE') or subdivision ('DE-BY') whose public holidays are features; requires the extra "
+            "'holidays'; None: no holiday features"
         ),
     )
     fourier: int = param(
         default=0, at_least=0,
-        help="Number of sine and cosine pairs per season.",
+        help="number of Fourier terms (pairs of sine and cosine) per seasonal period",
     )
     time_index: bool = param(
         default=False,
-        help="Whether to use the index of the time step as a feature.",
+        help="whether to use the index of the time step as a feature",
     )
     series_id: bool = param(
         default=False,
-        help="Whether to use the series id as a categorical feature.",
+        help="whether to use the series id as a categorical feature; for tree-based regressors only",
     )
     past_lags: int | list[int] = param(
         default=1, at_least=1,
-        help="Lags of past covariates used as features, counted from the last observation.",
+        help=(
+            "lags of past covariates used as features, counted from the last observation; an integer n: the last n "
+            "values"
+        ),
     )
     future_lags: list[int] | None = param(
         default=None,
         help=(
-            "Offsets relative to the forecast step at which future covariates are read, such "
-            "as [-1, 0, 1]; None: the step itself."
+            "offsets relative to the forecast step at which future covariates are read, such as [-1, 0, 1]; "
+            "None: the forecast step only"
         ),
     )
     strategy: Strategy = param(
         default="recursive",
         help=(
-            "How several steps are forecast: one step at a time with its own forecasts as lags "
-            '("recursive"), one regressor per step ("direct"), one regressor for all steps '
-            '("direct_multioutput"), or blocks of steps ("blocks").'
+            "how several steps are forecast; 'recursive': one step at a time, with earlier forecasts as lags; "
+            "'direct': one regressor per step; 'direct_multioutput': one regressor for all steps; 'blocks': "
+            "recursive over blocks of block_size steps, with one regressor per step of a block"
         ),
     )
     block_size: int = param(
         default=7, at_least=1,
-        help='Number of steps per block if strategy="blocks".',
+        help="number of steps per block; strategy='blocks' only",
     )
     differences: list[int] | Literal["auto"] | None = param(
         default="auto", at_least=1, search=("auto", None),
         help=(
-            'Lags at which the target is differenced; "auto" tests for unit roots and keeps '
-            "differences that improve rolling forecasts; None: no differencing."
+            "lags at which the target is differenced, one after the other; 'auto': differences that unit-root tests "
+            "suggest and that improve rolling forecasts; None: no differencing"
         ),
     )
     transform: Literal["log", "box_cox"] | None = param(
         default=None,
         help=(
-            "Transformation of the target before training: logarithm or Box-Cox power; None: "
-            "no transformation."
+            "transformation of the target before training; 'log': logarithm; 'box_cox': Box-Cox power estimated "
+            "per series; None: no transformation"
         ),
     )
     detrend: bool = param(
         default=False,
-        help="Whether to remove a linear trend from each series before training.",
+        help="whether to remove a linear trend from each series before training",
     )
     scale: bool = param(
         default=True,
-        help="Whether to scale each series to unit variance before training.",
+        help="whether to standardize each series to mean 0 and variance 1 before training",
     )
     bounds: tuple[float | None, float | None] | None = param(
         default=None,
-        help="Smallest and largest value of a forecast, such as (0, None).",
+        help=(
+            "lower and upper bound to which forecasts are clipped, such as (0, None) for no upper bound; None: no "
+            "bounds"
+        ),
     )
     weight_column: str | None = param(
         default=None,
-        help="Name of a declared covariate that holds the observation weights.",
+        help="name of a declared covariate that holds the observation weights; None: equal weights",
     )
     half_life: float | None = param(
         default=None, above=0,
         help=(
-            "Number of time steps after which the weight of an observation is halved; None: "
-            "equal weights."
+            "number of time steps after which the weight of an observation is halved; None: weights do not "
+            "decrease with age"
         ),
     )
     quantiles: list[float] | None = param(
         default=None, above=0, below=1,
-        help="Quantiles to train additional regressors for, which the prediction intervals use.",
+        help=(
+            "probabilities of the quantiles for which additional regressors are trained, for prediction intervals; "
+            "None: no quantile regressors"
+        ),
     )
     per_series: bool = param(
         default=False,
-        help="Whether to train one regressor per series instead of one for all series.",
+        help="whether to train one regressor per series instead of one for all series",
     )
 
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
@@ -356,9 +364,9 @@ class RegressionForecaster(Forecaster):
         if self.weight_column is None:
             return panel
         if self.weight_column not in panel.covariates:
-            declared = format_list(list(panel.covariates)) or "them"
+            declared = format_list(list(panel.covariates)) or "none"
             raise ParameterError(
-                f"`weight_column` must be a declared covariate; {self.weight_column} is none of {declared}. "
+                f"`weight_column` must be the name of a declared covariate, got {self.weight_column!r}; declared: {declared}. "
                 f"Pass columns={{'past': ['{self.weight_column}']}} to `fit`."
             )
         return replace(panel, covariates=self._features(panel.covariates))

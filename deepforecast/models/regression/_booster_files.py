@@ -178,4 +178,6 @@ def _require(condition: bool) -> None:
 
 
 def _invalid_trees_error() -> DataError:
-    return DataError("Trees of a file lead from node to node of theirs, down to a leaf; these do not. Save them again.")
+    return DataError(
+        "The trees in the file are invalid: node indices, features or array lengths are inconsistent. Save the model again."
+    )

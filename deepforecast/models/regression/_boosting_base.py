@@ -41,33 +41,33 @@ class BoostedTrees(RegressionForecaster):
 
     n_estimators: int = param(
         default=200, at_least=1, low=50, high=1000, log=True,
-        help="Number of trees; the maximum if early_stopping_rounds is set.",
+        help="number of trees; the maximum number if early_stopping_rounds is set",
     )
     learning_rate: float = param(
         default=0.05, above=0, low=0.01, high=0.3, log=True,
-        help="Shrinkage of the contribution of each tree.",
+        help="shrinkage of the contribution of each tree",
     )
     early_stopping_rounds: int | None = param(
         default=None, at_least=1,
         help=(
-            "Number of trees without improvement on the validation set after which training "
-            "stops; None: no early stopping."
+            "number of trees without improvement on the validation set after which training stops; None: no "
+            "early stopping"
         ),
     )
     validation_size: int | None = param(
         default=None, at_least=1,
         help=(
-            "Number of last observations per series in the validation set of early stopping; "
-            "None: the horizon, or a tenth of the longest series."
+            "number of last observations per series in the validation set of early stopping; None: the horizon "
+            "or a tenth of the longest series, whichever is larger"
         ),
     )
     seed: int = param(
         default=0, at_least=0,
-        help="Random seed.",
+        help="random seed",
     )
     options: dict[str, Any] | None = param(
         default=None,
-        help="Further options of the underlying library, by its own names.",
+        help="further options of the underlying library, under the names that library uses; None: no further options",
     )
 
     coverage_slow: ClassVar[bool] = True
@@ -98,13 +98,11 @@ class BoostedTrees(RegressionForecaster):
         n_last = self.validation_size or max(self.default_horizon or 1, int(sample.n_following.max() + 1) // 10)
         training, validation = sample.split(n_last)
         if not len(training) or not len(validation):
-            description = f"the last {n_last} rows of each series" + (
-                "" if self.validation_size else " (the horizon, or a tenth)"
-            )
+            default = "" if self.validation_size else " (the default: the horizon, or a tenth of the longest series)"
             raise DataError(
-                f"early_stopping_rounds holds out {description}, which must leave training and validation rows; of "
-                f"{len(sample)} rows {len(training)} are left for training and {len(validation)} for validation. Set a "
-                "smaller validation_size or early_stopping_rounds=None, or pass longer series."
+                f"{self.name}: early stopping must have rows for training and for validation, but validation_size={n_last}"
+                f"{default} splits {len(sample)} rows into {len(training)} for training and {len(validation)} for validation. "
+                "Set a smaller `validation_size` or early_stopping_rounds=None, or pass longer series."
             )
         return training, validation
 
@@ -124,19 +122,20 @@ class BoostedTrees(RegressionForecaster):
         unknown = sorted(set(self.options or ()) - set(known_options))
         if unknown:
             raise ParameterError(
-                f"`options` of {type(self).__name__} must be options of its library, which has no {format_list(unknown)}. "
-                "Correct or remove them."
+                f"Unknown `options` for {type(self).__name__}: {format_list(unknown)}. Use the option names of its library, "
+                "or remove them."
             )
 
 
 def import_library(library: str, model: str) -> Any:
-    """Import an optional package; its idle threads sleep instead of spinning."""
+    """Import an optional package so that its waiting threads sleep; `DependencyError` if it is missing."""
     try:
         with passive_waiting(library):
             return import_module(library)
     except ImportError:
-        hint = f"Install it: pip install {library}."
-        raise DependencyError(f"{model} needs the package {library}. {hint}") from None
+        raise DependencyError(
+            f"{model} requires the package {library}, which is not installed. Run: pip install {library}"
+        ) from None
 
 
 def mean_loss(target: Floats, forecasts: Floats, weight: Floats | None, level: float | None) -> float:

@@ -108,8 +108,8 @@ class _ContributionRecorder:
             contributions.sum(axis=1), predictions.reshape(len(predictions), -1), rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE
         ):
             raise CapabilityError(
-                f"{self._model.name} cannot explain its forecasts: the objective in `options` trains on another scale than "
-                "that of the forecasts. Remove the objective."
+                f"{self._model.name} cannot explain its forecasts, because the contributions do not add up to them: the "
+                "objective in `options` transforms the predictions. Remove the objective from `options`."
             )
         self._blocks.append(contributions[:, :-1].transpose(0, 2, 1))
         return predictions

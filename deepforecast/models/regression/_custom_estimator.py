@@ -48,8 +48,8 @@ def fit_copy(regressor: Any, sample: Sample) -> FittedEstimator:
     except Exception as error:  # user code may raise anything
         text = f"{type(error).__name__}: {format_value(str(error), 300)}"
         raise TrainingError(
-            f"{format_value(regressor)} could not be fitted: {text}. The target is differenced and scaled; use "
-            "differences=None, scale=False to pass it unchanged."
+            f"{format_value(regressor)} could not be fitted: {text}. If the regressor cannot be trained on a differenced and "
+            "scaled target, set differences=None, scale=False."
         ) from error
     return FittedEstimator(copy, None if accepts_missing(regressor) else np.average(sample.rows, axis=0, weights=sample.weight))
 
@@ -62,8 +62,8 @@ def set_nested_params(regressor: Any, nested_params: Mapping[str, Any]) -> Any:
         return clone(regressor).set_params(**{name.partition("__")[2]: value for name, value in nested_params.items()})
     except (AttributeError, TypeError, ValueError) as error:
         raise ParameterTypeError(
-            f"{format_list(list(nested_params))} must be parameters of {format_value(regressor)}: "
-            f"{format_value(str(error), 300)}"
+            f"{format_list(list(nested_params))} cannot be set on {format_value(regressor)}: "
+            f"{format_value(str(error), 300)} Use names that get_params() returns."
         ) from error
 
 

@@ -40,7 +40,8 @@ def _fitted_importance(model: RegressionForecaster, regressor: Any) -> Floats:
     importance = model._feature_importance(regressor)
     if importance is None:
         raise CapabilityError(
-            f"The regressor of {model.name} has no feature importances of its own. Pass data to permute: importance(frame=...)."
+            f"{model.name} cannot compute feature importances from its regressor alone. Pass data for permutation importance: "
+            "importance(frame=...)."
         )
     return importance
 

@@ -94,10 +94,12 @@ class Plan:
 def check_plan(learned: LearnedState, per_series: bool) -> None:
     """Raise `InvalidManifest` if the plan of a file does not match its arrays or regressors.
 
-    This bounds lags, differences and block size by the arrays read, and Fourier pairs by their
-    columns.
+    A damaged file could otherwise request huge amounts of memory: the check bounds lags,
+    differences and block size by the lengths of the arrays in the file, and future lags and Fourier
+    terms by constants.
     """
-    plan, stored_plan = Plan.from_dict(learned["plan"]), learned["plan"]
+    stored_plan = learned["plan"]
+    plan = Plan.from_dict(stored_plan)
     integers = [
         stored_plan["block"],
         stored_plan["first"],
@@ -107,30 +109,44 @@ def check_plan(learned: LearnedState, per_series: bool) -> None:
     ]
     if any(not isinstance(value, int) or isinstance(value, bool) for value in integers):
         raise InvalidManifest(
-            f"block, first, season, differences and future_rows of its plan must be integers, got {format_list(integers)}"
+            "'block', 'first', 'season', 'differences' and 'future_rows' of the plan must be integers, got "
+            f"{format_list(integers, max_shown=9)}"
         )
     check_floats(learned, ["unit", "drift", "centre", "scale", "owner"], ())
     check_floats(learned, ["line"], (2,))
     if min(plan.block_size, plan.season, *plan.target.differences) < 1 or learned["tail"].shape[1:] != (plan.n_target_values,):
         raise InvalidManifest(
-            f"its plan must look back at the values it holds, got {plan.n_target_values:,} for {learned['tail'].shape[1:]}"
+            "the differences, block size and season of the plan must be positive, and its lags must match the past target "
+            f"values in the file: the plan requires {plan.n_target_values:,} per series, the file has shape "
+            f"{learned['tail'].shape[1:]}"
         )
     if learned["ends"].shape[1:] != (plan.target.n_start_values(plan.block_size),):
-        raise InvalidManifest("its differences must be as long as the last values they start from")
+        n_start_values = plan.target.n_start_values(plan.block_size)
+        raise InvalidManifest(
+            f"the differences of the plan require {n_start_values:,} start values per series, but the file has shape "
+            f"{learned['ends'].shape[1:]}"
+        )
     for name, lags in plan.design.covariate_lags.items():
-        rows = max(lag.n_rows_needed for lag in lags) + plan.block_size
-        if learned[f"past:{name}"].shape[1:] != (rows,):
-            raise InvalidManifest(f"its lags of {format_value(name)} must look back at the {rows:,} values it holds")
+        n_values = max(lag.n_rows_needed for lag in lags) + plan.block_size
+        if learned[f"past:{name}"].shape[1:] != (n_values,):
+            raise InvalidManifest(
+                f"the lags of the past covariate {format_value(name)} require {n_values:,} past values per series, but the file "
+                f"has shape {learned[f'past:{name}'].shape[1:]}"
+            )
     n_before = max(0, -min(plan.design.future_lags))
     if any(learned[name].shape[1:] != (n_before,) for name in learned.by_series if name.startswith("ahead:")):
-        raise InvalidManifest(f"its future covariates must have the {n_before:,} values before the first step")
+        raise InvalidManifest(
+            f"the future covariates in the file must have {n_before:,} values per series before the first step"
+        )
     if max(plan.design.future_lags) > MAX_LAG or any(not 1 <= pairs <= MAX_PAIRS for _, pairs in plan.design.fourier):
-        raise InvalidManifest("its future covariates or Fourier terms must be fewer")
-    expected = 1 if plan.multioutput else plan.block_size
+        raise InvalidManifest(
+            f"the plan must have future lags of at most {MAX_LAG:,} and from 1 to {MAX_PAIRS:,} Fourier terms per season"
+        )
+    n_regressors = 1 if plan.multioutput else plan.block_size
     for regressors in learned["regressors"] if per_series else [learned["regressors"]]:
-        if len(regressors["models"]) != expected:
+        if len(regressors["models"]) != n_regressors:
             raise InvalidManifest(
-                f"its plan must have a regressor for each of {expected:,} steps, got {len(regressors['models']):,}"
+                f"the number of regressors must be {n_regressors:,}, as the plan requires, got {len(regressors['models']):,}"
             )
 
 

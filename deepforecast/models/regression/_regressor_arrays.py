@@ -82,8 +82,10 @@ class ScaledRegressor:
             len(regressor.feature_means) == len(regressor.feature_scales) == regressor._n_columns()
             and len(regressor.target_means) == len(regressor.target_scales)
         ):
-            name = cls.__name__.lower()
-            raise DataError(f"The {name} in the file must have one weight per feature. Save the model again.")
+            raise DataError(
+                f"The arrays of the fitted {cls.__name__} in the file must have the same number of features. Save the model "
+                "again."
+            )
         return regressor
 
     def _n_columns(self) -> int:

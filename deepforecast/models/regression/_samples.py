@@ -129,10 +129,9 @@ class SampleBuilder:
             is_usable &= self.weight > 0
         if not is_usable.any():
             raise DataError(
-                "No row of any series has all features: they need "
-                f"{design.n_rows_needed + plan.target.n_lost} earlier rows, and "
-                f"the longest series has {int(panel.lengths.max())}. Use smaller `lags`, `lag_transforms` or `differences`, or "
-                "pass longer series."
+                "Training must have at least one row with a target and all features, but there is none: the features require "
+                f"{design.n_rows_needed + plan.target.n_lost} earlier rows, and the longest series has "
+                f"{int(panel.lengths.max())}. Use smaller `lags`, `lag_transforms` or `differences`, or pass longer series."
             )
         n_target_features, n_following = len(design.target_features), count_following(panel.indptr)
         sample = Sample(
@@ -154,14 +153,14 @@ def sample_weights(panel: Panel, column: str | None, half_life: float | None) ->
         invalid = np.flatnonzero(~(row_weights >= 0))
         if len(invalid):
             raise DataError(
-                f"Weights must be numbers of at least 0; column {column} has {row_weights[invalid[0]]:g} at "
-                f"{panel.format_timestamp(int(invalid[0]))} in "
-                f"series {panel.series.labels(panel.row_series[invalid[:1]])}. Fill or remove such rows."
+                f"Column {column} (`weight_column`) must have a number of at least 0 in each row, got "
+                f"{row_weights[invalid[0]]:g} at {panel.format_timestamp(int(invalid[0]))} in series "
+                f"{panel.series.labels(panel.row_series[invalid[:1]])}. Correct or drop such rows."
             )
         if not row_weights.any():
             raise DataError(
-                f"Some weights must be above 0; column {column} is 0 in every row of series "
-                f"{panel.series.labels(np.arange(len(panel)))}. Give at least one row a positive weight."
+                f"Column {column} (`weight_column`) must be positive in at least one row, but is 0 in all rows of series "
+                f"{panel.series.labels(np.arange(len(panel)))}. Set a positive weight in at least one row."
             )
     if half_life is not None:
         row_weights = row_weights * 0.5 ** (count_following(panel.indptr) / half_life)

@@ -88,7 +88,8 @@ def learned_series(learned: LearnedState) -> Series:
     """Series ids of the fitted state."""
     if learned.series is None:
         raise DeepForecastError(
-            "A regression model needs the timestamps of the series, which the wrapping model does not pass on."
+            "A regression model requires the ids and timestamps of the series, but the learned state has none. Set `series` of "
+            "the learned state in the model that calls it."
         )
     return learned.series
 

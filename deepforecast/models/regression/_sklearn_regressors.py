@@ -57,9 +57,8 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
         key = f"{name}__sample_weight"
     if weight is not None and not has_fit_parameter(inner, "sample_weight"):
         raise ParameterError(
-            "`weight_column` and `half_life` need a regressor whose `fit` takes `sample_weight`; "
-            f"{type(inner).__name__} does not. "
-            "Remove them, or use another regressor."
+            "`weight_column` and `half_life` require a regressor whose `fit` accepts `sample_weight`, which that of "
+            f"{type(inner).__name__} does not. Set both to None, or use another regressor."
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is limited on purpose

@@ -197,8 +197,9 @@ class TargetTransform:
         invalid = np.flatnonzero(minima <= 0)
         if len(invalid):
             raise DataError(
-                f"{name} with transform={self.power_method!r} needs values above 0; series {panel.series.labels(invalid)} has "
-                f"{minima[invalid[0]]:g} (first of them). Use transform=None, or remove these series."
+                f"{name}: values must be positive with transform={self.power_method!r}, got {minima[invalid[0]]:g} in series "
+                f"{panel.series.label(invalid[0])}; series with such values: {panel.series.labels(invalid)}. Use "
+                "transform=None, or drop these series."
             )
         return np.zeros(len(panel)) if self.power_method == "log" else fit_box_cox(panel.y, panel.indptr)
 

@@ -39,7 +39,7 @@ class TreeEnsemble:
         """Predictions of rows; one column per output if there are several."""
         if rows.shape[1] != len(self.gains):
             raise DataError(
-                f"The trees were fitted on {len(self.gains)} features, the rows have {rows.shape[1]}. Fit the model again."
+                f"The number of features must be {len(self.gains)}, as in training, got {rows.shape[1]}. Fit the model again."
             )
         rows = rows.astype(np.float32) if self.rounds_to_float32 else rows
         predictions = np.full((len(rows), self.value.shape[1]), self.base)
@@ -81,7 +81,10 @@ class TreeEnsemble:
             and (trees.table < len(trees.category_sides)).all()
         )
         if not is_valid:
-            raise DataError("The trees in the file are invalid: their nodes must form paths to leaves. Save the model again.")
+            raise DataError(
+                "The trees in the file are invalid: every inner node must have two children with larger indices in the same "
+                "tree, and all arrays must have the same length. Save the model again."
+            )
         return trees
 
 

@@ -51,23 +51,23 @@ class CatBoost(BoostedTrees):
 
     n_estimators: int = param(
         default=300, at_least=1, low=50, high=1000, log=True,
-        help="Number of trees; the maximum if early_stopping_rounds is set.",
+        help="number of trees; the maximum number if early_stopping_rounds is set",
     )
     learning_rate: float = param(
         default=0.08, above=0, low=0.01, high=0.3, log=True,
-        help="Shrinkage of the contribution of each tree.",
+        help="shrinkage of the contribution of each tree",
     )
     max_depth: int = param(
         default=6, at_least=1, at_most=16, low=3, high=10,
-        help="Maximum depth of a tree.",
+        help="maximum depth of a tree",
     )
     subsample: float = param(
         default=0.8, above=0, at_most=1, low=0.5, high=1.0,
-        help="Fraction of the samples drawn for each tree.",
+        help="fraction of the samples drawn for each tree; 1: all samples",
     )
     reg_lambda: float = param(
         default=3.0, at_least=0, low=0.5, high=10.0,
-        help="L2 penalty on leaf values.",
+        help="L2 penalty on leaf values",
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> Any:

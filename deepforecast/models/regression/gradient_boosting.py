@@ -52,19 +52,19 @@ class GradientBoosting(BoostedTrees):
 
     num_leaves: int = param(
         default=31, at_least=2, low=7, high=127, log=True,
-        help="Maximum number of leaves per tree.",
+        help="maximum number of leaves per tree",
     )
     min_child_samples: int = param(
         default=20, at_least=1, low=5, high=100, log=True,
-        help="Minimum number of samples in a leaf.",
+        help="minimum number of samples in a leaf",
     )
     colsample_bytree: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="Fraction of the features drawn for each split.",
+        help="fraction of the features drawn for each split",
     )
     reg_lambda: float = param(
         default=0.0, at_least=0, low=0.0, high=10.0,
-        help="L2 penalty on leaf values.",
+        help="L2 penalty on leaf values",
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> TreeEnsemble:

@@ -62,7 +62,7 @@ class LinearModel(RegressionForecaster):
     )
     ridge: float | Literal["auto"] = param(
         default="auto", at_least=0, low=1e-6, high=1.0, log=True,
-        help='L2 penalty on the coefficients of standardized features; "auto" chooses it by AICc.',
+        help="L2 penalty on the coefficients of standardized features; 'auto': the penalty with the lowest AICc",
     )
 
     def _train(self, sample: Sample, level: float | None) -> Any:

@@ -53,11 +53,11 @@ class Regression(RegressionForecaster):
 
     regressor: RegressorName | Regressor = param(
         kw_only=False,
-        help="Name of a regressor, or a scikit-learn compatible regressor object.",
+        help="name of a regressor, such as 'ridge', or an object compatible with scikit-learn",
     )
     options: dict[str, Any] | None = param(
         default=None,
-        help="Arguments of the scikit-learn class if the regressor is given by name.",
+        help="arguments of the scikit-learn class of a regressor given by name; None: defaults",
     )
 
     feature_dtype: ClassVar[type] = np.float64
@@ -142,7 +142,8 @@ class Regression(RegressionForecaster):
     def _min_observations(self, panel: Panel) -> int:
         if self.options and not isinstance(self.regressor, str):
             raise ParameterError(
-                "`options` cannot be used with a regressor object. Set them on the object: Regression(Ridge(alpha=2))."
+                "`options` cannot be used with a regressor object. Set the parameters of the object, for example "
+                "Regression(Ridge(alpha=2))."
             )
         return super()._min_observations(panel)
 

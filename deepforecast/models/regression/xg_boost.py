@@ -53,23 +53,23 @@ class XGBoost(BoostedTrees):
 
     max_depth: int = param(
         default=6, at_least=1, low=3, high=10,
-        help="Maximum depth of a tree.",
+        help="maximum depth of a tree",
     )
     subsample: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="Fraction of the samples drawn for each tree.",
+        help="fraction of the samples drawn for each tree; 1: all samples",
     )
     colsample_bytree: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="Fraction of the features drawn for each tree.",
+        help="fraction of the features drawn for each tree",
     )
     reg_lambda: float = param(
         default=1.0, at_least=0, low=0.0, high=10.0,
-        help="L2 penalty on leaf values.",
+        help="L2 penalty on leaf values",
     )
     min_child_samples: int = param(
         default=5, at_least=1, low=1, high=100, log=True,
-        help="Minimum number of samples in a leaf.",
+        help="minimum number of samples in a leaf",
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> Any:
@@ -106,8 +106,8 @@ class XGBoost(BoostedTrees):
     def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
         if regressor.num_features() != rows.shape[1]:
             raise DataError(
-                f"The trees were fitted on {regressor.num_features()} features, the rows have "
-                f"{rows.shape[1]}. Fit the model again."
+                f"The number of features must be {regressor.num_features()}, as in training, got {rows.shape[1]}. Fit the "
+                "model again."
             )
         regressor.set_param({"nthread": self._n_threads()})
         predictions = regressor.inplace_predict(_mask_unknown(rows, regressor.feature_types), validate_features=False)

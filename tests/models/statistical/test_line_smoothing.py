@@ -220,7 +220,7 @@ def test_series_too_short_for_their_season_are_named_once(model):
     rows = model.min_cycles * 4
     frame = of_values(np.arange(1.0, rows + 1), 5 + np.arange(rows - 1.0) % 3, np.arange(6.0) ** 2, freq="QS")
     with pytest.warns(
-        DataWarning, match=f"{model.__name__}: a season of 4 steps needs at least {rows} values; series s1, s2 has"
+        DataWarning, match=f"{model.__name__}: season_length=4 requires at least {rows} values per series; .*: s1, s2"
     ) as said:
         found = model(horizon=3).fit(frame)
     assert len(said) == 1
