@@ -92,7 +92,7 @@ class Conformal(Forecaster):
 
     @property
     def default_horizon(self) -> int | None:
-        """`horizon`, or that of the inner model."""
+        """`horizon`, or that of the inner model if it is None."""
         return self.horizon or self.model.default_horizon
 
     @property
@@ -106,17 +106,20 @@ class Conformal(Forecaster):
         return self.point if self.point != "auto" else self.model.point_kind
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
+        """Capabilities of the inner model, with calibrated intervals and without sample paths."""
         inner: Capabilities = self.model.capabilities
         if self.pool:
             inner = replace(inner, local=False, pooled=inner.by_series)
         return replace(inner, distribution="analytic", learns_distribution=False, simulates=False)
 
     def _inner(self) -> Forecaster:
+        """A new copy of the inner model, without intervals and with the settings of this model."""
         return self.model.clone(
             horizon=self.default_horizon, missing=self.missing_method, point=self.point_kind, intervals=None
         )
 
     def _calibrate(self, panel: Panel) -> Calibration:
+        """Errors of the inner model in rolling windows; `ParameterError` for pool=True with method='adaptive'."""
         if self.default_horizon is None:
             raise ParameterError(
                 "`horizon` must be set, because Conformal calibrates each step. Pass Conformal(model, horizon=...)."
@@ -137,8 +140,8 @@ class Conformal(Forecaster):
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         return self._inner()._fit(panel, monitor)
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        return self._inner()._advance(learned, panel, fresh)
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        return self._inner()._advance(learned, panel, from_start)
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         return self._inner()._forecast(learned, steps, future)

@@ -227,6 +227,6 @@ def test_series_too_short_for_their_season_are_named_once(model):
     alone = model(horizon=3, season_length=1).fit(frame).predict()
     some = alone["unique_id"] != "s0"
     np.testing.assert_array_equal(found.predict()[some][model.__name__], alone[some][model.__name__])
-    with pytest.warns(DataWarning, match="a season of 50 steps"):
+    with pytest.warns(DataWarning, match="season_length=50"):
         model(horizon=3, season_length=50).fit(frame)
     model(horizon=3, decomposition="none").fit(frame)

@@ -272,7 +272,7 @@ def test_series_too_short_for_a_season_are_refused_or_warned_of() -> None:
         MSTL(horizon=3, trend_model=Naive()).fit(daily(13))
     with pytest.raises(DataError, match=r"336 values"):
         MSTL(horizon=3, season_length=[24, 168], trend_model=Naive()).fit(hourly(1))
-    with pytest.warns(match="168 steps"):
+    with pytest.warns(match="season_length=168"):
         found = MSTL(horizon=3, trend_model=Naive()).fit(hourly(1)).predict()
     assert np.isfinite(found["MSTL"]).all()
 
