@@ -25,7 +25,7 @@ def _has_trend(values: Mapping[str, Any]) -> bool:
     return bool(values["growth"] != "flat")
 
 
-def _places_changepoints(values: Mapping[str, Any]) -> bool:
+def _has_automatic_changepoints(values: Mapping[str, Any]) -> bool:
     return _has_trend(values) and values["changepoints"] is None
 
 
@@ -36,7 +36,7 @@ def _has_events(values: Mapping[str, Any]) -> bool:
 class AdditiveForecaster(Forecaster):
     """Base class of additive models: trend, seasonality, holidays, events and regressors.
 
-    A subclass defines `growth` and the estimation.
+    A subclass defines the choices of `growth` and the estimation.
     """
 
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
@@ -48,11 +48,11 @@ class AdditiveForecaster(Forecaster):
         help="dates of possible changes of the slope; None: n_changepoints dates, evenly spaced over the observations",
     )
     n_changepoints: int = param(
-        default=25, at_least=0, at_most=1000, low=5, high=50, when=_places_changepoints,
+        default=25, at_least=0, at_most=1000, low=5, high=50, when=_has_automatic_changepoints,
         help="number of potential changepoints if changepoints is None",
     )
     changepoint_range: float = param(
-        default=0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_places_changepoints,
+        default=0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_has_automatic_changepoints,
         help="fraction of the history, from its start, that contains the changepoints",
     )
     changepoint_prior_scale: float = param(
@@ -107,12 +107,12 @@ class AdditiveForecaster(Forecaster):
 
     @property
     def country(self) -> str | None:
-        """Country or subdivision of the public holidays, or None."""
+        """Country or subdivision of the public holidays; None if `holidays` is None or has dates."""
         return self.holidays if isinstance(self.holidays, str) else None
 
     @property
     def dated_events(self) -> dict[str, Any]:
-        """Events and holidays with dates, by name."""
+        """Events and holidays with dates, by name; `ParameterError` if a name is in both."""
         holidays = {} if self.holidays is None or isinstance(self.holidays, str) else self.holidays
         duplicates = [name for name in holidays if name in (self.events or {})]
         if duplicates:
@@ -124,19 +124,19 @@ class AdditiveForecaster(Forecaster):
 
     @property
     def max_changepoints(self) -> int:
-        """Number of potential changepoints."""
+        """Maximum number of changepoints: that of the parameters, 0 for a flat trend; short series have fewer."""
         if self.growth == "flat":
             return 0
         return self.n_changepoints if self.changepoints is None else len(self.changepoints)
 
     @property
     def bound_columns(self) -> tuple[str, ...]:
-        """Future covariates that are bounds (cap, floor) and not regressors."""
+        """Names of the future covariates that are bounds (cap, floor) and not regressors."""
         return ()
 
     @property
     def reserved_names(self) -> tuple[str, ...]:
-        """Names of components that are always present."""
+        """Names of components that seasonalities, events and covariates cannot have."""
         return ("trend",)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:

@@ -15,16 +15,16 @@ from deepforecast.data.time_features import TimeFeatures
 from deepforecast.errors import format_list, format_value
 
 MAX_COLUMNS = 10_000  # columns of all components together
-MAX_SIMULATED_STEPS = 10_000  # steps since the fit with a logistic trend, which needs sample paths
+MAX_SIMULATED_STEPS = 10_000  # steps since the fit with a logistic trend, which requires sample paths
 MAX_CLOCK = 2**62  # beyond any timestamp
 TYPE_CHECKS = {str: lambda element: type(element) is str, int: lambda element: type(element) is int and abs(element) < 10**8}
 KINDS = (SEASON, HOLIDAY, EVENT, REGRESSOR)
 
 
 def check_time_features(record: Any, future_names: list[str], country: str | None) -> None:
-    """Raise `InvalidManifest` unless the record is valid.
+    """Raise `InvalidManifest` unless the record of time features in a file is valid.
 
-    `future_names`: future covariates, which may be conditions; `country`: the one of the model.
+    `future_names`: future covariates, which may be conditions; `country`: that of the parameters of the model.
     """
     names = [entry.name for entry in fields(TimeFeatures)]
     if not isinstance(record, dict) or set(record) != set(names):
@@ -50,7 +50,10 @@ def check_time_features(record: Any, future_names: list[str], country: str | Non
 
 
 def check_components(components: Any, conditions: list[str] | None, country: str | None) -> int:
-    """Number of columns of all components; `InvalidManifest` if a component is invalid."""
+    """Return the number of columns of all components; `InvalidManifest` if a component is invalid.
+
+    `conditions`: covariates that may be conditions; None: conditions are not checked.
+    """
     if not isinstance(components, list):
         raise InvalidManifest(f"the components of the model must be a list, got {format_value(components, 200)}")
     for component in components:
@@ -65,7 +68,7 @@ def check_components(components: Any, conditions: list[str] | None, country: str
 
 
 def check_prophet(learned: LearnedState, country: str | None, growth: str) -> None:
-    """Raise `InvalidManifest` if arrays do not match the components, or the fit is too long ago."""
+    """Raise `InvalidManifest` if arrays do not match the components, or too many steps have passed since the fit."""
     columns = check_components(learned["parts"], None, country)
     check_floats(learned, ["coefficients", "centre", "unit"], (columns,))
     check_floats(learned, ["delta", "changes"], learned["delta"].shape[1:2])
@@ -84,7 +87,7 @@ def check_prophet(learned: LearnedState, country: str | None, growth: str) -> No
 
 
 def _check_component(component: Any, future_names: list[str] | None, country: str | None) -> None:
-    """Check fields, types and number of columns of one component."""
+    """Raise `InvalidManifest` unless fields, types and number of columns of a component are valid."""
     expected = {field.name: field.type for field in fields(ComponentSpec)}
     if not isinstance(component, dict) or set(component) != set(expected):
         raise InvalidManifest(
@@ -130,6 +133,7 @@ def _check_component(component: Any, future_names: list[str] | None, country: st
 
 
 def _n_columns(component: Mapping[str, Any]) -> int:
+    """Number of columns of a component of its kind; -1 for an invalid season."""
     if component["kind"] == SEASON:
         return 2 * int(component["order"]) if component["period"] > 0.0 and component["order"] > 0 else -1
     if component["kind"] == EVENT:
@@ -138,6 +142,7 @@ def _n_columns(component: Mapping[str, Any]) -> int:
 
 
 def _check_number(value: Any, label: str, minimum: float, maximum: float, expected_type: type) -> None:
+    """Raise `InvalidManifest` unless a value is a finite number of this type (integers are floats, too) in the range."""
     has_type = type(value) is int or (expected_type is float and type(value) is float)
     if not has_type or not math.isfinite(value) or not minimum <= value <= maximum:
         expected = "an integer" if expected_type is int else "a number"

@@ -140,10 +140,11 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
 
     @property
     def reserved_names(self) -> tuple[str, ...]:
-        """Names of components that are always present."""
+        """Names of components that seasonalities, events and covariates cannot have."""
         return ("trend", LAGS_NAME, "rest")
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
+        """Capabilities with these parameters, e.g. no past covariates without lags."""
         capabilities = super()._narrow(declared)
         if self.input_size == 0:
             capabilities = replace(capabilities, past=False, new_values="ignored")
@@ -151,6 +152,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return capabilities if self._is_additive() else replace(capabilities, shift_equivariant=False)
 
     def _is_additive(self) -> bool:
+        """Whether no component is multiplicative."""
         modes = [self.seasonality_mode, self.holidays_mode]
         for declarations in (self.seasonalities, self.dated_events, self.regressors):
             modes += [fields.get("mode") for fields in (declarations or {}).values() if isinstance(fields, Mapping)]

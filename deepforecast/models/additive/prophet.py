@@ -114,7 +114,7 @@ class Prophet(AdditiveForecaster):
 
     @property
     def coverage_process(self) -> str:
-        """Simulated process for the coverage check."""
+        """Name of the simulated process for the check of interval coverage."""
         return "seasonal_noise" if self.growth == "flat" else "trend_and_season"
 
     @property
@@ -124,7 +124,7 @@ class Prophet(AdditiveForecaster):
 
     @property
     def reserved_names(self) -> tuple[str, ...]:
-        """Names of components that are always present."""
+        """Names of components that seasonalities, events and covariates cannot have."""
         return ("trend", "bounds")
 
     def parameters(self) -> Frame:
@@ -173,6 +173,7 @@ class Prophet(AdditiveForecaster):
         return 2
 
     def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
+        """Fit, and add the values of covariates that are constant in fit, for warnings when they change."""
         state = super()._fit_panel(panel, monitor)
         if not panel.series.columns.future:
             return state
@@ -205,8 +206,8 @@ class Prophet(AdditiveForecaster):
 
         return fit_panel(self, panel, learned)
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        return replace(learned, history=panel) if fresh else learned
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        return replace(learned, history=panel) if from_start else learned
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         from deepforecast.models.additive._serialization import check_prophet
