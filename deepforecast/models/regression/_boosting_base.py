@@ -32,8 +32,8 @@ class BoostedTrees(RegressionForecaster):
     supports_quantiles: ClassVar[bool] = True
 
     thread_options: ClassVar[tuple[str, ...]] = ()  # names in `options` for the number of threads
-    package: ClassVar[str | None] = None  # further requirements of the library
-    small_data_params: ClassVar[dict[str, Any]] = {}  # options that allow splits of small samples
+    package: ClassVar[str | None] = None  # optional package that must be installed
+    small_data_params: ClassVar[dict[str, Any]] = {}  # parameters that allow splits of small samples
     warm_up_params: ClassVar[dict[str, Any]] = {"n_estimators": 1, "early_stopping_rounds": None, "validation_size": None}
     learning_example: ClassVar[dict[str, Any]] = {
         **RegressionForecaster.learning_example, "calendar": ["day_of_week"], "n_estimators": 200, "learning_rate": 0.1
@@ -92,7 +92,10 @@ class BoostedTrees(RegressionForecaster):
         """Fit trees to the mean, or to the quantile `level`."""
 
     def _split_validation(self, sample: Sample) -> tuple[Sample, Sample | None]:
-        """Training and validation samples; None without early stopping."""
+        """Split off the last rows of each series for validation; None without early stopping.
+
+        `DataError` if no rows are left for training or validation.
+        """
         if self.early_stopping_rounds is None:
             return sample, None
         n_last = self.validation_size or max(self.default_horizon or 1, int(sample.n_following.max() + 1) // 10)
@@ -107,7 +110,7 @@ class BoostedTrees(RegressionForecaster):
         return training, validation
 
     def _n_threads(self) -> int:
-        """Number of threads: from `options`, else the default; 1 in a forked process."""
+        """Number of threads: from `options` if it is positive there and the process is not forked, else the default."""
         options = self.options or {}
         thread_counts = [int(options[name]) for name in self.thread_options if name in options]
         return thread_counts[0] if thread_counts and thread_counts[0] > 0 and not is_forked() else allowed_threads()
@@ -117,8 +120,8 @@ class BoostedTrees(RegressionForecaster):
         options = self.options or {}
         return {name: value for name, value in options.items() if name not in self.thread_options}
 
-    def _refuse_unknown(self, known_options: Iterable[str]) -> None:
-        """Raise `ParameterError` for `options` that the library would silently ignore."""
+    def _refuse_unknown_options(self, known_options: Iterable[str]) -> None:
+        """Raise `ParameterError` if `options` has names that the library does not know and would silently ignore."""
         unknown = sorted(set(self.options or ()) - set(known_options))
         if unknown:
             raise ParameterError(

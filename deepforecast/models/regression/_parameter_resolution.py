@@ -15,41 +15,46 @@ from deepforecast.models.regression._design import Design, shift_lags
 from deepforecast.models.regression._plan import Plan, default_lags, default_windows
 from deepforecast.models.regression._target_transform import TargetTransform
 
-ASSUMED_LENGTH = 10_000  # series length assumed for lags with per_series=True
+ASSUMED_LENGTH = 10_000  # series length assumed for "auto" lags with per_series=True
 
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
 
 def make_plan(model: RegressionForecaster, panel: Panel, differences: tuple[int, ...]) -> Plan:
-    """The plan for a panel (without its weight column) and these differences."""
+    """Resolve all "auto" parameters for a panel and these differences; raises if parameters cannot be combined.
+
+    "auto" lags and windows depend on the median length of the series, but not with `per_series`, where all
+    regressors have the same features whatever the other series.
+    """
     _refuse_combinations(model, panel)
     periods = resolve_seasons(model, panel)
-    length = int(np.median(panel.lengths))
-    if model.per_series:
-        length = ASSUMED_LENGTH
+    length = ASSUMED_LENGTH if model.per_series else int(np.median(panel.lengths))
     block_size = _block_size(model)
     n_left = max(length - sum(differences), 1)
     target_features = _target_features(model, periods, n_left)
     _refuse_long_lookback(model, panel, target_features, sum(differences) + block_size - 1)
-    target = TargetTransform(model.transform, model.detrend, differences, model.scale)
+    target = TargetTransform(
+        power_method=model.transform, detrend=model.detrend, differences=differences, scale=model.scale
+    )
     design = Design(
-        target_features,
-        _covariate_lags(model, panel, block_size),
-        _resolve_future_lags(model, panel),
-        calendar_features.validate_features(model.calendar, panel.calendar),
-        calendar_features.validate_country(model.holidays, panel.calendar),
-        tuple((season, min(model.fourier, season // 2)) for season in periods if season > 1 and model.fourier),
-        model.time_index,
-        model.series_id,
-        model.needs_encoding,
-        0 if model.per_series else int(panel.start.min()) // panel.calendar.step,
+        target_features=target_features,
+        covariate_lags=_covariate_lags(model, panel),
+        future_lags=_resolve_future_lags(model, panel),
+        calendar=calendar_features.validate_features(model.calendar, panel.calendar),
+        holidays=calendar_features.validate_country(model.holidays, panel.calendar),
+        fourier=tuple((season, min(model.fourier, season // 2)) for season in periods if season > 1 and model.fourier),
+        time_index=model.time_index,
+        series_id=model.series_id,
+        encoded=model.needs_encoding,
+        time_origin=0 if model.per_series else int(panel.start.min()) // panel.calendar.step,
     )
     season = min((season for season in periods if season > 1), default=1)
-    return Plan(design, target, block_size, model.strategy == "direct_multioutput", season)
+    return Plan(design, target, block_size, multioutput=model.strategy == "direct_multioutput", season=season)
 
 
 def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
+    """Raise `ParameterError` for parameters that cannot be combined with each other, the regressor or the panel."""
     name, columns = model.name, panel.series.columns
     if model.strategy in ("direct", "direct_multioutput") and model.default_horizon is None:
         raise ParameterError(
@@ -90,13 +95,14 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
 
 
 def _block_size(model: RegressionForecaster) -> int:
+    """Number of steps that are forecast from the same lags: the horizon for direct strategies, 1 if recursive."""
     if model.strategy in ("direct", "direct_multioutput"):
         return int(model.default_horizon or 1)
     return model.block_size if model.strategy == "blocks" else 1
 
 
 def resolve_seasons(model: RegressionForecaster, panel: Panel) -> tuple[int, ...]:
-    """The given seasonal periods, or those of the frequency."""
+    """Seasonal periods in time steps: those of `season_length`, sorted, or with "auto" those of the frequency."""
     if model.season_length == "auto":
         if not panel.calendar.frequency.base:
             raise ParameterError(
@@ -104,11 +110,12 @@ def resolve_seasons(model: RegressionForecaster, panel: Panel) -> tuple[int, ...
                 f"{type(model).__name__}(season_length=...); 1: non-seasonal."
             )
         return seasons(panel.calendar.frequency)
-    season_length = model.season_length
-    return tuple(sorted({int(season) for season in (season_length if isinstance(season_length, list) else [season_length])}))
+    season_lengths = model.season_length if isinstance(model.season_length, list) else [model.season_length]
+    return tuple(sorted({int(season) for season in season_lengths}))
 
 
 def _target_features(model: RegressionForecaster, periods: tuple[int, ...], length: int) -> tuple[LagFeature, ...]:
+    """Lags and windows of the target; `ParameterError` if a feature is repeated or looks back too far."""
     lags: Any = default_lags(periods, length) if model.lags == "auto" else model.lags or []
     windows = default_windows(periods, length) if model.lag_transforms == "auto" else model.lag_transforms or []
     features = (*(lag_features(lags) if lags else ()), *(parse_lag_feature(feature) for feature in windows))
@@ -128,7 +135,11 @@ def _target_features(model: RegressionForecaster, periods: tuple[int, ...], leng
 
 
 def _refuse_long_lookback(model: RegressionForecaster, panel: Panel, features: tuple[LagFeature, ...], n_further: int) -> None:
-    """Raise if a feature set by the user needs more rows than the series have."""
+    """Raise `DataError` if a feature set by the user looks back further than the series.
+
+    These are the longest series or, with `per_series`, the shortest. `n_further`: number of rows that the first samples
+    lose in addition to the rows of the feature.
+    """
     n_observations = int(panel.lengths.min() if model.per_series else panel.lengths.max())
     requested_kinds = {"lag"} if model.lags != "auto" else set()
     requested_kinds |= {feature.kind for feature in features} - {"lag"} if model.lag_transforms != "auto" else set()
@@ -147,7 +158,7 @@ def _refuse_long_lookback(model: RegressionForecaster, panel: Panel, features: t
 
 
 def _resolve_future_lags(model: RegressionForecaster, panel: Panel) -> tuple[int, ...]:
-    """Offsets around a step at which future covariates are read."""
+    """Offsets relative to the forecast step at which future covariates are read; `ParameterError` if they are invalid."""
     if model.future_lags is None:
         return (0,)
     lags, max_lag = tuple(model.future_lags), int(panel.lengths.max()) - 1
@@ -159,8 +170,11 @@ def _resolve_future_lags(model: RegressionForecaster, panel: Panel) -> tuple[int
     return lags
 
 
-def _covariate_lags(model: RegressionForecaster, panel: Panel, steps: int) -> dict[str, tuple[LagFeature, ...]]:
-    """Lags of past covariates; recursive forecasts read only values before the first step."""
+def _covariate_lags(model: RegressionForecaster, panel: Panel) -> dict[str, tuple[LagFeature, ...]]:
+    """Lags of past covariates, by name; for recursive forecasts increased by the horizon - 1.
+
+    With these lags all steps of the horizon only require values before the first step.
+    """
     lags = lag_features(model.past_lags)
     n_further = 0 if model.strategy in ("direct", "direct_multioutput") else int(model.default_horizon or 1) - 1
     return {name: shift_lags(lags, n_further) for name in panel.series.columns.past if name != model.weight_column}

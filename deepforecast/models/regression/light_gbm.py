@@ -71,6 +71,7 @@ class LightGBM(BoostedTrees):
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> Any:
+        """A `lightgbm.Booster` with the trees up to the best iteration; unknown `options` are refused."""
         lightgbm = import_library("lightgbm", "LightGBM")
         training, validation = self._split_validation(sample)
         categories = training.categories or "auto"
@@ -78,7 +79,7 @@ class LightGBM(BoostedTrees):
         options = self._options(level)
         if self.options:
             aliases = lightgbm.basic._ConfigAliases._get_all_param_aliases()
-            self._refuse_unknown({"seed", *aliases, *(alias for names in aliases.values() for alias in names)})
+            self._refuse_unknown_options({"seed", *aliases, *(alias for names in aliases.values() for alias in names)})
         if validation is None:
             return lightgbm.train(options, dataset, num_boost_round=self.n_estimators)
         eval_dataset = dataset.create_valid(validation.rows, validation.target, weight=validation.weight)
@@ -89,6 +90,7 @@ class LightGBM(BoostedTrees):
         return lightgbm.Booster(model_str=booster.model_to_string(num_iteration=booster.best_iteration))
 
     def _options(self, level: float | None) -> dict[str, Any]:
+        """Parameters of `lightgbm.train`; entries of `options` take precedence."""
         objective = {"objective": "regression"} if level is None else {"objective": "quantile", "alpha": level}
         return {
             "learning_rate": self.learning_rate,

@@ -1,4 +1,4 @@
-"""Any regressor of scikit-learn, or like one, on features of the past."""
+"""Any regressor of scikit-learn, or compatible with it, on lags, date features and covariates."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ class Regression(RegressionForecaster):
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters; those of a regressor object are set on a clone. On an error none is changed."""
-        inner = {name: value for name, value in parameters.items() if name.startswith("regressor__")}
-        outer = {name: value for name, value in parameters.items() if name not in inner}
-        regressor = outer.get("regressor", getattr(self, "regressor", None))
-        if not inner or isinstance(regressor, str) or not isinstance(regressor, Regressor):
+        """Set parameters; `regressor__alpha` is set on a clone of the regressor object. On an error none is changed."""
+        nested = {name: value for name, value in parameters.items() if name.startswith("regressor__")}
+        direct = {name: value for name, value in parameters.items() if name not in nested}
+        regressor = direct.get("regressor", getattr(self, "regressor", None))
+        if not nested or isinstance(regressor, str) or not isinstance(regressor, Regressor):
             return super().set_params(**parameters)
-        return super().set_params(**{**outer, "regressor": _custom_estimator.set_nested_params(regressor, inner)})
+        return super().set_params(**{**direct, "regressor": _custom_estimator.set_nested_params(regressor, nested)})
 
     @property
     def coverage_slow(self) -> bool:
@@ -120,18 +120,19 @@ class Regression(RegressionForecaster):
 
     @property
     def supports_quantiles(self) -> bool:  # type: ignore[override]
-        """It can be trained for a quantile."""
+        """Whether it can be trained for a quantile."""
         return isinstance(self.regressor, str) and REGRESSORS[self.regressor].supports_quantiles
 
     @property
     def supports_contributions(self) -> bool:  # type: ignore[override]
-        """It can say what each feature adds."""
+        """Whether predictions are sums of contributions of the features, as in linear models."""
         return isinstance(self.regressor, str) and REGRESSORS[self.regressor].fitted_type is LinearRegressor
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
+        """Capabilities with this regressor; equivariance only for numerically stable ones."""
         capabilities, regressor = super()._narrow(declared), self.regressor
         is_stable = isinstance(regressor, str) and REGRESSORS[regressor].numerically_stable
-        is_odd_function = is_stable and self.needs_encoding
+        is_odd_function = is_stable and self.needs_encoding  # trees, the others, are not symmetric in the sign
         return replace(
             capabilities,
             scale_equivariant=capabilities.scale_equivariant and is_stable,
