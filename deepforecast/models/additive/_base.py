@@ -140,6 +140,7 @@ class AdditiveForecaster(Forecaster):
         return ("trend",)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        """The future covariates; `DataError` if a condition of a seasonality has other values than 0 and 1."""
         from deepforecast.models.additive._specification import check_future_conditions
 
         covariates = super()._future_covariates(state, steps, future)

@@ -186,7 +186,7 @@ def _plain_dates(dates: Any) -> Any:
     return [_plain_date(date) for date in dates]
 
 
-def _plain_date(date: Any) -> str | int:
+def _plain_date(date: Any) -> Any:
     """A date as a string, without a time of midnight; an integer as int."""
     if type(date) in (str, int):
         return date

@@ -159,6 +159,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return "multiplicative" not in modes
 
     def _idle(self) -> Iterator[tuple[str, str]]:
+        """Yield the parameters that have no effect with the others, and the end of the message that says so."""
         if self.input_size == 0:
             reason = "with input_size=0 (no lags). Leave it out, or set input_size"
             yield from (("hidden_sizes", reason), ("lag_prior_scale", reason))
@@ -201,6 +202,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return NeuralProphetBody(sizes, network_spec(self, sizes.window_columns))
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        """The future covariates; a warning names those that were constant in fit and change now."""
         from deepforecast.models.additive._constant_covariates import warn_unlearned
 
         covariates = super()._future_covariates(state, steps, future)

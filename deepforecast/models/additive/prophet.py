@@ -189,6 +189,7 @@ class Prophet(AdditiveForecaster):
         return replace(state, learned=learned)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        """The future covariates; a warning names those that were constant in fit and change now."""
         from deepforecast.models.statistical._regressors import warn_constant_in_fit
 
         covariates = super()._future_covariates(state, steps, future)

@@ -71,8 +71,8 @@ def seasonal_change_rms(values: Floats, indptr: Ints, lag: int) -> Floats:
 def blocks(values: Floats, indptr: Ints) -> Iterator[tuple[slice, Floats, Ints]]:
     """Consecutive slices of the series with their values and row pointers, small enough for the CPU cache."""
     starts = np.searchsorted(indptr, np.arange(0, indptr[-1], MAX_BLOCK_ROWS))
-    for first, last in pairwise(np.unique([*starts, len(indptr) - 1]).tolist()):
-        yield slice(first, last), values[indptr[first] : indptr[last]], indptr[first : last + 1] - indptr[first]
+    for start, stop in pairwise(np.unique([*starts, len(indptr) - 1]).tolist()):
+        yield slice(start, stop), values[indptr[start] : indptr[stop]], indptr[start : stop + 1] - indptr[start]
 
 
 def segment_means(values: Floats, begin: Ints, end: Ints) -> Floats:

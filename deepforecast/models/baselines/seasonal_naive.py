@@ -97,6 +97,7 @@ class SeasonalNaive(Seasonal):
         return np.asarray(np.sqrt(ahead // length + 1 + learned["age"][:, ahead % length]))
 
     def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
+        # The errors of a season are the sum of those of the previous season and new shocks.
         length = learned["season"].shape[1]
         paths = np.array(shocks)
         paths[..., :length] *= np.sqrt(1 + learned["age"][:, None, : paths.shape[-1]])

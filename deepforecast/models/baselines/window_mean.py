@@ -56,6 +56,7 @@ class WindowMean(Baseline):
         return resolve_season(self.window, panel, self, "window")
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        """The values of the last window (tail), and the root mean square of the one-step errors."""
         width = self._min_observations(panel)
         observed = ObservedValues(panel.y, panel.indptr)
         errors = _one_step_errors(observed.values, width)

@@ -420,6 +420,7 @@ class RegressionForecaster(Forecaster):
         return replace(learned, by_series={**learned.by_series, "regressors": regressors}, shared=shared)
 
     def _serialize_trained(self, regressors: TrainedRegressors, serializer: SkopsSerializer) -> dict[str, Any]:
+        """The fields of `TrainedRegressors` as lists, arrays and numbers."""
         return {
             "spread": regressors.residual_std,
             "models": [

@@ -155,7 +155,7 @@ def _check_xgboost_tree(tree: Mapping[str, Any], n_columns: int) -> None:
     _require(int(lengths.sum()) == len(codes))
     _require(bool(((codes >= 0) & (codes < MAX_CATEGORY)).all()))
     for name in ("base_weights", "split_conditions", "loss_changes", "sum_hessian"):
-        _require(all(type(number) in (int, float) for number in tree[name]))
+        _require(all(type(value) in (int, float) for value in tree[name]))
 
 
 def _parse_fields(block: str) -> dict[str, str]:
@@ -181,7 +181,7 @@ def _parse_integers(text: str) -> Ints:
 
 def _checked_integers(values: Any) -> Ints:
     """A list of integers as an array; `DataError` for anything else."""
-    _require(isinstance(values, list) and all(type(number) is int and abs(number) < 1 << 32 for number in values))
+    _require(isinstance(values, list) and all(type(value) is int and abs(value) < 1 << 32 for value in values))
     return np.array(values, dtype=np.int64)
 
 

@@ -30,8 +30,9 @@ def components(
     "bounds", the effect of clipping. An underscore is appended to these names if features have them.
     """
     future_steps = model._future_steps(learned, steps, future)
-    uses_mean = model.point_kind == "mean" or not model.quantiles
-    position = 0 if uses_mean else 1 + sorted(set(model.quantiles)).index(0.5)
+    position = 0  # of the regressor of the mean
+    if model.quantiles and model.point_kind != "mean":
+        position = 1 + sorted(set(model.quantiles)).index(0.5)
     forecasts, column_contributions = _forecast_contributions(model, future_steps, position)
     values = invert_contributions(column_contributions, future_steps.plan, learned["scale"])
     names, feature_of_column = feature_columns(model, learned)
@@ -39,12 +40,12 @@ def components(
     for feature, value in zip(feature_of_column, np.moveaxis(values, 2, 0), strict=True):
         name = names[feature]
         contributions[name] = contributions[name] + value if name in contributions else value
-    total = model._forecast(learned, steps, future).point(model.point_kind)
-    unclipped = total if model.bounds is None else future_steps.invert(forecasts)
+    forecast = model._forecast(learned, steps, future).point(model.point_kind)
+    unclipped = forecast if model.bounds is None else future_steps.invert(forecasts)
     contributions[_unused_name("base", contributions)] = unclipped - sum(contributions.values())
-    return (
-        contributions if model.bounds is None else {**contributions, _unused_name("bounds", contributions): total - unclipped}
-    )
+    if model.bounds is not None:
+        contributions[_unused_name("bounds", contributions)] = forecast - unclipped
+    return contributions
 
 
 def feature_columns(model: RegressionForecaster, learned: LearnedState) -> tuple[list[str], Ints]:
@@ -115,11 +116,12 @@ class _ContributionRecorder:
         self._blocks: list[Floats] = []
 
     def __call__(self, regressor: Any, rows: Floats) -> Floats:
-        predictions, contributions = self._model._predict_rows(regressor, rows), self._model._contributions(regressor, rows)
-        contributions = contributions.reshape(*contributions.shape[:2], -1)
-        if not np.allclose(
-            contributions.sum(axis=1), predictions.reshape(len(predictions), -1), rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE
-        ):
+        """Predictions of rows; `CapabilityError` if the contributions do not add up to them."""
+        predictions = self._model._predict_rows(regressor, rows)
+        contributions = self._model._contributions(regressor, rows)
+        contributions = contributions.reshape(*contributions.shape[:2], -1)  # (rows, columns + 1, outputs)
+        sums, expected = contributions.sum(axis=1), predictions.reshape(len(predictions), -1)
+        if not np.allclose(sums, expected, rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE):
             raise CapabilityError(
                 f"{self._model.name} cannot explain its forecasts, because the contributions do not add up to them: the "
                 "objective in `options` transforms the predictions. Remove the objective from `options`."

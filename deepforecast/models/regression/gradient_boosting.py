@@ -68,6 +68,7 @@ class GradientBoosting(BoostedTrees):
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> TreeEnsemble:
+        """The fitted trees as arrays; categorical columns with too many categories are treated as numeric."""
         training, validation = self._split_validation(sample)
         categories = [column for column in training.categories if _has_few_categories(training.rows[:, column])]
         model = self._make_estimator(level, categories)

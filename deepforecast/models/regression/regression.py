@@ -141,6 +141,7 @@ class Regression(RegressionForecaster):
         )
 
     def _min_observations(self, panel: Panel) -> int:
+        """The minimum of the base class; `ParameterError` for `options` with a regressor object."""
         if self.options and not isinstance(self.regressor, str):
             raise ParameterError(
                 "`options` cannot be used with a regressor object. Set the parameters of the object, for example "
