@@ -714,10 +714,10 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         """Estimate the parameters from a panel."""
         raise _missing_hook_error(self, "_fit")
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
         """Run the recursions over the rows of `panel` with fixed parameters; `shared` does not change.
 
-        fresh: the state starts before the first row of `panel`; for a global model, `learned` may be of other series.
+        from_start: the state starts before the first row of `panel`; for a global model, `learned` may be of other series.
         Otherwise the rows follow the last observation of each series.
         """
         raise _missing_hook_error(self, "_advance")

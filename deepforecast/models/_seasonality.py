@@ -15,27 +15,34 @@ from deepforecast.errors import warn
 from deepforecast.models.baselines._arrays import segment_reduce
 
 CRITICAL_VALUE = 1.645  # two-sided 90 %
-MIN_INDEX = 0.01  # smallest multiplicative index; below it the season is additive, as in R's forecTheta
+MIN_INDEX = 0.01  # smallest multiplicative index; below it the decomposition is additive, as in R's forecTheta
 
 
 def seasonal_indices(y: Floats, indptr: Ints, season: int, decomposition: str, min_seasons: int) -> tuple[Floats, Any]:
-    """Seasonal indices (series, phases), all 1 if non-seasonal, and whether they are additive.
+    """Seasonal indices (series, phases), all 1 if non-seasonal, and whether they are additive (series,).
 
     Parameters
     ----------
+    y, indptr
+        Values of all series and their row pointers; missing values are interpolated.
+    season
+        Seasonal period in time steps.
     decomposition : {"additive", "multiplicative", "auto"}
         "multiplicative" falls back to additive for series with values of 0 or less, "auto" also if
         an index is near 0.
     min_seasons : int
         Number of seasons, at least 2, from which on a series is tested.
     """
-    lengths, is_observed, y = np.diff(indptr), ~np.isnan(y), interpolate(y, indptr)
+    lengths = np.diff(indptr)
+    is_observed = ~np.isnan(y)
+    y = interpolate(y, indptr)
     index = np.ones((len(lengths), season))
     has_season = (lengths >= min_seasons * season) & (season > 1)
     has_season[has_season] = is_seasonal(y[np.repeat(has_season, lengths)], lengths[has_season], season)
     additive = has_season & ((segment_reduce(y, indptr[:-1], indptr[1:], np.minimum) <= 0) | (decomposition == "additive"))
 
     def fill_indices(selected: Any, is_additive: bool) -> None:
+        """Set the indices of the selected series; neutral ones (0 or 1) if some cannot be computed."""
         rows = np.repeat(selected, lengths)
         if rows.any():
             indices, _ = decompose(y[rows], lengths[selected], season, additive=is_additive, is_observed=is_observed[rows])
@@ -48,22 +55,24 @@ def seasonal_indices(y: Floats, indptr: Ints, season: int, decomposition: str, m
     return index, additive
 
 
-def warn_short_series(panel: Panel, season: int, model_name: str, min_observations: int, counts: Ints | None = None) -> None:
-    """Warn once of all series that are too short for their season and are forecast without it.
+def warn_short_series(panel: Panel, season: int, model_name: str, min_observations: int, n_values: Ints | None = None) -> None:
+    """Warn once of all series that are too short for their season and are modelled as non-seasonal.
 
-    `counts`: number of values per series, if it is not the number of rows.
+    `n_values`: number of values per series, if it is not the number of rows. No warning if `season` is 1.
     """
-    short = np.flatnonzero((panel.lengths if counts is None else counts) < min_observations)
+    short = np.flatnonzero((panel.lengths if n_values is None else n_values) < min_observations)
     if season > 1 and len(short):
         warn(
-            f"{model_name}: a season of {season} steps needs at least {min_observations} values; series "
-            f"{panel.series.labels(short)} has fewer and is modelled as non-seasonal. Pass longer series or a smaller "
-            "season_length."
+            f"{model_name}: season_length={season} requires at least {min_observations} values per series; shorter series are "
+            f"modelled as non-seasonal: {panel.series.labels(short)}. Pass longer series, or set a smaller season_length."
         )
 
 
 def is_seasonal(y: Floats, lengths: Ints, season: int) -> Any:
-    """The test of the M4 organisers: |r_m| > 1.645 sqrt((1 + 2 sum_{k<m} r_k^2) / n)."""
+    """Whether each series is seasonal by the test of the M4 organisers, with Bartlett's standard error.
+
+    |r_m| > 1.645 sqrt((1 + 2 sum_{k<m} r_k^2) / n), where r_k is the autocorrelation at lag k and m the season.
+    """
     end = np.cumsum(lengths)
     start = end - lengths
     with np.errstate(over="ignore", invalid="ignore"):
@@ -73,9 +82,10 @@ def is_seasonal(y: Floats, lengths: Ints, season: int) -> Any:
         deviations = np.ldexp(deviations, -np.repeat(exponent, lengths))  # near 1: squares neither overflow nor underflow
         variance = segment_reduce(deviations * deviations, start, end)
         variance[variance == 0] = np.inf  # constants are non-seasonal
-        correlation, squares = np.zeros(len(end)), np.zeros(len(end))
+        correlation = np.zeros(len(end))
+        squares = np.zeros(len(end))  # sum of r_k^2 for k < lag
         for lag in range(1, season + 1):
-            squares += correlation**2  # of the previous lag
+            squares += correlation**2
             correlation = segment_reduce(deviations[lag:] * deviations[:-lag], start, np.maximum(end - lag, start)) / variance
         return np.abs(correlation) > CRITICAL_VALUE * np.sqrt((1 + 2 * squares) / lengths)
 
@@ -83,12 +93,14 @@ def is_seasonal(y: Floats, lengths: Ints, season: int) -> Any:
 def decompose(
     y: Floats, lengths: Ints, season: int, *, additive: bool = False, is_observed: Any = None
 ) -> tuple[Floats, Floats]:
-    """Classical decomposition: indices (series, phases) of mean 1 (additive: 0), and of each row.
+    """Seasonal indices of the classical decomposition: (series, phases), and the index of each row.
 
-    An index is the mean ratio (or difference) of the values to their centred moving average over
-    the rows `is_observed`; NaN if a phase has none.
+    An index is the mean ratio (additive: difference) of the values to their centred moving average
+    over the rows `is_observed`, normalized to mean 1 (additive: 0) over the phases; NaN if a phase
+    has no such row. Phase 0 is that of the first step ahead.
     """
-    half, position = season // 2, np.arange(len(y)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    half = season // 2
+    position = np.arange(len(y)) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # row number within the series
     weights = np.full(season + 1 - season % 2, 1.0 / season)
     if season % 2 == 0:
         weights[[0, -1]] /= 2
@@ -100,7 +112,8 @@ def decompose(
     has_trend = (position >= half) & (position < row_length - half)
     rows = np.flatnonzero(has_trend if is_observed is None else has_trend & is_observed)
     seasonal_part = y[rows] - trend[rows - half] if additive else y[rows] / trend[rows - half]
-    slots, n_slots = slot[rows], len(lengths) * season
+    slots = slot[rows]
+    n_slots = len(lengths) * season
     with np.errstate(invalid="ignore"):
         index = (np.bincount(slots, seasonal_part, n_slots) / np.bincount(slots, minlength=n_slots)).reshape(-1, season)
     mean = index.mean(axis=1, keepdims=True)

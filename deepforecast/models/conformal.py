@@ -70,17 +70,20 @@ class Conformal(Forecaster):
     model: Forecaster = param(kw_only=False, help="model whose point forecasts get intervals")
     method: Method = param(
         default="split",
-        help="'split': all calibration errors have equal weight; 'adaptive': widths react to misses"
-        " in the calibration windows",
+        help="'split': all calibration errors have equal weight; 'adaptive': intervals become wider after calibration "
+        "windows that they did not cover, and narrower after the others",
     )
     n_windows: int | None = param(
         default=None, at_least=1,
         help="maximum number of calibration windows per series; None: 100 (pool=True: 1000 in total)",
     )
     adaptation_rate: float = param(
-        default=0.05, above=0, at_most=1, help="step size of the miss rate for method='adaptive'",
+        default=0.05, above=0, at_most=1,
+        help="step size (gamma) of the online update of the miscoverage level; method='adaptive' only",
     )
-    pool: bool = param(default=False, help="whether to share scaled errors among all series")
+    pool: bool = param(
+        default=False, help="whether all series share their calibration errors, each divided by the scale of its series"
+    )
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
@@ -89,7 +92,7 @@ class Conformal(Forecaster):
 
     @property
     def default_horizon(self) -> int | None:
-        """`horizon`, or that of the inner model."""
+        """`horizon`, or that of the inner model if it is None."""
         return self.horizon or self.model.default_horizon
 
     @property
@@ -103,28 +106,31 @@ class Conformal(Forecaster):
         return self.point if self.point != "auto" else self.model.point_kind
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
+        """Capabilities of the inner model, with calibrated intervals and without sample paths."""
         inner: Capabilities = self.model.capabilities
         if self.pool:
             inner = replace(inner, local=False, pooled=inner.by_series)
         return replace(inner, distribution="analytic", learns_distribution=False, simulates=False)
 
     def _inner(self) -> Forecaster:
+        """A new copy of the inner model, without intervals and with the settings of this model."""
         return self.model.clone(
             horizon=self.default_horizon, missing=self.missing_method, point=self.point_kind, intervals=None
         )
 
     def _calibrate(self, panel: Panel) -> Calibration:
+        """Errors of the inner model in rolling windows; `ParameterError` for pool=True with method='adaptive'."""
         if self.default_horizon is None:
             raise ParameterError(
-                "`horizon` must be set: Conformal calibrates each step. Pass Conformal(model, horizon=...)."
+                "`horizon` must be set, because Conformal calibrates each step. Pass Conformal(model, horizon=...)."
             )
         if not self.pool:
             calibration = series_errors(self._inner(), panel, self.default_horizon, self.n_windows)
             return replace(calibration, method=self.method, rate=self.adaptation_rate)
         if self.method != "split":
             raise ParameterError(
-                f"pool=True cannot be combined with method={self.method!r}, which follows the misses of each "
-                "series. Use method='split' or pool=False."
+                f"pool=True cannot be combined with method={self.method!r}, which adapts to the coverage of each series "
+                "separately. Use method='split' or pool=False."
             )
         return pooled_errors(self._inner(), panel, self.default_horizon, self.n_windows)
 
@@ -134,8 +140,8 @@ class Conformal(Forecaster):
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         return self._inner()._fit(panel, monitor)
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        return self._inner()._advance(learned, panel, fresh)
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        return self._inner()._advance(learned, panel, from_start)
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         return self._inner()._forecast(learned, steps, future)

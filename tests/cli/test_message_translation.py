@@ -88,7 +88,7 @@ def test_where_models_are_named_with_their_parameters_the_way_out_is_so_written(
 LINES = {  # what is done wrong -> a way out that a command line has
     "predict nope.dfc": "Save one first: deepforecast fit with --save FILE.",
     "fit sales.csv --model Conformal --set model=Naive --save m.dfc":
-        "`horizon` must be set: Conformal calibrates each step. Pass --horizon VALUE.",
+        "`horizon` must be set, because Conformal calibrates each step. Pass --horizon VALUE.",
     "fit sales.csv --model Conformal:model=Naive --save m.dfc": "Use --model Conformal --set model=Naive.",
     "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compar",
     "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",

@@ -90,12 +90,12 @@ def test_integers_out_of_range_are_refused_at_load(
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("block",), 2**31, "its plan must look back at the values it holds"),
-        (("block",), 0, "its plan must look back at the values it holds"),
+        (("block",), 2**31, "must match the past target values in the file"),
+        (("block",), 0, "must match the past target values in the file"),
         (("block",), True, "must be integers, got True"),
-        (("past", "list", 0), "lag_1000000", "its plan must look back at the values it holds"),
-        (("differences", "list", 0), 2**62, "its plan must look back at the values it holds"),
-        (("fourier", "list", 0, "list", 1), 2**62, "Fourier terms must be fewer"),
+        (("past", "list", 0), "lag_1000000", "must match the past target values in the file"),
+        (("differences", "list", 0), 2**62, "must match the past target values in the file"),
+        (("fourier", "list", 0, "list", 1), 2**62, "Fourier terms per season"),
         (("first",), "1", "must be integers"),
     ],
 )

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from deepforecast.data.frames import Frame
 
 SEASONALITY = (
-    "number of Fourier terms, True for the default number, False for none; 'auto': if the "
-    "series is long and dense enough"
+    "number of Fourier terms (pairs of sine and cosine); True: the default number; False: no such seasonality; 'auto': "
+    "the default number if the history spans two periods and the observations are dense enough, else none"
 )
 
 
@@ -25,7 +25,7 @@ def _has_trend(values: Mapping[str, Any]) -> bool:
     return bool(values["growth"] != "flat")
 
 
-def _places_changepoints(values: Mapping[str, Any]) -> bool:
+def _has_automatic_changepoints(values: Mapping[str, Any]) -> bool:
     return _has_trend(values) and values["changepoints"] is None
 
 
@@ -36,23 +36,23 @@ def _has_events(values: Mapping[str, Any]) -> bool:
 class AdditiveForecaster(Forecaster):
     """Base class of additive models: trend, seasonality, holidays, events and regressors.
 
-    A subclass defines `growth` and the estimation.
+    A subclass defines the choices of `growth` and the estimation.
     """
 
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
     dateless: ClassVar[dict[str, Any]] = dict.fromkeys(("yearly_seasonality", "weekly_seasonality", "daily_seasonality"), False)
 
-    growth: str = param(default="linear", help="kind of trend")
+    growth: str = param(default="linear", help="type of trend")
     changepoints: list[Any] | None = param(
         default=None,
-        help="dates of possible changes of the slope; None: n_changepoints evenly spaced ones",
+        help="dates of possible changes of the slope; None: n_changepoints dates, evenly spaced over the observations",
     )
     n_changepoints: int = param(
-        default=25, at_least=0, at_most=1000, low=5, high=50, when=_places_changepoints,
-        help="number of potential changepoints",
+        default=25, at_least=0, at_most=1000, low=5, high=50, when=_has_automatic_changepoints,
+        help="number of potential changepoints if changepoints is None",
     )
     changepoint_range: float = param(
-        default=0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_places_changepoints,
+        default=0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_has_automatic_changepoints,
         help="fraction of the history, from its start, that contains the changepoints",
     )
     changepoint_prior_scale: float = param(
@@ -70,7 +70,7 @@ class AdditiveForecaster(Forecaster):
     )
     seasonality_mode: Literal["additive", "multiplicative"] = param(
         default="additive", search=("additive", "multiplicative"),
-        help="additive or multiplicative seasonality",
+        help="default mode of seasonalities and of effects: 'additive', or 'multiplicative' (proportional to the trend)",
     )  # fmt: skip
     seasonality_prior_scale: float = param(
         default=10.0, above=0, low=0.01, high=10.0, log=True,
@@ -78,65 +78,69 @@ class AdditiveForecaster(Forecaster):
     )
     seasonalities: dict[str, dict[str, Any]] | None = param(
         default=None,
-        help="additional seasonalities: name -> dict of period (days) and order, optionally "
-        "prior_scale, mode, condition (name of a future covariate)",
+        help="additional seasonalities: name -> dict with the keys period (in days) and order (number of Fourier terms), "
+        "optionally prior_scale, mode, condition (name of a future covariate of 0 and 1); None: no additional ones",
     )
     holidays: str | dict[str, Any] | None = param(
         default=None, convert=holidays_as_events,
-        help="country ('DE') or subdivision ('DE-BY') with public holidays, a dict as in events, "
-        "or a DataFrame as in Prophet",
+        help="country ('DE') or subdivision ('DE-BY') whose public holidays have effects, a dict as in events, or a "
+        "DataFrame with the columns holiday and ds, as in Prophet; None: no holidays",
     )
     holidays_prior_scale: float = param(
         default=10.0, above=0, low=0.01, high=10.0, log=True, when=_has_events,
         help="scale of the normal prior on effects of holidays, events and regressors",
     )
     holidays_mode: Literal["additive", "multiplicative"] | None = param(
-        default=None, help="additive or multiplicative holiday effects; None: as seasonality_mode"
+        default=None,
+        help="mode of holiday and event effects, 'additive' or 'multiplicative'; None: same as seasonality_mode",
     )
     events: dict[str, Any] | None = param(
         default=None, convert=plain_events,
-        help="events: name -> list of dates, or dict of dates, optionally lower_window, "
-        "upper_window, prior_scale, mode",
+        help="events: name -> list of dates, or dict with the key dates, optionally lower_window and upper_window (days "
+        "before and after with effects of their own), prior_scale, mode; None: no events",
     )
     regressors: dict[str, dict[str, Any]] | None = param(
         default=None,
-        help="options of future covariates: name -> dict of prior_scale, standardize, mode",
+        help="options of future covariates: name -> dict with the optional keys prior_scale, standardize, mode; None: "
+        "defaults for all of them",
     )
 
     @property
     def country(self) -> str | None:
-        """Country or subdivision of the public holidays, or None."""
+        """Country or subdivision of the public holidays; None if `holidays` is None or has dates."""
         return self.holidays if isinstance(self.holidays, str) else None
 
     @property
     def dated_events(self) -> dict[str, Any]:
-        """Events and holidays with dates, by name."""
+        """Events and holidays with dates, by name; `ParameterError` if a name is in both."""
         holidays = {} if self.holidays is None or isinstance(self.holidays, str) else self.holidays
         duplicates = [name for name in holidays if name in (self.events or {})]
         if duplicates:
             raise ParameterError(
-                f"`holidays` and `events` cannot both have {format_list(duplicates)}. Rename it in one of them."
+                f"`holidays` and `events` must have different names, but both contain: {format_list(duplicates)}. Rename them "
+                "in one of the two."
             )
         return {**holidays, **(self.events or {})}
 
     @property
     def max_changepoints(self) -> int:
-        """Number of potential changepoints."""
+        """Maximum number of changepoints: that of the parameters, 0 for a flat trend; short series have fewer."""
         if self.growth == "flat":
             return 0
         return self.n_changepoints if self.changepoints is None else len(self.changepoints)
 
     @property
     def bound_columns(self) -> tuple[str, ...]:
-        """Future covariates that are bounds (cap, floor) and not regressors."""
+        """Names of the future covariates that are bounds (cap, floor) and not regressors."""
         return ()
 
     @property
     def reserved_names(self) -> tuple[str, ...]:
-        """Names of components that are always present."""
+        """Names of components that seasonalities, events and covariates cannot have."""
         return ("trend",)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        """The future covariates; `DataError` if a condition of a seasonality has other values than 0 and 1."""
         from deepforecast.models.additive._specification import check_future_conditions
 
         covariates = super()._future_covariates(state, steps, future)

@@ -18,9 +18,10 @@ def component_columns(
     covariates: Mapping[str, Covariate],
     rows: Ints | slice,
 ) -> Floats:
-    """The columns of a component (rows, columns); regressors are not standardized.
+    """The columns of a component at `rows`, (rows, columns); regressors are not standardized.
 
-    `time_columns` has one row per distinct timestamp; `timestamp_index` maps rows to timestamps.
+    `time_columns` has one row per distinct timestamp; `timestamp_index` is the index of the timestamp
+    of each of `rows`. Columns are 0 where the condition of the component is.
     """
     if component.kind == REGRESSOR:
         return _covariate_columns(component, covariates[component.name].values.reshape(-1)[rows])
@@ -32,19 +33,20 @@ def component_columns(
 
 def component_column(
     component: ComponentSpec,
-    number: int,
+    index: int,
     time_columns: Mapping[str, Floats],
     timestamp_index: Ints,
     covariates: Mapping[str, Covariate],
 ) -> Floats:
-    """One column of a component at all rows."""
+    """Column `index` of `component_columns` at all rows, (rows,), in less memory."""
     if component.kind == REGRESSOR:
-        return _covariate_columns(component, covariates[component.name].values.reshape(-1))[:, number]
-    column = time_columns[component.name][:, number][timestamp_index]
+        return _covariate_columns(component, covariates[component.name].values.reshape(-1))[:, index]
+    column = time_columns[component.name][:, index][timestamp_index]
     return column * covariates[component.condition].values.reshape(-1) if component.condition else column
 
 
 def _covariate_columns(component: ComponentSpec, values: Floats) -> Floats:
+    """A numeric covariate as one column, a categorical one as an indicator per category."""
     if not component.names:
         return np.asarray(values[:, None])
     return np.asarray(values[:, None] == np.arange(len(component.names)), dtype=np.float64)

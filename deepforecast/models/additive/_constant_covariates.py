@@ -1,4 +1,4 @@
-"""Warnings about future covariates that were constant in fit, so that their effect is unknown."""
+"""Future covariates that were constant in fit, so that their effect is unknown."""
 
 from __future__ import annotations
 
@@ -33,14 +33,20 @@ def constant_covariate_values(model: Prophet, panel: Panel) -> Floats:
 
 
 def warn_unlearned(name: str, state: State, future: Mapping[str, Covariate]) -> None:
-    """Warn of regressors that were constant in fit and change now; their weights are zero."""
+    """Warn of numeric regressors of NeuralProphet that were constant in fit and have other values in `future`.
+
+    These are the ones whose weights are all zero. `name` is that of the model in the message.
+    """
     from deepforecast.models.neural._series_state import window_columns
 
-    centre, body = window_columns(state.learned).loc, state.learned["network"].body
-    fit_values, first = np.full((len(state.series), len(future)), np.nan), 0
+    loc = window_columns(state.learned).loc
+    body = state.learned["network"].body
+    fit_values = np.full((len(state.series), len(future)), np.nan)
+    start = 0
     for component in body.spec.components:
-        stop = first + component.columns.stop - component.columns.start
-        if component.name in future and future[component.name].categories is None and not body.weight[first:stop].any():
-            fit_values[:, list(future).index(component.name)] = centre[component.name]
-        first = stop
+        stop = start + component.columns.stop - component.columns.start
+        has_zero_weights = not body.weight[start:stop].any()
+        if component.name in future and future[component.name].categories is None and has_zero_weights:
+            fit_values[:, list(future).index(component.name)] = loc[component.name]
+        start = stop
     warn_constant_in_fit(name, fit_values, future, state.series)

@@ -23,14 +23,14 @@ class Field(NamedTuple):
     required: bool = False
 
 
-def _number(value: Any) -> bool:
+def _is_positive_number(value: Any) -> bool:
     return is_instance(value, float) and math.isfinite(value) and value > 0
 
 
-PRIOR = Field("a number above 0", _number)
+PRIOR = Field("a positive number", _is_positive_number)
 MODE = Field("'additive' or 'multiplicative'", lambda value: value in MODES)
 SEASON = {
-    "period": Field("a number above 0, in days", _number, True),
+    "period": Field("a positive number, in days", _is_positive_number, True),
     "order": Field("an integer of at least 1", lambda value: is_instance(value, int) and value >= 1, True),
     "prior_scale": PRIOR,
     "mode": MODE,
@@ -51,7 +51,10 @@ REGRESSOR = {
 
 
 def read_declarations(declarations: Any, name: str, allowed: Mapping[str, Field]) -> dict[str, dict[str, Any]]:
-    """The validated declarations of parameter `name`."""
+    """Copies of the dicts in parameter `name`, by label; a list of dates is the dict of an event.
+
+    `ParameterError` if a key is not in `allowed`, missing or has an invalid value; `ParameterTypeError` for other types.
+    """
     checked: dict[str, dict[str, Any]] = {}
     for label, fields in (declarations or {}).items():
         if not isinstance(label, str) or not label:
@@ -63,19 +66,17 @@ def read_declarations(declarations: Any, name: str, allowed: Mapping[str, Field]
             fields = {"dates": fields}
         if not isinstance(fields, Mapping):
             raise ParameterTypeError(
-                f"{name}[{label!r}] must be a dict with {format_list(list(allowed))}, got "
-                f"{format_value(fields)}."
+                f"{name}[{label!r}] must be a dict with keys from {format_list(list(allowed))}, got {format_value(fields)}."
             )
         unknown = [key for key in fields if key not in allowed]
         if unknown:
             raise ParameterError(
-                f"{name}[{label!r}] must only have the keys "
-                f"{format_list(list(allowed), max_shown=9)}, got {format_value(unknown[0])}."
+                f"Unknown key '{format_value(unknown[0])}' in {name}[{label!r}]. Available: {format_list(list(allowed), max_shown=9)}."
             )
         for key, field in allowed.items():
             if field.required and key not in fields:
                 raise ParameterError(
-                    f"{name}[{label!r}] must have the key {key!r}, {field.description}."
+                    f"{name}[{label!r}] must have the key {key!r} with {field.description} as its value."
                 )
             if key in fields and not field.is_valid(fields[key]):
                 raise ParameterError(
@@ -87,7 +88,7 @@ def read_declarations(declarations: Any, name: str, allowed: Mapping[str, Field]
 
 
 def plain_events(events: Any) -> Any:
-    """Events with their dates as lists of str or int, for comparison and serialization.
+    """Events with their dates as lists of strings or integers, for comparison and serialization.
 
     Invalid values are returned unchanged; `read_declarations` refuses them.
     """
@@ -103,7 +104,7 @@ def plain_events(events: Any) -> Any:
 
 
 def holidays_as_events(holidays: Any) -> Any:
-    """Holidays as events, from a frame with the columns of Prophet or from a dict.
+    """Holidays as a dict of events, from a DataFrame with the columns of Prophet or from a dict.
 
     The columns are holiday, ds and, optionally, lower_window, upper_window and prior_scale. A
     country and None are returned unchanged.
@@ -118,14 +119,15 @@ def holidays_as_events(holidays: Any) -> Any:
         table = frames.to_narwhals(holidays, "holidays")
     except DataError:
         raise ParameterTypeError(
-            "`holidays` must be a country such as 'DE', a dict of events, or a frame with the columns holiday and ds, got "
+            "`holidays` must be a country such as 'DE', a dict of events, or a DataFrame with the columns holiday and ds, got "
             f"{format_value(holidays)}."
         ) from None
-    lacking = [name for name in ("holiday", "ds") if name not in table.columns]
-    if lacking or not len(table):
+    missing_columns = [name for name in ("holiday", "ds") if name not in table.columns]
+    if missing_columns or not len(table):
+        remedy = f"Add {format_list(missing_columns)}." if missing_columns else "Set holidays=None if there are no holidays."
         raise ParameterError(
-            f"`holidays` must be a frame with rows and the columns holiday and ds, got {pluralize(len(table), 'row')} of "
-            f"{format_list(table.columns)}. Add {f'the columns {format_list(lacking)}' if lacking else 'rows'}."
+            "`holidays` must be a non-empty DataFrame with the columns holiday and ds, got "
+            f"{pluralize(len(table), 'row')} with the columns {format_list(table.columns) or '(none)'}. {remedy}"
         )
     events: dict[str, Any] = {}
     for row in table.iter_rows(named=True):
@@ -133,20 +135,21 @@ def holidays_as_events(holidays: Any) -> Any:
         merged = events.setdefault(name, {**event, "dates": []})
         if {**merged, "dates": []} != {**event, "dates": []}:
             raise ParameterError(
-                f"`holidays` must have the same windows and prior_scale in all rows of a holiday, {format_value(name)} has "
-                "different ones. Give the holiday two names."
+                "`holidays` must have the same lower_window, upper_window and prior_scale in all rows of a holiday, got "
+                f"different ones for {format_value(name)}. Use two names for the holiday."
             )
         merged["dates"] += event["dates"]
     return events
 
 
 def _read_event(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Name and declaration of one row of a holiday frame."""
+    """Name and declaration of the holiday in a row of a DataFrame; missing values of optional columns are left out."""
     name, date = row["holiday"], row["ds"]
     if _is_missing(name) or not str(name):
-        raise ParameterError(f"`holidays` must have a name in each row of the column holiday, got {name!r} at {date}.")
-    # Raises for invalid dates.
-    day_numbers([date], f"`holidays` of {format_value(str(name))}", is_instance(date, int))
+        raise ParameterError(
+            f"`holidays` must have a name in each row of the column holiday, got {name!r} at {date}. Add a name, or drop the row."
+        )
+    day_numbers([date], f"`holidays` of {format_value(str(name))}", is_instance(date, int))  # raises for invalid dates
     event: dict[str, Any] = {"dates": _plain_dates([date])}
     for key in ("lower_window", "upper_window", "prior_scale"):
         value: Any = row.get(key)
@@ -164,30 +167,40 @@ def _read_event(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or NaT."""
     import pandas as pd
 
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def _is_plain(event: Any) -> bool:
+    """Whether the dates of an event are a list of strings or integers."""
     dates = event.get("dates") if isinstance(event, Mapping) else event
     return isinstance(dates, (list, tuple)) and all(type(date) in (str, int) for date in dates)
 
 
 def _plain_dates(dates: Any) -> Any:
-    """Dates as str; integers unchanged."""
+    """A list of the dates as strings or, with integer time, integers; other values than a list unchanged."""
     if isinstance(dates, (str, Mapping)) or not hasattr(dates, "__iter__"):
         return dates
-    return [date if type(date) in (str, int) else int(date) if is_instance(date, int) else _text(date) for date in dates]
+    return [_plain_date(date) for date in dates]
 
 
-def _text(date: Any) -> str:
+def _plain_date(date: Any) -> Any:
+    """A date as a string, without a time of midnight; an integer as int."""
+    if type(date) in (str, int):
+        return date
+    if is_instance(date, int):
+        return int(date)
     text = str(date).replace("T", " ")
     return text.removesuffix(".000000000").removesuffix(" 00:00:00")
 
 
 def day_numbers(dates: Any, name: str, integer: bool) -> tuple[int, ...]:
-    """Dates as sorted days since 1970, or integers with integer time."""
+    """Dates as numbers of days since 1970 or, with integer time, integers; sorted, without duplicates.
+
+    `ParameterError` for other values; `name` is that of the parameter in the message.
+    """
     days = []
     for date in dates:
         try:
@@ -195,19 +208,15 @@ def day_numbers(dates: Any, name: str, integer: bool) -> tuple[int, ...]:
                 raise ValueError
             days.append(int(date) if integer else int(to_datetime64(date, "D").astype(np.int64)))
         except (ValueError, OverflowError):
-            expected = "integers, as time is integer" if integer else "dates such as '2024-12-24'"
-            raise ParameterError(
-                f"{name} must have {expected}, got {format_value(date)}."
-            ) from None
+            expected = "integers with integer time" if integer else "dates such as '2024-12-24'"
+            raise ParameterError(f"{name} must contain {expected}, got {format_value(date)}.") from None
         if not integer and np.isnat(to_datetime64(date, "D")):
-            raise ParameterError(
-                f"{name} must have dates such as '2024-12-24', got {format_value(date)}."
-            )
+            raise ParameterError(f"{name} must contain dates such as '2024-12-24', got {format_value(date)}.")
     return tuple(sorted(set(days)))
 
 
 def to_datetime64(date: Any, unit: str) -> np.datetime64:
-    """Convert a date to datetime64, one with a time zone by its local time.
+    """Convert a date to datetime64, truncated to `unit`; one with a time zone to its local time.
 
     >>> str(to_datetime64("2024-12-25 00:00+01:00", "D")), str(to_datetime64("2024-12-25", "D"))
     ('2024-12-25', '2024-12-25')

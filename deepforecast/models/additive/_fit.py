@@ -23,56 +23,57 @@ from deepforecast.models.additive._specification import build_components
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
-SECONDS_PER_VALUE = 3e-10  # approximate cost of the normal equations per row and column^2
-NONLINEAR_COST = 12.0  # the same relative to it for the iterations of a nonlinear fit
+SECONDS_PER_VALUE = 3e-10  # approximate duration of the normal equations per row and column^2
+NONLINEAR_COST = 12.0  # approximate duration of a nonlinear fit, relative to that of its normal equations
+SECONDS_PER_SERIES = 1e-4  # approximate overhead
 
 
 def fit_panel(model: Prophet, panel: Panel, previous: LearnedState | None) -> LearnedState:
-    """Estimate the parameters of each series; `previous` gives additional starting points."""
+    """Estimate the parameters of each series.
+
+    The estimates of a `previous` fit with the same series and components are additional starting points of nonlinear
+    fits. Raises for a logistic trend without cap, changepoints outside a history, and series with fewer than 2 rows.
+    """
     if model.growth == "logistic" and model.cap is None:
         raise ParameterError(
-            "growth='logistic' must have an upper bound. Set cap to a number or the name of a "
-            "future covariate."
+            "`cap` must be set with growth='logistic'. Set it to a number or the name of a future covariate."
         )
     components = build_components(model, panel)
     first, last = _first_and_last(model, panel, used_rows(model, panel, components))
     if model.changepoints is not None and model.growth != "flat":
         _check_changepoints(model.changepoints, panel, first, last)
-    previous_arrays = (
-        None
-        if previous is None
-        or len(previous["rate"]) != len(panel)
-        or previous["parts"] != to_dicts(components)
-        else previous.by_series
-    )
-    work = prepare_fit(model, panel, components)
-    groups = work.groups()
-    group_fits = map_chunks(
-        lambda group: [
+    previous_arrays = None
+    if previous is not None and len(previous["rate"]) == len(panel) and previous["parts"] == to_dicts(components):
+        previous_arrays = previous.by_series
+    data = prepare_fit(model, panel, components)
+    groups = data.groups()
+
+    def fit_groups(selected: slice) -> list[tuple[int, dict[str, Any]]]:
+        """Index and learned arrays of each series in the selected groups."""
+        return [
             series_fit
-            for numbers in groups[group]
-            for series_fit in fit_job(model, work.job(model, numbers), previous_arrays)
-        ],
-        len(groups),
-        cost=[_cost(model, work, numbers) for numbers in groups],
-    )
-    by_number = {number: learned for group in group_fits for number, learned in group}
-    ordered = [by_number[number] for number in range(len(panel))]
-    arrays = {name: np.array([series_fit[name] for series_fit in ordered]) for name in ordered[0]}
+            for series_indices in groups[selected]
+            for series_fit in fit_job(model, data.job(model, series_indices), previous_arrays)
+        ]
+
+    costs = [_approximate_seconds(model, data, series_indices) for series_indices in groups]
+    chunk_fits = map_chunks(fit_groups, len(groups), cost=costs)
+    learned_by_index = {index: learned for chunk in chunk_fits for index, learned in chunk}
+    learned_in_order = [learned_by_index[index] for index in range(len(panel))]
+    arrays = {name: np.array([learned[name] for learned in learned_in_order]) for name in learned_in_order[0]}
     _warn_exact_fit(model, panel, arrays.pop("exact"))
     return LearnedState({**arrays, "end": last}, {"parts": to_dicts(components)}, history=panel)
 
 
 def _first_and_last(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Positions of the first and last used row of each series; `DataError` if fewer than 2."""
-    count = np.add.reduceat(used, panel.indptr[:-1], dtype=np.int64)
-    few = np.flatnonzero(count < 2)
+    """Positions of the first and last used row of each series; `DataError` if a series has fewer than 2 of them."""
+    n_used = np.add.reduceat(used, panel.indptr[:-1], dtype=np.int64)
+    few = np.flatnonzero(n_used < 2)
     if len(few):
         raise DataError(
-            f"{model.name} must have at least 2 rows per series with a value and all future "
-            "covariates; series "
-            f"{panel.series.labels(few)} has {count[few[0]]}. Leave such series out, or fill the "
-            "covariates."
+            f"{model.name} requires at least 2 rows per series with a value and all future covariates; too few in series: "
+            f"{panel.series.labels(few)} ({n_used[few[0]]} in {panel.series.label(few[0])}). Drop such series, or fill the "
+            "missing covariates."
         )
     rows = np.arange(len(used))
     first = np.minimum.reduceat(np.where(used, rows, len(used)), panel.indptr[:-1]) - panel.indptr[:-1]
@@ -82,27 +83,28 @@ def _first_and_last(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tu
 
 
 def _warn_exact_fit(model: Prophet, panel: Panel, exact: NDArray[np.bool_]) -> None:
-    """Warn of series with zero residuals, whose intervals contain no noise."""
+    """Warn of series with zero residuals (mask `exact`), whose prediction intervals contain no noise."""
     if exact.any():
         warn(
-            f"{model.name} fits every value of series "
-            f"{panel.series.labels(np.flatnonzero(exact))} exactly, as "
-            "they have no more values than parameters; their prediction intervals contain no "
-            "noise. Pass longer series, or set a smaller n_changepoints."
+            f"{model.name} has zero residuals for series with no more values than parameters, whose prediction intervals "
+            f"therefore contain no noise: {panel.series.labels(np.flatnonzero(exact))}. Pass longer series, or set a smaller "
+            "n_changepoints."
         )
 
 
 def _check_changepoints(changepoints: list[Any], panel: Panel, first: Ints, last: Ints) -> None:
+    """Raise `ParameterError` for invalid changepoints, or some outside the positions `first` to `last` of a series."""
     check_changepoints(changepoints, not panel.calendar.frequency.base)
     start, end = (timestamps_at(panel.calendar, positions) for positions in (first, last))
     refuse_outside(changepoints, panel, start.local_time_of_rows, end.local_time_of_rows, start.per_day)
 
 
-def _cost(model: Prophet, work: FitData, numbers: list[int]) -> float:
-    """Approximate duration of a job in seconds."""
-    rows = int(work.panel.lengths[numbers[0]])
-    columns = 2 + model.max_changepoints + sum(component.columns for component in work.components)
-    has_multiplicative = any(component.multiplicative for component in work.components)
+def _approximate_seconds(model: Prophet, data: FitData, series_indices: list[int]) -> float:
+    """Approximate duration of the job of these series, which share a design matrix."""
+    n_observations = int(data.panel.lengths[series_indices[0]])
+    n_columns = 2 + model.max_changepoints + sum(component.columns for component in data.components)
+    has_multiplicative = any(component.multiplicative for component in data.components)
     is_linear = not has_multiplicative and model.errors == "normal" and model.growth != "logistic"
-    nonlinear_cost = 0.0 if is_linear else NONLINEAR_COST * len(numbers)
-    return rows * columns**2 * SECONDS_PER_VALUE * (1.0 + nonlinear_cost) + 1e-4 * len(numbers)
+    nonlinear_cost = 0.0 if is_linear else NONLINEAR_COST * len(series_indices)
+    design_seconds = n_observations * n_columns**2 * SECONDS_PER_VALUE
+    return design_seconds * (1.0 + nonlinear_cost) + SECONDS_PER_SERIES * len(series_indices)

@@ -13,12 +13,13 @@ from deepforecast.data.frames import Floats
 
 @dataclass(frozen=True)
 class AdditiveForecast(Forecast):
-    """Mean plus noise plus the effect of random changes of the slope; arrays (series, steps).
+    """Mean plus noise plus the effect of random changes of the slope; all arrays are (series, steps).
 
-    `noise` is the standard deviation of normal errors, or the scale of Student's t errors. The
-    changes are a compound Poisson process with `count` expected changes up to a step; their sizes
-    are Laplace distributed, and `change` is the mean absolute effect of one at the end of the
-    history. Values are clipped to `low` and `high`.
+    noise: standard deviation of normal errors, or scale of Student's t errors.
+    count: expected number of slope changes up to a step, of a compound Poisson process.
+    change: mean absolute effect on the step of a change at the end of the history; the sizes of
+    changes are Laplace distributed.
+    low, high: bounds to which values are clipped.
     """
 
     mean: Floats
@@ -30,7 +31,7 @@ class AdditiveForecast(Forecast):
     high: Floats
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Quantiles at any probabilities, computed from the distribution function."""
+        """Quantiles (series, steps, probabilities), by numerical inversion of the distribution function."""
         from deepforecast.kernels.compound_poisson import quantiles
 
         levels = np.array(probabilities, dtype=np.float64)
@@ -61,7 +62,7 @@ class SimulatedForecast(Forecast):
     paths: Floats
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Empirical quantiles of the paths."""
+        """Empirical quantiles of the paths, (series, steps, probabilities)."""
         return np.moveaxis(np.quantile(self.paths, list(probabilities), axis=1), 0, -1)
 
     def skip_steps(self, steps: int) -> SimulatedForecast:

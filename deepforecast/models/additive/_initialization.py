@@ -1,4 +1,4 @@
-"""Initial weights of NeuralProphet: a linear Prophet fit to the mean of all series."""
+"""Initial weights of NeuralProphet: a linear Prophet model fitted to the mean of all series."""
 
 from __future__ import annotations
 
@@ -19,24 +19,32 @@ if TYPE_CHECKING:
     from deepforecast.nn.head import Head
     from deepforecast.nn.network import ForecastNetwork
 
-MAX_TIMESTAMPS = 50_000  # sampled timestamps
+MAX_TIMESTAMPS = 50_000  # maximum number of timestamps in the fit; more are sampled
+MIN_DEVIATION = 1e-3  # smallest standard deviation of the errors, in units of the scaled values
 
 
 def initialize(
     model: NeuralProphet, network: ForecastNetwork, panel: Panel, window_columns: WindowColumns, scales: tuple[Floats, Floats]
 ) -> None:
-    """Initialize trend and unconditional time components; validation rows are not used."""
+    """Set the weights of trend and time components without a condition, and the scale parameters of the head.
+
+    The weights are the maximum a posteriori estimates for the mean of the scaled series. `scales` are location and scale of
+    each series. Validation rows are not used; nothing is set if fewer than 2 timestamps have a value.
+    """
     from deepforecast.kernels.additive import Prior, fit_linear
 
-    time_features, panel_mean = window_columns.time_features, _PanelMean.of(panel, scales, model.validation_size or 0)
+    time_features = window_columns.time_features
+    panel_mean = _PanelMean.from_panel(panel, scales, n_held_out=model.validation_size or 0)
     if time_features is None or len(panel_mean.positions) < 2:
         return
-    selected = panel_mean.sample(model.seed)
+    sample = panel_mean.sample_timestamps(model.seed)
     columns = time_features.evaluate(panel.calendar, panel_mean.positions).astype(np.float64)
     design_matrix, precision, slices = _design_matrix(model, time_features, columns)
-    root = np.sqrt(panel_mean.weights[selected] / panel_mean.weights[selected].mean())
-    prior, n_trend = Prior(precision, 1.0 / model.changepoint_prior_scale), 1 if model.growth == "flat" else 2
-    x = fit_linear((panel_mean.means[selected] * root)[None], design_matrix[selected] * root[:, None], prior, n_trend - 1).x[0]
+    prior = Prior(precision, 1.0 / model.changepoint_prior_scale)
+    n_trend = 1 if model.growth == "flat" else 2  # number of trend columns, the last of which is constant
+    root_weights = np.sqrt(panel_mean.weights[sample] / panel_mean.weights[sample].mean())  # weighted least squares
+    weighted_means = (panel_mean.means[sample] * root_weights)[None]
+    x = fit_linear(weighted_means, design_matrix[sample] * root_weights[:, None], prior, n_trend - 1).x[0]
     coefficients = {name: x[columns_slice] for name, columns_slice in slices.items()}
     initial_scales = _initial_scales(network.head, panel_mean.deviation(design_matrix @ x))
     body: Any = network.body
@@ -46,34 +54,40 @@ def initialize(
 def _design_matrix(
     model: NeuralProphet, time_features: TimeFeatures, columns: Floats
 ) -> tuple[Floats, Floats, dict[str, slice]]:
-    """Matrix (trend, components, hinges), prior precision of all but the hinges, and slices."""
+    """Columns of trend, components without condition and hinges; prior precisions; and columns of each component.
+
+    There are no precisions of the hinges, which have a Laplace prior. `columns` are the time features: time first, then
+    the components.
+    """
     time, ones = columns[:, :1], np.ones((len(columns), 1))
     trend = [ones] if model.growth == "flat" else [time, ones]
-    blocks, precision, slices, first = [*trend], [TREND_PRIOR_SCALE**-2.0] * len(trend), {}, 1
+    blocks = [*trend]
+    precision = [TREND_PRIOR_SCALE**-2.0] * len(trend)
+    slices: dict[str, slice] = {}
+    start = 1
     for component in time_features.time_components:
         if not component.condition:
             slices[component.name] = slice(len(precision), len(precision) + component.columns)
             precision += [component.prior_scale**-2.0] * component.columns
-            blocks.append(columns[:, first : first + component.columns])
-        first += component.columns
-    return np.concatenate([*blocks, hinges(time[:, 0], time_features.changepoints)], axis=1), np.array(precision), slices
+            blocks.append(columns[:, start : start + component.columns])
+        start += component.columns
+    blocks.append(hinges(time[:, 0], time_features.changepoints))
+    return np.concatenate(blocks, axis=1), np.array(precision), slices
 
 
 def _initial_scales(head: Head, deviation: float) -> dict[int, float]:
-    """Raw outputs of the head that give errors of this standard deviation.
+    """Raw outputs of the head, by index, for errors with about this standard deviation.
 
-    All but the median of quantiles, else the parameter after the location.
+    All outputs but the median for quantiles, else the parameter after the location; none for point
+    forecasts.
     """
     from deepforecast.nn.quantiles import QuantileHead
 
-    minimum = max(deviation, 1e-3)
+    scale = max(deviation, MIN_DEVIATION)
     if isinstance(head, QuantileHead):
-        return {
-            index: _inverse_softplus(minimum * math.log(2.0))
-            for index in range(head.out_features)
-            if index != head.median_index
-        }
-    return {1: _inverse_softplus(minimum)} if head.has_distribution else {}
+        raw_output = _inverse_softplus(scale * math.log(2.0))
+        return {index: raw_output for index in range(head.out_features) if index != head.median_index}
+    return {1: _inverse_softplus(scale)} if head.has_distribution else {}
 
 
 def _inverse_softplus(value: float) -> float:
@@ -82,7 +96,10 @@ def _inverse_softplus(value: float) -> float:
 
 
 class _PanelMean(NamedTuple):
-    """Mean of the scaled series and number of values per timestamp, and total sum of squares."""
+    """Mean of the scaled series at each timestamp.
+
+    positions: of the timestamps. means: over the series. weights: number of values. squares: sum of squares of all values.
+    """
 
     positions: Ints
     means: Floats
@@ -90,27 +107,26 @@ class _PanelMean(NamedTuple):
     squares: float
 
     @classmethod
-    def of(cls, panel: Panel, scales: tuple[Floats, Floats], held_out: int) -> _PanelMean:
-        """The mean of all series with a positive scale, without their last `held_out` rows."""
+    def from_panel(cls, panel: Panel, scales: tuple[Floats, Floats], n_held_out: int) -> _PanelMean:
+        """The mean of all series with a positive scale, without their last `n_held_out` rows."""
         loc, scale = scales
         series = panel.row_series
         n_left = panel.indptr[1:][series] - np.arange(len(panel.y))
-        used = ~np.isnan(panel.y) & (n_left > held_out) & (scale[series] > 0)
+        used = ~np.isnan(panel.y) & (n_left > n_held_out) & (scale[series] > 0)
         z = (panel.y[used] - loc[series[used]]) / scale[series[used]]
-        positions, number = np.unique(panel.row_positions[used], return_inverse=True)
-        count = np.bincount(number, minlength=len(positions)).astype(np.float64)
-        return cls(positions, np.bincount(number, z, minlength=len(positions)) / count, count, float(np.square(z).sum()))
+        positions, timestamp_index = np.unique(panel.row_positions[used], return_inverse=True)
+        n_values = np.bincount(timestamp_index, minlength=len(positions)).astype(np.float64)
+        means = np.bincount(timestamp_index, z, minlength=len(positions)) / n_values
+        return cls(positions, means, weights=n_values, squares=float(np.square(z).sum()))
 
-    def sample(self, seed: int) -> Ints:
-        """Indices of timestamps, random if there are many, as a stride could alias seasonality."""
-        count = len(self.positions)
-        return (
-            np.arange(count)
-            if count <= MAX_TIMESTAMPS
-            else np.sort(np.random.default_rng(seed).choice(count, MAX_TIMESTAMPS, replace=False))
-        )
+    def sample_timestamps(self, seed: int) -> Ints:
+        """Sorted indices of at most `MAX_TIMESTAMPS` timestamps; random, because a stride could alias seasonality."""
+        n_timestamps = len(self.positions)
+        if n_timestamps <= MAX_TIMESTAMPS:
+            return np.arange(n_timestamps)
+        return np.sort(np.random.default_rng(seed).choice(n_timestamps, MAX_TIMESTAMPS, replace=False))
 
     def deviation(self, fitted: Floats) -> float:
-        """Standard deviation of the values around the fitted values at their timestamps."""
+        """Standard deviation of the scaled values of all series around the fitted values (timestamps,)."""
         squared_error = self.squares - float((self.weights * fitted * (2.0 * self.means - fitted)).sum())
         return math.sqrt(max(squared_error, 0.0) / float(self.weights.sum()))

@@ -16,7 +16,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.time_features import TimeFeatures
 from deepforecast.data.timestamps import timestamps_at
 from deepforecast.data.windows import WindowColumns
-from deepforecast.errors import DataError, ParameterError, format_list, format_value, warn
+from deepforecast.errors import DataError, ParameterError, format_list, warn
 from deepforecast.models.additive._changepoints import check_changepoints, read_changepoints, refuse_outside
 from deepforecast.models.additive._scaling import is_active, is_flag
 from deepforecast.models.additive._specification import build_components
@@ -27,25 +27,30 @@ if TYPE_CHECKING:
     from deepforecast.models.additive.neural_prophet import NeuralProphet
     from deepforecast.nn.neural_prophet import AdditiveSpec, Component
 
-EXAMPLE = TimeFeatures((ComponentSpec("weekly", SEASON, 2, 10.0, True, 7.0, 1),), None, 0, 1, (0.5,), 1)
-"""Example without a panel, for device checks."""
+EXAMPLE = TimeFeatures(
+    (ComponentSpec("weekly", SEASON, columns=2, prior_scale=10.0, multiplicative=True, period=7.0, order=1),),
+    None, 0, 1, (0.5,), 1,
+)  # fmt: skip
+"""Time features for a network without a panel, for device checks."""
 
 ROUNDING = 1e-5  # relative rounding error of the sum of components in float32
-KINDS = {SEASON: "seasons", REGRESSOR: "regressors"}
+LOCAL_KINDS = {SEASON: "seasons", REGRESSOR: "regressors"}  # kind of a component: its name in `local`; others: "events"
 SINGLE_SERIES = "series"  # name of the static column if the panel has no id column
 
 
 def fit_time_features(model: NeuralProphet, panel: Panel) -> TimeFeatures:
-    """Time components and changepoints, for the timestamps of all series together."""
-    _check_local(model)
+    """Time components and changepoints for the timestamps of all series together.
+
+    Raises for invalid `local` or changepoints, and if all values have the same timestamp.
+    """
+    _check_local_names(model)
     observed = ~np.isnan(panel.y)
     timestamps = timestamps_at(panel.calendar, panel.row_positions[observed])
     clock = np.unique(timestamps.local_time[np.unique(timestamps.index)])
     start, span = int(clock[0]), int(clock[-1] - clock[0])
     if span <= 0:
         raise DataError(
-            f"{model.name} must have values at 2 or more different times, got 1. Pass longer "
-            "series."
+            f"{model.name} requires values at 2 or more different timestamps, got 1. Pass longer series."
         )
     components = tuple(
         _resolve_standardize(component, panel)
@@ -56,15 +61,16 @@ def fit_time_features(model: NeuralProphet, panel: Panel) -> TimeFeatures:
     changepoints = _changepoint_times(model, panel, clock, timestamps.per_day)
     return TimeFeatures(
         components,
-        model.country,
-        start,
-        span,
-        tuple(map(float, changepoints)),
-        max(int(observed.sum()) - n_validation, 1),
+        country=model.country,
+        start=start,
+        span=span,
+        changepoints=tuple(map(float, changepoints)),
+        n_values=max(int(observed.sum()) - n_validation, 1),
     )
 
 
 def _changepoint_times(model: NeuralProphet, panel: Panel, clock: Ints, per_day: int) -> Floats:
+    """Potential changepoints on the scale from 0 to 1 over the sorted times `clock` of all series."""
     if model.growth == "flat":
         return np.empty(0)
     start, span = int(clock[0]), int(clock[-1] - clock[0])
@@ -75,73 +81,89 @@ def _changepoint_times(model: NeuralProphet, panel: Panel, clock: Ints, per_day:
     return scale_time(read_changepoints(model.changepoints, per_day), start, span)
 
 
-def _check_local(model: NeuralProphet) -> None:
+def _check_local_names(model: NeuralProphet) -> None:
+    """Raise `ParameterError` if `local` has unknown components."""
     from deepforecast.models.additive.neural_prophet import LOCAL_COMPONENTS
 
     unknown = [name for name in model.local if name not in LOCAL_COMPONENTS]
     if unknown:
         raise ParameterError(
-            f"`local` must be a list of {format_list(LOCAL_COMPONENTS)}, got "
-            f"{format_value(unknown[0])}. Set e.g. local=['trend']."
+            f"Unknown component {unknown[0]!r} in `local`. Available: {format_list(LOCAL_COMPONENTS)}. Set for example "
+            "local=['trend']."
         )
 
 
 def add_series_codes(model: NeuralProphet, panel: Panel, learned: LearnedState | None) -> Panel:
-    """Add the series number as a static category if components are per series; -1 if new."""
+    """The panel with the index of each series in fit as a static category, if some components are per series.
+
+    `learned` is None in fit. Series not seen in fit have the code -1; a warning names them.
+    """
     if not model.local:
         return panel
     name = panel.series.columns.id or SINGLE_SERIES
     if learned is None:
-        codes, labels = np.arange(len(panel), dtype=np.float64), tuple(panel.series.label(index) for index in range(len(panel)))
+        codes = np.arange(len(panel), dtype=np.float64)
+        labels = tuple(panel.series.label(index) for index in range(len(panel)))
     else:
-        series_number, labels = series_index(learned, panel), None
+        fit_index = series_index(learned, panel)
         fit_codes = learned.by_series[f"static:{name}"]
-        codes = np.where(series_number >= 0, fit_codes[np.maximum(series_number, 0)], -1.0)
+        codes = np.where(fit_index >= 0, fit_codes[np.maximum(fit_index, 0)], -1.0)
         unseen = np.flatnonzero(codes < 0)
         if len(unseen):
             warn(
-                f"{model.name} has {' and '.join(model.local)} coefficients per series; series "
-                f"{panel.series.labels(unseen)} was not in fit and uses their mean."
+                f"{model.name} has {' and '.join(model.local)} coefficients per series; the mean over all series is used for "
+                f"series not seen in fit: {panel.series.labels(unseen)}. Fit again with these series for coefficients of "
+                "their own."
             )
         labels = tuple(map(str, range(int(learned.shared["channels"]["counts"][name]))))
     return replace(panel, static={**panel.static, name: Covariate(codes, labels)})
 
 
 def network_spec(model: NeuralProphet, columns: WindowColumns | None) -> AdditiveSpec:
-    """The specification of the network for these columns."""
+    """The specification of the network for the columns of its windows.
+
+    The columns of the past window are numeric covariates (future ones first), calendar features, and embeddings of
+    categorical covariates (future ones first).
+    """
     from deepforecast.models.additive.neural_prophet import LAGS_NAME
     from deepforecast.nn.neural_prophet import AdditiveSpec
 
     if columns is None or columns.time_features is None:
-        raise DataError(f"The columns of {model.name} must have time features; there are none.")
-    time_features, n_calendar, count = columns.time_features, columns.calendar_width, len(columns.numeric)
-    codes = _embedding_slices(columns, columns.categorical[: columns.n_future_codes])
-    n_future_embedded = sum(embedding_columns.stop - embedding_columns.start for embedding_columns in codes.values())
-    future_columns = (*range(columns.n_future), *range(count, count + n_calendar + n_future_embedded))
-    lagged = [(name, slice(index, index + 1)) for index, name in enumerate(columns.numeric) if index >= columns.n_future]
+        raise DataError(f"{model.name} requires time features, but the window columns have none.")
+    time_features, n_numeric = columns.time_features, len(columns.numeric)
+    future_embeddings = _embedding_slices(columns, columns.categorical[: columns.n_future_codes])
     past_embeddings = _embedding_slices(columns, columns.categorical[columns.n_future_codes :])
-    first = count + n_calendar + n_future_embedded
-    lagged += [(name, slice(first + embedding.start, first + embedding.stop)) for name, embedding in past_embeddings.items()]
-    series = sum(columns.counts[name] for name in columns.static_codes[:1]) if model.local else 0
+    n_future_embedded = sum(embedding.stop - embedding.start for embedding in future_embeddings.values())
+    past_start = n_numeric + columns.calendar_width + n_future_embedded
+    lagged = {name: slice(index, index + 1) for index, name in enumerate(columns.numeric) if index >= columns.n_future}
+    lagged |= _shift_slices(past_embeddings, past_start)
     return AdditiveSpec(
-        future_columns, columns.n_future, None if model.growth == "flat" else time_features.changepoints,
-        tuple(_network_components(model, columns, time_features, codes)), model.input_size != 0,
-        tuple(lagged), tuple(model.hidden_sizes), series, "trend" in model.local,
-        time_features.n_values, float(model.changepoint_prior_scale), model.lag_prior_scale,
-        LAGS_NAME,
-    )  # fmt: skip
+        future_columns=(*range(columns.n_future), *range(n_numeric, past_start)),
+        time_column=columns.n_future,
+        changepoints=None if model.growth == "flat" else time_features.changepoints,
+        components=tuple(_network_components(model, columns, time_features, future_embeddings)),
+        uses_lags=model.input_size != 0,
+        lagged_covariates=tuple(lagged.items()),
+        hidden_sizes=tuple(model.hidden_sizes),
+        n_series=sum(columns.counts[name] for name in columns.static_codes[:1]) if model.local else 0,
+        per_series_trend="trend" in model.local,
+        n_values=time_features.n_values,
+        changepoint_prior_scale=float(model.changepoint_prior_scale),
+        lag_prior_scale=model.lag_prior_scale,
+        lags_name=LAGS_NAME,
+    )
 
 
 def _network_components(
-    model: NeuralProphet, columns: WindowColumns, time_features: TimeFeatures, codes: Mapping[str, slice]
+    model: NeuralProphet, columns: WindowColumns, time_features: TimeFeatures, future_embeddings: Mapping[str, slice]
 ) -> Iterator[Component]:
-    """One component per time component and per future covariate."""
+    """Yield a component per time component and per future covariate, unless the covariate is only a condition."""
     from deepforecast.nn.neural_prophet import Component
 
     start = columns.n_future + 1
     for component in time_features.time_components:
         component_slice, start = slice(start, start + component.columns), start + component.columns
-        gate = None
+        gate = None  # column, scale and location of the condition
         if component.condition:
             index = columns.numeric.index(component.condition)
             gate = (index, float(columns.scale[component.condition]), float(columns.loc[component.condition]))
@@ -149,9 +171,8 @@ def _network_components(
             component.name, component_slice, component.prior_scale, component.multiplicative,
             _is_per_series(model, component), gate=gate,
         )  # fmt: skip
-    future_slices = {name: slice(number, number + 1) for number, name in enumerate(columns.numeric[: columns.n_future])}
-    first = columns.n_future + columns.calendar_width
-    future_slices |= {name: slice(first + embedding.start, first + embedding.stop) for name, embedding in codes.items()}
+    future_slices = {name: slice(index, index + 1) for index, name in enumerate(columns.numeric[: columns.n_future])}
+    future_slices |= _shift_slices(future_embeddings, columns.n_future + columns.calendar_width)
     declared = {component.name: component for component in time_features.components if component.kind == REGRESSOR}
     conditions = {component.condition for component in time_features.components}
     for name, component_slice in future_slices.items():
@@ -164,20 +185,18 @@ def _network_components(
 
 
 def _is_per_series(model: NeuralProphet, component: ComponentSpec) -> bool:
-    return KINDS.get(component.kind, "events") in model.local
+    return LOCAL_KINDS.get(component.kind, "events") in model.local
 
 
 def _zero_shift(columns: WindowColumns, component: ComponentSpec) -> float:
-    """Shift that undoes the centering of a column that must not be standardized."""
-    return (
-        columns.loc[component.name] / columns.scale[component.name]
-        if component.standardize == "no" and not component.names
-        else 0.0
-    )
+    """Shift that undoes the centring of a numeric column that must not be standardized; 0 for other columns."""
+    if component.standardize == "no" and not component.names:
+        return columns.loc[component.name] / columns.scale[component.name]
+    return 0.0
 
 
 def _resolve_standardize(component: ComponentSpec, panel: Panel) -> ComponentSpec:
-    """Resolve standardize="auto" of a regressor: all but 0/1 indicators."""
+    """The component with standardize="auto" of a regressor resolved: "no" for 0/1 indicators, else "yes"."""
     if component.kind != REGRESSOR or component.standardize != "auto":
         return component
     values = panel.covariates[component.name].values
@@ -186,25 +205,32 @@ def _resolve_standardize(component: ComponentSpec, panel: Panel) -> ComponentSpe
 
 
 def _embedding_slices(columns: WindowColumns, names: tuple[str, ...]) -> dict[str, slice]:
-    """Column slices of the concatenated embeddings."""
+    """Columns of each embedding if those of the categorical columns `names` are concatenated."""
     from deepforecast.nn.embeddings import embedding_width
 
-    slices, first = {}, 0
+    slices, start = {}, 0
     for name in names:
         width = embedding_width(columns.counts[name])
-        slices[name] = slice(first, first + width)
-        first += width
+        slices[name] = slice(start, start + width)
+        start += width
     return slices
 
 
+def _shift_slices(slices: Mapping[str, slice], offset: int) -> dict[str, slice]:
+    return {name: slice(columns.start + offset, columns.stop + offset) for name, columns in slices.items()}
+
+
 def merge_level(components: dict[str, Floats]) -> dict[str, Floats]:
-    """Add the level to the trend, and a rest that is only rounding to the largest component."""
+    """Components with the level added to the trend.
+
+    A rest that consists of rounding errors is added to the component with the largest range.
+    """
     merged = dict(components)
     level, remainder = merged.pop("level"), merged.pop("rest")
     forecast = level + remainder + np.asarray(sum(merged.values()))
     merged["trend"] = level + merged["trend"]
-    size = np.abs(forecast).max(axis=1, keepdims=True) + np.abs(forecast - level).max(axis=1, keepdims=True)
-    if (np.abs(remainder) <= ROUNDING * size).all():
+    magnitude = np.abs(forecast).max(axis=1, keepdims=True) + np.abs(forecast - level).max(axis=1, keepdims=True)
+    if (np.abs(remainder) <= ROUNDING * magnitude).all():
         largest = max(merged, key=lambda name: float(np.ptp(merged[name], axis=1).max()))
         return {**merged, largest: merged[largest] + remainder}
     return {**merged, "rest": remainder}

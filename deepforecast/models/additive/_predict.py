@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
 N_SAMPLES = 1000  # paths for the intervals of a logistic trend, as in Prophet
-DRAWS_PER_STEP = 5  # noise; number, size, sign and time of slope changes
+NOISE, CHANGE_COUNT, CHANGE_SCALE, CHANGE_SIGN, CHANGE_TIME = range(5)  # standard normal draws of a step
+DRAWS_PER_STEP = 5
+MAX_CHANGES_PER_STEP = 200  # slope changes; larger Poisson numbers are truncated
 BOUNDS_COMPONENT = "bounds"
-"""Component with the effect of clipping to cap and floor."""
+"""Name of the component with the effect of clipping to cap and floor."""
 
 
 def forecast(model: Prophet, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
@@ -32,40 +34,38 @@ def forecast(model: Prophet, learned: LearnedState, steps: int, future: Mapping[
     mean, low, high = _clip_mean(model, row_components, steps)
     if model.growth == "logistic":
         return SimulatedForecast(mean, simulate_paths(model, learned, steps, N_SAMPLES, 0, future))
-    elapsed, series = np.maximum(row_components.time - 1.0, 0.0), _series_index(learned, steps)
+    elapsed = np.maximum(row_components.time - 1.0, 0.0)  # since the end of the history, in units of its length
+    series = _series_index(learned, steps)
     change = learned["size"][series] * elapsed * row_components.trend_slope_factor * np.abs(row_components.multiplier)
     scale = learned["scale"][series]
     noise = learned["deviation"][series] * scale
     if model.uncertainty == "laplace":
-        parameter_effects = (
-            _parameter_effects(model, learned, row_components, steps, future).reshape(
-                len(scale), -1
-            )
-            / scale[:, None]
-        )
+        parameter_effects = _parameter_effects(model, learned, row_components, steps, future)
+        parameter_effects = parameter_effects.reshape(len(scale), -1) / scale[:, None]
         noise = scale * np.sqrt(learned["deviation"][series] ** 2 + np.square(parameter_effects).sum(axis=-1))
     count = learned["count"][series] * elapsed
 
-    def by_series(values: Floats) -> Floats:
-        return np.asarray(values.reshape(-1, steps))
-
-    return AdditiveForecast(mean, by_series(noise), by_series(change), by_series(count), model.errors == "student", low, high)
+    return AdditiveForecast(
+        mean=mean,
+        noise=noise.reshape(-1, steps),
+        change=change.reshape(-1, steps),
+        count=count.reshape(-1, steps),
+        student_t=model.errors == "student",
+        low=low,
+        high=high,
+    )
 
 
 def components(model: Prophet, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-    """Additive components of the mean: trend, those with nonzero coefficients, and clipping."""
+    """Additive components (series, steps) of the mean forecast, see `component_values`."""
     row_components = _evaluate_rows(model, learned, steps, future)
     mean, _, _ = _clip_mean(model, row_components, steps)
-    return {
-        name: values.reshape(-1, steps)
-        for name, values in component_values(
-            model, learned, row_components, mean.reshape(-1)
-        ).items()
-    }
+    values_by_name = component_values(model, learned, row_components, mean.reshape(-1))
+    return {name: values.reshape(-1, steps) for name, values in values_by_name.items()}
 
 
 def component_values(model: Prophet, learned: LearnedState, row_components: RowComponents, mean: Floats) -> dict[str, Floats]:
-    """The same at given rows, whose forecast mean is `mean`."""
+    """Additive components (rows,) of `mean`: trend, those with nonzero coefficients, and the effect of clipping."""
     from deepforecast.data.components import column_slices
 
     contributions, slices = row_components.components, column_slices(learned_components(learned))
@@ -79,7 +79,11 @@ def component_values(model: Prophet, learned: LearnedState, row_components: RowC
 def simulate_paths(
     model: Prophet, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]
 ) -> Floats:
-    """Sample paths (series, samples, steps), independent of the other series in the panel."""
+    """Sample paths (series, samples, steps); those of a series do not depend on the other series.
+
+    Random slope changes, noise and, with `uncertainty="laplace"`, parameters. The draws start at the end of the history
+    of the fit, so that paths after `update` continue the same paths.
+    """
     row_components = _evaluate_rows(model, learned, steps, future)
     _, low, high = _clip_mean(model, row_components, steps)
     n_parameters = (2 + learned["coefficients"].shape[1] + model.max_changepoints) if model.uncertainty == "laplace" else 0
@@ -88,13 +92,12 @@ def simulate_paths(
     parameter_effects = _parameter_effects(model, learned, row_components, steps, future) if n_parameters else None
     for index in range(len(steps_since_fit)):
         rows = slice(index * steps, (index + 1) * steps)
-        n_steps = int(steps_since_fit[index]) + steps
+        n_steps = int(steps_since_fit[index]) + steps  # since the end of the history
+        future_steps = slice(steps_since_fit[index], n_steps)
         draws = _normal_draws(learned.take(np.array([index])), seed, (n_parameters + DRAWS_PER_STEP * n_steps, samples))[0]
-        step_draws, future_steps = (
-            draws[n_parameters:].reshape(n_steps, DRAWS_PER_STEP, samples),
-            slice(steps_since_fit[index], n_steps),
-        )
-        line_deviation, noise = _line_deviation(learned, index, n_steps, step_draws)[future_steps], step_draws[future_steps, 0]
+        step_draws = draws[n_parameters:].reshape(n_steps, DRAWS_PER_STEP, samples)
+        line_deviation = _line_deviation(learned, index, n_steps, step_draws)[future_steps]
+        noise = step_draws[future_steps, NOISE]
         if model.errors == "student":
             noise = _student_t_quantiles(noise)
         trend_deviation = row_components.trend_slope_factor[rows, None] * line_deviation
@@ -103,7 +106,7 @@ def simulate_paths(
             line = row_components.line[rows, None] + line_deviation
             trend = scale * saturate(line, row_components.cap[rows, None])
             trend_deviation = trend - row_components.scaled_trend[rows, None]
-        if not np.isnan(learned["steady"][index]):
+        if not np.isnan(learned["steady"][index]):  # a constant series
             trend_deviation = 0.0 * trend_deviation
         path = row_components.mean[rows, None] + trend_deviation * row_components.multiplier[rows, None]
         path = path + learned["deviation"][index] * learned["scale"][index] * noise
@@ -119,6 +122,7 @@ def clips_forecast(model: Prophet) -> bool:
 
 
 def _evaluate_rows(model: Prophet, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> RowComponents:
+    """Components at the next `steps` rows of each series, series by series."""
     calendar = learned.series.calendar  # type: ignore[union-attr]
     positions = calendar.next_positions(learned.series.last, steps)  # type: ignore[union-attr]
     series = _series_index(learned, steps)
@@ -126,6 +130,7 @@ def _evaluate_rows(model: Prophet, learned: LearnedState, steps: int, future: Ma
 
 
 def _series_index(learned: LearnedState, steps: int) -> Ints:
+    """Index of the series of each of the next rows."""
     return np.repeat(np.arange(len(learned["rate"])), steps)
 
 
@@ -139,13 +144,13 @@ def _clip_mean(model: Prophet, row_components: RowComponents, steps: int) -> tup
 
 
 def _steps_since_fit(learned: LearnedState) -> Ints:
-    """Steps from the last value of the fit to the last observation of each series."""
+    """Number of steps from the last value in fit to the last observation of each series."""
     series = learned.series
     return np.asarray((series.last - learned["end"]) // series.calendar.step)  # type: ignore[union-attr]
 
 
 def _normal_draws(learned: LearnedState, seed: int, shape: tuple[int, int]) -> Floats:
-    """Standard normal draws, seeded by the parameters of each series."""
+    """Standard normal draws (series, *shape), seeded by `seed` and the parameters of each series."""
     from deepforecast.core.noise import standard_normal
 
     names = ("rate", "offset", "deviation", "scale")
@@ -155,8 +160,10 @@ def _normal_draws(learned: LearnedState, seed: int, shape: tuple[int, int]) -> F
 def _line_deviation(learned: LearnedState, index: int, n_steps: int, draws: Floats) -> Floats:
     """Deviation of sampled trend lines from the expected one, (steps since the fit, samples).
 
-    The number n of slope changes in a step is Poisson. Their sum, of n Laplace variables with scale
-    b, is b sqrt(2 G) Z with G ~ gamma(n) and Z standard normal.
+    The number n of slope changes in a step has a Poisson distribution. The sum of n Laplace
+    variables with scale b is b sqrt(2 G) Z with G ~ gamma(n) and Z standard normal. All of them are
+    applied at the same uniformly distributed time within the step. `draws`: standard normal,
+    (steps, DRAWS_PER_STEP, samples).
     """
     from scipy.special import gammaincinv, ndtr, pdtr
 
@@ -165,25 +172,28 @@ def _line_deviation(learned: LearnedState, index: int, n_steps: int, draws: Floa
     timestamps = timestamps_at(series.calendar, positions)  # type: ignore[union-attr]
     elapsed = np.maximum(scale_time(timestamps.local_time_of_rows, learned["start"][index], learned["span"][index]) - 1.0, 0.0)
     length = np.diff(elapsed, prepend=0.0)
-    slopes, steps = np.zeros(draws[:, 0].shape), np.zeros(draws[:, 0].shape)
-    probability = ndtr(draws[:, 1])
-    expected = np.broadcast_to(learned["count"][index] * length[:, None], probability.shape)
-    changed = np.nonzero(probability > np.exp(-expected))
+    slope_changes = np.zeros(draws[:, NOISE].shape)
+    change_effects = np.zeros(draws[:, NOISE].shape)  # on the line, within the step of the change
+    probability = ndtr(draws[:, CHANGE_COUNT])
+    expected_count = np.broadcast_to(learned["count"][index] * length[:, None], probability.shape)
+    changed = np.nonzero(probability > np.exp(-expected_count))
     if learned["size"][index] > 0.0 and len(changed[0]):
-        count = np.ones(len(changed[0]))
-        for n_changes in range(1, 200):
-            above = probability[changed] > pdtr(n_changes, expected[changed])
-            if not above.any():
+        n_changes = np.ones(len(changed[0]))  # Poisson quantiles of `probability`
+        for candidate in range(1, MAX_CHANGES_PER_STEP):
+            is_larger = probability[changed] > pdtr(candidate, expected_count[changed])
+            if not is_larger.any():
                 break
-            count += above
-        magnitude = np.sqrt(2.0 * gammaincinv(count, ndtr(draws[:, 2][changed]))) * draws[:, 3][changed]
-        slopes[changed] = learned["size"][index] * magnitude
-        steps[changed] = slopes[changed] * length[changed[0]] * ndtr(draws[:, 4][changed])
-    previous_slopes = np.cumsum(slopes, axis=0) - slopes
-    return np.asarray(np.cumsum(previous_slopes * length[:, None] + steps, axis=0))
+            n_changes += is_larger
+        gamma_draws = gammaincinv(n_changes, ndtr(draws[:, CHANGE_SCALE][changed]))
+        laplace_sums = np.sqrt(2.0 * gamma_draws) * draws[:, CHANGE_SIGN][changed]
+        slope_changes[changed] = learned["size"][index] * laplace_sums
+        change_effects[changed] = slope_changes[changed] * length[changed[0]] * ndtr(draws[:, CHANGE_TIME][changed])
+    previous_changes = np.cumsum(slope_changes, axis=0) - slope_changes
+    return np.asarray(np.cumsum(previous_changes * length[:, None] + change_effects, axis=0))
 
 
 def _student_t_quantiles(draws: Floats) -> Floats:
+    """Standard normal draws as draws of Student's t distribution."""
     from scipy.special import ndtr, stdtrit
 
     return np.asarray(stdtrit(DEGREES_OF_FREEDOM, ndtr(draws)))

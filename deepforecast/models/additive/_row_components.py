@@ -1,4 +1,4 @@
-"""Components of the fitted values at any times."""
+"""Components of the fitted values or forecasts at any rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RowComponents:
 
     @property
     def components(self) -> dict[str, Floats]:
-        """Additive contribution of each component."""
+        """Additive contribution (rows,) of each component; their sum is `mean`."""
         multiplicative = {
             name: self.scaled_trend * term for name, term in self.multiplicative_terms.items()
         }
@@ -70,46 +70,47 @@ def evaluate_rows(
     positions: Ints,
     covariates: Mapping[str, Covariate],
 ) -> RowComponents:
-    """Evaluate the components at rows; `series` is the number of the series of each row."""
+    """Evaluate the components at rows; `series` is the index of the series of each row, `positions` its time."""
     components = learned_components(learned)
     timestamps = timestamps_at(calendar, positions)
     time = scale_time(timestamps.local_time_of_rows, learned["start"][series], learned["span"][series])
-    limits, scale = bounds(model, covariates, len(series)), learned["scale"][series]
-    base = learned["shift"][series] + (limits.floor if model.growth == "logistic" else 0.0)
-    cap = (limits.cap - base) / scale
+    row_bounds = bounds(model, covariates, len(series))
+    scale = learned["scale"][series]
+    base = learned["shift"][series] + (row_bounds.floor if model.growth == "logistic" else 0.0)
+    cap = (row_bounds.cap - base) / scale
     line = trend_line(model, learned, series, time)
     scaled_trend = saturate(line, cap) if model.growth == "logistic" else line
     slope_factor = scaled_trend * (1.0 - scaled_trend / cap) if model.growth == "logistic" else np.ones(len(line))
     multiplicative_terms, additive_terms = _evaluate_terms(model, learned, components, timestamps, series, covariates)
-    constant_value = learned["steady"][series]
+    constant_value = learned["steady"][series]  # NaN unless the series is constant
     is_constant = ~np.isnan(constant_value)
     return RowComponents(
-        time,
-        line,
-        np.where(is_constant, constant_value, base + scale * scaled_trend),
-        np.where(is_constant, 0.0, scale * scaled_trend),
-        scale * slope_factor,
-        1.0 + sum(multiplicative_terms.values(), np.zeros(len(series))),
-        multiplicative_terms,
-        {name: scale * values for name, values in additive_terms.items()},
-        cap,
-        limits,
+        time=time,
+        line=line,
+        trend=np.where(is_constant, constant_value, base + scale * scaled_trend),
+        scaled_trend=np.where(is_constant, 0.0, scale * scaled_trend),
+        trend_slope_factor=scale * slope_factor,
+        multiplier=1.0 + sum(multiplicative_terms.values(), np.zeros(len(series))),
+        multiplicative_terms=multiplicative_terms,
+        additive_terms={name: scale * values for name, values in additive_terms.items()},
+        cap=cap,
+        bounds=row_bounds,
     )
 
 
 def trend_line(model: Prophet, learned: LearnedState, series: Ints, time: Floats) -> Floats:
-    """The piecewise linear trend, k (t - m) or k t + m, plus delta_j max(t - s_j, 0)."""
+    """The piecewise linear trend k t + m (k (t - m) if logistic) + sum_j delta_j max(t - s_j, 0), (rows,)."""
     rate, offset = learned["rate"][series], learned["offset"][series]
     line = rate * (time - offset) if model.growth == "logistic" else rate * time + offset
-    for change in range(learned["delta"].shape[1]):
-        delta = learned["delta"][series, change]
+    for changepoint in range(learned["delta"].shape[1]):
+        delta = learned["delta"][series, changepoint]
         if delta.any():
-            line = line + delta * np.maximum(time - learned["changes"][series, change], 0.0)
+            line = line + delta * np.maximum(time - learned["changes"][series, changepoint], 0.0)
     return np.asarray(line)
 
 
 def saturate(line: Floats, cap: Floats) -> Floats:
-    """Logistic trend cap / (1 + exp(-line))."""
+    """Logistic trend cap / (1 + exp(-line)), with `line` limited to where exp does not overflow."""
     return cap / (1.0 + np.exp(-np.clip(line, -500.0, 500.0)))
 
 
@@ -121,17 +122,18 @@ def _evaluate_terms(
     series: Ints,
     covariates: Mapping[str, Covariate],
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Values of the multiplicative and of the additive components, in scaled units."""
+    """Values (rows,) of the multiplicative and of the additive components, before multiplication by the scale."""
     time_columns, slices = time_component_columns(components, timestamps, model.country), column_slices(components)
     multiplicative_terms: dict[str, Floats] = {}
     additive_terms: dict[str, Floats] = {}
     for component in components:
         columns, values = slices[component.name], np.zeros(len(series))
         if learned["coefficients"][:, columns].any():
-            for number in range(component.columns):  # one at a time to save memory
-                index = columns.start + number
-                column = component_column(component, number, time_columns, timestamps.index, covariates)
+            for offset in range(component.columns):  # one column at a time to save memory
+                index = columns.start + offset
+                column = component_column(component, offset, time_columns, timestamps.index, covariates)
                 centre, unit = learned["centre"][series, index], learned["unit"][series, index]
                 values += learned["coefficients"][series, index] * ((column - centre) / unit)
-        (multiplicative_terms if component.multiplicative else additive_terms)[component.name] = values
+        terms = multiplicative_terms if component.multiplicative else additive_terms
+        terms[component.name] = values
     return multiplicative_terms, additive_terms

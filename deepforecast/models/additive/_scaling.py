@@ -1,4 +1,4 @@
-"""Scaling of values and regressors, bounds, and automatic selection of seasonality."""
+"""Scaling of values and regressors, used rows, bounds, and selection of automatic seasonality."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Cap and floor at rows, in units of the data; 0 where there is none."""
+    """Cap and floor at each row, in units of the data; 0 if there is none."""
 
     cap: Floats
     floor: Floats
 
 
 def used_rows(model: Prophet, panel: Panel, components: ComponentSpecs) -> NDArray[np.bool_]:
-    """Rows without missing values in the target, regressors, conditions and bounds."""
+    """Mask of the rows without missing values in target, numeric regressors, conditions and bounds."""
     used = ~np.isnan(panel.y)
     columns = {column.name for column in components if column.kind == REGRESSOR} | {*condition_columns(components)}
     for name in columns | {column for column in (model.cap, model.floor) if isinstance(column, str)}:
@@ -37,13 +37,13 @@ def used_rows(model: Prophet, panel: Panel, components: ComponentSpecs) -> NDArr
     return used
 
 
-def bounds(model: Prophet, covariates: Mapping[str, Covariate], rows: int) -> Bounds:
+def bounds(model: Prophet, covariates: Mapping[str, Covariate], n_rows: int) -> Bounds:
     """Cap and floor at each row, from numbers or covariates."""
 
-    def expand(setting: float | str | None) -> Floats:
-        if isinstance(setting, str):
-            return np.asarray(covariates[setting].values.reshape(-1))
-        return np.full(rows, 0.0 if setting is None else float(setting))
+    def expand(bound: float | str | None) -> Floats:
+        if isinstance(bound, str):
+            return np.asarray(covariates[bound].values.reshape(-1))
+        return np.full(n_rows, 0.0 if bound is None else float(bound))
 
     return Bounds(expand(model.cap), expand(model.floor))
 
@@ -55,15 +55,14 @@ def refuse_crossed_bounds(model: Prophet, panel: Panel, limits: Bounds, used: ND
         row = int(crossed[0])
         series = np.unique(np.searchsorted(panel.indptr, crossed, side="right") - 1)
         raise DataError(
-            "`cap` must be above `floor` (default 0) with growth='logistic'; in series "
-            f"{panel.series.labels(series)} it is not, first at {panel.format_timestamp(row)}: cap "
-            f"{limits.cap[row]:g}, floor {limits.floor[row]:g}. Set a larger cap or a smaller "
-            "floor."
+            "`cap` must be above `floor` (default 0) with growth='logistic', got "
+            f"cap {limits.cap[row]:g} and floor {limits.floor[row]:g} at {panel.format_timestamp(row)} (the first such row); "
+            f"series with such rows: {panel.series.labels(series)}. Set a larger `cap` or a smaller `floor`."
         )
 
 
 def value_scale(model: Prophet, y: Floats, cap: Floats, floor: Floats) -> tuple[float, float]:
-    """Shift (in addition to the floor) and scale of the values of a series."""
+    """Shift and scale of the values of a series at its used rows; with a logistic trend the floor is subtracted, too."""
     if model.growth == "logistic" and model.floor is not None:
         if model.scaling == "minmax":
             return 0.0, float(cap.max() - floor.min()) or 1.0
@@ -74,15 +73,22 @@ def value_scale(model: Prophet, y: Floats, cap: Floats, floor: Floats) -> tuple[
 
 
 def is_active(component: ComponentSpec, clock: Ints, per_day: int) -> bool:
-    """Whether an automatic seasonality is used: the series is long and dense enough."""
+    """Whether a component is used: always, unless it is an automatic seasonality.
+
+    Then the history must span `min_span` days and have two rows less than `max_gap` days apart.
+    `clock`: sorted times of the rows, in units of which a day has `per_day`.
+    """
     if component.when != AUTO:
         return True
-    close = component.max_gap == 0.0 or np.diff(clock).min() < component.max_gap * per_day
-    return bool(close and clock[-1] - clock[0] >= component.min_span * per_day)
+    is_dense = component.max_gap == 0.0 or np.diff(clock).min() < component.max_gap * per_day
+    return bool(is_dense and clock[-1] - clock[0] >= component.min_span * per_day)
 
 
 def standardization(component: ComponentSpec, columns: Floats) -> tuple[Floats, Floats]:
-    """Centre and scale of columns; 0 and 1 except for regressors to be standardized."""
+    """Mean and standard deviation of the columns of regressors to be standardized; otherwise 0 and 1.
+
+    They are also 0 and 1 for constant regressors, and with "auto" for 0/1 indicators.
+    """
     centre, scale = np.zeros(component.columns), np.ones(component.columns)
     if component.kind != REGRESSOR or component.standardize == "no":
         return centre, scale

@@ -15,33 +15,34 @@ from deepforecast.data.time_features import TimeFeatures
 from deepforecast.errors import format_list, format_value
 
 MAX_COLUMNS = 10_000  # columns of all components together
-MAX_SIMULATED_STEPS = 10_000  # steps since the fit with a logistic trend, which needs sample paths
+MAX_SIMULATED_STEPS = 10_000  # steps since the fit with a logistic trend, which requires sample paths
 MAX_CLOCK = 2**62  # beyond any timestamp
 TYPE_CHECKS = {str: lambda element: type(element) is str, int: lambda element: type(element) is int and abs(element) < 10**8}
 KINDS = (SEASON, HOLIDAY, EVENT, REGRESSOR)
 
 
 def check_time_features(record: Any, future_names: list[str], country: str | None) -> None:
-    """Raise `InvalidManifest` unless the record is valid.
+    """Raise `InvalidManifest` unless the record of time features in a file is valid.
 
-    `future_names`: future covariates, which may be conditions; `country`: the one of the model.
+    `future_names`: future covariates, which may be conditions; `country`: that of the parameters of the model.
     """
     names = [entry.name for entry in fields(TimeFeatures)]
     if not isinstance(record, dict) or set(record) != set(names):
         raise InvalidManifest(
-            f"its time features must have the fields {format_list(names)}, got "
-            f"{format_value(record, 200)}"
+            f"the time features must have the fields {format_list(names, max_shown=9)}, got {format_value(record, 200)}"
         )
     _check_number(record["start"], "start", -MAX_CLOCK, MAX_CLOCK, int)
     _check_number(record["span"], "span", 1, MAX_CLOCK, int)
     _check_number(record["n_values"], "n_values", 1, MAX_CLOCK, int)
     if record["country"] != country:
         raise InvalidManifest(
-            f"its 'country' must be {format_value(country)}, got {format_value(record['country'])}"
+            f"'country' of the time features must be {format_value(country)}, as in the parameters, got "
+            f"{format_value(record['country'])}"
         )
     if not isinstance(record["changepoints"], list) or len(record["changepoints"]) > MAX_COLUMNS:
         raise InvalidManifest(
-            f"its 'changepoints' must be a list, got {format_value(record['changepoints'], 200)}"
+            f"'changepoints' of the time features must be a list of at most {MAX_COLUMNS:,} numbers, got "
+            f"{format_value(record['changepoints'], 200)}"
         )
     for entry in record["changepoints"]:
         _check_number(entry, "changepoints", -1e18, 1e18, float)
@@ -49,21 +50,25 @@ def check_time_features(record: Any, future_names: list[str], country: str | Non
 
 
 def check_components(components: Any, conditions: list[str] | None, country: str | None) -> int:
-    """Number of columns of all components; `InvalidManifest` if a component is invalid."""
+    """Return the number of columns of all components; `InvalidManifest` if a component is invalid.
+
+    `conditions`: covariates that may be conditions; None: conditions are not checked.
+    """
     if not isinstance(components, list):
-        raise InvalidManifest(f"its components must be a list, got {format_value(components, 200)}")
+        raise InvalidManifest(f"the components of the model must be a list, got {format_value(components, 200)}")
     for component in components:
         _check_component(component, conditions, country)
     names, columns = {component["name"] for component in components}, sum(component["columns"] for component in components)
     if len(names) < len(components) or columns > MAX_COLUMNS:
         raise InvalidManifest(
-            f"its components must have unique names and at most {MAX_COLUMNS:,} columns"
+            f"the components of the model must have unique names and at most {MAX_COLUMNS:,} columns together, got "
+            f"{len(components)} components with {len(names)} different names and {columns:,} columns"
         )
     return int(columns)
 
 
 def check_prophet(learned: LearnedState, country: str | None, growth: str) -> None:
-    """Raise `InvalidManifest` if arrays do not match the components, or the fit is too long ago."""
+    """Raise `InvalidManifest` if arrays do not match the components, or too many steps have passed since the fit."""
     columns = check_components(learned["parts"], None, country)
     check_floats(learned, ["coefficients", "centre", "unit"], (columns,))
     check_floats(learned, ["delta", "changes"], learned["delta"].shape[1:2])
@@ -82,7 +87,7 @@ def check_prophet(learned: LearnedState, country: str | None, growth: str) -> No
 
 
 def _check_component(component: Any, future_names: list[str] | None, country: str | None) -> None:
-    """Check fields, types and number of columns of one component."""
+    """Raise `InvalidManifest` unless fields, types and number of columns of a component are valid."""
     expected = {field.name: field.type for field in fields(ComponentSpec)}
     if not isinstance(component, dict) or set(component) != set(expected):
         raise InvalidManifest(
@@ -103,12 +108,13 @@ def _check_component(component: Any, future_names: list[str] | None, country: st
     is_known = component["kind"] in KINDS and component["when"] in (AUTO, ALWAYS)
     if not isinstance(component["multiplicative"], bool) or not is_known:
         raise InvalidManifest(
-            f"a component must be one of {format_list(KINDS)}, got {format_value(component, 200)}"
+            f"a component must have 'kind' from {format_list(KINDS)}, 'when' from {format_list((AUTO, ALWAYS))} and a bool as "
+            f"'multiplicative', got {format_value(component, 200)}"
         )
     for name, expected_type in (("names", str), ("days", int)):
         if not isinstance(component[name], list) or not all(map(TYPE_CHECKS[expected_type], component[name])):
             raise InvalidManifest(
-                f"{name!r} of a component must be a list, got {format_value(component[name], 200)}"
+                f"{name!r} of a component must be a list of {expected_type.__name__}, got {format_value(component[name], 200)}"
             )
     if component["condition"] and future_names is not None and component["condition"] not in future_names:
         raise InvalidManifest(
@@ -121,12 +127,13 @@ def _check_component(component: Any, future_names: list[str] | None, country: st
         or (component["kind"] == HOLIDAY and country is None)
     ):
         raise InvalidManifest(
-            "a component must have the columns of its kind and a positive prior_scale, got "
-            f"{format_value(component, 200)}"
+            "a component must have the number of columns of its kind, a positive prior_scale, and a country if it has "
+            f"holidays, got {format_value(component, 200)}"
         )
 
 
 def _n_columns(component: Mapping[str, Any]) -> int:
+    """Number of columns of a component of its kind; -1 for an invalid season."""
     if component["kind"] == SEASON:
         return 2 * int(component["order"]) if component["period"] > 0.0 and component["order"] > 0 else -1
     if component["kind"] == EVENT:
@@ -135,8 +142,11 @@ def _n_columns(component: Mapping[str, Any]) -> int:
 
 
 def _check_number(value: Any, label: str, minimum: float, maximum: float, expected_type: type) -> None:
-    fits = type(value) is int or (expected_type is float and type(value) is float)
-    if not fits or not math.isfinite(value) or not minimum <= value <= maximum:
+    """Raise `InvalidManifest` unless a value is a finite number of this type (integers are floats, too) in the range."""
+    has_type = type(value) is int or (expected_type is float and type(value) is float)
+    if not has_type or not math.isfinite(value) or not minimum <= value <= maximum:
+        expected = "an integer" if expected_type is int else "a number"
         raise InvalidManifest(
-            f"{label!r} must be a number from {minimum:g} to {maximum:g}, got {format_value(value)}"
+            f"{label!r} of the time features or a component must be {expected} from {minimum:g} to {maximum:g}, got "
+            f"{format_value(value)}"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,50 +16,68 @@ from deepforecast.models.additive._scaling import value_scale
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
-EXACT_FIT_DEVIATION = 1e-6  # smaller standard deviations count as zero
-DEGREES_OF_FREEDOM = 3.0  # Student's t errors
-GROWTHS = {"linear": 0, "logistic": 1, "flat": 2}
-CAP_MARGIN = 0.01  # starting points keep this fraction of the cap away from cap and floor
+EXACT_FIT_DEVIATION = 1e-6  # smaller standard deviations of scaled values are treated as zero
+DEGREES_OF_FREEDOM = 3.0  # of Student's t errors
+GROWTHS = {"linear": 0, "logistic": 1, "flat": 2}  # codes of `kernels.gauss_newton`
+CAP_MARGIN = 0.01  # starting points are at least this fraction of the cap away from cap and floor
+
+Estimate = tuple[Floats, float, float]  # parameters, standard deviation of the errors, objective
 
 
 def fit_job(model: Prophet, job: Job, previous: Mapping[str, Floats] | None) -> Iterator[tuple[int, dict[str, Floats | float]]]:
-    """Yield number and learned arrays of each series; `previous`: arrays of an earlier fit."""
-    scaled = [_scale_values(model, *series_values) for series_values in zip(job.values, job.caps, job.floors, strict=True)]
-    varying = [index for index, series_values in enumerate(job.values) if series_values.min() != series_values.max()]
-    numbers = [job.series_numbers[index] for index in varying]
-    estimates = _estimate(model, job.design, [scaled[index][2:] for index in varying], numbers, previous)
-    by_index = dict(zip(varying, estimates, strict=True))
-    for index, number in enumerate(job.series_numbers):
-        shift, scale = scaled[index][:2]
-        steady = np.nan if index in by_index else float(job.values[index][0])
-        x, deviation, objective = by_index.get(index, (job.design.zero_parameters, 0.0, 0.0))
+    """Yield the index and the learned arrays of each series of a job.
+
+    `previous`: arrays of an earlier fit, as starting points. Constant series are not estimated: their parameters are 0,
+    and "steady" is their value, which is NaN for other series. "exact" is whether the residuals are zero because there
+    are no more values than parameters.
+    """
+    scaled_series = [_scale_values(model, *columns) for columns in zip(job.values, job.caps, job.floors, strict=True)]
+    varying = [position for position, y in enumerate(job.values) if y.min() != y.max()]
+    varying_values = [(scaled_series[position].y, scaled_series[position].cap) for position in varying]
+    varying_indices = [job.series_indices[position] for position in varying]
+    estimates = _estimate(model, job.design, varying_values, varying_indices, previous)
+    estimate_by_position = dict(zip(varying, estimates, strict=True))
+    for position, (series_index, scaled) in enumerate(zip(job.series_indices, scaled_series, strict=True)):
+        is_estimated = position in estimate_by_position
+        x, deviation, objective = estimate_by_position.get(position, (job.design.zero_parameters, 0.0, 0.0))
         learned = _parameter_arrays(model, job.design, x)
-        exact = index in by_index and deviation < EXACT_FIT_DEVIATION and len(job.design.time) <= len(x)
-        learned |= {"shift": shift, "scale": scale, "deviation": deviation, "objective": objective, "steady": steady}
-        learned["exact"] = exact
+        learned |= {"shift": scaled.shift, "scale": scaled.scale, "deviation": deviation, "objective": objective}
+        learned["steady"] = np.nan if is_estimated else float(job.values[position][0])
+        learned["exact"] = is_estimated and deviation < EXACT_FIT_DEVIATION and len(job.design.time) <= len(x)
         if model.uncertainty == "laplace":
             from deepforecast.models.additive._posterior import covariance_factor
 
-            y, cap = scaled[index][2:]
-            learned["factor"] = covariance_factor(model, job.design, y, cap, x, deviation)
-        yield number, learned
+            learned["factor"] = covariance_factor(model, job.design, scaled.y, scaled.cap, x, deviation)
+        yield series_index, learned
 
 
-def _scale_values(model: Prophet, y: Floats, cap: Floats, floor: Floats) -> tuple[float, float, Floats, Floats]:
-    """Shift and scale of a series, its scaled values, and its scaled cap."""
+class _ScaledSeries(NamedTuple):
+    """Shift and scale of a series, and its scaled values and caps; logistic growth also subtracts the floor."""
+
+    shift: float
+    scale: float
+    y: Floats
+    cap: Floats
+
+
+def _scale_values(model: Prophet, y: Floats, cap: Floats, floor: Floats) -> _ScaledSeries:
+    """Scale the values and caps of a series at its used rows."""
     shift, scale = value_scale(model, y, cap, floor)
     shift_by_row = floor + shift if model.growth == "logistic" else shift
-    return shift, scale, (y - shift_by_row) / scale, (cap - shift_by_row) / scale
+    return _ScaledSeries(shift, scale, (y - shift_by_row) / scale, (cap - shift_by_row) / scale)
 
 
 def _estimate(
     model: Prophet,
     design: Design,
     series: list[tuple[Floats, Floats]],
-    numbers: list[int],
+    series_indices: list[int],
     previous: Mapping[str, Floats] | None,
-) -> list[tuple[Floats, float, float]]:
-    """Parameters, standard deviation of the errors and objective of each series."""
+) -> list[Estimate]:
+    """Maximum a posteriori estimates of the series, each given by its scaled values and caps.
+
+    A linear fit of all of them at once; for nonlinear models it is a starting point.
+    """
     from deepforecast.kernels.additive import Prior, fit_linear
 
     if not series:
@@ -80,7 +98,7 @@ def _estimate(
             y,
             cap,
             x[index],
-            None if previous is None else _previous_coefficients(previous, numbers[index], design),
+            None if previous is None else _previous_coefficients(previous, series_indices[index], design),
         )
         for index, (y, cap) in enumerate(series)
     ]
@@ -88,31 +106,42 @@ def _estimate(
 
 def _fit_nonlinear_growth(
     model: Prophet, design: Design, y: Floats, cap: Floats, linear_solution: Floats, previous_coefficients: Floats | None
-) -> tuple[Floats, float, float]:
-    """Nonlinear least squares from several starting points; the lowest objective wins."""
+) -> Estimate:
+    """The Gauss-Newton estimate with the lowest objective from several starting points."""
     from deepforecast.kernels.additive import Prior
     from deepforecast.kernels.gauss_newton import Rows, fit_nonlinear
 
-    hinges, cap = np.ascontiguousarray(design.hinges), np.ascontiguousarray(cap)
-    degrees_of_freedom = DEGREES_OF_FREEDOM if model.errors == "student" else 0.0
-    rows = Rows(y, design.time, cap, hinges, design.features, design.multiplicative, GROWTHS[model.growth], degrees_of_freedom)
+    rows = Rows(
+        y=y,
+        time=design.time,
+        capacity=np.ascontiguousarray(cap),
+        changepoint_hinges=np.ascontiguousarray(design.hinges),
+        features=design.features,
+        multiply=design.multiplicative,
+        growth=GROWTHS[model.growth],
+        freedom=DEGREES_OF_FREEDOM if model.errors == "student" else 0.0,  # 0: normal errors
+    )
     prior = Prior(design.precision, 1.0 / model.changepoint_prior_scale)
     starts = _starting_points(model, design, y, cap, linear_solution, previous_coefficients)
-    return min((fit_nonlinear(rows, prior, start) for start in starts), key=itemgetter(2))
+    return min((fit_nonlinear(rows, prior, start) for start in starts), key=itemgetter(2))  # by the objective
 
 
 def _starting_points(
     model: Prophet, design: Design, y: Floats, cap: Floats, linear_solution: Floats, previous_coefficients: Floats | None
 ) -> Iterator[Floats]:
-    """Starting points: the linear fit, and the coefficients of an earlier fit."""
+    """Yield starting points from the linear fit and, if given, with the coefficients of an earlier fit.
+
+    The parameters of a logistic trend are rate k and offset m, with the linear fit k t + b of the logits and m = -b / k;
+    there is also the starting point of Prophet.
+    """
     n_trend = 1 if model.growth == "flat" else 2
     features = slice(n_trend, n_trend + len(design.active_columns))
     start = linear_solution.copy()
     if model.growth == "logistic":
         start[features] = 0.0
-        rate = start[0] if abs(start[0]) > 1e-3 else 1e-3
-        start[:2] = rate, -linear_solution[1] / rate
-        start[1] = np.clip(start[1], -50.0, 50.0)
+        rate = start[0] if abs(start[0]) > 1e-3 else 1e-3  # not near 0, because the offset is divided by it
+        start[0] = rate
+        start[1] = np.clip(-linear_solution[1] / rate, -50.0, 50.0)
         yield _endpoint_start(y, cap, start)
     else:
         level = float(np.mean(y)) or 1.0
@@ -125,44 +154,45 @@ def _starting_points(
 
 
 def _endpoint_start(y: Floats, cap: Floats, template: Floats) -> Floats:
-    """Logistic trend through the first and the last value, as in Prophet."""
+    """Parameters of the logistic trend through the first and the last value, as in Prophet; the others are 0."""
+    ratios = []  # cap / value, limited to the margin
+    for value, end_cap in ((y[0], cap[0]), (y[-1], cap[-1])):
+        ratio = end_cap / max(value, CAP_MARGIN * end_cap)
+        ratios.append(float(np.clip(ratio, 1.0 / (1.0 - CAP_MARGIN), 1.0 / CAP_MARGIN)))
+    if abs(ratios[0] - ratios[1]) <= 0.01:
+        ratios[0] *= 1.05
+    first_log_odds, last_log_odds = (float(np.log(ratio - 1.0)) for ratio in ratios)  # log((cap - y) / y)
     start = np.zeros_like(template)
-    ends = ((y[0], cap[0]), (y[-1], cap[-1]))
-    ratio = [
-        float(
-            np.clip(
-                maximum / max(value, CAP_MARGIN * maximum),
-                1.0 / (1.0 - CAP_MARGIN),
-                1.0 / CAP_MARGIN,
-            )
-        )
-        for value, maximum in ends
-    ]
-    if abs(ratio[0] - ratio[1]) <= 0.01:
-        ratio[0] *= 1.05
-    first, last = (float(np.log(odds - 1.0)) for odds in ratio)
-    start[0], start[1] = first - last, first / (first - last)
+    start[0] = first_log_odds - last_log_odds  # rate
+    start[1] = first_log_odds / (first_log_odds - last_log_odds)  # offset
     return start
 
 
 def _logit(y: Floats, cap: Floats) -> Floats:
+    """log(y / (cap - y)), with y / cap limited to the margin."""
     fraction = np.clip(y / cap, CAP_MARGIN, 1.0 - CAP_MARGIN)
     return np.asarray(np.log(fraction / (1.0 - fraction)))
 
 
-def _previous_coefficients(previous: Mapping[str, Floats], number: int, design: Design) -> Floats:
-    """Coefficients of an earlier fit, for the columns of this design."""
-    return np.asarray(previous["coefficients"][number][design.active_columns])
+def _previous_coefficients(previous: Mapping[str, Floats], series_index: int, design: Design) -> Floats:
+    """Coefficients of an earlier fit, for the active columns of this design."""
+    return np.asarray(previous["coefficients"][series_index][design.active_columns])
 
 
 def _parameter_arrays(model: Prophet, design: Design, x: Floats) -> dict[str, Floats | float]:
-    """Parameters as arrays whose shapes are the same for all series."""
+    """The parameter vector x as named arrays, padded so that shapes are the same for all series.
+
+    delta, changes: sizes and times of the slope changes, padded with 0 and infinity; count: their number;
+    size: their mean absolute size. Coefficients of columns that are not active are 0.
+    """
     n_trend = 1 if model.growth == "flat" else 2
-    count = len(design.changepoints)
-    max_changepoints = model.max_changepoints
-    coefficients, delta, changes = np.zeros(len(design.scale)), np.zeros(max_changepoints), np.full(max_changepoints, np.inf)
+    n_changepoints = len(design.changepoints)
+    coefficients = np.zeros(len(design.scale))
     coefficients[design.active_columns] = x[n_trend : n_trend + len(design.active_columns)]
-    delta[:count], changes[:count] = x[len(x) - count :], design.changepoints
+    delta = np.zeros(model.max_changepoints)
+    delta[:n_changepoints] = x[len(x) - n_changepoints :]
+    changes = np.full(model.max_changepoints, np.inf)
+    changes[:n_changepoints] = design.changepoints
     return {
         "start": design.start,
         "span": design.span,
@@ -173,6 +203,6 @@ def _parameter_arrays(model: Prophet, design: Design, x: Floats) -> dict[str, Fl
         "coefficients": coefficients,
         "centre": design.centre,
         "unit": design.scale,
-        "size": float(np.abs(delta[:count]).mean()) if count else 0.0,
-        "count": count,
+        "size": float(np.abs(delta[:n_changepoints]).mean()) if n_changepoints else 0.0,
+        "count": n_changepoints,
     }

@@ -9,7 +9,7 @@ import numpy as np
 
 from deepforecast.core.forecast import refuse_duplicate_columns
 from deepforecast.data import frames
-from deepforecast.data.components import EVENT, HOLIDAY, SEASON, ComponentSpec, column_slices, from_dicts
+from deepforecast.data.components import EVENT, HOLIDAY, SEASON, ComponentSpec, from_dicts
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError
 from deepforecast.models.additive._predict import component_values
@@ -22,34 +22,29 @@ PARAMETER_COLUMNS = {"rate": "rate", "offset": "offset", "deviation": "deviation
 
 
 def parameters(model: Prophet) -> Frame:
-    """One row per series with the estimated parameters, see `Prophet.parameters`."""
+    """The result of `Prophet.parameters`: one row per series with the estimated parameters."""
     state = model.fitted_state()
     columns: dict[str, Any] = {}
     if state.series.columns.id is not None and state.series.ids is not None:
         columns[state.series.columns.id] = state.series.ids
     columns |= {name: state.learned[name] for name in PARAMETER_COLUMNS}
-    for number in range(state.learned["delta"].shape[1]):
-        columns[f"change_{number + 1}"] = state.learned["delta"][:, number]
+    for index in range(state.learned["delta"].shape[1]):
+        columns[f"change_{index + 1}"] = state.learned["delta"][:, index]
     components = from_dicts(state.learned["parts"])
-    slices = column_slices(components)
-    for component in components:
-        for name, column in zip(
-            _coefficient_names(component),
-            range(slices[component.name].start, slices[component.name].stop),
-            strict=True,
-        ):
-            columns[name] = state.learned["coefficients"][:, column]
+    names = (name for component in components for name in _coefficient_names(component))
+    for name, coefficients in zip(names, state.learned["coefficients"].T, strict=True):
+        columns[name] = coefficients
     return frames.build(state.series.library, columns)
 
 
 def history_components(model: Prophet, frame: Frame | None) -> Frame:
-    """One row per series, time and component, see `Prophet.components`."""
+    """The result of `Prophet.components`: one row per series, time and component."""
     state = model._state_for_frame(frame, None)
     panel = state.learned.history
     if panel is None:
         raise DataError(
-            f"{model.name} must have a history, but was loaded from a file, or some of its "
-            "series were only updated after the fit. Pass the histories as frame."
+            f"{model.name} must have the training data to compute the components of the history. They are not available after "
+            "loading the model from a file, or if new series were added by `update`. Pass the histories as `frame`."
         )
     row_components = evaluate_rows(
         model,
@@ -72,11 +67,11 @@ def history_components(model: Prophet, frame: Frame | None) -> Frame:
 
 
 def _coefficient_names(component: ComponentSpec) -> Iterator[str]:
-    """Names of the columns of a component."""
+    """Yield the names of the coefficients of a component, one per column."""
     if component.kind == SEASON:
-        for number in range(1, component.order + 1):
-            yield f"{component.name}_sin_{number}"
-            yield f"{component.name}_cos_{number}"
+        for term in range(1, component.order + 1):
+            yield f"{component.name}_sin_{term}"
+            yield f"{component.name}_cos_{term}"
     elif component.kind == EVENT:
         for offset in range(component.lower, component.upper + 1):
             yield f"{component.name}{offset:+d}" if component.columns > 1 else component.name

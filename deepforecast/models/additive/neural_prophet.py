@@ -86,16 +86,16 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     changepoint_prior_scale: float = param(default=0.5, low=0.01, high=5.0)
     local: Sequence[str] = param(
         default=(), search=((), ("trend",), ("trend", "seasons")),
-        help="components with coefficients per series: 'trend', 'seasons', 'events' (with "
-        "holidays), 'regressors'",
+        help="components with coefficients per series, from 'trend', 'seasons', 'events' (including holidays) and "
+        "'regressors'; (): all coefficients are shared by all series",
     )
     input_size: int | Literal["auto"] = param(
         default="auto", at_least=0,
-        help="number of lags; 0: no autoregression",
+        help="number of lags of the target; 0: no autoregression; 'auto': from horizon and season length",
     )
     hidden_sizes: Sequence[int] = param(
         default=(), at_least=1, when=_uses_lags,
-        help="number of units of each hidden layer on the lags; (): linear",
+        help="number of units of each hidden layer of the network applied to the lags; (): a linear autoregression",
     )
     lag_prior_scale: float | None = param(
         default=None, above=0, low=0.001, high=1.0, log=True, when=_uses_lags,
@@ -104,7 +104,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     scaler: Literal["standard", "robust", "min_max", "mean_abs", "none"] = param(default="standard")
     scaler_scope: Literal["series", "panel"] = param(default="series")
     calendar: None = param(
-        default=None, help="calendar features; always None, as seasonalities are declared"
+        default=None, help="calendar features; must be None, because seasonalities are components of the model"
     )
     head: LocationHead = param(default="quantiles")
     max_steps: int | Literal["auto"] = param(
@@ -115,7 +115,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
 
     @property
     def family(self) -> str:
-        """Its own family: its components share little with other networks."""
+        """The name of its own family of architectures, because it has little in common with other networks."""
         return "NeuralProphet"
 
     @classmethod
@@ -129,21 +129,22 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         ]
 
     def predictor(self, quantiles: Sequence[float] = ()) -> Predictor:
-        """Raise `CapabilityError`, as arrays do not have the names of the series."""
+        """Raise `CapabilityError`, because arrays do not contain the ids of the series."""
         from deepforecast.errors import CapabilityError
 
         self.fitted_state()
         raise CapabilityError(
-            f"{self.name} cannot forecast from arrays, as scales and components belong to series "
-            "by name. Use predict(frame=...)."
+            f"{self.name} cannot forecast from arrays, because scales and coefficients are looked up by series id. Use "
+            "predict(frame=...)."
         )
 
     @property
     def reserved_names(self) -> tuple[str, ...]:
-        """Names of components that are always present."""
+        """Names of components that seasonalities, events and covariates cannot have."""
         return ("trend", LAGS_NAME, "rest")
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
+        """Capabilities with these parameters, e.g. no past covariates without lags."""
         capabilities = super()._narrow(declared)
         if self.input_size == 0:
             capabilities = replace(capabilities, past=False, new_values="ignored")
@@ -151,12 +152,14 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return capabilities if self._is_additive() else replace(capabilities, shift_equivariant=False)
 
     def _is_additive(self) -> bool:
+        """Whether no component is multiplicative."""
         modes = [self.seasonality_mode, self.holidays_mode]
         for declarations in (self.seasonalities, self.dated_events, self.regressors):
             modes += [fields.get("mode") for fields in (declarations or {}).values() if isinstance(fields, Mapping)]
         return "multiplicative" not in modes
 
     def _idle(self) -> Iterator[tuple[str, str]]:
+        """Yield the parameters that have no effect with the others, and the end of the message that says so."""
         if self.input_size == 0:
             reason = "with input_size=0 (no lags). Leave it out, or set input_size"
             yield from (("hidden_sizes", reason), ("lag_prior_scale", reason))
@@ -199,6 +202,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return NeuralProphetBody(sizes, network_spec(self, sizes.window_columns))
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        """The future covariates; a warning names those that were constant in fit and change now."""
         from deepforecast.models.additive._constant_covariates import warn_unlearned
 
         covariates = super()._future_covariates(state, steps, future)

@@ -75,26 +75,32 @@ class Prophet(AdditiveForecaster):
     )
 
     growth: Literal["linear", "logistic", "flat"] = param(
-        default="linear", help="kind of trend",
+        default="linear",
+        help="type of trend: 'linear' or 'logistic' (saturating at cap), each with changepoints, or 'flat' (constant)",
     )
     cap: float | str | None = param(
-        default=None, help="upper bound: a number or the name of a future covariate; None: none",
+        default=None,
+        help="upper bound, a number or the name of a future covariate: the saturation level if growth='logistic', else a "
+        "limit to which forecasts are clipped; None: no bound",
     )
     floor: float | str | None = param(
-        default=None, help="lower bound: a number or the name of a future covariate; None: none",
+        default=None,
+        help="lower bound, a number or the name of a future covariate: the lower saturation level if growth='logistic', "
+        "else a limit to which forecasts are clipped; None: no bound (0 if growth='logistic')",
     )
     errors: Literal["normal", "student"] = param(
         default="normal", search=("normal", "student"),
-        help="error distribution: normal, or Student's t (3 degrees of freedom) if there are "
-        "outliers",
+        help="error distribution: 'normal'; 'student': Student's t with 3 degrees of freedom, robust to outliers",
     )
     scaling: Literal["absmax", "minmax"] = param(
         default="absmax",
-        help="scaling of the values to which the priors apply: by maximum or by range",
+        help="scaling of the values before fitting, to which the priors apply; 'absmax': divided by the largest absolute "
+        "value; 'minmax': to the range from 0 to 1",
     )
     uncertainty: Literal["map", "laplace"] = param(
         default="map",
-        help="parameters in intervals: point estimates ('map') or Laplace approximation"
+        help="parameter uncertainty in prediction intervals; 'map': none, parameters are fixed at their estimates; "
+        "'laplace': Laplace approximation of the posterior",
     )
 
     @classmethod
@@ -108,17 +114,17 @@ class Prophet(AdditiveForecaster):
 
     @property
     def coverage_process(self) -> str:
-        """Simulated process for the coverage check."""
+        """Name of the simulated process for the check of interval coverage."""
         return "seasonal_noise" if self.growth == "flat" else "trend_and_season"
 
     @property
     def bound_columns(self) -> tuple[str, ...]:
-        """Future covariates that are bounds (cap, floor) and not regressors."""
+        """Names of the future covariates that are bounds (cap, floor) and not regressors."""
         return tuple(bound for bound in (self.cap, self.floor) if isinstance(bound, str))
 
     @property
     def reserved_names(self) -> tuple[str, ...]:
-        """Names of components that are always present."""
+        """Names of components that seasonalities, events and covariates cannot have."""
         return ("trend", "bounds")
 
     def parameters(self) -> Frame:
@@ -167,6 +173,7 @@ class Prophet(AdditiveForecaster):
         return 2
 
     def _with_training_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
+        """Add the values of covariates that are constant in fit, for warnings when they change."""
         if not panel.series.columns.future:
             return learned
         from deepforecast.models.additive._constant_covariates import constant_covariate_values
@@ -174,6 +181,7 @@ class Prophet(AdditiveForecaster):
         return replace(learned, by_series={**learned.by_series, "unvaried": constant_covariate_values(self, panel)})
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        """The future covariates; a warning names those that were constant in fit and change now."""
         from deepforecast.models.statistical._regressors import warn_constant_in_fit
 
         covariates = super()._future_covariates(state, steps, future)
@@ -191,8 +199,8 @@ class Prophet(AdditiveForecaster):
 
         return fit_panel(self, panel, learned)
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        return replace(learned, history=panel) if fresh else learned
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        return replace(learned, history=panel) if from_start else learned
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         from deepforecast.models.additive._serialization import check_prophet

@@ -15,7 +15,7 @@ import numpy as np
 from deepforecast.data.frames import Floats, Ints
 
 SAFE_RANGE = (1e-140, 1e140)  # squares of values in this range neither underflow nor overflow
-MAX_BLOCK_ROWS = 250_000
+MAX_BLOCK_ROWS = 250_000  # approximate number of rows in a block of `blocks`
 
 
 def segment_reduce(values: Any, begin: Ints, end: Ints, ufunc: Any = np.add) -> Any:
@@ -31,32 +31,35 @@ def segment_reduce(values: Any, begin: Ints, end: Ints, ufunc: Any = np.add) -> 
 
 
 def segment_rms(values: Floats, begin: Ints, end: Ints, ddof: int = 0) -> Floats:
-    """sqrt(sum of squares / (count - ddof)) of each segment, without overflow.
+    """sqrt(sum of squares / (n - ddof)) of each segment of n values, without overflow.
 
-    NaN if count <= ddof.
+    NaN if n <= ddof.
     """
-    count = end - begin - ddof
+    degrees_of_freedom = end - begin - ddof
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        rms: Floats = np.sqrt(segment_reduce(np.square(values), begin, end) / np.maximum(count, 1))
-    rms[count <= 0] = np.nan
+        rms: Floats = np.sqrt(segment_reduce(np.square(values), begin, end) / np.maximum(degrees_of_freedom, 1))
+    rms[degrees_of_freedom <= 0] = np.nan
     extremes = np.flatnonzero((rms < SAFE_RANGE[0]) | (rms > SAFE_RANGE[1]))
     if len(extremes):
-        rms[extremes] = _rescaled_rms(values, begin[extremes], end[extremes], count[extremes])
+        rms[extremes] = _rescaled_rms(values, begin[extremes], end[extremes], degrees_of_freedom[extremes])
     return rms
 
 
-def _rescaled_rms(values: Floats, begin: Ints, end: Ints, count: Ints) -> Floats:
+def _rescaled_rms(values: Floats, begin: Ints, end: Ints, degrees_of_freedom: Ints) -> Floats:
     """`segment_rms` after scaling each segment by a power of two, which is exact."""
     values, indptr = gather_segments(values, begin, end)
     begin, end = indptr[:-1], indptr[1:]
-    _, power = np.frexp(segment_reduce(np.abs(values), begin, end, np.maximum))
-    values = np.ldexp(values, -np.repeat(power, end - begin))
-    rms: Floats = np.ldexp(np.sqrt(segment_reduce(np.square(values), begin, end) / count), power)
+    _, exponent = np.frexp(segment_reduce(np.abs(values), begin, end, np.maximum))
+    values = np.ldexp(values, -np.repeat(exponent, end - begin))
+    rms: Floats = np.ldexp(np.sqrt(segment_reduce(np.square(values), begin, end) / degrees_of_freedom), exponent)
     return rms
 
 
 def seasonal_change_rms(values: Floats, indptr: Ints, lag: int) -> Floats:
-    """Root mean square of the differences at `lag` within each series; NaN if there are none."""
+    """Root mean square of the differences y_t - y_{t-lag} within each series; NaN if there are none.
+
+    Values must not be missing.
+    """
     rms = np.empty(len(indptr) - 1)
     for chunk, block, block_indptr in blocks(values, indptr):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -66,24 +69,24 @@ def seasonal_change_rms(values: Floats, indptr: Ints, lag: int) -> Floats:
 
 
 def blocks(values: Floats, indptr: Ints) -> Iterator[tuple[slice, Floats, Ints]]:
-    """Slices of series with their values and row pointers, small enough for the CPU cache."""
+    """Consecutive slices of the series with their values and row pointers, small enough for the CPU cache."""
     starts = np.searchsorted(indptr, np.arange(0, indptr[-1], MAX_BLOCK_ROWS))
-    for first, last in pairwise(np.unique([*starts, len(indptr) - 1]).tolist()):
-        yield slice(first, last), values[indptr[first] : indptr[last]], indptr[first : last + 1] - indptr[first]
+    for start, stop in pairwise(np.unique([*starts, len(indptr) - 1]).tolist()):
+        yield slice(start, stop), values[indptr[start] : indptr[stop]], indptr[start : stop + 1] - indptr[start]
 
 
 def segment_means(values: Floats, begin: Ints, end: Ints) -> Floats:
     """The mean of each segment, NaN if empty; segments must be contiguous and cover all values.
 
-    Computed relative to the first value of the segment, so that constants are exact.
+    Computed relative to the first value of the segment, so that means of constants are exact.
     """
     nonempty = end > begin
     if not nonempty.any():
         return np.full(len(begin), np.nan)
-    first = np.where(nonempty, values[np.minimum(begin, len(values) - 1)], np.nan)
+    first_value = np.where(nonempty, values[np.minimum(begin, len(values) - 1)], np.nan)
     with np.errstate(over="ignore", invalid="ignore"):  # `predict` refuses values that are not finite
-        deviations = segment_reduce(values - np.repeat(first, end - begin), begin, end)
-        return np.asarray(first + deviations / np.maximum(end - begin, 1))
+        deviations = segment_reduce(values - np.repeat(first_value, end - begin), begin, end)
+        return np.asarray(first_value + deviations / np.maximum(end - begin, 1))
 
 
 def gather_segments(values: Floats, begin: Ints, end: Ints) -> tuple[Floats, Ints]:
@@ -94,7 +97,13 @@ def gather_segments(values: Floats, begin: Ints, end: Ints) -> tuple[Floats, Int
 
 
 class ObservedValues:
-    """The values that are not missing, compacted, with their row numbers."""
+    """The values that are not missing, without gaps between them.
+
+    values: the observed values of all series. row_numbers: their rows in the original array, None if
+    no value is missing. indptr: row pointers of the original series. begin, end: first index in
+    `values` of each series, and the one after its last; `bounds` are both as row pointers.
+    count: number of values of each series.
+    """
 
     def __init__(self, values: Floats, indptr: Ints) -> None:
         missing = np.isnan(values)
@@ -109,7 +118,7 @@ class ObservedValues:
         self.count = self.end - self.begin
 
     def last(self) -> tuple[Floats, Floats]:
-        """Last value of each series, and rows since then (NaN and all rows if there is none)."""
+        """Last value of each series, and the number of rows since then (NaN and all rows if there is none)."""
         last_values, age = np.full(len(self.count), np.nan), np.diff(self.indptr).astype(np.float64)
         has_value = np.flatnonzero(self.count > 0)
         last_position = self.end[has_value] - 1
@@ -118,13 +127,16 @@ class ObservedValues:
         return last_values, age
 
     def steps(self) -> tuple[Floats, Floats | None]:
-        """Differences of consecutive values, and the rows between them (None: one)."""
+        """Differences of consecutive observed values, and the number of rows between them (None: always 1).
+
+        The differences include those between series, which `step_bounds` leaves out.
+        """
         with np.errstate(over="ignore"):
             changes = np.diff(self.values)
         return changes, None if self.row_numbers is None else np.diff(self.row_numbers).astype(np.float64)
 
     def step_bounds(self) -> tuple[Ints, Ints]:
-        """Segment bounds of each series in the arrays of `steps`."""
+        """First index of each series in the arrays of `steps`, and the one after its last."""
         return self.begin, np.maximum(self.end - 1, self.begin)
 
     def step_deviation(self) -> Floats:
@@ -136,14 +148,16 @@ class ObservedValues:
 
 
 def split_phases(values: Floats, indptr: Ints, season: int) -> tuple[Floats, Ints]:
-    """Split each series by phase into groups `i * season + phase`.
+    """Reorder values by series and phase, in time order; values and row pointers of the groups.
 
-    Phase 0 is the first step ahead.
+    Group `i * season + phase` has the values of series i at this phase. Phase 0 is that of the
+    first step ahead.
     """
     lengths = np.diff(indptr)
-    first = np.arange(season) + lengths[:, None]  # the rows of a phase are first % season + k * season
-    counts = -(-(lengths[:, None] - first % season) // season)
-    bounds = np.concatenate([[0], np.cumsum(counts)])
+    # The rows of a phase in a series are first_row + k season for k = 0, 1, ...
+    first_row = (np.arange(season) + lengths[:, None]) % season
+    n_values = -(-(lengths[:, None] - first_row) // season)  # rounded up
+    bounds = np.concatenate([[0], np.cumsum(n_values)])
     cycle, phase = np.divmod(np.arange(len(values)) - np.repeat(indptr[:-1], lengths), season)
     group = np.repeat(np.arange(len(lengths)) * season, lengths) + (phase - np.repeat(lengths, lengths)) % season
     values_by_phase = np.empty_like(values)

@@ -23,9 +23,9 @@ from deepforecast.errors import DataError, ParameterError
 class Baseline(Forecaster):
     """Base class of models in closed form, with one residual standard deviation per series.
 
-    `learned["deviation"]` holds it, NaN where there are too few residuals. Intervals take it as
-    known: with fewer than about 30 residuals they are too narrow. `Conformal(model)` does not
-    assume this.
+    `learned["deviation"]` is this standard deviation, NaN if there are too few residuals. Prediction
+    intervals assume that it is known: with fewer than about 30 residuals they are too narrow.
+    `Conformal(model)` does not assume this.
     """
 
     capabilities = Capabilities(
@@ -40,9 +40,10 @@ class Baseline(Forecaster):
             )
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        """Sample paths (series, samples, steps), seeded by the learned state of each series."""
         n_shared = self._n_shared_draws(learned)
         state = np.column_stack([np.asarray(array, np.float64) for _, array in sorted(learned.by_series.items())])
-        # By step, so that longer paths extend shorter ones.
+        # Drawn step by step, so that paths of a longer horizon start with those of a shorter one.
         draws = standard_normal(seed, state, (n_shared + steps, samples)).swapaxes(1, 2)
         errors = self._path_errors(learned, draws[..., :n_shared], draws[..., n_shared:])
         with np.errstate(over="ignore", invalid="ignore"):
@@ -59,19 +60,19 @@ class Baseline(Forecaster):
         raise NotImplementedError
 
     def _deviation_factor(self, learned: LearnedState, steps: int) -> Floats:
-        """Forecast standard deviations in units of `deviation`, (series or 1, steps)."""
+        """Standard deviations of the forecast errors, divided by `deviation`: (series or 1, steps)."""
         raise NotImplementedError
 
     def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
-        """Errors of sample paths in units of `deviation`, (series, samples, steps).
+        """Errors of sample paths, divided by `deviation`: (series, samples, steps).
 
-        Both arguments are standard normal: `shared_draws` (series, samples, draws) are common to
-        all steps of a path, `shocks` (series, samples, steps) are one per step.
+        Both arguments are standard normal draws: `shared_draws` (series, samples, draws) are shared
+        by all steps of a path, `shocks` (series, samples, steps) has one per step.
         """
         raise NotImplementedError
 
     def _n_shared_draws(self, learned: LearnedState) -> int:
-        """Number of draws that all steps of a path share."""
+        """Number of random draws that all steps of a path share, e.g. for the error of an estimated mean."""
         return 0
 
 
@@ -80,16 +81,18 @@ class Seasonal(Baseline):
 
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 'auto': by the frequency of the data",
+        help="number of time steps per season; 'auto': inferred from the frequency of the data",
     )
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        """Level and deviation of the season from it; their sum equals the forecast without rounding error."""
         mean = self._mean(learned, steps)
         level = np.repeat(self._level(learned)[:, None], steps, axis=1)
         season = mean - level
-        return {"level": level, "season": season + (mean - (level + season))}  # so that the components add up to the forecast
+        return {"level": level, "season": season + (mean - (level + season))}  # plus the rounding error of the sum
 
     def _level(self, learned: LearnedState) -> Floats:
+        """Mean of the season of each series; relative to its first value, so that it is exact for constants."""
         season = learned["season"]
         return np.asarray(season[:, 0] + np.mean(season - season[:, :1], axis=1))
 
@@ -97,25 +100,23 @@ class Seasonal(Baseline):
         return resolve_season(self.season_length, panel, self, "season_length")
 
     def _require_complete(self, season: Floats, panel: Panel) -> Floats:
-        """Return `season` (series, phases); refuse series without a value in some phase."""
+        """Return `season` (series, phases); `DataError` if it is NaN at some phase, where a series has no value."""
         is_unobserved = np.isnan(season)
         if is_unobserved.any():
             series = np.flatnonzero(is_unobserved.any(axis=1))
-            n_lacking = f"lacks {is_unobserved[series[0]].sum()} of them"
-            if len(series) > 1:
-                n_lacking = f"do not: the first, {panel.series.label(series[0])}, {n_lacking}"
             raise DataError(
-                f"{self.name}: each series must have a value at each of the {season.shape[1]} steps of its season "
-                f"(season_length); series {panel.series.labels(series)} {n_lacking}. Pass longer series, a smaller "
-                "season_length, or missing='interpolate'."
+                f"{self.name}: each series must have a value at each of the {season.shape[1]} steps of the season "
+                f"(season_length); missing for series: {panel.series.labels(series)} ({is_unobserved[series[0]].sum()} of "
+                f"{season.shape[1]} steps in {panel.series.label(series[0])}). Pass longer series, a smaller season_length, or "
+                "missing='interpolate'."
             )
         return season
 
 
 def resolve_season(season: Any, panel: Panel, model: Forecaster, name: str) -> int:
-    """Number of time steps per season; "auto": by the frequency.
+    """Number of time steps per season; "auto": that of the frequency.
 
-    `name` is that of the parameter.
+    `ParameterError` for "auto" with integer time; `name` is that of the parameter in the message.
     """
     if season != "auto":
         return int(season)
@@ -123,12 +124,12 @@ def resolve_season(season: Any, panel: Panel, model: Forecaster, name: str) -> i
     if not frequency.base:
         raise ParameterError(
             f"{model.name}: {name}='auto' cannot be inferred from integer time. Pass {name} as a number of steps "
-            "(1: no season)."
+            "(1: non-seasonal)."
         )
     return season_length(frequency)
 
 
-def rotate_season(season: Floats, rows: Ints) -> Floats:
-    """Seasons (series, phases) after `rows[i]` more rows; phase 0 is the first step ahead."""
+def rotate_season(season: Floats, n_rows: Ints) -> Floats:
+    """Rotate the seasons (series, phases) by `n_rows[i]` steps, so that phase 0 is again the first step ahead."""
     length = season.shape[1]
-    return np.take_along_axis(season, (np.arange(length) + rows[:, None]) % length, axis=1)
+    return np.take_along_axis(season, (np.arange(length) + n_rows[:, None]) % length, axis=1)

@@ -56,9 +56,10 @@ class Drift(Baseline):
         return 2
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        """The last value, its age in rows, the slope, the number of rows it is estimated from (span), and sigma."""
         observed = ObservedValues(panel.y, panel.indptr)
         last, age = observed.last()
-        changes, rows = observed.steps()
+        changes, rows = observed.steps()  # `rows`: number of rows between two values, None if always 1
         begin, end = observed.step_bounds()
         span = (end - begin).astype(np.float64) if rows is None else segment_reduce(rows, begin, end)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -68,7 +69,7 @@ class Drift(Baseline):
         deviation = segment_rms(errors, begin, end, ddof=1)
         return LearnedState({"last": last, "age": age, "slope": slope, "span": span, "deviation": deviation})
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
         return update_last(learned, panel)
 
     def _min_observations_for_spread(self, learned: LearnedState) -> int:
@@ -97,4 +98,5 @@ class Drift(Baseline):
 
     @staticmethod
     def _steps_from_last(learned: LearnedState, steps: int) -> Floats:
+        """Number of steps from the last value to each step ahead, (series, steps)."""
         return np.asarray(learned["age"][:, None] + np.arange(1, steps + 1))

@@ -49,6 +49,7 @@ class Mean(Baseline):
     coverage_process: ClassVar[str] = "white_noise"
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        """The mean, the number of values (count), and sigma of each series."""
         observed = ObservedValues(panel.y, panel.indptr)
         mean = segment_means(observed.values, observed.begin, observed.end)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -56,10 +57,12 @@ class Mean(Baseline):
         deviation = segment_rms(deviations, observed.begin, observed.end, ddof=1)
         return LearnedState({"mean": mean, "count": observed.count.astype(np.float64), "deviation": deviation})
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        """The state with the mean of the new rows alone or, unless `from_start`, pooled with the previous mean."""
         observed = ObservedValues(panel.y, panel.indptr)
-        mean, count = segment_means(observed.values, observed.begin, observed.end), observed.count.astype(np.float64)
-        if not fresh:
+        mean = segment_means(observed.values, observed.begin, observed.end)
+        count = observed.count.astype(np.float64)
+        if not from_start:
             mean, count = pool_means(learned["mean"], learned["count"], mean, count)
         return LearnedState({**learned.by_series, "mean": mean, "count": count})
 
@@ -77,6 +80,7 @@ class Mean(Baseline):
 
 
 def pool_means(mean: Floats, count: Floats, new_mean: Floats, new_count: Floats) -> tuple[Floats, Floats]:
-    """Mean and count of the union of two samples; the second may be empty. Exact for constants."""
-    total = count + new_count
-    return mean + np.where(new_count > 0, (new_mean - mean) * (new_count / total), 0.0), total
+    """Mean and number of values of the union of two samples; the second may be empty. Exact for constants."""
+    pooled_count = count + new_count
+    pooled_mean = mean + np.where(new_count > 0, (new_mean - mean) * (new_count / pooled_count), 0.0)
+    return pooled_mean, pooled_count

@@ -53,7 +53,7 @@ class Naive(Baseline):
         last, age = observed.last()
         return LearnedState({"last": last, "age": age, "deviation": observed.step_deviation()})
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
         return update_last(learned, panel)
 
     def _mean(self, learned: LearnedState, steps: int) -> Floats:
@@ -66,11 +66,11 @@ class Naive(Baseline):
         return np.asarray(np.sqrt(learned["age"])[:, None, None] * shared_draws + np.cumsum(shocks, axis=-1))
 
     def _n_shared_draws(self, learned: LearnedState) -> int:
-        return 1
+        return 1  # the error of the random walk since the last value
 
 
 def update_last(learned: LearnedState, panel: Panel) -> LearnedState:
-    """Update `last` and `age` (rows since the last value) by new rows, which may all be missing."""
+    """The state with `last` (last value) and `age` (number of rows since then) after new rows, which may all be missing."""
     last, age = ObservedValues(panel.y, panel.indptr).last()
     is_missing = np.isnan(last)
     last = np.where(is_missing, learned["last"], last)

@@ -50,6 +50,7 @@ class SeasonalMean(Seasonal):
     coverage_process: ClassVar[str] = "seasonal_noise"
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        """Mean (season) and number of values (count) of each phase, (series, phases), and sigma."""
         length = self._min_observations(panel)
         observed = ObservedValues(*split_phases(panel.y, panel.indptr, length))
         season = segment_means(observed.values, observed.begin, observed.end)
@@ -62,12 +63,13 @@ class SeasonalMean(Seasonal):
             {"season": self._require_complete(season.reshape(-1, length), panel), "count": count, "deviation": deviation}
         )
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        """The state with means of the new rows alone or, unless `from_start`, pooled with the previous means."""
         length = learned["season"].shape[1]
         observed = ObservedValues(*split_phases(panel.y, panel.indptr, length))
         season = segment_means(observed.values, observed.begin, observed.end).reshape(-1, length)
         count = observed.count.astype(np.float64).reshape(-1, length)
-        if fresh:
+        if from_start:
             season = self._require_complete(season, panel)
         else:
             previous = rotate_season(learned["season"], panel.lengths), rotate_season(learned["count"], panel.lengths)
@@ -75,7 +77,7 @@ class SeasonalMean(Seasonal):
         return LearnedState({**learned.by_series, "season": season, "count": count})
 
     def _min_observations_for_spread(self, learned: LearnedState) -> int:
-        return 1 + int(learned["season"].shape[1])
+        return 1 + int(learned["season"].shape[1])  # one more than the number of means
 
     def _mean(self, learned: LearnedState, steps: int) -> Floats:
         return np.asarray(learned["season"][:, np.arange(steps) % learned["season"].shape[1]])
@@ -89,4 +91,4 @@ class SeasonalMean(Seasonal):
         return np.asarray(shocks + mean_error[..., phase])
 
     def _n_shared_draws(self, learned: LearnedState) -> int:
-        return int(learned["count"].shape[1])
+        return int(learned["count"].shape[1])  # the error of the mean of each phase

@@ -59,30 +59,34 @@ class SeasonalNaive(Seasonal):
     coverage_process: ClassVar[str] = "seasonal_random_walk"
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        """Last value of each phase (season) and number of seasons since it (age), (series, phases), and sigma."""
         length = self._min_observations(panel)
         season = panel.padded(length)
-        age, deviation = np.zeros_like(season), seasonal_change_rms(panel.y, panel.indptr, length)
+        age = np.zeros_like(season)
+        deviation = seasonal_change_rms(panel.y, panel.indptr, length)
         if not panel.complete:
-            # only the affected series: missing values in one must not change another
+            # Only the affected series, because missing values of one series must not change others by rounding errors.
             incomplete = np.flatnonzero(panel.observed < panel.lengths)
             season[incomplete], age[incomplete], deviation[incomplete] = _fit_with_missing(panel.take(incomplete), length)
             season = self._require_complete(season, panel)
         return LearnedState({"season": season, "age": age, "deviation": deviation})
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        """The state with the last values of the new rows; unless `from_start`, phases without one keep the previous value."""
         length = learned["season"].shape[1]
         values, bounds = split_phases(panel.y, panel.indptr, length)
         season, age = (array.reshape(-1, length) for array in ObservedValues(values, bounds).last())
-        if fresh:
+        if from_start:
             season = self._require_complete(season, panel)
         else:
-            is_missing, n_cycles = np.isnan(season), np.diff(bounds).reshape(-1, length)  # seasons passed since the old value
+            is_missing = np.isnan(season)
+            n_cycles = np.diff(bounds).reshape(-1, length)  # number of new rows at each phase
             season = np.where(is_missing, rotate_season(learned["season"], panel.lengths), season)
             age = np.where(is_missing, rotate_season(learned["age"], panel.lengths) + n_cycles, age)
         return LearnedState({**learned.by_series, "season": season, "age": age})
 
     def _min_observations_for_spread(self, learned: LearnedState) -> int:
-        return 1 + int(learned["season"].shape[1])
+        return 1 + int(learned["season"].shape[1])  # for one seasonal change
 
     def _mean(self, learned: LearnedState, steps: int) -> Floats:
         return np.asarray(learned["season"][:, np.arange(steps) % learned["season"].shape[1]])
@@ -93,6 +97,7 @@ class SeasonalNaive(Seasonal):
         return np.asarray(np.sqrt(ahead // length + 1 + learned["age"][:, ahead % length]))
 
     def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
+        # The errors of a season are the sum of those of the previous season and new shocks.
         length = learned["season"].shape[1]
         paths = np.array(shocks)
         paths[..., :length] *= np.sqrt(1 + learned["age"][:, None, : paths.shape[-1]])
@@ -102,7 +107,7 @@ class SeasonalNaive(Seasonal):
 
 
 def _fit_with_missing(panel: Panel, length: int) -> tuple[Floats, Floats, Floats]:
-    """Season, age and deviation of series with missing values, phase by phase."""
+    """Season, age and deviation of series with missing values: `Naive` on the values of each phase."""
     observed = ObservedValues(*split_phases(panel.y, panel.indptr, length))
     season, age = observed.last()
     changes, rows = observed.steps()

@@ -44,30 +44,38 @@ class WindowMean(Baseline):
     coverage_process: ClassVar[str] = "white_noise"
 
     window: int | Literal["auto"] = param(
-        default="auto", at_least=1, low=2, high=60, log=True, help="number of values averaged; 'auto': one season"
+        default="auto",
+        at_least=1,
+        low=2,
+        high=60,
+        log=True,
+        help="number of last values that are averaged; 'auto': the season length inferred from the frequency",
     )
 
     def _min_observations(self, panel: Panel) -> int:
         return resolve_season(self.window, panel, self, "window")
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        """The values of the last window (tail), and the root mean square of the one-step errors."""
         width = self._min_observations(panel)
         observed = ObservedValues(panel.y, panel.indptr)
         errors = _one_step_errors(observed.values, width)
         deviation = segment_rms(errors, observed.begin, np.maximum(observed.end - width, observed.begin))
         return LearnedState({"tail": _last_values(observed, width), "deviation": deviation})
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        """The state with the last values after new rows; previous values fill up the window if there are too few."""
         width = learned["tail"].shape[1]
         tail = _last_values(ObservedValues(panel.y, panel.indptr), width)
-        count = np.sum(~np.isnan(tail), axis=1)[:, None]
+        n_new = np.sum(~np.isnan(tail), axis=1)[:, None]
         joined = np.concatenate([learned["tail"], tail], axis=1)
         position = np.arange(width)
-        column = np.where(position < width - count, position + count, position + width)
+        # First the last previous values, then the new ones, which are at the end of `joined`.
+        column = np.where(position < width - n_new, position + n_new, position + width)
         return LearnedState({**learned.by_series, "tail": np.take_along_axis(joined, column, axis=1)})
 
     def _min_observations_for_spread(self, learned: LearnedState) -> int:
-        return 1 + int(learned["tail"].shape[1])
+        return 1 + int(learned["tail"].shape[1])  # for one one-step error
 
     def _mean(self, learned: LearnedState, steps: int) -> Floats:
         tail = learned["tail"]
@@ -82,21 +90,24 @@ class WindowMean(Baseline):
         return np.asarray((shared_draws / np.sqrt(width) + shocks) / np.sqrt(1 + 1 / width))
 
     def _n_shared_draws(self, learned: LearnedState) -> int:
-        return 1  # the error of the window's mean
+        return 1  # the error of the mean of the window
 
 
 def _one_step_errors(values: Floats, width: int) -> Floats:
-    """Errors for the values after the first `width`, in the flat array. Exact for constants."""
+    """Mean of the `width` values before each value, minus this value, for all values of the flat array but the first `width`.
+
+    The first errors of a series include values of the previous series and must be left out. Exact for constants.
+    """
     targets = values[width:]
-    total = np.zeros(len(targets))
+    error_sums = np.zeros(len(targets))
     with np.errstate(over="ignore", invalid="ignore"):
-        for lag in range(width):
-            total += values[lag : lag + len(targets)] - targets
-    return total / width
+        for offset in range(width):
+            error_sums += values[offset : offset + len(targets)] - targets
+    return error_sums / width
 
 
 def _last_values(observed: ObservedValues, width: int) -> Floats:
-    """The last `width` values (series, width), padded with NaN on the left."""
+    """The last `width` observed values of each series, (series, width), padded with NaN on the left."""
     if not len(observed.values):
         return np.full((len(observed.count), width), np.nan)
     row = observed.end[:, None] - width + np.arange(width)

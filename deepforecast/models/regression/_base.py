@@ -30,14 +30,18 @@ from deepforecast.models.regression._plan import Plan, check_plan
 from deepforecast.models.regression._samples import Sample, SampleBuilder
 
 Strategy = Literal["recursive", "direct", "direct_multioutput", "blocks"]
-NONSEASONAL_LAGS, MAX_LAGS = 3, 192  # search: lags without a season, and the maximum
+NONSEASONAL_LAGS = 3  # shortest number of lags in a search if no season is known
+MAX_SEARCHED_LAGS = 192  # largest number of lags in a search
 
 
 @dataclass(frozen=True)
 class TrainedRegressors:
-    """Regressors per step of a block: first the one of the point forecast, then those of the quantiles.
+    """The trained regressors of a global model, or of one series.
 
-    residual_std: standard deviation of the residuals if the target is transformed, else 0.
+    models: `models[step][0]` forecasts the mean at this step of a block, `models[step][1 + k]` the k-th smallest
+    quantile. A multi-output regressor forecasts all steps of a block, so that `models` has length 1.
+    residual_std: standard deviation of the residuals in training, on the scale of the regressors, if the target has a
+    power transformation, else 0.
     """
 
     models: list[list[Any]]
@@ -60,117 +64,125 @@ class RegressionForecaster(Forecaster):
     lags: int | list[int] | Literal["auto"] | None = param(
         default="auto", at_least=1, search=("auto", 7, 14, 28),
         help=(
-            'Lags of the target used as features. An integer n means the last n values; "auto" '
-            "chooses by season and frequency; None: no lags."
+            "lags of the target used as features; an integer n: the last n values; 'auto': chosen by "
+            "seasonal periods and series length; None: no lags"
         ),
     )
     lag_transforms: list[str] | Literal["auto"] | None = param(
         default="auto", search=("auto", None),
         help=(
-            'Rolling features of past values, such as "mean_28", "std_28@7" (at lag 7) or '
-            '"ewm_0.3"; "auto" chooses by season; None: no such features.'
+            "rolling statistics of past values as features, such as 'mean_28', 'std_28@7' (from lag 7 on) or "
+            "'ewm_0.3'; 'auto': means and standard deviations over seasonal periods; None: no such features"
         ),
     )
     season_length: int | list[int] | Literal["auto"] = param(
         default="auto", at_least=1,
         help=(
-            'Number of steps per season, or a list of several seasons; "auto" infers it from '
-            "the frequency."
+            "number of time steps per season, or a list for several seasons; 'auto': inferred from the "
+            "frequency; 1: non-seasonal"
         ),
     )
     calendar: list[str] | Literal["auto"] | None = param(
         default="auto", search=("auto", None),
         help=(
-            'Date features, such as "day_of_week"; "auto" chooses by frequency; None: no date '
-            "features."
+            "date features, such as 'day_of_week'; 'auto': chosen by frequency; None: no date features"
         ),
     )
     holidays: str | None = param(
         default=None,
         help=(
-            'Country, or part of one such as "DE-BY", whose public holidays are features. '
-            "Needs the extra holidays."
+            "country ('DE') or subdivision ('DE-BY') whose public holidays are features; requires the extra "
+            "'holidays'; None: no holiday features"
         ),
     )
     fourier: int = param(
         default=0, at_least=0,
-        help="Number of sine and cosine pairs per season.",
+        help="number of Fourier terms (pairs of sine and cosine) per seasonal period",
     )
     time_index: bool = param(
         default=False,
-        help="Whether to use the index of the time step as a feature.",
+        help="whether to use the index of the time step as a feature",
     )
     series_id: bool = param(
         default=False,
-        help="Whether to use the series id as a categorical feature.",
+        help="whether to use the series id as a categorical feature; for tree-based regressors only",
     )
     past_lags: int | list[int] = param(
         default=1, at_least=1,
-        help="Lags of past covariates used as features, counted from the last observation.",
+        help=(
+            "lags of past covariates used as features, counted from the last observation; an integer n: the last n "
+            "values"
+        ),
     )
     future_lags: list[int] | None = param(
         default=None,
         help=(
-            "Offsets relative to the forecast step at which future covariates are read, such "
-            "as [-1, 0, 1]; None: the step itself."
+            "offsets relative to the forecast step at which future covariates are read, such as [-1, 0, 1]; "
+            "None: the forecast step only"
         ),
     )
     strategy: Strategy = param(
         default="recursive",
         help=(
-            "How several steps are forecast: one step at a time with its own forecasts as lags "
-            '("recursive"), one regressor per step ("direct"), one regressor for all steps '
-            '("direct_multioutput"), or blocks of steps ("blocks").'
+            "how several steps are forecast; 'recursive': one step at a time, with earlier forecasts as lags; "
+            "'direct': one regressor per step; 'direct_multioutput': one regressor for all steps; 'blocks': "
+            "recursive over blocks of block_size steps, with one regressor per step of a block"
         ),
     )
     block_size: int = param(
         default=7, at_least=1,
-        help='Number of steps per block if strategy="blocks".',
+        help="number of steps per block; strategy='blocks' only",
     )
     differences: list[int] | Literal["auto"] | None = param(
         default="auto", at_least=1, search=("auto", None),
         help=(
-            'Lags at which the target is differenced; "auto" tests for unit roots and keeps '
-            "differences that improve rolling forecasts; None: no differencing."
+            "lags at which the target is differenced, one after the other; 'auto': differences that unit-root tests "
+            "suggest and that improve rolling forecasts; None: no differencing"
         ),
     )
     transform: Literal["log", "box_cox"] | None = param(
         default=None,
         help=(
-            "Transformation of the target before training: logarithm or Box-Cox power; None: "
-            "no transformation."
+            "transformation of the target before training; 'log': logarithm; 'box_cox': Box-Cox power estimated "
+            "per series; None: no transformation"
         ),
     )
     detrend: bool = param(
         default=False,
-        help="Whether to remove a linear trend from each series before training.",
+        help="whether to remove a linear trend from each series before training",
     )
     scale: bool = param(
         default=True,
-        help="Whether to scale each series to unit variance before training.",
+        help="whether to standardize each series to mean 0 and variance 1 before training",
     )
     bounds: tuple[float | None, float | None] | None = param(
         default=None,
-        help="Smallest and largest value of a forecast, such as (0, None).",
+        help=(
+            "lower and upper bound to which forecasts are clipped, such as (0, None) for no upper bound; None: no "
+            "bounds"
+        ),
     )
     weight_column: str | None = param(
         default=None,
-        help="Name of a declared covariate that holds the observation weights.",
+        help="name of a declared covariate that holds the observation weights; None: equal weights",
     )
     half_life: float | None = param(
         default=None, above=0,
         help=(
-            "Number of time steps after which the weight of an observation is halved; None: "
-            "equal weights."
+            "number of time steps after which the weight of an observation is halved; None: weights do not "
+            "decrease with age"
         ),
     )
     quantiles: list[float] | None = param(
         default=None, above=0, below=1,
-        help="Quantiles to train additional regressors for, which the prediction intervals use.",
+        help=(
+            "probabilities of the quantiles for which additional regressors are trained, for prediction intervals; "
+            "None: no quantile regressors"
+        ),
     )
     per_series: bool = param(
         default=False,
-        help="Whether to train one regressor per series instead of one for all series.",
+        help="whether to train one regressor per series instead of one for all series",
     )
 
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
@@ -211,22 +223,29 @@ class RegressionForecaster(Forecaster):
     # -- hooks of the contract -------------------------------------------------------------------------------------------------
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
-        """Candidate lags: one, two and four shortest seasons, as far as the data allow."""
+        """Candidate numbers of lags: one, two and four of the shortest seasons, if series have three times as many rows.
+
+        `rows` is the length of the series, 0 if it is not known.
+        """
         if self.season_length != "auto":
             season_length = self.season_length
             seasons = tuple(int(season) for season in (season_length if isinstance(season_length, list) else [season_length]))
         if not seasons:
             return {}
         shortest = min((season for season in seasons if season > 1), default=NONSEASONAL_LAGS)
-        lags = [k * shortest for k in (1, 2, 4) if k * shortest <= MAX_LAGS and (not rows or 3 * k * shortest <= rows)]
-        return {"lags": ["auto", *(lags or [1])]}
+        candidates = [k * shortest for k in (1, 2, 4) if k * shortest <= MAX_SEARCHED_LAGS]
+        n_lags = [candidate for candidate in candidates if not rows or 3 * candidate <= rows]
+        return {"lags": ["auto", *(n_lags or [1])]}
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
+        """Capabilities with these parameters, e.g. no static covariates with `per_series`."""
         capabilities = replace(declared, local=self.per_series, static=not self.per_series)
         if self.quantiles:
             capabilities = replace(capabilities, distribution="quantiles", learns_distribution=True)
-        is_explained = not self.quantiles or 0.5 in self.quantiles or self.point == "mean"
-        capabilities = replace(capabilities, explains=self.supports_contributions and self.transform is None and is_explained)
+        # Contributions are those of the regressor of the point forecast, which must exist if this is the median.
+        has_point_regressor = not self.quantiles or 0.5 in self.quantiles or self.point == "mean"
+        explains = self.supports_contributions and self.transform is None and has_point_regressor
+        capabilities = replace(capabilities, explains=explains)
         if self.transform or self.bounds:
             capabilities = replace(capabilities, shift_equivariant=False, scale_equivariant=self.transform == "log")
         if self.transform:
@@ -237,22 +256,23 @@ class RegressionForecaster(Forecaster):
 
     def _min_observations(self, panel: Panel) -> int:
         n_lost = sum(self.differences) if isinstance(self.differences, list) else 0
-        return n_lost + 3
+        return n_lost + 3  # at least two samples with one lag
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        """Train the regressors; series that are too short are refused with `per_series`, or if all of them are."""
         plan = _parameter_resolution.make_plan(self, panel, choose_differences(self, panel))
-        needed = max(plan.target.n_lost + plan.block_size, plan.target.n_start_values(plan.block_size)) + 2
-        if self.per_series or int(panel.observed.max()) < needed:
-            refuse_short_series(self, panel, needed, "values")
+        n_needed = max(plan.target.n_lost + plan.block_size, plan.target.n_start_values(plan.block_size)) + 2
+        if self.per_series or int(panel.observed.max()) < n_needed:
+            refuse_short_series(self, panel, n_needed, "values")
         _, scales = plan.target.fit(panel, self.name)
         covariates = {**panel.covariates, **panel.static}
         units = {} if self.per_series else _rescaling.fit_scales(self._features(covariates))
         panel = _rescale_panel(panel, units)
-        train_rows = np.arange(len(panel), dtype=np.float64)
-        state = _series_state.initial_state(plan, self._drop_weight_column(panel), scales, panel.start, train_rows)
-        groups = [np.array([one]) for one in range(len(panel))] if self.per_series else [None]
+        series_index = np.arange(len(panel), dtype=np.float64)
+        state = _series_state.initial_state(plan, self._drop_weight_column(panel), scales, panel.start, series_index)
+        groups = [np.array([index]) for index in range(len(panel))] if self.per_series else [None]
         regressors = [self._train_regressors(plan, panel, scales, group) for group in groups]
-        categories = {name: _to_list(one.categories) for name, one in covariates.items()}
+        categories = {name: _to_list(covariate.categories) for name, covariate in covariates.items()}
         shared = {"plan": plan.to_dict(), "categories": categories, "units": units}
         if not self.per_series:
             return LearnedState(state, {**shared, "regressors": regressors[0]})
@@ -262,12 +282,13 @@ class RegressionForecaster(Forecaster):
 
     @one_thread_if_forked()
     def _train_regressors(self, plan: Plan, panel: Panel, scales: Mapping[str, Any], group: Ints | None) -> TrainedRegressors:
-        """Train the regressors of a panel, or of one of its series."""
+        """Train the regressors of all steps and quantiles on a panel, or on the series with the indices `group`."""
         if group is not None:
             panel, scales = panel.take(group), {name: values[group] for name, values in scales.items()}
         sampling = SampleBuilder(plan, self._drop_weight_column(panel), scales, self.feature_dtype, self.accepts_missing)
         sampling.weight = self._sample_weights(panel)
-        models, residual_std = [], 0.0
+        models = []
+        residual_std = 0.0
         for step in range(1 if plan.multioutput else plan.block_size):
             sample = sampling.build(step)
             models.append([self._train(sample, level) for level in (None, *sorted(set(self.quantiles or ())))])
@@ -276,31 +297,39 @@ class RegressionForecaster(Forecaster):
                 residual_std = float(np.sqrt(np.mean(residuals * residuals)))
         return TrainedRegressors(models, residual_std)
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        """The state after further rows, or after the histories in `panel`.
+
+        Series seen in fit keep the scales measured there, except series that were constant; for these and for new series
+        scales are measured in `panel`.
+        """
         plan, panel = Plan.from_dict(learned["plan"]), self._feature_panel(panel, learned["units"])
-        if not fresh:
+        if not from_start:
             return replace(learned, by_series=_series_state.update_state(plan, learned, panel))
         refuse_short_series(self, panel, plan.target.n_lost + 1, "values of history")
-        rows = np.arange(len(panel)) if self.per_series else _series_state.match_series(learned, panel)
+        fit_index = np.arange(len(panel)) if self.per_series else _series_state.match_series(learned, panel)
         _, scales = plan.target.fit(panel, self.name)
-        train_start, train_rows, is_known = panel.start, rows.astype(np.float64), rows >= 0
+        train_start = panel.start
+        series_index = fit_index.astype(np.float64)
+        is_known = fit_index >= 0
         has_scale = is_known.copy()
-        has_scale[is_known] = learned["scale"][rows[is_known]] > 0
+        has_scale[is_known] = learned["scale"][fit_index[is_known]] > 0  # 0: constant in fit
         for name, values in scales.items():
             selected = has_scale if name in ("scale", "centre", "drift") else is_known
-            values[selected] = learned[name][rows[selected]]
-        train_start[is_known] = learned["began"][rows[is_known]]
-        train_rows[is_known] = learned["owner"][rows[is_known]]
-        state = _series_state.initial_state(plan, panel, scales, train_start, train_rows)
+            values[selected] = learned[name][fit_index[selected]]
+        train_start[is_known] = learned["began"][fit_index[is_known]]
+        series_index[is_known] = learned["owner"][fit_index[is_known]]
+        state = _series_state.initial_state(plan, panel, scales, train_start, series_index)
         if self.per_series:
             state["regressors"] = learned["regressors"]
         return replace(learned, by_series=state)
 
     @one_thread_if_forked()
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        """The mean and, with `quantiles`, the quantile forecasts, clipped to `bounds`."""
         future_steps = self._future_steps(learned, steps, future)
-        deviation = self._residual_std(learned) if self.point_kind == "mean" else None
-        mean = self._clip(future_steps.invert(self._forecast_transformed(future_steps, 0), deviation))
+        residual_std = self._residual_std(learned) if self.point_kind == "mean" else None
+        mean = self._clip(future_steps.invert(self._forecast_transformed(future_steps, 0), residual_std))
         if not self.quantiles:
             return PointForecast(mean, self.name)
         levels = tuple(sorted(set(self.quantiles)))
@@ -319,7 +348,10 @@ class RegressionForecaster(Forecaster):
         return _contributions.components(self, learned, steps, future)
 
     def _forecast_transformed(self, future_steps: FutureSteps, position: int) -> Floats:
-        """Forecasts on the transformed scale; `position` 0: point forecast, 1, ...: quantiles."""
+        """Forecasts (series, steps) on the transformed scale.
+
+        `position` selects the regressor of each step: 0 for the mean, 1 + k for the k-th smallest quantile.
+        """
         regressors = future_steps.learned["regressors"]
         if not self.per_series:
             return future_steps.predict(regressors.models, position, self._predict_rows)
@@ -331,7 +363,7 @@ class RegressionForecaster(Forecaster):
         )
 
     def _residual_std(self, learned: LearnedState) -> Floats | None:
-        """Standard deviation of one-step residuals, if the target is transformed."""
+        """Standard deviation (series,) of the residuals on the transformed scale; None without `transform`."""
         if self.transform is None:
             return None
         regressors = learned["regressors"]
@@ -352,22 +384,23 @@ class RegressionForecaster(Forecaster):
         return _rescale_panel(self._drop_weight_column(panel), units)
 
     def _drop_weight_column(self, panel: Panel) -> Panel:
-        """Panel without the column of sample weights, which is not a feature."""
+        """Panel without `weight_column`, which is not a feature; `ParameterError` if it is not a covariate."""
         if self.weight_column is None:
             return panel
         if self.weight_column not in panel.covariates:
-            declared = format_list(list(panel.covariates)) or "them"
+            declared = format_list(list(panel.covariates)) or "none"
             raise ParameterError(
-                f"`weight_column` must be a declared covariate; {self.weight_column} is none of {declared}. "
+                f"`weight_column` must be the name of a declared covariate, got {self.weight_column!r}; declared: {declared}. "
                 f"Pass columns={{'past': ['{self.weight_column}']}} to `fit`."
             )
         return replace(panel, covariates=self._features(panel.covariates))
 
     def _features(self, covariates: Mapping[str, Covariate]) -> dict[str, Covariate]:
-        """The covariates without the column of weights."""
+        """The covariates that are features: all but `weight_column`."""
         return {name: covariate for name, covariate in covariates.items() if name != self.weight_column}
 
     def _serialize(self, learned: LearnedState, serializer: SkopsSerializer) -> LearnedState:
+        """Move the regressors to `shared` as a list of dicts, because `by_series` can only have arrays of numbers."""
         regressors = learned["regressors"]
         if self.per_series:
             arrays = {name: values for name, values in learned.by_series.items() if name != "regressors"}
@@ -376,6 +409,7 @@ class RegressionForecaster(Forecaster):
         return replace(learned, shared={**learned.shared, "regressors": self._serialize_trained(regressors, serializer)})
 
     def _deserialize(self, learned: LearnedState, serializer: SkopsSerializer) -> LearnedState:
+        """Restore the regressors; `InvalidManifest` if the plan of the file does not match its arrays."""
         check_plan(learned, self.per_series)
         stored = learned["regressors"]
         shared = {name: value for name, value in learned.shared.items() if name != "regressors"}
@@ -386,6 +420,7 @@ class RegressionForecaster(Forecaster):
         return replace(learned, by_series={**learned.by_series, "regressors": regressors}, shared=shared)
 
     def _serialize_trained(self, regressors: TrainedRegressors, serializer: SkopsSerializer) -> dict[str, Any]:
+        """The fields of `TrainedRegressors` as lists, arrays and numbers."""
         return {
             "spread": regressors.residual_std,
             "models": [
@@ -402,21 +437,24 @@ class RegressionForecaster(Forecaster):
 
     @abstractmethod
     def _train(self, sample: Sample, level: float | None) -> Any:
-        """Train a regressor for the mean, or for the quantile `level`."""
+        """Train a regressor for the mean, or for the quantile at probability `level`."""
 
     @abstractmethod
     def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
-        """Predictions of rows; each must be independent of the other rows."""
+        """Predictions (rows,) or, with several outputs, (rows, outputs) for rows of the feature matrix.
+
+        The prediction of a row must not depend on the other rows.
+        """
 
     def _contributions(self, regressor: Any, rows: Any) -> Floats:
-        """Contributions of the columns, then the base value: (rows, columns + 1).
+        """Additive contributions of the columns to each prediction, then the base value: (rows, columns + 1).
 
-        With several outputs per row: (rows, columns + 1, outputs).
+        They add up to the prediction. With several outputs per row: (rows, columns + 1, outputs).
         """
         raise NotImplementedError
 
     def _feature_importance(self, regressor: Any) -> Floats | None:
-        """Importance of each column, or None if the regressor has none."""
+        """Importance (columns,) on any scale, of 0 or more, or None if the regressor does not define it."""
         return None
 
     @abstractmethod
@@ -429,7 +467,7 @@ class RegressionForecaster(Forecaster):
 
 
 def _rescale_panel(panel: Panel, units: _rescaling.Units) -> Panel:
-    """Panel with rescaled columns, see `_rescaling`."""
+    """The panel with covariates divided by their units, see `_rescaling`."""
     if not units:
         return panel
     covariates, static = (_rescaling.apply_scales(values, units) for values in (panel.covariates, panel.static))

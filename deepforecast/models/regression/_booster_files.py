@@ -1,7 +1,7 @@
 """Serialized boosted trees of LightGBM and XGBoost, and their validation.
 
-The C++ parsers of the libraries use the numbers of a file as memory offsets without bounds checks,
-so that every node index is checked before a file is passed to them.
+The C++ parsers of the libraries use the numbers of a file as memory offsets without bounds checks.
+Therefore every node index is checked before a file is passed to them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from deepforecast.data.frames import Ints
 from deepforecast.errors import DataError
 from deepforecast.io import strict_json
 
+MAX_LEAVES = 200_000  # per tree
+MAX_CATEGORY = 1 << 24  # largest category code that float32 represents exactly
+CATEGORICAL_BIT = 1  # of `decision_type`: the split is categorical, its threshold the index of a set of categories
 NUMBER = re.compile(r"-?(\d{1,40}(\.\d{0,40})?(e[-+]?\d{1,4})?|inf|nan)")
 INTEGER = re.compile(r"-?\d{1,9}")
 HEADER_FIELDS = {
@@ -52,15 +55,15 @@ def validate_lightgbm(text: str) -> str:
     body, _, trailer = text.partition("end of trees")
     header, *trees = [_parse_fields(block) for block in re.split(r"\n\n+", body.strip())]
     _require(bool(trees))
-    columns = _parse_integer(header, "max_feature_idx") + 1
+    n_columns = _parse_integer(header, "max_feature_idx") + 1
     _require(trailer == "\n\npandas_categorical:null\n" and header.pop("tree", None) == header.pop("average_output", "") == "")
     _require(set(header) == HEADER_FIELDS)
-    _require(all(len(header[name].split(" ")) == columns for name in ("feature_names", "feature_infos")))
+    _require(all(len(header[name].split(" ")) == n_columns for name in ("feature_names", "feature_infos")))
     _require([_parse_integer(header, key) for key in ("num_class", "num_tree_per_iteration", "label_index")] == [1, 1, 0])
     _require(all(re.fullmatch(r"[\w :.\-\[\]]*", header[name]) for name in header))
-    for number, tree in enumerate(trees):
-        _require(_parse_integer(tree, "Tree") == number and set(tree) <= TREE_FIELDS and tree.get("is_linear", "0") == "0")
-        _check_lightgbm_tree(tree, columns)
+    for index, tree in enumerate(trees):
+        _require(_parse_integer(tree, "Tree") == index and set(tree) <= TREE_FIELDS and tree.get("is_linear", "0") == "0")
+        _check_lightgbm_tree(tree, n_columns)
     return text
 
 
@@ -69,17 +72,19 @@ def validate_xgboost(raw: bytes) -> bytearray:
     try:
         document = strict_json.decode(raw)
         learner = document["learner"]
-        booster, columns = learner["gradient_booster"], int(learner["learner_model_param"]["num_feature"])
+        booster = learner["gradient_booster"]
+        n_columns = int(learner["learner_model_param"]["num_feature"])
         model = booster["model"]
-        trees, ends = model["trees"], _check_integers(model["iteration_indptr"])
+        trees = model["trees"]
+        iteration_ends = _checked_integers(model["iteration_indptr"])
         _require(booster["name"] == "gbtree" and set(booster) == {"name", "model"} and not any(model.get("cats", {}).values()))
-        _require(int(model["gbtree_model_param"]["num_trees"]) == len(trees) == len(model["tree_info"]) == ends[-1])
-        _require(ends[0] == 0 and bool((np.diff(ends) >= 0).all()) and not any(model["tree_info"]))
-        _require(int(learner["learner_model_param"]["num_target"]) == 1 and len(learner["feature_types"]) == columns)
+        _require(int(model["gbtree_model_param"]["num_trees"]) == len(trees) == len(model["tree_info"]) == iteration_ends[-1])
+        _require(iteration_ends[0] == 0 and bool((np.diff(iteration_ends) >= 0).all()) and not any(model["tree_info"]))
+        _require(int(learner["learner_model_param"]["num_target"]) == 1 and len(learner["feature_types"]) == n_columns)
         _require(int(learner["learner_model_param"].get("num_class", 0)) == 0)
-        for number, tree in enumerate(trees):
-            _require(tree["id"] == number)
-            _check_xgboost_tree(tree, columns)
+        for index, tree in enumerate(trees):
+            _require(tree["id"] == index)
+            _check_xgboost_tree(tree, n_columns)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
@@ -87,67 +92,74 @@ def validate_xgboost(raw: bytes) -> bytearray:
     return bytearray(raw)
 
 
-def _check_lightgbm_tree(tree: Mapping[str, str], columns: int) -> None:
-    """Check a LightGBM tree: inner nodes are numbered from 0 up, leaves from -1 down."""
-    leaves, groups = _parse_integer(tree, "num_leaves"), _parse_integer(tree, "num_cat")
-    _require(1 <= leaves <= 200_000 and 0 <= groups <= leaves and NUMBER.fullmatch(tree["shrinkage"]) is not None)
+def _check_lightgbm_tree(tree: Mapping[str, str], n_columns: int) -> None:
+    """Check array lengths and indices of a LightGBM tree: inner nodes are numbered from 0 up, leaves from -1 down.
+
+    Every child that is an inner node must have a larger number than its parent, so that there are no cycles.
+    """
+    n_leaves, n_category_sets = _parse_integer(tree, "num_leaves"), _parse_integer(tree, "num_cat")
+    n_inner = n_leaves - 1
+    _require(1 <= n_leaves <= MAX_LEAVES and 0 <= n_category_sets <= n_leaves)
+    _require(NUMBER.fullmatch(tree["shrinkage"]) is not None)
     for name in (*LEAF_FIELDS, *NODE_FIELDS):
         numbers = tree.get(name, "").split()
-        needed = leaves if name in LEAF_FIELDS else leaves - 1
-        _require(
-            (len(numbers) == needed or (leaves == 1 and not numbers)) and all(NUMBER.fullmatch(token) for token in numbers)
-        )
+        n_numbers = n_leaves if name in LEAF_FIELDS else n_inner
+        _require(len(numbers) == n_numbers or (n_leaves == 1 and not numbers))
+        _require(all(NUMBER.fullmatch(token) for token in numbers))
     integers = {name: _parse_integers(tree.get(name, "")) for name in INTEGER_FIELDS}
-    inner = np.arange(leaves - 1)
+    inner = np.arange(n_inner)
     for name in ("left_child", "right_child"):
         child = integers[name]
-        _require(len(child) == leaves - 1)
-        _require(bool((((child > inner) & (child < leaves - 1)) | ((child < 0) & (child >= -leaves))).all()))
-    _require(len(integers["split_feature"]) == len(integers["decision_type"]) == leaves - 1)
-    _require(bool(((integers["split_feature"] >= 0) & (integers["split_feature"] < columns)).all()))
-    _require(bool(((integers["decision_type"] >= 0) & (integers["decision_type"] < 16)).all()))
-    sets = [text for text, decision in zip(tree["threshold"].split(), integers["decision_type"], strict=True) if decision & 1]
-    _require(all(INTEGER.fullmatch(token) and 0 <= int(token) < groups for token in sets))
+        _require(len(child) == n_inner)
+        _require(bool((((child > inner) & (child < n_inner)) | ((child < 0) & (child >= -n_leaves))).all()))
+    split_features, decision_types = integers["split_feature"], integers["decision_type"]
+    _require(len(split_features) == len(decision_types) == n_inner)
+    _require(bool(((split_features >= 0) & (split_features < n_columns)).all()))
+    _require(bool(((decision_types >= 0) & (decision_types < 16)).all()))
+    thresholds = zip(tree["threshold"].split(), decision_types, strict=True)
+    category_sets = [threshold for threshold, decision_type in thresholds if decision_type & CATEGORICAL_BIT]
+    _require(all(INTEGER.fullmatch(token) and 0 <= int(token) < n_category_sets for token in category_sets))
+    if not n_category_sets:
+        _require(not category_sets)
+        return
     bounds = integers["cat_boundaries"]
-    is_rising = len(bounds) == groups + 1 and bounds[0] == 0 and bool((np.diff(bounds) >= 0).all())
-    _require((is_rising and bounds[-1] == len(integers["cat_threshold"])) if groups else not sets)
+    _require(len(bounds) == n_category_sets + 1 and bounds[0] == 0 and bool((np.diff(bounds) >= 0).all()))
+    _require(bounds[-1] == len(integers["cat_threshold"]))
 
 
-def _check_xgboost_tree(tree: Mapping[str, Any], columns: int) -> None:
-    """Check an XGBoost tree: -1 marks a missing child."""
+def _check_xgboost_tree(tree: Mapping[str, Any], n_columns: int) -> None:
+    """Check array lengths and indices of an XGBoost tree; -1 marks a missing child, which all leaves have.
+
+    Children must have larger numbers than their parents, so that there are no cycles.
+    """
     sizes = {name: int(value) for name, value in tree["tree_param"].items()}
-    count = sizes["num_nodes"]
-    _require(count >= 1 and sizes["num_feature"] == columns and sizes["size_leaf_vector"] == 1 and not sizes.get("num_deleted"))
-    _require(
-        all(len(tree[name]) == count for name in XGBOOST_FIELDS)
-        and set(tree) == {*XGBOOST_FIELDS, *CATEGORY_FIELDS, "id", "tree_param"}
-    )
-    left, right, index = (
-        _check_integers(tree["left_children"]),
-        _check_integers(tree["right_children"]),
-        _check_integers(tree["split_indices"]),
-    )
-    node, inner = np.arange(count), left != -1
+    n_nodes = sizes["num_nodes"]
+    _require(n_nodes >= 1 and sizes["num_feature"] == n_columns)
+    _require(sizes["size_leaf_vector"] == 1 and not sizes.get("num_deleted"))
+    _require(all(len(tree[name]) == n_nodes for name in XGBOOST_FIELDS))
+    _require(set(tree) == {*XGBOOST_FIELDS, *CATEGORY_FIELDS, "id", "tree_param"})
+    left = _checked_integers(tree["left_children"])
+    right = _checked_integers(tree["right_children"])
+    split_columns = _checked_integers(tree["split_indices"])
+    node, is_inner = np.arange(n_nodes), left != -1
     for child in (left, right):
-        _require(bool(((child == -1) == ~inner).all() and ((child > node) & (child < count))[inner].all()))
-    parents = _check_integers(tree["parents"])
+        _require(bool(((child == -1) == ~is_inner).all() and ((child > node) & (child < n_nodes))[is_inner].all()))
+    parents = _checked_integers(tree["parents"])
     _require(bool((parents[1:] >= 0).all() and (parents[1:] < node[1:]).all()))
-    _require(bool(((index >= 0) & (index < columns)).all()))
+    _require(bool(((split_columns >= 0) & (split_columns < n_columns)).all()))
     _require(set(tree["split_type"]) <= {0, 1} and set(tree["default_left"]) <= {0, 1})
-    codes, nodes, starts, lengths = (_check_integers(tree[name]) for name in CATEGORY_FIELDS)
-    _require(
-        len(nodes) == len(starts) == len(lengths)
-        and nodes.tolist() == np.flatnonzero(_check_integers(tree["split_type"])).tolist()
-    )
-    _require(
-        bool((lengths >= 0).all() and (starts == np.cumsum([0, *lengths])[:-1]).all()) and int(lengths.sum()) == len(codes)
-    )
-    _require(bool(((codes >= 0) & (codes < 1 << 24)).all()))
+    codes, nodes, starts, lengths = (_checked_integers(tree[name]) for name in CATEGORY_FIELDS)
+    categorical_nodes = np.flatnonzero(_checked_integers(tree["split_type"]))
+    _require(len(nodes) == len(starts) == len(lengths) and nodes.tolist() == categorical_nodes.tolist())
+    _require(bool((lengths >= 0).all() and (starts == np.cumsum([0, *lengths])[:-1]).all()))
+    _require(int(lengths.sum()) == len(codes))
+    _require(bool(((codes >= 0) & (codes < MAX_CATEGORY)).all()))
     for name in ("base_weights", "split_conditions", "loss_changes", "sum_hessian"):
-        _require(all(type(number) in (int, float) for number in tree[name]))
+        _require(all(type(value) in (int, float) for value in tree[name]))
 
 
 def _parse_fields(block: str) -> dict[str, str]:
+    """The lines `name=value` of a block; a name must not be repeated."""
     lines = [line.partition("=") for line in block.split("\n")]
     fields = {name: value for name, _, value in lines}
     _require(len(fields) == len(lines))
@@ -160,15 +172,16 @@ def _parse_integer(fields: Mapping[str, str], name: str) -> int:
 
 
 def _parse_integers(text: str) -> Ints:
+    """The integers of at most 11 characters in a text, separated by white space."""
     tokens = text.split()
-    _require(
-        all(token.isdecimal() or INTEGER.fullmatch(token) for token in tokens) and all(len(token) < 12 for token in tokens)
-    )
+    _require(all(token.isdecimal() or INTEGER.fullmatch(token) for token in tokens))
+    _require(all(len(token) < 12 for token in tokens))
     return np.array([int(token) for token in tokens], dtype=np.int64)
 
 
-def _check_integers(values: Any) -> Ints:
-    _require(isinstance(values, list) and all(type(number) is int and abs(number) < 1 << 32 for number in values))
+def _checked_integers(values: Any) -> Ints:
+    """A list of integers as an array; `DataError` for anything else."""
+    _require(isinstance(values, list) and all(type(value) is int and abs(value) < 1 << 32 for value in values))
     return np.array(values, dtype=np.int64)
 
 
@@ -178,4 +191,6 @@ def _require(condition: bool) -> None:
 
 
 def _invalid_trees_error() -> DataError:
-    return DataError("Trees of a file lead from node to node of theirs, down to a leaf; these do not. Save them again.")
+    return DataError(
+        "The trees in the file are invalid: node indices, features or array lengths are inconsistent. Save the model again."
+    )

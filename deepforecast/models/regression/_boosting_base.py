@@ -32,8 +32,8 @@ class BoostedTrees(RegressionForecaster):
     supports_quantiles: ClassVar[bool] = True
 
     thread_options: ClassVar[tuple[str, ...]] = ()  # names in `options` for the number of threads
-    package: ClassVar[str | None] = None  # further requirements of the library
-    small_data_params: ClassVar[dict[str, Any]] = {}  # options that allow splits of small samples
+    package: ClassVar[str | None] = None  # optional package that must be installed
+    small_data_params: ClassVar[dict[str, Any]] = {}  # parameters that allow splits of small samples
     warm_up_params: ClassVar[dict[str, Any]] = {"n_estimators": 1, "early_stopping_rounds": None, "validation_size": None}
     learning_example: ClassVar[dict[str, Any]] = {
         **RegressionForecaster.learning_example, "calendar": ["day_of_week"], "n_estimators": 200, "learning_rate": 0.1
@@ -41,33 +41,33 @@ class BoostedTrees(RegressionForecaster):
 
     n_estimators: int = param(
         default=200, at_least=1, low=50, high=1000, log=True,
-        help="Number of trees; the maximum if early_stopping_rounds is set.",
+        help="number of trees; the maximum number if early_stopping_rounds is set",
     )
     learning_rate: float = param(
         default=0.05, above=0, low=0.01, high=0.3, log=True,
-        help="Shrinkage of the contribution of each tree.",
+        help="shrinkage of the contribution of each tree",
     )
     early_stopping_rounds: int | None = param(
         default=None, at_least=1,
         help=(
-            "Number of trees without improvement on the validation set after which training "
-            "stops; None: no early stopping."
+            "number of trees without improvement on the validation set after which training stops; None: no "
+            "early stopping"
         ),
     )
     validation_size: int | None = param(
         default=None, at_least=1,
         help=(
-            "Number of last observations per series in the validation set of early stopping; "
-            "None: the horizon, or a tenth of the longest series."
+            "number of last observations per series in the validation set of early stopping; None: the horizon "
+            "or a tenth of the longest series, whichever is larger"
         ),
     )
     seed: int = param(
         default=0, at_least=0,
-        help="Random seed.",
+        help="random seed",
     )
     options: dict[str, Any] | None = param(
         default=None,
-        help="Further options of the underlying library, by its own names.",
+        help="further options of the underlying library, under the names that library uses; None: no further options",
     )
 
     coverage_slow: ClassVar[bool] = True
@@ -92,24 +92,25 @@ class BoostedTrees(RegressionForecaster):
         """Fit trees to the mean, or to the quantile `level`."""
 
     def _split_validation(self, sample: Sample) -> tuple[Sample, Sample | None]:
-        """Training and validation samples; None without early stopping."""
+        """Split off the last rows of each series for validation; None without early stopping.
+
+        `DataError` if no rows are left for training or validation.
+        """
         if self.early_stopping_rounds is None:
             return sample, None
         n_last = self.validation_size or max(self.default_horizon or 1, int(sample.n_following.max() + 1) // 10)
         training, validation = sample.split(n_last)
         if not len(training) or not len(validation):
-            description = f"the last {n_last} rows of each series" + (
-                "" if self.validation_size else " (the horizon, or a tenth)"
-            )
+            default = "" if self.validation_size else " (the default: the horizon, or a tenth of the longest series)"
             raise DataError(
-                f"early_stopping_rounds holds out {description}, which must leave training and validation rows; of "
-                f"{len(sample)} rows {len(training)} are left for training and {len(validation)} for validation. Set a "
-                "smaller validation_size or early_stopping_rounds=None, or pass longer series."
+                f"{self.name}: early stopping must have rows for training and for validation, but validation_size={n_last}"
+                f"{default} splits {len(sample)} rows into {len(training)} for training and {len(validation)} for validation. "
+                "Set a smaller `validation_size` or early_stopping_rounds=None, or pass longer series."
             )
         return training, validation
 
     def _n_threads(self) -> int:
-        """Number of threads: from `options`, else the default; 1 in a forked process."""
+        """Number of threads: from `options` if it is positive there and the process is not forked, else the default."""
         options = self.options or {}
         thread_counts = [int(options[name]) for name in self.thread_options if name in options]
         return thread_counts[0] if thread_counts and thread_counts[0] > 0 and not is_forked() else allowed_threads()
@@ -119,24 +120,25 @@ class BoostedTrees(RegressionForecaster):
         options = self.options or {}
         return {name: value for name, value in options.items() if name not in self.thread_options}
 
-    def _refuse_unknown(self, known_options: Iterable[str]) -> None:
-        """Raise `ParameterError` for `options` that the library would silently ignore."""
+    def _refuse_unknown_options(self, known_options: Iterable[str]) -> None:
+        """Raise `ParameterError` if `options` has names that the library does not know and would silently ignore."""
         unknown = sorted(set(self.options or ()) - set(known_options))
         if unknown:
             raise ParameterError(
-                f"`options` of {type(self).__name__} must be options of its library, which has no {format_list(unknown)}. "
-                "Correct or remove them."
+                f"Unknown `options` for {type(self).__name__}: {format_list(unknown)}. Use the option names of its library, "
+                "or remove them."
             )
 
 
 def import_library(library: str, model: str) -> Any:
-    """Import an optional package; its idle threads sleep instead of spinning."""
+    """Import an optional package so that its waiting threads sleep; `DependencyError` if it is missing."""
     try:
         with passive_waiting(library):
             return import_module(library)
     except ImportError:
-        hint = f"Install it: pip install {library}."
-        raise DependencyError(f"{model} needs the package {library}. {hint}") from None
+        raise DependencyError(
+            f"{model} requires the package {library}, which is not installed. Run: pip install {library}"
+        ) from None
 
 
 def mean_loss(target: Floats, forecasts: Floats, weight: Floats | None, level: float | None) -> float:

@@ -18,54 +18,64 @@ from deepforecast.models.regression._plan import Plan
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
-SUM_TOLERANCE = 1e-3  # tolerance of the sum of contributions: some libraries add in float32
+SUM_TOLERANCE = 1e-3  # of the sum of contributions, which some libraries compute in float32
 
 
 def components(
     model: RegressionForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
 ) -> dict[str, Floats]:
-    """Contribution of each feature (series, steps), and the remainder.
+    """Contribution (series, steps) of each feature to the point forecast, and the remainder.
 
-    The remainder is "base" (level, trend and start values of differences) and, with `bounds`, the
-    effect of clipping.
+    The remainder is "base" (level, trend and start values of differences) and, with `bounds`, also
+    "bounds", the effect of clipping. An underscore is appended to these names if features have them.
     """
     future_steps = model._future_steps(learned, steps, future)
-    position = 0 if model.point_kind == "mean" or not model.quantiles else 1 + sorted(set(model.quantiles)).index(0.5)
+    position = 0  # of the regressor of the mean
+    if model.quantiles and model.point_kind != "mean":
+        position = 1 + sorted(set(model.quantiles)).index(0.5)
     forecasts, column_contributions = _forecast_contributions(model, future_steps, position)
     values = invert_contributions(column_contributions, future_steps.plan, learned["scale"])
-    names, owner = feature_columns(model, learned)
+    names, feature_of_column = feature_columns(model, learned)
     contributions: dict[str, Floats] = {}
-    for name, value in zip((names[feature] for feature in owner), np.moveaxis(values, 2, 0), strict=True):
+    for feature, value in zip(feature_of_column, np.moveaxis(values, 2, 0), strict=True):
+        name = names[feature]
         contributions[name] = contributions[name] + value if name in contributions else value
-    total = model._forecast(learned, steps, future).point(model.point_kind)
-    unclipped = total if model.bounds is None else future_steps.invert(forecasts)
+    forecast = model._forecast(learned, steps, future).point(model.point_kind)
+    unclipped = forecast if model.bounds is None else future_steps.invert(forecasts)
     contributions[_unused_name("base", contributions)] = unclipped - sum(contributions.values())
-    return (
-        contributions if model.bounds is None else {**contributions, _unused_name("bounds", contributions): total - unclipped}
-    )
+    if model.bounds is not None:
+        contributions[_unused_name("bounds", contributions)] = forecast - unclipped
+    return contributions
 
 
 def feature_columns(model: RegressionForecaster, learned: LearnedState) -> tuple[list[str], Ints]:
-    """Feature names, and the feature index of each regressor column.
+    """Names of the features, and for each column of the feature matrix the index of its feature.
 
-    A multi-output regressor has one column per step for each future covariate.
+    There is one column per feature, except that a multi-output regressor has one column per step for each feature known in
+    advance (all but lags of the target and of past covariates).
     """
     plan, roles = Plan.from_dict(learned["plan"]), _series_state.learned_series(learned).columns
     covariates = {
-        name: Covariate(np.empty(0), None if one is None else tuple(one)) for name, one in learned["categories"].items()
+        name: Covariate(np.empty(0), None if categories is None else tuple(categories))
+        for name, categories in learned["categories"].items()
     }
-    future = {name: one for name, one in covariates.items() if name in roles.future and name != model.weight_column}
-    static = {name: one for name, one in covariates.items() if name in roles.static}
+    future = {
+        name: covariate for name, covariate in covariates.items() if name in roles.future and name != model.weight_column
+    }
+    static = {name: covariate for name, covariate in covariates.items() if name in roles.static}
     names = plan.design.names(future, static)
-    positions = np.arange(len(names))
-    first = len(plan.design.target_features) + sum(map(len, plan.design.covariate_lags.values()))
-    return names, np.concatenate(
-        [positions, np.tile(positions[first:], plan.block_size - 1)]
-    ) if plan.multioutput else positions
+    features = np.arange(len(names))
+    if not plan.multioutput:
+        return names, features
+    n_past_features = len(plan.design.target_features) + plan.design.n_covariate_lags
+    return names, np.concatenate([features, np.tile(features[n_past_features:], plan.block_size - 1)])
 
 
 def invert_contributions(transformed_contributions: Floats, plan: Plan, scale: Floats) -> Floats:
-    """Contributions (series, steps, columns) on the scale of the target."""
+    """Invert scaling and differencing of contributions (series, steps, columns); both are linear.
+
+    Start values of the differences are left out; they belong to the remainder.
+    """
     contributions = transformed_contributions * scale[:, None, None]
     plan.target.to_changes(contributions, contributions[:, :0], plan.block_size)
     for lag in reversed(plan.target.differences):
@@ -75,11 +85,15 @@ def invert_contributions(transformed_contributions: Floats, plan: Plan, scale: F
 
 
 def _unused_name(name: str, used_names: Mapping[str, Any]) -> str:
+    """`name` with as many underscores appended as needed to be different from the used names."""
     return name if name not in used_names else _unused_name(f"{name}_", used_names)
 
 
 def _forecast_contributions(model: RegressionForecaster, future_steps: FutureSteps, position: int) -> tuple[Floats, Floats]:
-    """Forecast on the transformed scale, and the contributions to it."""
+    """Forecasts (series, steps) on the transformed scale, and contributions (series, steps, columns) to them.
+
+    `position` selects the regressor of each step, see `RegressionForecaster._forecast_transformed`.
+    """
     regressors = future_steps.learned["regressors"]
     groups = (
         [(future_steps.select_series(index), group_regressors) for index, group_regressors in enumerate(regressors)]
@@ -95,21 +109,22 @@ def _forecast_contributions(model: RegressionForecaster, future_steps: FutureSte
 
 
 class _ContributionRecorder:
-    """Stand-in for a regressor that predicts and records the contribution of each column."""
+    """Function with the signature of `_predict_rows` that also records the contribution of each column."""
 
     def __init__(self, model: RegressionForecaster) -> None:
         self._model = model
         self._blocks: list[Floats] = []
 
     def __call__(self, regressor: Any, rows: Floats) -> Floats:
-        predictions, contributions = self._model._predict_rows(regressor, rows), self._model._contributions(regressor, rows)
-        contributions = contributions.reshape(*contributions.shape[:2], -1)
-        if not np.allclose(
-            contributions.sum(axis=1), predictions.reshape(len(predictions), -1), rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE
-        ):
+        """Predictions of rows; `CapabilityError` if the contributions do not add up to them."""
+        predictions = self._model._predict_rows(regressor, rows)
+        contributions = self._model._contributions(regressor, rows)
+        contributions = contributions.reshape(*contributions.shape[:2], -1)  # (rows, columns + 1, outputs)
+        sums, expected = contributions.sum(axis=1), predictions.reshape(len(predictions), -1)
+        if not np.allclose(sums, expected, rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE):
             raise CapabilityError(
-                f"{self._model.name} cannot explain its forecasts: the objective in `options` trains on another scale than "
-                "that of the forecasts. Remove the objective."
+                f"{self._model.name} cannot explain its forecasts, because the contributions do not add up to them: the "
+                "objective in `options` transforms the predictions. Remove the objective from `options`."
             )
         self._blocks.append(contributions[:, :-1].transpose(0, 2, 1))
         return predictions

@@ -1,4 +1,4 @@
-"""User-supplied scikit-learn estimators: capabilities and fitted copies."""
+"""scikit-learn estimators passed by users: capabilities and fitted copies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ class FittedEstimator:
 
 
 def fit_copy(regressor: Any, sample: Sample) -> FittedEstimator:
-    """Fit a clone; the estimator of the user is not modified."""
+    """Fit a clone of the user's estimator, which is not modified; `TrainingError` if that fails.
+
+    Columns without any value are set to 0.
+    """
     from sklearn.base import clone
 
     try:
@@ -48,27 +51,27 @@ def fit_copy(regressor: Any, sample: Sample) -> FittedEstimator:
     except Exception as error:  # user code may raise anything
         text = f"{type(error).__name__}: {format_value(str(error), 300)}"
         raise TrainingError(
-            f"{format_value(regressor)} could not be fitted: {text}. The target is differenced and scaled; use "
-            "differences=None, scale=False to pass it unchanged."
+            f"{format_value(regressor)} could not be fitted: {text}. If the regressor cannot be trained on a differenced and "
+            "scaled target, set differences=None, scale=False."
         ) from error
     return FittedEstimator(copy, None if accepts_missing(regressor) else np.average(sample.rows, axis=0, weights=sample.weight))
 
 
 def set_nested_params(regressor: Any, nested_params: Mapping[str, Any]) -> Any:
-    """Clone with changed parameters, named like `regressor__alpha`."""
+    """A clone of the regressor with changed parameters, named like `regressor__alpha`."""
     from sklearn.base import clone
 
     try:
         return clone(regressor).set_params(**{name.partition("__")[2]: value for name, value in nested_params.items()})
     except (AttributeError, TypeError, ValueError) as error:
         raise ParameterTypeError(
-            f"{format_list(list(nested_params))} must be parameters of {format_value(regressor)}: "
-            f"{format_value(str(error), 300)}"
+            f"{format_list(list(nested_params))} cannot be set on {format_value(regressor)}: "
+            f"{format_value(str(error), 300)} Use names that get_params() returns."
         ) from error
 
 
 def accepts_missing(regressor: Any) -> bool:
-    """Whether it accepts missing features; in a pipeline, all steps up to an imputer must."""
+    """Whether an estimator accepts missing features, by its tags; in a pipeline, all steps up to an imputer must."""
     for _, step in getattr(regressor, "steps", [("", regressor)]):
         if step is None or isinstance(step, str):  # "passthrough"
             continue
@@ -87,12 +90,12 @@ def supports_multioutput(regressor: Any) -> bool:
 
 
 def needs_encoding(regressor: Any) -> bool:
-    """Whether categories are one-hot encoded: for all but trees (estimators with a depth)."""
+    """Whether categories are one-hot encoded: for all but trees, which are estimators with a parameter for their depth."""
     return not {"max_depth", "max_leaf_nodes", "depth"} & set(inner_estimator(regressor).get_params(deep=False))
 
 
 def inner_estimator(regressor: Any) -> Any:
-    """The final regressor of pipelines, searches and target transformers."""
+    """The regressor at the end of nested pipelines, searches and target transformers; else the regressor itself."""
     candidates = [regressor.steps[-1][1]] if hasattr(regressor, "steps") else []
     if not hasattr(regressor, "n_estimators"):  # forests have their trees as `estimator`
         candidates += [getattr(regressor, name, None) for name in ("estimator", "regressor")]
@@ -100,15 +103,17 @@ def inner_estimator(regressor: Any) -> Any:
 
 
 def _read_tag(estimator: Any, tag: str) -> bool:
-    """A scikit-learn tag, in the format before or since 1.6; False if missing."""
+    """The tag "allow_nan" or "multi_output" of an estimator, in the format before or since scikit-learn 1.6.
+
+    False if it has no tags.
+    """
     if callable(getattr(estimator, "__sklearn_tags__", None)):
         tags = estimator.__sklearn_tags__()
         return bool(getattr(tags.input_tags if tag == "allow_nan" else tags.target_tags, tag))
-    legacy_tags = (
-        estimator._get_tags()
-        if hasattr(estimator, "_get_tags")
-        else estimator._more_tags()
-        if hasattr(estimator, "_more_tags")
-        else {}
-    )
-    return bool(legacy_tags.get({"multi_output": "multioutput"}.get(tag, tag), False))
+    legacy_tags: Mapping[str, Any] = {}
+    for method in ("_get_tags", "_more_tags"):
+        if hasattr(estimator, method):
+            legacy_tags = getattr(estimator, method)()
+            break
+    legacy_name = "multioutput" if tag == "multi_output" else tag
+    return bool(legacy_tags.get(legacy_name, False))

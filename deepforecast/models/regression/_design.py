@@ -25,8 +25,9 @@ class Design:
 
     `target_features`: lags and windows of the target. `covariate_lags`: lags of each past
     covariate. `future_lags`: offsets at which future covariates are read (1: one row later).
-    `encoded`: cyclic features as sine and cosine and categories one-hot, for additive models;
-    otherwise both are numeric codes. `time_origin`: position at which `time_index` is 0.
+    `fourier`: seasonal period and number of sine and cosine pairs. `encoded`: cyclic features as
+    sine and cosine and categories one-hot, for regressors other than trees; otherwise both are
+    numeric codes. `time_origin`: number of the time step at which `time_index` is 0.
     """
 
     target_features: tuple[LagFeature, ...]
@@ -34,22 +35,22 @@ class Design:
     future_lags: tuple[int, ...] = (0,)
     calendar: tuple[str, ...] = ()
     holidays: str | None = None
-    fourier: tuple[tuple[int, int], ...] = ()  # (season, pairs)
+    fourier: tuple[tuple[int, int], ...] = ()
     time_index: bool = False
     series_id: bool = False
     encoded: bool = False
     time_origin: int = 0
 
     @property
+    def n_covariate_lags(self) -> int:
+        """Number of columns of past covariates."""
+        return sum(map(len, self.covariate_lags.values()))
+
+    @property
     def n_rows_needed(self) -> int:
-        """Number of rows before the first one whose features are all known."""
-        return max(
-            (
-                feature.n_rows_needed
-                for feature in (*self.target_features, *(lag for lags in self.covariate_lags.values() for lag in lags))
-            ),
-            default=1,
-        )
+        """Number of rows before the first one whose features are all known, at least 1."""
+        covariate_features = (lag for lags in self.covariate_lags.values() for lag in lags)
+        return max((feature.n_rows_needed for feature in (*self.target_features, *covariate_features)), default=1)
 
     def shift(self, steps: int) -> Design:
         """Design whose lags are `steps` larger, for a forecast that many steps after its origin."""
@@ -63,29 +64,28 @@ class Design:
         )
 
     def names(self, future: Mapping[str, Covariate], static: Mapping[str, Covariate]) -> list[str]:
-        """Column names, in order."""
-        names = [str(one) for one in self.target_features]
-        names += [f"{name}_{one}" for name, lags in self.covariate_lags.items() for one in lags]
+        """Names of the columns in the order of `feature_table`; one per category if `encoded`."""
+        names = [str(feature) for feature in self.target_features]
+        names += [f"{name}_{lag}" for name, lags in self.covariate_lags.items() for lag in lags]
         for name in self.calendar:
             names += [f"{name}_sin", f"{name}_cos"] if self.encoded and name in calendar_features.PERIODS else [name]
         names += ["holiday", "days_to_holiday"] if self.holidays else []
         for season, pairs in self.fourier:
             names += [f"{wave}_{season}_{k}" for k in range(1, pairs + 1) for wave in ("sin", "cos")]
         names += ["time_index"] if self.time_index else []
-        for name, one in {**self.label_future_lags(future), **static}.items():
-            is_expanded = self.encoded and one.categories is not None
-            names += [f"{name}={category}" for category in one.categories or ()] if is_expanded else [name]
+        for name, covariate in {**self.label_future_lags(future), **static}.items():
+            is_expanded = self.encoded and covariate.categories is not None
+            names += [f"{name}={category}" for category in covariate.categories or ()] if is_expanded else [name]
         return [*names, *(["series"] if self.series_id else [])]
 
-
     def label_future_lags(self, future: Mapping[str, Any]) -> dict[str, Any]:
-        """Column names of each future covariate and offset."""
+        """Each future covariate under the column names of its offsets: `name`, `name+1`, `name-1`, ..."""
         return {
-            f"{name}{f'{lag:+d}' if lag else ''}": covariate for name, covariate in future.items() for lag in self.future_lags
+            f"{name}{lag:+d}" if lag else name: covariate for name, covariate in future.items() for lag in self.future_lags
         }
 
     def categories(self, future: Mapping[str, Covariate], static: Mapping[str, Covariate]) -> list[int]:
-        """Indices in `names` of the columns that hold category codes."""
+        """Indices in `names` of the columns with category codes; none if `encoded`."""
         categorical = {
             name for name, covariate in {**self.label_future_lags(future), **static}.items() if covariate.categories is not None
         }
@@ -101,15 +101,20 @@ def shift_lags(lags: tuple[LagFeature, ...], steps: int) -> tuple[LagFeature, ..
 
 
 def encode_features(features: Sequence[LagFeature]) -> tuple[Ints, Floats]:
-    """Features in the format of the kernel."""
-    numbers = [[FEATURE_KINDS.index(feature.kind), feature.lag, feature.size, feature.stride] for feature in features]
-    return np.array(numbers, np.int64).reshape(-1, 4), np.array([feature.level for feature in features], np.float64)
+    """Features as arrays for the kernel: kind, lag, size and stride (features, 4), and level (features,)."""
+    integers = [[FEATURE_KINDS.index(feature.kind), feature.lag, feature.size, feature.stride] for feature in features]
+    return np.array(integers, np.int64).reshape(-1, 4), np.array([feature.level for feature in features], np.float64)
 
 
 def exogenous_columns(
     design: Design, calendar: Calendar, positions: Ints, series_index: Ints, columns: Mapping[str, Covariate]
 ) -> Floats:
-    """Columns that do not depend on the target: one row per position, of series `series_index`."""
+    """The columns after the lags, in the order of `Design.names`: (rows, columns).
+
+    There is one row per time position and series index. `columns`: future covariates at all
+    offsets, then static covariates, one value per row. Unknown categories (codes below 0) are NaN
+    or, if encoded, 0 in all columns.
+    """
     blocks: list[Floats] = []
     table = calendar_features.compute_features(calendar, positions, design.calendar)
     for position, name in enumerate(design.calendar):
@@ -145,7 +150,7 @@ def shift_covariate(covariate: Covariate, indptr: Ints, lag: int) -> Covariate:
 
 
 def shift_covariates(design: Design, future: Mapping[str, Covariate], indptr: Ints) -> dict[str, Covariate]:
-    """All future covariates at all offsets."""
+    """Future covariates at all offsets of the design, by column name."""
     lags = [lag for _ in future for lag in design.future_lags]
     return {
         name: shift_covariate(covariate, indptr, lag)
@@ -154,12 +159,14 @@ def shift_covariates(design: Design, future: Mapping[str, Covariate], indptr: In
 
 
 def feature_table(design: Design, panel: Panel, z: Floats, exogenous: Floats, dtype: type) -> Table:
-    """Feature matrix of a panel; `z` is the transformed target, `exogenous` the other columns."""
+    """Feature matrix of a panel, one row per observation, in the order of `Design.names`.
+
+    `z` is the transformed target of which features are computed, `exogenous` the last columns.
+    """
     from deepforecast.kernels import features as kernel
 
-    matrix = np.empty(
-        (len(z), len(design.target_features) + sum(map(len, design.covariate_lags.values())) + exogenous.shape[1]), dtype
-    )
+    n_columns = len(design.target_features) + design.n_covariate_lags + exogenous.shape[1]
+    matrix = np.empty((len(z), n_columns), dtype)
     start = 0
     covariate_features = [(panel.covariates[name].values, lags) for name, lags in design.covariate_lags.items()]
     for values, features in [(z, design.target_features), *covariate_features]:

@@ -23,16 +23,16 @@ from deepforecast.models.regression._samples import SampleBuilder
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
-MAX_TESTED_SERIES = 100  # series that are tested for unit roots and seasons
-MAX_TESTED_VALUES = 400  # last values of each series that are tested
-MAX_ZERO_SHARE = 0.2  # share of zeros of an intermittent series
-N_SERIES = 100  # maximum number of series in the confirmation
-N_OBSERVATIONS = 20_000  # and of their observations
-N_WINDOWS = 6  # maximum number of windows per fit
-TRAIN_SHARES = (1 / 2, 2 / 3, 5 / 6)  # shares of the history used for training
-MANY_SERIES = 20  # number of series from which one fit suffices
-MIN_GAIN = 0.3  # required error reduction, divided by the square root of the number of series
-MIN_HORIZON = 6  # steps, where the model has no horizon of its own and the data no season
+MAX_TESTED_SERIES = 100  # number of series that are tested for unit roots and seasons
+MAX_TESTED_VALUES = 400  # number of last values of each series that are tested
+MAX_ZERO_FRACTION = 0.2  # fraction of zeros above which a series is intermittent
+MAX_FORECAST_SERIES = 100  # maximum number of series in the rolling forecasts
+MAX_FORECAST_OBSERVATIONS = 20_000  # maximum number of observations of all of them
+MAX_WINDOWS = 6  # maximum number of forecast windows per fit
+TRAIN_FRACTIONS = (1 / 2, 2 / 3, 5 / 6)  # fractions of the history used for training
+MANY_SERIES = 20  # number of series from which on a single fit suffices
+MIN_REDUCTION = 0.3  # required relative error reduction, divided by the square root of the number of series
+MIN_HORIZON = 6  # minimum number of steps if the model has no horizon
 
 TOO_SHORT = "The series are too short to compare differences of the target."
 
@@ -40,12 +40,15 @@ Differences = tuple[int, ...]
 
 
 def choose_differences(model: RegressionForecaster, panel: Panel) -> Differences:
-    """The given differences, or with "auto" those that tests suggest and forecasts confirm."""
+    """The `differences` of the model, or with "auto" those that tests suggest and rolling forecasts confirm.
+
+    "auto" means none with `detrend` or `per_series`.
+    """
     if model.differences is None:
         return ()
     if model.differences != "auto":
         return tuple(int(lag) for lag in model.differences)
-    if model.detrend or model.per_series:  # a series with a regressor of its own must not depend on the others
+    if model.detrend or model.per_series:  # the regressor of a series must not depend on the other series
         return ()
     seasons = _parameter_resolution.resolve_seasons(model, panel)
     suggested = suggest_differences(panel, seasons, max(int(panel.observed.min()) // 2 - 1, 0))
@@ -55,69 +58,83 @@ def choose_differences(model: RegressionForecaster, panel: Panel) -> Differences
 def _is_confirmed(model: RegressionForecaster, panel: Panel, suggested: Differences, seasons: tuple[int, ...]) -> bool:
     """Whether differencing clearly reduces the forecast error at the horizon.
 
-    The required reduction is larger for fewer series. With few series, most of several fits must
-    improve and none may get worse.
+    Up to three fits, each on a longer part of the history, with and without differencing: none may
+    increase the error, and the median reduction must exceed a bound that is larger for fewer
+    series. False if the series are too short. With many series there is one fit.
     """
-    horizon = model.default_horizon or max(min((season for season in seasons if season > 1), default=1), MIN_HORIZON)
+    shortest_season = min((season for season in seasons if season > 1), default=1)
+    horizon = model.default_horizon or max(shortest_season, MIN_HORIZON)
     sample = _sample_panel(panel)
-    train_shares = TRAIN_SHARES if len(sample) < MANY_SERIES else TRAIN_SHARES[:1]
+    train_fractions = TRAIN_FRACTIONS if len(sample) < MANY_SERIES else TRAIN_FRACTIONS[:1]
     reductions: list[float] = []
     try:
         with suppress_warnings():
-            for train_share in train_shares:
-                reductions.append(_error_reduction(model, sample, suggested, horizon, train_share))
+            for train_fraction in train_fractions:
+                reductions.append(_error_reduction(model, sample, suggested, horizon, train_fraction))
                 if reductions[-1] <= 0:
                     return False
     except DataError:  # too short for these differences
         return False
-    return bool(np.median(reductions) > MIN_GAIN / np.sqrt(len(sample)))
+    return bool(np.median(reductions) > MIN_REDUCTION / np.sqrt(len(sample)))
 
 
 def _sample_panel(panel: Panel) -> Panel:
-    """Last observations of some series, without leading gaps and the shortest quarter."""
-    sampled = panel.take(np.unique(np.linspace(0, len(panel) - 1, min(N_SERIES, len(panel))).astype(int)))
-    recent = sampled.between(np.maximum(sampled.lengths - N_OBSERVATIONS // len(sampled), 0), sampled.lengths)
-    first = np.minimum(splits.rows_until_observed(recent, 1) - 1, recent.lengths)
-    n_left = recent.lengths - first
+    """The last observations of evenly spaced series, without leading missing values.
+
+    The shortest quarter of these series is left out, because the shortest one limits the training data.
+    """
+    sampled = panel.take(_sample_indices(len(panel), MAX_FORECAST_SERIES))
+    n_recent = MAX_FORECAST_OBSERVATIONS // len(sampled)
+    recent = sampled.between(np.maximum(sampled.lengths - n_recent, 0), sampled.lengths)
+    first_observed = np.minimum(splits.rows_until_observed(recent, 1) - 1, recent.lengths)
+    n_left = recent.lengths - first_observed
     long_series = np.flatnonzero(n_left >= np.quantile(n_left, 0.25, method="lower"))
-    return recent.take(long_series).between(first[long_series], recent.lengths[long_series])
+    return recent.take(long_series).between(first_observed[long_series], recent.lengths[long_series])
+
+
+def _sample_indices(n_series: int, max_series: int) -> Ints:
+    """Indices of at most `max_series` evenly spaced series."""
+    return np.unique(np.linspace(0, n_series - 1, min(max_series, n_series)).astype(int))
 
 
 def _error_reduction(
-    model: RegressionForecaster, panel: Panel, differences: Differences, horizon: int, train_share: float
+    model: RegressionForecaster, panel: Panel, differences: Differences, horizon: int, train_fraction: float
 ) -> float:
-    """Relative reduction of the error by differencing, in three of four windows.
+    """Lower quartile over forecast windows of the relative error reduction by differencing.
 
-    Models are trained on the given share of the history. Errors are scaled by the mean absolute
-    one-step change of their series.
+    It is 1 - (error with differences) / (error without), negative if differencing increases the
+    error, and 0 if there is no error. Models are trained on the first `train_fraction` of the
+    history. The error of a window is the sum over series of the mean absolute error, each divided
+    by the mean absolute one-step change of its series.
     """
     length = int(panel.lengths.min())
-    n_train = int(length * train_share)
+    n_train = int(length * train_fraction)
     if not n_train:
         raise DataError(TOO_SHORT)
     horizon = min(horizon, length - n_train)
-    compute = _direct_errors if model.strategy == "direct" else _rolling_errors
-    candidates = (model.clone(differences=lags, horizon=horizon, intervals=None) for lags in (None, list(differences)))
-    baseline_errors, errors = (compute(candidate, panel, horizon, length - n_train) for candidate in candidates)
-    steps = np.abs(np.diff(panel.y, prepend=np.nan))
-    steps[panel.indptr[:-1]] = np.nan
-    mean_change = _group_means(steps, panel.row_series, len(panel))
-    is_measured = np.isfinite(baseline_errors - errors) & (mean_change > 0)
+    compute_errors = _direct_errors if model.strategy == "direct" else _rolling_errors
+    undifferenced, differenced = (
+        compute_errors(model.clone(differences=lags, horizon=horizon, intervals=None), panel, horizon, length - n_train)
+        for lags in (None, list(differences))
+    )
+    changes = np.abs(np.diff(panel.y, prepend=np.nan))
+    changes[panel.indptr[:-1]] = np.nan
+    mean_change = _group_means(changes, panel.row_series, len(panel))
+    is_measured = np.isfinite(undifferenced - differenced) & (mean_change > 0)
     weights = np.divide(1, mean_change, out=np.zeros(len(mean_change)), where=mean_change > 0)
-    baseline_error, differenced_error = (
-        np.where(is_measured, candidate, 0) @ weights for candidate in (baseline_errors, errors)
+    undifferenced_error, differenced_error = (
+        np.where(is_measured, errors, 0) @ weights for errors in (undifferenced, differenced)
     )
-    return (
-        float(np.quantile(1 - differenced_error[baseline_error > 0] / baseline_error[baseline_error > 0], 0.25))
-        if baseline_error.any()
-        else 0.0
-    )
+    has_error = undifferenced_error > 0
+    if not undifferenced_error.any():
+        return 0.0
+    return float(np.quantile(1 - differenced_error[has_error] / undifferenced_error[has_error], 0.25))
 
 
-def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows: int) -> Floats:
-    """Mean absolute errors (windows, series) of a model fitted before the first window."""
-    n_spare = rows - horizon
-    n_windows = min(N_WINDOWS, n_spare // max(horizon // 2, 1) + 1)
+def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, n_test: int) -> Floats:
+    """Mean absolute errors (windows, series) in the last `n_test` rows; the model is fitted once, before them."""
+    n_spare = n_test - horizon
+    n_windows = min(MAX_WINDOWS, n_spare // max(horizon // 2, 1) + 1)
     plan = splits.BacktestPlan(horizon, n_windows, max(n_spare // max(n_windows - 1, 1), 1))
     errors = np.stack(
         [
@@ -125,60 +142,68 @@ def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, row
             for fold in rolling_folds(model, panel, plan, refit_interval=0)
         ]
     )
-    owner = np.repeat(np.arange(n_windows * len(panel)), horizon)
-    return _group_means(errors.reshape(-1), owner, n_windows * len(panel)).reshape(n_windows, len(panel))
+    group = np.repeat(np.arange(n_windows * len(panel)), horizon)
+    return _group_means(errors.reshape(-1), group, n_windows * len(panel)).reshape(n_windows, len(panel))
 
 
 @one_thread_if_forked()
-def _direct_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows: int) -> Floats:
-    """`_rolling_errors` for direct forecasts: middle and last step, all origins in the windows."""
+def _direct_errors(model: RegressionForecaster, panel: Panel, horizon: int, n_test: int) -> Floats:
+    """Mean absolute errors (windows, series) of direct forecasts in the last `n_test` rows.
+
+    For speed, only the regressors of the middle and of the last step of the horizon are trained. They forecast from every
+    origin, and the rows are divided into consecutive windows.
+    """
     plan = _parameter_resolution.make_plan(model, panel, choose_differences(model, panel))
     _, scales = plan.target.fit(panel, model.name)
     units = _rescaling.fit_scales({**model._drop_weight_column(panel).covariates, **panel.static})
     sampling = SampleBuilder(plan, model._feature_panel(panel, units), scales, model.feature_dtype, model.accepts_missing)
     sampling.weight = model._sample_weights(panel)
-    n_windows = min(N_WINDOWS, rows // horizon)
-    errors, owner = [], []
+    n_windows = min(MAX_WINDOWS, n_test // horizon)
+    errors, groups = [], []
     for step in sorted({horizon // 2, horizon - 1}):
-        training, validation = sampling.build(step).split(rows)
-        if len(training) < 2 or not len(validation):  # as many rows as a fit needs
+        training, validation = sampling.build(step).split(n_test)
+        if len(training) < 2 or not len(validation):  # a fit requires 2 rows
             raise DataError(TOO_SHORT)
         error = np.abs(validation.target - model._predict_rows(model._train(training, None), validation.rows))
         errors.append(error * scales["scale"][validation.series_index])
-        owner.append(validation.n_following * n_windows // rows * len(panel) + validation.series_index)
-    mean_errors = _group_means(np.concatenate(errors), np.concatenate(owner), n_windows * len(panel))
+        window = validation.n_following * n_windows // n_test
+        groups.append(window * len(panel) + validation.series_index)
+    mean_errors = _group_means(np.concatenate(errors), np.concatenate(groups), n_windows * len(panel))
     return mean_errors.reshape(n_windows, len(panel))
 
 
-def _group_means(values: Floats, owner: Ints, count: int) -> Floats:
-    """Mean of each group without missing values; NaN for empty groups."""
-    observed = np.isfinite(values)
-    total = np.bincount(owner[observed], values[observed], count)
-    number = np.bincount(owner[observed], minlength=count)
-    return np.where(number > 0, total / np.maximum(number, 1), np.nan)
+def _group_means(values: Floats, group: Ints, n_groups: int) -> Floats:
+    """Mean of the finite values of each group; NaN for groups without any."""
+    is_finite = np.isfinite(values)
+    sums = np.bincount(group[is_finite], values[is_finite], n_groups)
+    n_finite = np.bincount(group[is_finite], minlength=n_groups)
+    return np.where(n_finite > 0, sums / np.maximum(n_finite, 1), np.nan)
 
 
 def suggest_differences(panel: Panel, seasons: tuple[int, ...], max_total: int) -> tuple[int, ...]:
     """Suggest differences that make most series of a sample stationary.
 
-    A seasonal difference if seasonality is strong, then a first difference by the KPSS test, at
-    most `max_total` rows in total. None for intermittent series.
+    A seasonal difference at the longest season that is strong in most series, then a first
+    difference if most KPSS tests reject stationarity. The lags add up to at most `max_total`. An
+    empty tuple for intermittent series.
     """
-    tested = np.unique(np.linspace(0, len(panel) - 1, min(MAX_TESTED_SERIES, len(panel))).astype(int))
-    if np.median([np.mean(panel.y[panel.indptr[one] : panel.indptr[one + 1]] == 0) for one in tested]) > MAX_ZERO_SHARE:
+    tested = _sample_indices(len(panel), MAX_TESTED_SERIES)
+    histories = [panel.y[panel.indptr[index] : panel.indptr[index + 1]] for index in tested]
+    if np.median([np.mean(values == 0) for values in histories]) > MAX_ZERO_FRACTION:
         return ()
-    series = [_fill_and_scale(panel.y[panel.indptr[one] : panel.indptr[one + 1]][-MAX_TESTED_VALUES:]) for one in tested]
+    series = [_fill_and_scale(values[-MAX_TESTED_VALUES:]) for values in histories]
     differences: list[int] = []
-    for season in sorted((one for one in seasons if 1 < one <= max_total), reverse=True):
-        if np.mean([_has_strong_season(one, season) for one in series]) > 0.5:
-            differences, series = [season], [one[season:] - one[:-season] if len(one) > season else one for one in series]
+    for season in sorted((season for season in seasons if 1 < season <= max_total), reverse=True):
+        if np.mean([_has_strong_season(values, season) for values in series]) > 0.5:
+            differences = [season]
+            series = [values[season:] - values[:-season] if len(values) > season else values for values in series]
             break
-    needs_first = np.mean([unit_roots.needs_difference(one, "kpss") for one in series]) > 0.5
+    needs_first = np.mean([unit_roots.needs_difference(values, "kpss") for values in series]) > 0.5
     return (*differences, 1) if needs_first and sum(differences) < max_total else tuple(differences)
 
 
 def _fill_and_scale(values: Floats) -> Floats:
-    """Forward-fill missing values and scale to about 1."""
+    """Values without leading missing ones, others forward-filled, divided by the largest absolute value."""
     is_observed = ~np.isnan(values)
     last_position = np.maximum.accumulate(np.where(is_observed, np.arange(len(values)), 0))
     filled = values[last_position]
@@ -188,7 +213,11 @@ def _fill_and_scale(values: Floats) -> Floats:
 
 
 def _has_strong_season(values: Floats, season: int) -> bool:
-    """Whether seasonality explains most of the variance left by a moving average."""
+    """Whether seasonality explains most of the variance left by a centred moving average.
+
+    This is the strength of seasonality F_S of Hyndman and Athanasopoulos (2021), section 4.3. False for constant values or
+    fewer than three seasons.
+    """
     if len(values) < 3 * season or not np.ptp(values) > 0:
         return False
     kernel = np.full(season + 1 - season % 2, 1 / season)

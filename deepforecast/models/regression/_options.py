@@ -1,4 +1,4 @@
-"""Options that are passed on to a library, and the errors they cause."""
+"""Errors caused by `options`, which are passed on to the underlying library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from deepforecast.errors import DeepForecastError, ParameterError, format_value
 
 @contextmanager
 def attribute_to_options(options: Mapping[str, Any] | None, name: str) -> Iterator[None]:
-    """Convert any error in this block to a `ParameterError` about `options`, if there are any."""
+    """Convert errors of the library in this block to a `ParameterError` about `options`, if there are any.
+
+    `name` is that of the model in the message. Errors of deepforecast are raised unchanged.
+    """
     try:
         yield
     except DeepForecastError:
@@ -20,4 +23,6 @@ def attribute_to_options(options: Mapping[str, Any] | None, name: str) -> Iterat
         if not options:
             raise
         text = f"{type(error).__name__}: {format_value(str(error), 300)}"
-        raise ParameterError(f"{name} could not be fitted with options={format_value(options)}: {text}") from error
+        raise ParameterError(
+            f"{name} could not be fitted with options={format_value(options)}: {text}. Correct or remove the invalid options."
+        ) from error

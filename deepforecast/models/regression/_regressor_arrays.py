@@ -28,7 +28,11 @@ class FittedRegressor(Protocol):
 
 @dataclass(frozen=True)
 class Standardization:
-    """Mean and standard deviation of features and target; missing features become the mean."""
+    """Means and divisors of features and target; missing features are replaced by the mean.
+
+    Divisors of features are standard deviations with a lower bound, and infinite for constant features, see
+    `Sample.divisors`.
+    """
 
     feature_means: Floats
     feature_scales: Floats
@@ -37,13 +41,14 @@ class Standardization:
 
     @classmethod
     def from_sample(cls, sample: Sample) -> Standardization:
-        """Scales of a sample; constant columns are ignored."""
+        """Weighted means and divisors of a sample; constant targets are divided by 1."""
         target = sample.target.reshape(len(sample), -1)
         feature_means, target_means = (np.average(values, axis=0, weights=sample.weight) for values in (sample.rows, target))
         feature_std = np.sqrt(np.average((sample.rows - feature_means) ** 2, axis=0, weights=sample.weight))
         target_std = np.sqrt(np.average((target - target_means) ** 2, axis=0, weights=sample.weight))
-        divisors = sample.divisors(feature_means, feature_std, float(target_std.max()))
-        return cls(feature_means, divisors, target_means, np.where(target_std > 1e-12 * np.abs(target_means), target_std, 1.0))
+        feature_scales = sample.divisors(feature_means, feature_std, float(target_std.max()))
+        target_scales = np.where(target_std > 1e-12 * np.abs(target_means), target_std, 1.0)
+        return cls(feature_means, feature_scales, target_means, target_scales)
 
     def scale_features(self, rows: Any) -> Floats:
         return np.asarray((np.where(np.isfinite(rows), rows, self.feature_means) - self.feature_means) / self.feature_scales)
@@ -60,7 +65,7 @@ class Standardization:
 
 @dataclass(frozen=True)
 class ScaledRegressor:
-    """Base class: standardization, and serialization of the dataclass fields."""
+    """Base class of regressors on standardized features; the fields of the dataclass are serialized."""
 
     feature_means: Floats
     feature_scales: Floats
@@ -82,8 +87,10 @@ class ScaledRegressor:
             len(regressor.feature_means) == len(regressor.feature_scales) == regressor._n_columns()
             and len(regressor.target_means) == len(regressor.target_scales)
         ):
-            name = cls.__name__.lower()
-            raise DataError(f"The {name} in the file must have one weight per feature. Save the model again.")
+            raise DataError(
+                f"The arrays of the fitted {cls.__name__} in the file must have the same number of features. Save the model "
+                "again."
+            )
         return regressor
 
     def _n_columns(self) -> int:
@@ -92,26 +99,26 @@ class ScaledRegressor:
 
 @dataclass(frozen=True)
 class LinearRegressor(ScaledRegressor):
-    """Linear model: `weights` (columns, outputs) of scaled features."""
+    """Linear model of standardized features: `weights` (columns, outputs) and `constant` (outputs,)."""
 
     weights: Floats
     constant: Floats
 
     def predict(self, rows: Any) -> Floats:
-        """Predictions of rows, computed independently of the other rows."""
+        """Predictions; einsum instead of `@`, so that the prediction of a row does not depend on the number of rows."""
         return self.standardization.unscale_target(
             np.einsum("rc,cs->rs", self.standardization.scale_features(rows), self.weights) + self.constant
         )
 
     def contributions(self, rows: Any) -> Floats:
-        """Contributions of columns, then the mean of the target: (rows, columns + 1, outputs)."""
+        """Contributions of the columns, then the base value (prediction at mean features): (rows, columns + 1, outputs)."""
         base = self.constant * self.target_scales + self.target_means
         contributions = self.standardization.scale_features(rows)[:, :, None] * (self.weights * self.target_scales)
         return np.concatenate([contributions, np.broadcast_to(base, (len(rows), 1, len(base)))], axis=1)
 
     @property
     def gains(self) -> Floats:
-        """Change of the prediction per standard deviation of each column."""
+        """Absolute change of the prediction per standard deviation of each column, summed over outputs."""
         return np.asarray(np.abs(self.weights * self.target_scales).sum(axis=1))
 
     def _n_columns(self) -> int:
@@ -120,7 +127,10 @@ class LinearRegressor(ScaledRegressor):
 
 @dataclass(frozen=True)
 class SupportVectorRegressor(ScaledRegressor):
-    """Support vector regression with a Gaussian kernel."""
+    """Support vector regression with a radial basis function kernel, exp(-gamma |x - v|^2).
+
+    `vectors` (support vectors, columns), with their dual coefficients `weights`.
+    """
 
     vectors: Floats
     weights: Floats
@@ -128,9 +138,10 @@ class SupportVectorRegressor(ScaledRegressor):
     gamma: float
 
     def predict(self, rows: Any) -> Floats:
-        """Kernel-weighted sum over the support vectors."""
-        rows = self.standardization.scale_features(rows)
-        squared_distances = (rows**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1) - 2 * rows @ self.vectors.T
+        """Predictions sum_i weights_i exp(-gamma |x - v_i|^2) + constant, on the scale of the target."""
+        features = self.standardization.scale_features(rows)
+        # |x - v|^2 = |x|^2 + |v|^2 - 2 x'v, which may be slightly negative due to rounding
+        squared_distances = (features**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1) - 2 * features @ self.vectors.T
         return self.standardization.unscale_target(
             np.exp(-self.gamma * np.maximum(squared_distances, 0)) @ self.weights + self.constant
         )
@@ -141,12 +152,13 @@ class SupportVectorRegressor(ScaledRegressor):
 
 @dataclass(frozen=True)
 class PerceptronRegressor(ScaledRegressor):
-    """Multilayer perceptron with ReLU: `weights` and `constants` of each layer."""
+    """Multilayer perceptron with ReLU activations: `weights` (inputs, outputs) and `constants` of each layer."""
 
     weights: list[Floats]
     constants: list[Floats]
 
     def predict(self, rows: Any) -> Floats:
+        """Predictions by a forward pass, with a linear output layer."""
         activations = self.standardization.scale_features(rows)
         for layer, (weights, constants) in enumerate(zip(self.weights, self.constants, strict=True)):
             activations = (np.maximum(activations, 0) if layer else activations) @ weights + constants
@@ -158,7 +170,10 @@ class PerceptronRegressor(ScaledRegressor):
 
 @dataclass(frozen=True)
 class NeighborsRegressor(ScaledRegressor):
-    """k-nearest neighbours with inverse-distance weights on the training rows."""
+    """k-nearest neighbours among the standardized training rows.
+
+    `options`: `n_neighbors`, `weights` and `p` of scikit-learn's KNeighborsRegressor.
+    """
 
     rows: Floats
     targets: Floats

@@ -12,16 +12,17 @@ import numpy as np
 
 from deepforecast.data.covariates import Covariate
 
-MAX_VALUE, MIN_VALUE = 1e30, 1e-30
-MAX_RELATIVE_MEAN = 1000.0  # distance from 0 in standard deviations: float32 has seven digits
+MAX_VALUE = 1e30  # largest absolute values outside these limits are rescaled: their squares are not float32 numbers
+MIN_VALUE = 1e-30
+MAX_RELATIVE_MEAN = 1000.0  # maximum distance from 0 in half ranges without rescaling: float32 has seven digits
 
-Units = dict[str, list[float]]
+Units = dict[str, list[float]]  # centre and unit of each rescaled column
 
 
 def fit_scales(columns: Mapping[str, Covariate]) -> Units:
-    """Centre and unit (a power of 2) of columns that need rescaling; most remain unchanged."""
+    """Centre and unit (a power of 2) of the numeric columns that need rescaling; other columns have no entry."""
     scales = {name: _fit_scale(covariate) for name, covariate in columns.items() if covariate.categories is None}
-    return {name: [middle, unit] for name, (middle, unit) in scales.items() if (middle, unit) != (0.0, 1.0)}
+    return {name: [centre, unit] for name, (centre, unit) in scales.items() if (centre, unit) != (0.0, 1.0)}
 
 
 def apply_scales(columns: Mapping[str, Covariate], units: Mapping[str, list[float]]) -> dict[str, Covariate]:
@@ -30,17 +31,21 @@ def apply_scales(columns: Mapping[str, Covariate], units: Mapping[str, list[floa
 
 
 def _fit_scale(covariate: Covariate) -> tuple[float, float]:
+    """Midrange and unit of a column; (0, 1) if float32 represents its values well enough."""
     values = covariate.values[np.isfinite(covariate.values)]
     largest = float(np.abs(values).max(initial=0.0))
     if not largest:
         return 0.0, 1.0
     half = values * 0.5  # prevents overflow of differences
-    middle = float(half.max() + half.min())
-    half_range = float(np.abs(half - 0.5 * middle).max()) * 2
-    if half_range > abs(middle) / MAX_RELATIVE_MEAN and MIN_VALUE < largest < MAX_VALUE:
+    centre = float(half.max() + half.min())
+    half_range = float(np.abs(half - 0.5 * centre).max()) * 2
+    if half_range > abs(centre) / MAX_RELATIVE_MEAN and MIN_VALUE < largest < MAX_VALUE:
         return 0.0, 1.0
-    return middle, float(2.0 ** np.clip(np.frexp(half_range)[1], -1000, 1000)) if half_range else 1.0
+    if not half_range:
+        return centre, 1.0
+    exponent = np.clip(np.frexp(half_range)[1], -1000, 1000)
+    return centre, float(2.0**exponent)
 
 
-def _apply_scale(covariate: Covariate, middle: float, unit: float) -> Covariate:
-    return replace(covariate, values=(covariate.values * 0.5 - 0.5 * middle) / unit * 2)
+def _apply_scale(covariate: Covariate, centre: float, unit: float) -> Covariate:
+    return replace(covariate, values=(covariate.values * 0.5 - 0.5 * centre) / unit * 2)

@@ -1,4 +1,4 @@
-"""scikit-learn regressors by short name: training and capabilities.
+"""scikit-learn regressors by name: training and capabilities.
 
 Fitted regressors are converted to plain arrays, see `_regressor_arrays` and `_tree_arrays`.
 """
@@ -47,7 +47,10 @@ class RegressorSpec:
 
 
 def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
-    """Fit an estimator, with sample weights if they differ."""
+    """Fit an estimator or a pipeline, with sample weights unless `weight` is None.
+
+    `ParameterError` if its `fit` does not accept weights. Convergence warnings are suppressed.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.validation import has_fit_parameter
 
@@ -57,9 +60,8 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
         key = f"{name}__sample_weight"
     if weight is not None and not has_fit_parameter(inner, "sample_weight"):
         raise ParameterError(
-            "`weight_column` and `half_life` need a regressor whose `fit` takes `sample_weight`; "
-            f"{type(inner).__name__} does not. "
-            "Remove them, or use another regressor."
+            "`weight_column` and `half_life` require a regressor whose `fit` accepts `sample_weight`, which that of "
+            f"{type(inner).__name__} does not. Set both to None, or use another regressor."
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is limited on purpose
@@ -69,32 +71,30 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
 def _standardized(
     make_estimator: Callable[[float | None, Options], Any], to_arrays: Callable[[Any, dict[str, Any]], FittedRegressor]
 ) -> Callable[[Sample, float | None, Options], FittedRegressor]:
-    """Train an estimator on scaled features and target; `to_arrays` converts it."""
+    """A training function for estimators that require standardized features and target.
+
+    `make_estimator(level, options)` returns the unfitted estimator; `to_arrays(estimator, fields of Standardization)`
+    converts the fitted one.
+    """
 
     def train(sample: Sample, level: float | None, options: Options) -> FittedRegressor:
         standardization = Standardization.from_sample(sample)
         with passive_waiting("sklearn"):
             estimator = make_estimator(level, options)
-        return to_arrays(
-            fit_estimator(
-                estimator,
-                standardization.scale_features(sample.rows),
-                standardization.scale_target(sample),
-                sample.weight,
-            ),
-            asdict(standardization),
-        )
+        features, target = standardization.scale_features(sample.rows), standardization.scale_target(sample)
+        return to_arrays(fit_estimator(estimator, features, target, sample.weight), asdict(standardization))
 
     return train
 
 
 def _linear_model(name: str, **defaults: Any) -> Callable[[Sample, float | None, Options], FittedRegressor]:
+    """A training function for the class `name` of `sklearn.linear_model`, whose defaults are changed."""
+
     def make_estimator(level: float | None, options: Options) -> Any:
         from sklearn import linear_model
 
-        return getattr(linear_model, name)(
-            **{**defaults, **options, **({} if name != "QuantileRegressor" else _quantile_option(level or 0.5))}
-        )
+        quantile_option = {"quantile": level or 0.5} if name == "QuantileRegressor" else {}
+        return getattr(linear_model, name)(**{**defaults, **options, **quantile_option})
 
     def to_arrays(estimator: Any, scales: dict[str, Any]) -> LinearRegressor:
         return LinearRegressor(
@@ -106,11 +106,8 @@ def _linear_model(name: str, **defaults: Any) -> Callable[[Sample, float | None,
     return _standardized(make_estimator, to_arrays)
 
 
-def _quantile_option(level: float) -> dict[str, float]:
-    return {"quantile": level}
-
-
 def _fit_forest(sample: Sample, level: float | None, options: Options) -> FittedRegressor:
+    """Train a random forest for the mean on unscaled rows; `level` is ignored."""
     with passive_waiting("sklearn"):
         from sklearn.ensemble import RandomForestRegressor
     defaults = {"n_estimators": 100, "min_samples_leaf": 3, "max_features": 0.5, "random_state": 0, "n_jobs": allowed_threads()}
@@ -120,6 +117,7 @@ def _fit_forest(sample: Sample, level: float | None, options: Options) -> Fitted
 
 
 def _fit_boosting(sample: Sample, level: float | None, options: Options) -> FittedRegressor:
+    """Train `GradientBoosting`; `max_iter` in the options is its number of trees."""
     from deepforecast.models.regression.gradient_boosting import GradientBoosting
 
     other_options = {name: value for name, value in options.items() if name != "max_iter"}
@@ -190,4 +188,4 @@ REGRESSORS: dict[RegressorName, RegressorSpec] = {
     "svr": RegressorSpec(_standardized(_make_svr, _svr_arrays), SupportVectorRegressor, supports_multioutput=False),
     "mlp": RegressorSpec(_standardized(_make_mlp, _mlp_arrays), PerceptronRegressor, numerically_stable=False),
 }
-"""Training function and properties of each regressor, by name."""
+"""Training function and capabilities of each regressor, by the name that users pass."""

@@ -1,5 +1,11 @@
 """Transformation of the target per series and its inverse: power, trend, differences, scale.
 
+Step by step, for series y with period lags m_1, m_2, ... in `differences`:
+
+    w_t = box_cox(y_t / unit, power) - (line_0 + line_1 t)
+    c_t = (1 - B^m_1) (1 - B^m_2) ... w_t              with the backshift operator B
+    z_t = (c_t - centre) / scale                       0 for constant series
+
 `apply` and `invert` are exact inverses.
 """
 
@@ -16,15 +22,20 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
 from deepforecast.models.regression import _recent_values
 
-POWER_GRID = np.linspace(-1.0, 2.0, 61)  # search range of the Box-Cox power
+POWER_GRID = np.linspace(-1.0, 2.0, 61)  # candidates for the Box-Cox power
+RELATIVE_NOISE = 1e-13  # rounding errors of differenced periodic series, relative to the largest value
 NEGATIVE_NODES = np.array([-1.6448536, -1.0364334, -0.6744898, -0.3853205, -0.1256613])
-RELATIVE_NOISE = 1e-13  # relative to the largest value: rounding errors of differenced periodic series
-NORMAL_NODES = np.concatenate([NEGATIVE_NODES, -NEGATIVE_NODES])  # normal quantiles for the mean of a distribution
+NORMAL_NODES = np.concatenate([NEGATIVE_NODES, -NEGATIVE_NODES])
+"""Normal quantiles at 5, 15, ..., 95 %, over which a back-transformed distribution is averaged to get its mean."""
 
 
 @dataclass(frozen=True)
 class TargetTransform:
-    """Steps of the transformation, in order. `differences`: lags, applied one after another."""
+    """Steps of the transformation, in order.
+
+    `power_method`: "log", "box_cox" or None. `differences`: lags, applied one after the other. `scale`: whether to
+    standardize after differencing.
+    """
 
     power_method: str | None = None
     detrend: bool = False
@@ -54,7 +65,11 @@ class TargetTransform:
         return max(self.differences, default=1)
 
     def fit(self, panel: Panel, name: str) -> tuple[Floats, dict[str, Any]]:
-        """Transformed target (NaN where differences are undefined), and state of each series."""
+        """Transformed target (NaN where differences are undefined), and the scales of each series.
+
+        Scales: "power", "unit", "line" (value at the first row and slope), "drift", "centre" and "scale". `DataError` if a
+        series has values of 0 or less and there is a power transformation; `name` is that of the model in the message.
+        """
         scales = {"power": self._fit_powers(panel, name), "unit": self._power_units(panel), "line": np.zeros((len(panel), 2))}
         y = self._apply_power(panel.y, scales, panel.lengths)
         if self.detrend:
@@ -64,26 +79,23 @@ class TargetTransform:
         return self.difference_and_scale(y, panel.indptr, scales), scales
 
     def measure_scales(self, y: Floats, indptr: Ints) -> dict[str, Floats]:
-        """Scales of values before differencing.
+        """Drift, centre and scale (series,) of values before differencing.
 
-        The usual change over the longest difference, and centre and scale after differencing; a
-        scale of 0 marks a constant series.
+        The mean change over the longest difference, and mean and standard deviation after
+        differencing; a scale of 0 marks a constant series.
         """
-        count = len(indptr) - 1
+        n_series = len(indptr) - 1
         largest = _segment_reduce(np.maximum, np.where(np.isnan(y), 0.0, np.abs(y)), indptr)
-        drift = segment_means(difference(y, indptr, self.longest_lag), indptr) if self.differences else np.zeros(count)
+        drift = segment_means(difference(y, indptr, self.longest_lag), indptr) if self.differences else np.zeros(n_series)
         for lag in self.differences:
             y = difference(y, indptr, lag)
         if not self.scale:
-            return {"drift": drift, "centre": np.zeros(count), "scale": np.ones(count)}
-        return {
-            "drift": drift,
-            "centre": segment_means(y, indptr),
-            "scale": segment_deviations(y, indptr, 0.0, RELATIVE_NOISE * largest),
-        }
+            return {"drift": drift, "centre": np.zeros(n_series), "scale": np.ones(n_series)}
+        scale = segment_deviations(y, indptr, 0.0, RELATIVE_NOISE * largest)
+        return {"drift": drift, "centre": segment_means(y, indptr), "scale": scale}
 
     def apply(self, y: Floats, indptr: Ints, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
-        """Transform further rows; `elapsed`: rows since the start of the fit."""
+        """Transform rows; `elapsed`: number of rows between the start of the training data and the first of these rows."""
         return self.difference_and_scale(self.detrend_power(y, indptr, scales, elapsed), indptr, scales)
 
     def detrend_power(self, y: Floats, indptr: Ints, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
@@ -92,10 +104,10 @@ class TargetTransform:
         return np.asarray(self._apply_power(y, scales, lengths) - _line_values(scales["line"], lengths, elapsed))
 
     def start_values(self, y: Floats, indptr: Ints, drift: Floats, block: int = 1) -> Floats:
-        """Values that inverse differences start from: the last ones of each series.
+        """Values (series, values) from which inverse differences start: the last ones of each series.
 
-        Missing values are replaced by the value one longest difference before plus the usual change
-        since; before the start of a series, by its first value.
+        Missing values are replaced by the value `longest_lag` rows before plus the drift; values
+        before the start of a series, by its first value.
         """
         from deepforecast.kernels import features as kernel
 
@@ -105,17 +117,21 @@ class TargetTransform:
             y = y.copy()
             kernel.fill_missing(y, indptr, self.longest_lag, drift)
         tail = _recent_values.tail(y, indptr, self.n_start_values(block))
-        first = np.argmax(~np.isnan(tail), axis=1)[:, None]
-        return np.where(np.isnan(tail), np.take_along_axis(tail, first, axis=1), tail)
+        first_observed = np.argmax(~np.isnan(tail), axis=1)[:, None]
+        return np.where(np.isnan(tail), np.take_along_axis(tail, first_observed, axis=1), tail)
 
-    def transform_tail(self, past: Floats, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
-        """Transform the last values (series, rows); `elapsed`: rows up to the last one."""
-        count, rows = past.shape
-        indptr = np.arange(count + 1) * rows
-        return self.apply(past.reshape(-1), indptr, scales, elapsed - rows).reshape(count, rows)[:, self.n_lost :]
+    def transform_tail(self, tail: Floats, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
+        """Transform the last values (series, values), without those lost by differencing.
+
+        `elapsed`: number of rows from the start of the training data to the last value, both included.
+        """
+        n_series, n_values = tail.shape
+        indptr = np.arange(n_series + 1) * n_values
+        transformed = self.apply(tail.reshape(-1), indptr, scales, elapsed - n_values)
+        return transformed.reshape(n_series, n_values)[:, self.n_lost :]
 
     def difference_starts(self, ends: Floats) -> list[Floats]:
-        """Last values from which each inverse difference starts."""
+        """For each difference, the last `lag` values before it is taken, (series, lag)."""
         starts = []
         for lag in self.differences:
             starts.append(ends[:, -lag:])
@@ -123,23 +139,25 @@ class TargetTransform:
         return starts
 
     def invert(
-        self, forecasts: Floats, scales: Mapping[str, Any], tails: list[Floats], elapsed: Ints, error_std: Floats | None = None
+        self, forecasts: Floats, scales: Mapping[str, Any], starts: list[Floats], elapsed: Ints, error_std: Floats | None = None
     ) -> Floats:
         """Forecasts (series, steps) on the original scale.
 
-        `error_std`: standard deviation of one-step errors on the transformed scale, for the bias
-        correction of power transformations; inverse differences accumulate it.
+        `starts`: result of `difference_starts`. `elapsed`: number of rows from the start of the training data to the last
+        value. `error_std`: standard deviation of one-step errors on the transformed scale, for the bias
+        correction of power transformations; inverse differences accumulate it. Without it, the
+        result is the median if that of `forecasts` is.
         """
         y = forecasts * scales["scale"][:, None] + scales["centre"][:, None]
-        n_errors = np.ones(y.shape)
-        for lag, tail in zip(reversed(self.differences), reversed(tails), strict=True):
-            y = np.concatenate([tail, y], axis=1)
+        n_errors = np.ones(y.shape)  # number of independent one-step errors in the forecast
+        for lag, start in zip(reversed(self.differences), reversed(starts), strict=True):
+            y = np.concatenate([start, y], axis=1)
             for step in range(lag, y.shape[1]):
                 y[:, step] += y[:, step - lag]
             y = y[:, lag:]
             n_errors = n_errors * (1 + np.arange(y.shape[1]) // lag)
-        rows = elapsed[:, None] + np.arange(y.shape[1])
-        y = y + scales["line"][:, :1] + scales["line"][:, 1:] * rows
+        row_numbers = elapsed[:, None] + np.arange(y.shape[1])
+        y = y + scales["line"][:, :1] + scales["line"][:, 1:] * row_numbers
         power, unit = scales["power"][:, None], scales["unit"][:, None]
         if error_std is None or self.power_method is None:
             return np.asarray(inverse_box_cox(y, power) * unit)
@@ -147,16 +165,19 @@ class TargetTransform:
         return np.asarray(np.mean([inverse_box_cox(y + node * deviation, power) for node in NORMAL_NODES], axis=0) * unit)
 
     def difference_and_scale(self, y: Floats, indptr: Ints, scales: Mapping[str, Any], step: int = 0) -> Floats:
-        """Standardized differences for a step; 0 for constant series."""
-        terms = 1  # of one-step changes: a difference over two seasons is the sum of two seasonal ones
+        """Standardized differences for step `step` of a block, see `lags_at`; 0 for constant series."""
+        n_changes = 1  # in one of these differences: one over two seasons is the sum of two seasonal differences
         for lag, multiple in zip(self.differences, self.lags_at(step), strict=True):
             y = difference(y, indptr, multiple)
-            terms *= multiple // lag
+            n_changes *= multiple // lag
         lengths, scale = np.diff(indptr), np.where(scales["scale"] > 0, scales["scale"], np.inf)
-        return np.asarray((y - np.repeat(terms * scales["centre"], lengths)) / np.repeat(scale, lengths))
+        return np.asarray((y - np.repeat(n_changes * scales["centre"], lengths)) / np.repeat(scale, lengths))
 
     def change_weights(self, step: int) -> Floats:
-        """Coefficients of w_t = sum_j terms[j] z_{t-j}, z the changes over `differences`."""
+        """Coefficients a_j of d_t = sum_j a_j z_{t-j}: the differences d over `lags_at(step)`, the changes z over `differences`.
+
+        They are those of the product of 1 + B^m + B^2m + ... over the lags m in `differences`.
+        """
         weights = np.ones(1)
         for lag in self.differences:
             factor = np.zeros(step // lag * lag + 1)
@@ -165,10 +186,10 @@ class TargetTransform:
         return weights
 
     def to_changes(self, forecasts: Floats, last_changes: Floats, block: int, start: int = 0) -> None:
-        """Convert forecasts w (series, steps, ...) from step `start` on into changes z, in place.
+        """Convert forecasts d (series, steps, ...) from step `start` on into changes z, in place.
 
-        z_t = w_t - sum_{j > 0} terms[j] z_{t-j}. `last_changes`: last observed changes; without
-        them, only contributions of the steps themselves.
+        z_t = d_t - sum_{j > 0} a_j z_{t-j}, with a = `change_weights(step)`. `last_changes`: last observed changes
+        (series, values); terms before these are left out.
         """
         if block == 1 or not self.differences:
             return
@@ -181,7 +202,7 @@ class TargetTransform:
                     forecasts[:, step] -= weights[lag] * last_changes[:, step - lag]
 
     def _apply_power(self, y: Floats, scales: Mapping[str, Any], lengths: Ints) -> Floats:
-        """Apply the power of each series."""
+        """Box-Cox transformation of y / unit with the power of each series."""
         if self.power_method is None:
             return y
         return box_cox_transform(y / np.repeat(scales["unit"], lengths), np.repeat(scales["power"], lengths))
@@ -191,14 +212,16 @@ class TargetTransform:
         return np.exp(segment_means(np.log(panel.y), panel.indptr)) if self.power_method == "box_cox" else np.ones(len(panel))
 
     def _fit_powers(self, panel: Panel, name: str) -> Floats:
+        """Box-Cox power of each series: 0 for "log", 1 without a power transformation."""
         if self.power_method is None:
             return np.ones(len(panel))
         minima = _segment_reduce(np.minimum, np.where(np.isnan(panel.y), np.inf, panel.y), panel.indptr)
         invalid = np.flatnonzero(minima <= 0)
         if len(invalid):
             raise DataError(
-                f"{name} with transform={self.power_method!r} needs values above 0; series {panel.series.labels(invalid)} has "
-                f"{minima[invalid[0]]:g} (first of them). Use transform=None, or remove these series."
+                f"{name}: values must be positive with transform={self.power_method!r}, got {minima[invalid[0]]:g} in series "
+                f"{panel.series.label(invalid[0])}; series with such values: {panel.series.labels(invalid)}. Use "
+                "transform=None, or drop these series."
             )
         return np.zeros(len(panel)) if self.power_method == "log" else fit_box_cox(panel.y, panel.indptr)
 
@@ -224,35 +247,40 @@ def inverse_box_cox(y: Floats, power: Floats) -> Floats:
 
 
 def fit_box_cox(y: Floats, indptr: Ints) -> Floats:
-    """Power of each series by profile likelihood on a grid, for normally distributed changes."""
+    """Box-Cox power of each series with the largest profile likelihood on `POWER_GRID`.
+
+    Box and Cox (1964), section 3, for independent normal values: with the series divided by its geometric mean, the
+    log-likelihood is -n log(standard deviation of the transformed values).
+    """
     lengths = np.diff(indptr)
     is_observed = ~np.isnan(y)
-    count = np.maximum(np.add.reduceat(is_observed, indptr[:-1], dtype=np.float64), 1)
+    n_observed = np.maximum(np.add.reduceat(is_observed, indptr[:-1], dtype=np.float64), 1)
     log = np.where(is_observed, np.log(np.where(is_observed, y, 1.0)), 0.0)
-    logs = np.add.reduceat(log, indptr[:-1])
-    best, power = np.full(len(lengths), -np.inf), np.ones(len(lengths))
-    log_means = np.repeat(logs / count, lengths)
+    log_sums = np.add.reduceat(log, indptr[:-1])
+    max_likelihood = np.full(len(lengths), -np.inf)
+    power = np.ones(len(lengths))
+    log_means = np.repeat(log_sums / n_observed, lengths)
     for candidate in POWER_GRID:
         transformed = np.where(is_observed, box_cox_transform(np.exp(log - log_means), np.full(len(y), candidate)), np.nan)
         deviation = segment_deviations(transformed, indptr)
-        likelihood = -count * np.log(deviation)
-        is_better = likelihood > best
-        best, power = np.where(is_better, likelihood, best), np.where(is_better, candidate, power)
+        likelihood = -n_observed * np.log(deviation)
+        is_larger = likelihood > max_likelihood
+        max_likelihood = np.where(is_larger, likelihood, max_likelihood)
+        power = np.where(is_larger, candidate, power)
     return power
 
 
 def difference(y: Floats, indptr: Ints, lag: int) -> Floats:
-    """Differences over `lag` rows within each series; NaN in its first rows."""
+    """Differences y_t - y_{t-lag} within each series; NaN in its first `lag` rows."""
     changes = np.full(len(y), np.nan)
     changes[lag:] = y[lag:] - y[:-lag]
-    first = np.arange(lag)
-    heads = indptr[:-1, None] + first
-    changes[heads[heads < indptr[1:, None]]] = np.nan
+    first_rows = indptr[:-1, None] + np.arange(lag)
+    changes[first_rows[first_rows < indptr[1:, None]]] = np.nan
     return changes
 
 
 def fit_lines(y: Floats, indptr: Ints) -> Floats:
-    """Least-squares line of each series: value at row 0 and slope."""
+    """Least-squares line of each series, (series, 2): value at its first row, and slope per row."""
     lengths = np.diff(indptr)
     row = np.arange(len(y)) - np.repeat(indptr[:-1], lengths)
     is_observed = ~np.isnan(y)
@@ -265,26 +293,26 @@ def fit_lines(y: Floats, indptr: Ints) -> Floats:
 
 
 def segment_means(y: Floats, indptr: Ints) -> Floats:
-    """Mean of each series without missing values; 0 if there are none."""
+    """Mean of the observed values of each series; 0 if there are none. Exact for constant series."""
     is_observed = ~np.isnan(y)
-    first = y[indptr[:-1]]
-    base = np.where(np.isnan(first), 0.0, first)
-    total = np.add.reduceat(np.where(is_observed, y - np.repeat(base, np.diff(indptr)), 0.0), indptr[:-1])
-    count = np.add.reduceat(is_observed, indptr[:-1], dtype=np.float64)
-    return np.where(count > 0, base + total / np.maximum(count, 1), 0.0)
+    first_value = y[indptr[:-1]]
+    base = np.where(np.isnan(first_value), 0.0, first_value)
+    sums = np.add.reduceat(np.where(is_observed, y - np.repeat(base, np.diff(indptr)), 0.0), indptr[:-1])
+    n_observed = np.add.reduceat(is_observed, indptr[:-1], dtype=np.float64)
+    return np.where(n_observed > 0, base + sums / np.maximum(n_observed, 1), 0.0)
 
 
-def segment_deviations(y: Floats, indptr: Ints, flat: float = 1.0, noise: Floats | float = 0.0) -> Floats:
-    """Standard deviation of each series; `flat` if it is within rounding errors or `noise`."""
+def segment_deviations(y: Floats, indptr: Ints, constant_value: float = 1.0, noise: Floats | float = 0.0) -> Floats:
+    """Standard deviation of each series; `constant_value` if it is at most `noise` or relative rounding errors."""
     lengths = np.diff(indptr)
     mean = segment_means(y, indptr)
     is_observed = ~np.isnan(y)
     deviation = np.where(is_observed, y - np.repeat(mean, lengths), 0.0)
-    power = np.frexp(np.maximum(_segment_reduce(np.maximum, np.abs(deviation), indptr), np.finfo(float).tiny))[1]
-    deviation = np.ldexp(deviation, -np.repeat(power, lengths))  # near 1, so that squares neither overflow nor vanish
-    count = np.add.reduceat(is_observed, indptr[:-1], dtype=np.float64)
-    std = np.ldexp(np.sqrt(np.add.reduceat(deviation * deviation, indptr[:-1]) / np.maximum(count, 1)), power)
-    return np.where(std > np.maximum(1e-12 * np.abs(mean), noise), std, flat)
+    exponent = np.frexp(np.maximum(_segment_reduce(np.maximum, np.abs(deviation), indptr), np.finfo(float).tiny))[1]
+    deviation = np.ldexp(deviation, -np.repeat(exponent, lengths))  # near 1, so that squares neither overflow nor vanish
+    n_observed = np.add.reduceat(is_observed, indptr[:-1], dtype=np.float64)
+    std = np.ldexp(np.sqrt(np.add.reduceat(deviation * deviation, indptr[:-1]) / np.maximum(n_observed, 1)), exponent)
+    return np.where(std > np.maximum(1e-12 * np.abs(mean), noise), std, constant_value)
 
 
 def _segment_reduce(ufunc: Any, y: Floats, indptr: Ints) -> Floats:
@@ -292,8 +320,10 @@ def _segment_reduce(ufunc: Any, y: Floats, indptr: Ints) -> Floats:
 
 
 def _line_values(line: Floats, lengths: Ints, elapsed: Ints | None = None) -> Floats | float:
+    """Values of the lines of `fit_lines` at each row, whose numbers start from `elapsed` (0 by default)."""
     if not line.any():
         return 0.0
     starts = np.cumsum(lengths) - lengths
-    row = np.arange(lengths.sum()) - np.repeat(starts - (0 if elapsed is None else elapsed), lengths)
-    return np.asarray(np.repeat(line[:, 0], lengths) + np.repeat(line[:, 1], lengths) * row)
+    first_row_number = 0 if elapsed is None else elapsed
+    row_number = np.arange(lengths.sum()) - np.repeat(starts - first_row_number, lengths)
+    return np.asarray(np.repeat(line[:, 0], lengths) + np.repeat(line[:, 1], lengths) * row_number)

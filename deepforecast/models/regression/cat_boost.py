@@ -17,8 +17,8 @@ from deepforecast.data.frames import Floats
 from deepforecast.models.regression._boosting_base import BoostedTrees, import_library
 from deepforecast.models.regression._samples import Sample
 
-MIN_SUBSAMPLE_ROWS = 100  # rows of which none is left out: CatBoost has to find some in every draw
-NO_SUBSAMPLING = {"bootstrap_type": "No"}
+MIN_SUBSAMPLE_ROWS = 100  # with fewer rows there is no subsampling, because CatBoost fails if it draws none
+NO_SUBSAMPLING: dict[str, Any] = {"bootstrap_type": "No"}
 
 
 @register
@@ -51,48 +51,51 @@ class CatBoost(BoostedTrees):
 
     n_estimators: int = param(
         default=300, at_least=1, low=50, high=1000, log=True,
-        help="Number of trees; the maximum if early_stopping_rounds is set.",
+        help="number of trees; the maximum number if early_stopping_rounds is set",
     )
     learning_rate: float = param(
         default=0.08, above=0, low=0.01, high=0.3, log=True,
-        help="Shrinkage of the contribution of each tree.",
+        help="shrinkage of the contribution of each tree",
     )
     max_depth: int = param(
         default=6, at_least=1, at_most=16, low=3, high=10,
-        help="Maximum depth of a tree.",
+        help="maximum depth of a tree",
     )
     subsample: float = param(
         default=0.8, above=0, at_most=1, low=0.5, high=1.0,
-        help="Fraction of the samples drawn for each tree.",
+        help="fraction of the samples drawn for each tree; 1: all samples",
     )
     reg_lambda: float = param(
         default=3.0, at_least=0, low=0.5, high=10.0,
-        help="L2 penalty on leaf values.",
+        help="L2 penalty on leaf values",
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> Any:
+        """A dict with "model" and "categories" or, if features or target are constant, with "constant" and "columns".
+
+        CatBoost refuses constant data, for which the forecast is a constant.
+        """
         catboost = import_library("catboost", "CatBoost")
         training, validation = self._split_validation(sample)
-        if not _varies(training.target[:, None].astype(np.float32)) or not _varies(training.rows):  # which CatBoost refuses
+        if not _varies(training.target[:, None].astype(np.float32)) or not _varies(training.rows):
             return {"constant": _constant_forecast(training, level), "columns": training.rows.shape[1]}
-        model, eval_sample = (
-            catboost.CatBoost(self._options(level, len(training))),
-            None if validation is None else _drop_unseen_missing(validation, training),
-        )
+        model = catboost.CatBoost(self._options(level, len(training)))
+        eval_sample = None if validation is None else _drop_unseen_missing(validation, training)
+        stopping_options: dict[str, Any] = {}
         if eval_sample is not None and len(eval_sample):
             stopping_options = {
                 "eval_set": _sample_pool(eval_sample),
                 "early_stopping_rounds": self.early_stopping_rounds,
                 "use_best_model": True,
             }
-            return {
-                "model": _strip_metadata(model.fit(_sample_pool(training), **stopping_options)),
-                "categories": sample.categories,
-            }
-        return {"model": _strip_metadata(model.fit(_sample_pool(training))), "categories": sample.categories}
+        model.fit(_sample_pool(training), **stopping_options)
+        return {"model": _strip_metadata(model), "categories": sample.categories}
 
-    def _options(self, level: float | None, rows: int) -> dict[str, Any]:
-        subsampling = {"bootstrap_type": "Bernoulli", "subsample": self.subsample}
+    def _options(self, level: float | None, n_samples: int) -> dict[str, Any]:
+        """Parameters of `catboost.CatBoost`; entries of `options` take precedence."""
+        subsampling = NO_SUBSAMPLING
+        if self.subsample < 1 and n_samples >= MIN_SUBSAMPLE_ROWS and "bootstrap_type" not in (self.options or {}):
+            subsampling = {"bootstrap_type": "Bernoulli", "subsample": self.subsample}
         return {
             "iterations": self.n_estimators,
             "learning_rate": self.learning_rate,
@@ -103,11 +106,7 @@ class CatBoost(BoostedTrees):
             "thread_count": self._n_threads(),
             "allow_writing_files": False,
             "logging_level": "Silent",
-            **(
-                subsampling
-                if self.subsample < 1 and rows >= MIN_SUBSAMPLE_ROWS and "bootstrap_type" not in (self.options or {})
-                else NO_SUBSAMPLING
-            ),
+            **subsampling,
             **self._options_without_threads(),
         }
 
@@ -118,6 +117,7 @@ class CatBoost(BoostedTrees):
         return np.asarray(regressor["model"].predict(pool, thread_count=self._n_threads()))
 
     def _contributions(self, regressor: Any, rows: Any) -> Floats:
+        """Shapley values of the columns, then the base value."""
         contributions = np.zeros((len(rows), rows.shape[1] + 1))
         if "constant" in regressor:
             contributions[:, -1] = regressor["constant"]
@@ -130,15 +130,17 @@ class CatBoost(BoostedTrees):
         return contributions
 
     def _feature_importance(self, regressor: Any) -> Floats:
+        """Mean change of the prediction if the feature value changes, in the order of the feature matrix."""
         if "constant" in regressor:
             return np.zeros(int(regressor["columns"]))
         gains = np.asarray(regressor["model"].get_feature_importance(type="PredictionValuesChange"), dtype=np.float64)
         return gains[np.argsort(_column_order(len(gains), regressor["categories"]))]
 
     def _serialize_regressor(self, regressor: Any, serializer: SkopsSerializer) -> dict[str, Any]:
+        """The constant, or the bytes of CatBoost's binary format, as an array."""
         if "constant" in regressor:
             return dict(regressor)
-        with TemporaryDirectory() as folder:  # CatBoost writes to files alone
+        with TemporaryDirectory() as folder:  # CatBoost can only save to files
             path = Path(folder) / "trees"
             regressor["model"].save_model(str(path), format="cbm")
             return {"trees": np.frombuffer(path.read_bytes(), dtype=np.uint8), "categories": regressor["categories"]}
@@ -154,7 +156,7 @@ class CatBoost(BoostedTrees):
 
 
 def _strip_metadata(model: Any) -> Any:
-    """Without the moment it was trained and the random number that names it: the same trees make the same file."""
+    """Remove the training time and the random id from the model, in place, so that equal trees give equal files."""
     metadata = model.get_metadata()
     for name in ("train_finish_time", "model_guid"):
         metadata[name] = ""
@@ -166,9 +168,13 @@ def _sample_pool(sample: Sample) -> Any:
 
 
 def _make_pool(rows: Any, categories: list[int], target: Any = None, weight: Any = None) -> Any:
-    """Rows as CatBoost takes them: numbers, and behind them categories as text."""
+    """A `catboost.Pool` of numeric columns, followed by categorical columns as text.
+
+    Missing and unknown categories are the category "-1".
+    """
     catboost = import_library("catboost", "CatBoost")
-    numeric, texts = _column_order(rows.shape[1], categories)[: rows.shape[1] - len(categories)], None
+    numeric = _column_order(rows.shape[1], categories)[: rows.shape[1] - len(categories)]
+    texts = None
     if categories:
         codes = np.where(rows[:, categories] >= 0, rows[:, categories], -1).astype(np.int64)
         texts = np.array([str(code).encode() for code in range(-1, codes.max() + 1)], dtype=object)[codes + 1]
@@ -176,26 +182,26 @@ def _make_pool(rows: Any, categories: list[int], target: Any = None, weight: Any
     return catboost.Pool(catboost.FeaturesData(numbers, texts), label=target, weight=weight)
 
 
-def _column_order(count: int, categories: list[int]) -> list[int]:
-    """Columns as CatBoost takes them: those of numbers first."""
-    return [*(position for position in range(count) if position not in set(categories)), *categories]
+def _column_order(n_columns: int, categories: list[int]) -> list[int]:
+    """Column indices in the order of a pool: numeric columns first, then categorical ones."""
+    return [*(position for position in range(n_columns) if position not in set(categories)), *categories]
 
 
 def _varies(rows: Any) -> bool:
-    """Whether a column has two values."""
+    """Whether any column has different values; missing values are equal to each other."""
     return bool(((rows != rows[:1]) & ~(np.isnan(rows) & np.isnan(rows[:1]))).any())
 
 
 def _constant_forecast(sample: Sample, level: float | None) -> float:
-    """Return the mean of the target, or its quantile at `level`, as the forecast if no feature varies."""
+    """Weighted mean of the target, or its weighted quantile at probability `level`."""
     if level is None:
         return float(np.average(sample.target, weights=sample.weight))
     order = np.argsort(sample.target)
-    counts = np.cumsum(np.ones(len(sample)) if sample.weight is None else sample.weight[order])
-    return float(sample.target[order[np.searchsorted(counts, level * counts[-1])]])
+    cumulative_weights = np.cumsum(np.ones(len(sample)) if sample.weight is None else sample.weight[order])
+    return float(sample.target[order[np.searchsorted(cumulative_weights, level * cumulative_weights[-1])]])
 
 
 def _drop_unseen_missing(validation: Sample, training: Sample) -> Sample:
-    """Rows that lack no feature that is always there before: CatBoost has no way for these."""
+    """Validation rows without missing values in columns that are complete in training, which CatBoost refuses."""
     is_complete = ~np.isnan(training.rows).any(axis=0)
     return validation.take(~np.isnan(validation.rows[:, is_complete]).any(axis=1))

@@ -18,7 +18,7 @@ from deepforecast.models.regression._boosting_base import BoostedTrees, mean_los
 from deepforecast.models.regression._samples import Sample, zero_empty_columns
 from deepforecast.models.regression._tree_arrays import TreeEnsemble
 
-MAX_CATEGORIES = 255  # maximum number of categories of its histograms
+MAX_CATEGORIES = 255  # maximum number of categories of a column in scikit-learn
 
 
 @register
@@ -52,33 +52,33 @@ class GradientBoosting(BoostedTrees):
 
     num_leaves: int = param(
         default=31, at_least=2, low=7, high=127, log=True,
-        help="Maximum number of leaves per tree.",
+        help="maximum number of leaves per tree",
     )
     min_child_samples: int = param(
         default=20, at_least=1, low=5, high=100, log=True,
-        help="Minimum number of samples in a leaf.",
+        help="minimum number of samples in a leaf",
     )
     colsample_bytree: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="Fraction of the features drawn for each split.",
+        help="fraction of the features drawn for each split",
     )
     reg_lambda: float = param(
         default=0.0, at_least=0, low=0.0, high=10.0,
-        help="L2 penalty on leaf values.",
+        help="L2 penalty on leaf values",
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> TreeEnsemble:
+        """The fitted trees as arrays; categorical columns with too many categories are treated as numeric."""
         training, validation = self._split_validation(sample)
         categories = [column for column in training.categories if _has_few_categories(training.rows[:, column])]
         model = self._make_estimator(level, categories)
-        columns = training.rows.shape[1]
-        if validation is None:
-            return _tree_arrays.from_boosting(
-                _fit_estimator(model.set_params(max_iter=self.n_estimators), training), categories, columns
-            )
-        return self._fit_early_stopping(model, training, validation, level, categories)
+        if validation is not None:
+            return self._fit_early_stopping(model, training, validation, level, categories)
+        _fit_estimator(model.set_params(max_iter=self.n_estimators), training)
+        return _tree_arrays.from_boosting(model, categories, training.rows.shape[1])
 
     def _make_estimator(self, level: float | None, categories: list[int]) -> Any:
+        """An unfitted HistGradientBoostingRegressor; entries of `options` take precedence."""
         with passive_waiting("sklearn.ensemble._hist_gradient_boosting"):
             from sklearn.ensemble import HistGradientBoostingRegressor
         loss_options = {} if level is None else {"loss": "quantile", "quantile": level}
@@ -97,8 +97,12 @@ class GradientBoosting(BoostedTrees):
     def _fit_early_stopping(
         self, model: Any, training: Sample, validation: Sample, level: float | None, categories: list[int]
     ) -> TreeEnsemble:
-        """Add trees in batches until the validation loss has not improved for `early_stopping_rounds` trees."""
-        patience, losses = int(self.early_stopping_rounds or 1), list[float]()
+        """Add trees in batches until the validation loss has not improved for `early_stopping_rounds` trees.
+
+        Returns the trees up to the lowest validation loss.
+        """
+        patience = int(self.early_stopping_rounds or 1)
+        losses: list[float] = []  # validation loss after each tree
         predictions = np.zeros(len(validation))
         model.set_params(warm_start=True)
         while len(losses) < self.n_estimators and len(losses) - int(np.argmin(losses or [0])) <= patience:
@@ -124,11 +128,11 @@ class GradientBoosting(BoostedTrees):
 
 
 def _fit_estimator(model: Any, sample: Sample) -> Any:
-    # scikit-learn changes the warning filters in threads of its own, which may leave them changed.
+    # scikit-learn changes the warning filters in its threads and may not restore them.
     with limit_threads(allowed_threads()), warnings.catch_warnings():
         return model.fit(zero_empty_columns(sample.rows), sample.target, sample_weight=sample.weight)
 
 
 def _has_few_categories(values: Any) -> bool:
-    """Whether a column has few enough categories."""
+    """Whether a column of codes has at most `MAX_CATEGORIES` known categories."""
     return len(np.unique(values[np.isfinite(values) & (values >= 0)])) <= MAX_CATEGORIES

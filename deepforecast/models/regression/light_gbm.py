@@ -51,26 +51,27 @@ class LightGBM(BoostedTrees):
 
     num_leaves: int = param(
         default=31, at_least=2, low=7, high=127, log=True,
-        help="Maximum number of leaves per tree.",
+        help="maximum number of leaves per tree",
     )
     min_child_samples: int = param(
         default=20, at_least=1, low=5, high=100, log=True,
-        help="Minimum number of samples in a leaf.",
+        help="minimum number of samples in a leaf",
     )
     subsample: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="Fraction of the samples drawn for each tree.",
+        help="fraction of the samples drawn for each tree; 1: all samples",
     )
     colsample_bytree: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="Fraction of the features drawn for each tree.",
+        help="fraction of the features drawn for each tree",
     )
     reg_lambda: float = param(
         default=0.0, at_least=0, low=0.0, high=10.0,
-        help="L2 penalty on leaf values.",
+        help="L2 penalty on leaf values",
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> Any:
+        """A `lightgbm.Booster` with the trees up to the best iteration; unknown `options` are refused."""
         lightgbm = import_library("lightgbm", "LightGBM")
         training, validation = self._split_validation(sample)
         categories = training.categories or "auto"
@@ -78,7 +79,7 @@ class LightGBM(BoostedTrees):
         options = self._options(level)
         if self.options:
             aliases = lightgbm.basic._ConfigAliases._get_all_param_aliases()
-            self._refuse_unknown({"seed", *aliases, *(alias for names in aliases.values() for alias in names)})
+            self._refuse_unknown_options({"seed", *aliases, *(alias for names in aliases.values() for alias in names)})
         if validation is None:
             return lightgbm.train(options, dataset, num_boost_round=self.n_estimators)
         eval_dataset = dataset.create_valid(validation.rows, validation.target, weight=validation.weight)
@@ -89,6 +90,7 @@ class LightGBM(BoostedTrees):
         return lightgbm.Booster(model_str=booster.model_to_string(num_iteration=booster.best_iteration))
 
     def _options(self, level: float | None) -> dict[str, Any]:
+        """Parameters of `lightgbm.train`; entries of `options` take precedence."""
         objective = {"objective": "regression"} if level is None else {"objective": "quantile", "alpha": level}
         return {
             "learning_rate": self.learning_rate,

@@ -1,4 +1,4 @@
-"""A linear regression on features of the past, held small."""
+"""Ridge regression on lags, date features and covariates."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from deepforecast.data.frames import Floats
 from deepforecast.models.regression._base import RegressionForecaster, Strategy
 from deepforecast.models.regression._samples import Sample
 
-RIDGE_GRID = 10.0 ** np.arange(2, -8.5, -0.5)  # tried, the largest first
-PERFECT_FIT = 1e-12  # share of the target's variance below which all is explained: what is left is rounding
+RIDGE_GRID = 10.0 ** np.arange(2, -8.5, -0.5)  # candidate penalties, the largest first
+PERFECT_FIT = 1e-12  # fraction of the variance of the target below which residuals are rounding errors
 
 
 @register
@@ -62,30 +62,32 @@ class LinearModel(RegressionForecaster):
     )
     ridge: float | Literal["auto"] = param(
         default="auto", at_least=0, low=1e-6, high=1.0, log=True,
-        help='L2 penalty on the coefficients of standardized features; "auto" chooses it by AICc.',
+        help="L2 penalty on the coefficients of standardized features; 'auto': the penalty with the lowest AICc",
     )
 
     def _train(self, sample: Sample, level: float | None) -> Any:
+        """Weighted ridge regression by an eigenvalue decomposition of the Gram matrix of the scaled features X.
+
+        With X'WX = V diag(lambda) V' and the centred target y, the coefficients are V diag(1 / (lambda + ridge)) V'X'Wy,
+        divided by the scales of the features. Weights add up to 1.
+        """
         weight = np.ones(len(sample)) if sample.weight is None else sample.weight
         weight = weight / weight.sum()
         target = sample.target.reshape(len(sample), -1)
         target_means = weight @ target
         feature_means = weight @ sample.rows
         rows = sample.rows - feature_means
-        feature_scales = np.sqrt(weight @ (rows * rows))
-        feature_scales = sample.divisors(
-            feature_means, feature_scales, float(np.sqrt(weight @ (target - target_means) ** 2).max())
-        )
+        target_std = float(np.sqrt(weight @ (target - target_means) ** 2).max())
+        feature_scales = sample.divisors(feature_means, np.sqrt(weight @ (rows * rows)), target_std)
         rows /= feature_scales
         feature_std = np.where(np.isfinite(feature_scales), feature_scales, 0.0)
         weighted_target = (target - target_means) * weight[:, None]
         eigenvalues, eigenvectors = np.linalg.eigh(rows.T @ (rows * weight[:, None]))
         projections = eigenvectors.T @ (rows.T @ weighted_target)
-        ridge = self._choose_ridge(
-            eigenvalues, projections, ((target - target_means) * weighted_target).sum(axis=0), len(sample)
-        )
+        target_variances = ((target - target_means) * weighted_target).sum(axis=0)
+        ridge = self._choose_ridge(eigenvalues, projections, target_variances, len(sample))
         penalized = eigenvalues + ridge
-        # Without a penalty, coefficients along directions in which the features do not vary are 0.
+        # Without a penalty, coefficients in directions in which the rows do not vary are 0, as in a pseudoinverse.
         penalized = np.where(penalized > PERFECT_FIT * penalized.max(), penalized, np.inf)
         coefficients = (eigenvectors @ (projections / penalized[:, None])) / feature_scales[:, None]
         return {
@@ -95,20 +97,25 @@ class LinearModel(RegressionForecaster):
             "spread": feature_std,
         }
 
-    def _choose_ridge(self, eigenvalues: Floats, projections: Floats, total: Floats, count: int) -> float:
-        """`ridge`, or the penalty of the grid with the lowest AICc (Hurvich, Simonoff, Tsai 1998)."""
+    def _choose_ridge(self, eigenvalues: Floats, projections: Floats, target_variances: Floats, n_samples: int) -> float:
+        """`ridge`, or the penalty in `RIDGE_GRID` with the lowest AICc (Hurvich, Simonoff, Tsai 1998).
+
+        AICc = log(fraction of unexplained variance) + 2 (d + 1) / (n - d - 2), with d = 1 + sum(lambda / (lambda + ridge))
+        effective degrees of freedom. `projections` are V'X'Wy, see `_train`.
+        """
         if self.ridge != "auto":
             return float(self.ridge)
-        best, best_ridge = np.inf, float(RIDGE_GRID[0])
+        lowest_aicc, best_ridge = np.inf, float(RIDGE_GRID[0])
         for ridge in RIDGE_GRID:
             coefficients = projections / (eigenvalues[:, None] + ridge)
-            residual_squares = total - (coefficients * (2 * projections - eigenvalues[:, None] * coefficients)).sum(axis=0)
-            n_degrees = 1 + float(np.sum(eigenvalues / (eigenvalues + ridge)))
-            residual_df = count - n_degrees - 2
-            unexplained = max(float(residual_squares.sum()) / float(total.sum() or 1.0), PERFECT_FIT)
-            aicc = np.log(unexplained) + 2 * (n_degrees + 1) / residual_df if residual_df > 0 else np.inf
-            if aicc < best:
-                best, best_ridge = aicc, float(ridge)
+            explained = (coefficients * (2 * projections - eigenvalues[:, None] * coefficients)).sum(axis=0)
+            residual_variances = target_variances - explained
+            model_df = 1 + float(np.sum(eigenvalues / (eigenvalues + ridge)))
+            residual_df = n_samples - model_df - 2
+            unexplained = max(float(residual_variances.sum()) / float(target_variances.sum() or 1.0), PERFECT_FIT)
+            aicc = np.log(unexplained) + 2 * (model_df + 1) / residual_df if residual_df > 0 else np.inf
+            if aicc < lowest_aicc:
+                lowest_aicc, best_ridge = aicc, float(ridge)
         return best_ridge
 
     def _predict_rows(self, regressor: Any, rows: Any) -> Floats:

@@ -1,4 +1,4 @@
-"""Any regressor of scikit-learn, or like one, on features of the past."""
+"""Any regressor of scikit-learn, or compatible with it, on lags, date features and covariates."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Regression(RegressionForecaster):
 
     regressor: RegressorName | Regressor = param(
         kw_only=False,
-        help="Name of a regressor, or a scikit-learn compatible regressor object.",
+        help="name of a regressor, such as 'ridge', or an object compatible with scikit-learn",
     )
     options: dict[str, Any] | None = param(
         default=None,
-        help="Arguments of the scikit-learn class if the regressor is given by name.",
+        help="arguments of the scikit-learn class of a regressor given by name; None: defaults",
     )
 
     feature_dtype: ClassVar[type] = np.float64
@@ -71,13 +71,13 @@ class Regression(RegressionForecaster):
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters; those of a regressor object are set on a clone. On an error none is changed."""
-        inner = {name: value for name, value in parameters.items() if name.startswith("regressor__")}
-        outer = {name: value for name, value in parameters.items() if name not in inner}
-        regressor = outer.get("regressor", getattr(self, "regressor", None))
-        if not inner or isinstance(regressor, str) or not isinstance(regressor, Regressor):
+        """Set parameters; `regressor__alpha` is set on a clone of the regressor object. On an error none is changed."""
+        nested = {name: value for name, value in parameters.items() if name.startswith("regressor__")}
+        direct = {name: value for name, value in parameters.items() if name not in nested}
+        regressor = direct.get("regressor", getattr(self, "regressor", None))
+        if not nested or isinstance(regressor, str) or not isinstance(regressor, Regressor):
             return super().set_params(**parameters)
-        return super().set_params(**{**outer, "regressor": _custom_estimator.set_nested_params(regressor, inner)})
+        return super().set_params(**{**direct, "regressor": _custom_estimator.set_nested_params(regressor, nested)})
 
     @property
     def coverage_slow(self) -> bool:
@@ -125,13 +125,14 @@ class Regression(RegressionForecaster):
 
     @property
     def supports_contributions(self) -> bool:  # type: ignore[override]
-        """Whether the contribution of each feature can be computed."""
+        """Whether predictions are sums of contributions of the features, as in linear models."""
         return isinstance(self.regressor, str) and REGRESSORS[self.regressor].fitted_type is LinearRegressor
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
+        """Capabilities with this regressor; equivariance only for numerically stable ones."""
         capabilities, regressor = super()._narrow(declared), self.regressor
         is_stable = isinstance(regressor, str) and REGRESSORS[regressor].numerically_stable
-        is_odd_function = is_stable and self.needs_encoding
+        is_odd_function = is_stable and self.needs_encoding  # trees, the others, are not symmetric in the sign
         return replace(
             capabilities,
             scale_equivariant=capabilities.scale_equivariant and is_stable,
@@ -140,9 +141,11 @@ class Regression(RegressionForecaster):
         )
 
     def _min_observations(self, panel: Panel) -> int:
+        """The minimum of the base class; `ParameterError` for `options` with a regressor object."""
         if self.options and not isinstance(self.regressor, str):
             raise ParameterError(
-                "`options` cannot be used with a regressor object. Set them on the object: Regression(Ridge(alpha=2))."
+                "`options` cannot be used with a regressor object. Set the parameters of the object, for example "
+                "Regression(Ridge(alpha=2))."
             )
         return super()._min_observations(panel)
 

@@ -53,33 +53,35 @@ class XGBoost(BoostedTrees):
 
     max_depth: int = param(
         default=6, at_least=1, low=3, high=10,
-        help="Maximum depth of a tree.",
+        help="maximum depth of a tree",
     )
     subsample: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="Fraction of the samples drawn for each tree.",
+        help="fraction of the samples drawn for each tree; 1: all samples",
     )
     colsample_bytree: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
-        help="Fraction of the features drawn for each tree.",
+        help="fraction of the features drawn for each tree",
     )
     reg_lambda: float = param(
         default=1.0, at_least=0, low=0.0, high=10.0,
-        help="L2 penalty on leaf values.",
+        help="L2 penalty on leaf values",
     )
     min_child_samples: int = param(
         default=5, at_least=1, low=1, high=100, log=True,
-        help="Minimum number of samples in a leaf.",
+        help="minimum number of samples in a leaf",
     )
 
     def _fit_trees(self, sample: Sample, level: float | None) -> Any:
+        """An `xgboost.Booster` with the trees up to the best iteration; unknown `options` are refused."""
         xgboost = import_library("xgboost", "XGBoost")
         training, validation = self._split_validation(sample)
         feature_types = _feature_types(sample)
-        matrix, options = _data_matrix(training.rows, feature_types, training), self._options(level)
-        if self.options:
+        matrix = _data_matrix(training.rows, feature_types, training)
+        options = self._options(level)
+        if self.options:  # the configuration after training a single tree contains the names of all options
             config = xgboost.train(options, matrix, 1, verbose_eval=False).save_config()
-            self._refuse_unknown({"verbosity", "eval_metric", *re.findall(r'"(\w+)":', config)})
+            self._refuse_unknown_options({"verbosity", "eval_metric", *re.findall(r'"(\w+)":', config)})
         if validation is None:
             return xgboost.train(options, matrix, self.n_estimators, verbose_eval=False)
         eval_sets = [(_data_matrix(validation.rows, feature_types, validation), "late")]
@@ -87,7 +89,10 @@ class XGBoost(BoostedTrees):
         return xgboost.train(options, matrix, self.n_estimators, evals=eval_sets, callbacks=[stop], verbose_eval=False)
 
     def _options(self, level: float | None) -> dict[str, Any]:
-        quantile = {"objective": "reg:quantileerror", "quantile_alpha": level}
+        """Parameters of `xgboost.train`; entries of `options` take precedence."""
+        objective: dict[str, Any] = {"objective": "reg:squarederror"}
+        if level is not None:
+            objective = {"objective": "reg:quantileerror", "quantile_alpha": level}
         return {
             "learning_rate": self.learning_rate,
             "max_depth": self.max_depth,
@@ -99,15 +104,16 @@ class XGBoost(BoostedTrees):
             "tree_method": "hist",
             "nthread": self._n_threads(),
             "verbosity": 0,
-            **({"objective": "reg:squarederror"} if level is None else quantile),
+            **objective,
             **self._options_without_threads(),
         }
 
     def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
+        """Predictions of rows; `DataError` if they do not have the features of training."""
         if regressor.num_features() != rows.shape[1]:
             raise DataError(
-                f"The trees were fitted on {regressor.num_features()} features, the rows have "
-                f"{rows.shape[1]}. Fit the model again."
+                f"The number of features must be {regressor.num_features()}, as in training, got {rows.shape[1]}. Fit the "
+                "model again."
             )
         regressor.set_param({"nthread": self._n_threads()})
         predictions = regressor.inplace_predict(_mask_unknown(rows, regressor.feature_types), validate_features=False)
@@ -123,7 +129,8 @@ class XGBoost(BoostedTrees):
         return np.array([gains.get(f"f{position}", 0.0) for position in range(regressor.num_features())])
 
     def _serialize_regressor(self, regressor: Any, serializer: SkopsSerializer) -> dict[str, Any]:
-        raw = re.sub(rb"(?<=[\[,])NaN(?=[,\]])", b"0E0", regressor.save_raw("json"))  # of category splits, before XGBoost 3
+        # Before version 3 XGBoost writes NaN, which is not valid JSON, as the threshold of categorical splits.
+        raw = re.sub(rb"(?<=[\[,])NaN(?=[,\]])", b"0E0", regressor.save_raw("json"))
         return {"trees": np.frombuffer(raw, dtype=np.uint8)}
 
     def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> Any:
@@ -133,12 +140,12 @@ class XGBoost(BoostedTrees):
 
 
 def _feature_types(sample: Sample) -> list[str]:
-    """Of each column, whether it holds categories (c) or numbers (q)."""
+    """XGBoost's type of each column: "c" for categories, "q" for numbers."""
     return ["c" if position in sample.categories else "q" for position in range(sample.rows.shape[1])]
 
 
 def _mask_unknown(rows: Any, feature_types: list[str]) -> Any:
-    """Rows whose unknown categories are missing."""
+    """Rows with NaN instead of negative codes, which stand for missing and unknown categories."""
     positions = [position for position, feature_type in enumerate(feature_types) if feature_type == "c"]
     if not positions or not (rows[:, positions] < 0).any():
         return rows
@@ -148,7 +155,7 @@ def _mask_unknown(rows: Any, feature_types: list[str]) -> Any:
 
 
 def _data_matrix(rows: Any, feature_types: list[str], sample: Sample | None = None) -> Any:
-    """Rows as XGBoost takes them; of a sample with its target."""
+    """A `xgboost.DMatrix` of rows, with the target and weights of `sample` for training."""
     label_and_weight = {} if sample is None else {"label": sample.target, "weight": sample.weight}
     return import_library("xgboost", "XGBoost").DMatrix(
         _mask_unknown(rows, feature_types),

@@ -83,7 +83,7 @@ def test_what_is_left_of_the_text_forecasts_the_same(given: dict[str, Any]) -> N
 def test_a_text_that_leads_elsewhere_is_refused(text: str, pattern: str, wrong: str) -> None:
     broken = re.sub(pattern, wrong, text, count=1)
     assert broken != text
-    with pytest.raises(DataError, match=r"lead|paths to leaves"):
+    with pytest.raises(DataError, match=r"trees in the file are invalid"):
         validate_lightgbm(broken)
 
 
@@ -118,16 +118,16 @@ def _tree(change: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]],
 def test_a_description_that_leads_elsewhere_is_refused(raw: bytes, change: Callable[[dict[str, Any]], Any]) -> None:
     said = json.loads(raw)
     change(said)
-    with pytest.raises(DataError, match=r"lead|paths to leaves"):
+    with pytest.raises(DataError, match=r"trees in the file are invalid"):
         validate_xgboost(json.dumps(said).encode())
 
 
 def test_what_is_no_description_is_refused() -> None:
     for wrong in (b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"learner": 3}'):
-        with pytest.raises(DataError, match=r"lead|paths to leaves"):
+        with pytest.raises(DataError, match=r"trees in the file are invalid"):
             validate_xgboost(wrong)
     for text in ("", "tree", "tree\nversion=v4\nend of trees\n\npandas_categorical:null\n"):
-        with pytest.raises(DataError, match=r"lead|paths to leaves"):
+        with pytest.raises(DataError, match=r"trees in the file are invalid"):
             validate_lightgbm(text)
 
 

@@ -196,5 +196,5 @@ def test_options_of_the_learner_are_handed_on(boosted: Any) -> None:
 @pytest.mark.parametrize("boosted", [name for name, cls in NAMES.items() if cls.package], indirect=True)
 def test_a_package_that_is_not_there_is_named(boosted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, boosted.package, None)
-    with pytest.raises(DependencyError, match=rf"{boosted.__name__} needs the package {boosted.package}.*pip install"):
+    with pytest.raises(DependencyError, match=rf"{boosted.__name__} requires the package {boosted.package}.*pip install"):
         small(boosted).fit(walks(1, 40))

@@ -81,43 +81,43 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     (
         LinearModel(strategy="direct"),
         {},
-        r"strategy='direct' trains one regressor per step, .*Set LinearModel\(horizon=\.\.\.\)",
+        r"`horizon` must be set with strategy='direct', .*Set LinearModel\(horizon=\.\.\.\)",
     ),
-    (LinearModel(), PAST, r"Past covariates \(promotion\) .*LinearModel must know the horizon .*Set LinearModel\(hor"),
+    (LinearModel(), PAST, r"`horizon` must be set with past covariates \(promotion\), .*Set LinearModel\(hor"),
     (
         GradientBoosting(horizon=2, strategy="direct_multioutput"),
         {},
-        r"'direct_multioutput' needs a regressor with several outputs; GradientBoosting has one\. Use strategy='direct'",
+        r"'direct_multioutput' requires a regressor with several outputs, but that of GradientBoosting has.*Use strategy='direct'",
     ),
     (
         LinearModel(horizon=2, quantiles=[0.1]),
         {},
-        r"`quantiles` needs a regressor that can be trained for quantiles; LinearModel .*'conformal'",
+        r"`quantiles` requires a regressor that can be trained for quantiles, but that of LinearModel .*'conformal'",
     ),
     (
         GradientBoosting(horizon=2, quantiles=[0.1]),
         {},
-        r"needs strategy='direct', got 'recursive': .*Use strategy='direct', or",
+        r"requires strategy='direct', got 'recursive': .*Use strategy='direct', or",
     ),
     (
         LinearModel(horizon=2, series_id=True),
         {},
-        r"series_id=True needs a tree-based regressor; LinearModel is additive.*Use per_series=True, or declare a.*categ",
+        r"series_id=True requires a tree-based regressor, .*LinearModel. Use per_series=True, or pass a categ",
     ),
     (
         LinearModel(horizon=2, bounds=(3.0, 3.0)),
         {},
-        r"`bounds` must be a smaller and a larger value, None for no bound; got \(3\.0, 3\.0\)",
+        r"`bounds` must be a lower and a larger upper bound, got \(3\.0, 3\.0\)",
     ),
     (
         LinearModel(horizon=2, lags=[1, 7], lag_transforms=["lag_7"]),
         {},
-        r"listed once; lag_7 is listed twice\. Remove one",
+        r"must not repeat a feature, but contain at least twice: lag_7\. Remove",
     ),
     (
         LinearModel(horizon=2, lag_transforms=["mean_1000000@2"]),
         {},
-        r"look back more than 1,000,000 rows; mean_1000000@2 do\. Use shorter",
+        r"look back more than 1,000,000 rows, got mean_1000000@2\. Use shorter",
     ),
     (LinearModel(horizon=2, lag_transforms=["mean"]), {}, r"A lag feature must have a name such as 'lag_7'.*got mean"),
     (LinearModel(horizon=2, calendar=["easter"]), {}, r"calendar must be .* a list of .*; got easter"),
@@ -126,14 +126,14 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     (
         LinearModel(horizon=2, future_lags=[]),
         {},
-        r"`future_lags` must be distinct .*got \[\]\. Pass a list such as \[-1, 0, 1\]",
+        r"`future_lags` must be one or more distinct .*got \[\]\. Pass a list such as \[-1, 0, 1\]",
     ),
-    (LinearModel(horizon=2, future_lags=[0, 0]), {}, r"`future_lags` must be distinct integers .*got \[0, 0\]"),
-    (LinearModel(horizon=2, future_lags=[60]), {}, r"from -59 to 59 for series of 60 rows, got \[60\]"),
+    (LinearModel(horizon=2, future_lags=[0, 0]), {}, r"`future_lags` must be one or more distinct integers .*got \[0, 0\]"),
+    (LinearModel(horizon=2, future_lags=[60]), {}, r"from -59 to 59 \(the longest series has 60 rows\), got \[60\]"),
     (
         Regression("ridge", horizon=2, weight_column="shops"),
         PAST,
-        r"`weight_column` must be a declared covariate; shops is none of promotion",
+        r"`weight_column` must be the name of a declared covariate, got 'shops'; declared: promotion",
     ),
 ]
 
@@ -156,6 +156,6 @@ def test_integer_time_tells_no_season() -> None:
 @pytest.mark.parametrize("given", [{"lags": [1, 500]}, {"lag_transforms": ["mean_500"]}, {"lags": [38], "strategy": "direct"}])
 def test_a_feature_asked_for_that_no_series_reaches_is_refused(given: dict[str, Any]) -> None:
     model = LinearModel(horizon=3, **given)
-    with pytest.raises(DataError, match=r"(lag|mean)_\d+ needs \d+ rows and the longest series has 40"):
+    with pytest.raises(DataError, match=r"longest series, which has 40 rows, got (lag|mean)_\d+ \(requires \d+ rows\)"):
         model.fit(P(2, 40))
     model.clone(lags="auto", lag_transforms="auto").fit(P(2, 40))

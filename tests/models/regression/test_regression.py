@@ -205,7 +205,7 @@ def test_wrong_regressors_are_refused_by_name() -> None:
         Regression("ridge", options={"no_such": 2}, horizon=2).fit(walks(1, 40))
     with pytest.raises(ParameterError, match="direct_multioutput"):
         Regression("svr", horizon=2, strategy="direct_multioutput").fit(walks(1, 40))
-    with pytest.raises(ParameterError, match="`quantiles` needs"):
+    with pytest.raises(ParameterError, match="`quantiles` requires"):
         Regression("ridge", horizon=2, strategy="direct", quantiles=[0.1, 0.9]).fit(walks(1, 40))
 
 
@@ -255,7 +255,7 @@ def test_parameters_of_ones_own_regressor_are_reached_by_their_names_as_in_sciki
     assert model.regressor.alpha == 7
     assert "state_" not in model.__dict__
     with pytest.raises(
-        ParameterTypeError, match=r"regressor__alfa must be parameters of Ridge\(alpha=7.0\): Invalid parameter 'alfa'"
+        ParameterTypeError, match=r"regressor__alfa cannot be set on Ridge\(alpha=7.0\): Invalid parameter 'alfa'"
     ):
         model.set_params(regressor__alfa=1, horizon=9)
     assert model.horizon == 2

@@ -151,6 +151,6 @@ def test_the_mean_of_a_bent_target_lies_above_its_median() -> None:
 def test_a_power_of_what_is_not_above_0_is_refused_by_series_and_value() -> None:
     panel = panel_of([np.array([1.0, 2.0]), np.array([1.0, -3.0])])
     with pytest.raises(
-        DataError, match=r"Mine with transform='log' needs values above 0; series s1 has -3.*Use transform=None"
+        DataError, match=r"Mine: values must be positive with transform='log', got -3 in series s1.*Use transform=None"
     ):
         TargetTransform("log").fit(panel, "Mine")

@@ -70,5 +70,5 @@ def test_trees_that_lead_out_of_their_arrays_are_refused(wrong: dict[str, Any]) 
         HistGradientBoostingRegressor(max_iter=3, categorical_features=[2]).fit(SEEN, TARGET), [2], 4
     )
     broken = replace(trees, **{name: make(trees) for name, make in wrong.items()})
-    with pytest.raises(DataError, match="paths to leaves"):
+    with pytest.raises(DataError, match="trees in the file are invalid"):
         TreeEnsemble.from_dict(broken.to_dict())

@@ -84,7 +84,7 @@ def test_a_season_longer_than_the_series_is_named_once():
     stamps = pd.date_range("2020-01-01", periods=18, freq="MS")
     parts = [pd.DataFrame({"unique_id": f"s{one}", "ds": stamps, "y": np.resize(y, 18)})[: 16 + one] for one in range(3)]
     frame = pd.concat(parts)
-    with pytest.warns(DataWarning, match="season of 12 steps needs at least 17 values; series s0 has fewer") as said:
+    with pytest.warns(DataWarning, match="season_length=12 requires at least 17 values per series; .*: s0") as said:
         AutoETS().fit(frame)
     assert len(said) == 1
     with warnings.catch_warnings():

@@ -220,13 +220,13 @@ def test_series_too_short_for_their_season_are_named_once(model):
     rows = model.min_cycles * 4
     frame = of_values(np.arange(1.0, rows + 1), 5 + np.arange(rows - 1.0) % 3, np.arange(6.0) ** 2, freq="QS")
     with pytest.warns(
-        DataWarning, match=f"{model.__name__}: a season of 4 steps needs at least {rows} values; series s1, s2 has"
+        DataWarning, match=f"{model.__name__}: season_length=4 requires at least {rows} values per series; .*: s1, s2"
     ) as said:
         found = model(horizon=3).fit(frame)
     assert len(said) == 1
     alone = model(horizon=3, season_length=1).fit(frame).predict()
     some = alone["unique_id"] != "s0"
     np.testing.assert_array_equal(found.predict()[some][model.__name__], alone[some][model.__name__])
-    with pytest.warns(DataWarning, match="a season of 50 steps"):
+    with pytest.warns(DataWarning, match="season_length=50"):
         model(horizon=3, season_length=50).fit(frame)
     model(horizon=3, decomposition="none").fit(frame)
