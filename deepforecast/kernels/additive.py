@@ -2,15 +2,18 @@
 
     -log posterior = n log s + sum loss(r / s) + 2 s^2 + D |free|^2 / 2 + weight |changes|_1
 
-with r the residuals of the scaled values, s their scale (half-normal prior of deviation 0.5),
+with r the residuals of the scaled values, s their scale (half-normal prior of standard deviation 0.5),
 `free` the coefficients with a normal prior of precision D, and `changes` the slope changes with a
 Laplace prior. The loss is normal, r^2 / (2 s^2), or that of Student's t.
 
-`fit_linear` fits models linear in all parameters from X'X, X'y and y'y, so that series on the same
-rows share X'X. For a given s the free coefficients are eliminated (partial Cholesky factor), which
+`fit_linear` fits models linear in all parameters from X'X, X'y and y'y, so that series with the same
+time steps share X'X. For a given s the free coefficients are eliminated (partial Cholesky factor), which
 leaves a lasso problem; s has a closed form, and the two alternate from a large s downwards, which
-selects the most regular of several maxima. `gauss_newton` fits the other models.
+selects the most regular of several maxima. `gauss_newton` fits the other models. In the code x holds
+the parameters, free ones first, and `variance` is s^2.
 
+References
+----------
 Taylor & Letham (2018), Forecasting at scale, *The American Statistician* 72,
 doi:10.1080/00031305.2017.1380080.
 """
@@ -29,16 +32,21 @@ from deepforecast.kernels.lasso import minimize_lasso
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MAX_RESIDUAL_PASSES = 6  # passes with exact residuals
+MAX_RESIDUAL_PASSES = 6  # passes that start from exact residuals
 MAX_ITERATIONS = 60  # alternations of parameters and variance
 VARIANCE_TOLERANCE = 1e-10  # relative change of the variance at convergence
 MIN_VARIANCE = 1e-26  # rounding error of scaled values
 START_VARIANCE = 1.0  # upper bound of the variance of scaled values
+SQUARES_TOLERANCE = 1e-9  # relative difference of predicted and exact sums of squares at convergence
 PIVOT_TOLERANCE = 1e-15  # relative size of the pivot of a collinear column
 
 
 class Prior(NamedTuple):
-    """`precision` of the first, free columns, and Laplace `weight` of the changes, the others."""
+    """Prior of the parameters.
+
+    precision: of the normal prior of the free coefficients, which come first. weight: of the Laplace prior
+    of the slope changes, the other parameters.
+    """
 
     precision: Floats
     weight: float
@@ -47,8 +55,10 @@ class Prior(NamedTuple):
 class Workspace(NamedTuple):
     """Work arrays for p parameters.
 
-    `system` (p, p + 1), `factor` and `gram` (p, p), `vectors` (8, p), `gradient` and `active` (p,),
-    `residuals` (rows,).
+    `system` (p, p + 1): normal equations, right side in the last column. `factor` (p, p): Cholesky factor.
+    `gram` (p, p): X'X, upper half. `vectors` (8, p): rows 0 to 2 for the lasso, 3 its linear term, 4 and 5
+    for `gauss_newton`, 6 and 7 start and step of `_alternate`. `gradient` (p,): X'r. `active` (p,): indices
+    of nonzero changes. `residuals`: one per time step.
     """
 
     system: Floats
@@ -61,69 +71,98 @@ class Workspace(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Parameters, scale and objective of each series."""
+    """Parameters (series, p), scale s and objective (-log posterior without constants) of each series."""
 
     x: Floats
     deviation: Floats
     objective: Floats
 
 
-def new_workspace(size: int, rows: int) -> Workspace:
-    """Allocate a workspace for `size` parameters."""
-    system, factor, gram = np.empty((size, size + 1)), np.empty((size, size)), np.zeros((size, size))
-    return Workspace(system, factor, gram, np.zeros((8, size)), np.empty(size), np.zeros(size, dtype=np.int64), np.empty(rows))
+def new_workspace(n_parameters: int, n_steps: int) -> Workspace:
+    """Allocate a workspace for `n_parameters` parameters and `n_steps` residuals."""
+    return Workspace(
+        system=np.empty((n_parameters, n_parameters + 1)),
+        factor=np.empty((n_parameters, n_parameters)),
+        gram=np.zeros((n_parameters, n_parameters)),
+        vectors=np.zeros((8, n_parameters)),
+        gradient=np.empty(n_parameters),
+        active=np.zeros(n_parameters, dtype=np.int64),
+        residuals=np.empty(n_steps),
+    )
 
 
-def fit_linear(y: Floats, design: Floats, prior: Prior, constant: int) -> Solution:
-    """Fit `y` (series, rows) on one `design` (rows, columns), whose column `constant` is all ones."""
-    rows, size = design.shape
-    solution = Solution(np.zeros((len(y), size)), np.empty(len(y)), np.empty(len(y)))
+def fit_linear(y: Floats, design: Floats, prior: Prior, constant_column: int) -> Solution:
+    """Fit each series of `y` (series, time steps) on the same `design` (time steps, parameters).
+
+    Column `constant_column` of the design is all ones; its parameter starts at the mean of the series, all
+    others at 0.
+    """
+    n_steps, n_parameters = design.shape
+    solution = Solution(x=np.zeros((len(y), n_parameters)), deviation=np.empty(len(y)), objective=np.empty(len(y)))
     design = np.ascontiguousarray(design)
-    with compile_notice("the maximum of an additive model"):
+    with compile_notice("additive models"):
         _fit_linear(
             np.ascontiguousarray(y),
             design,
             np.ascontiguousarray(design.T),
             prior,
-            constant,
+            constant_column,
             solution,
-            new_workspace(size, rows),
+            new_workspace(n_parameters, n_steps),
         )
     return solution
 
 
 @compiled_no_alloc
 def _fit_linear(
-    y: Floats, design: Floats, design_columns: Floats, prior: Prior, constant: int, solution: Solution, workspace: Workspace
+    y: Floats,
+    design: Floats,
+    design_columns: Floats,
+    prior: Prior,
+    constant_column: int,
+    solution: Solution,
+    workspace: Workspace,
 ) -> None:
-    rows = len(design)
-    for row in range(rows):
-        workspace.residuals[row] = 1.0
-    add_products(design, workspace.residuals, workspace.gram)
+    """Write parameters, scales and objectives to `solution`.
+
+    Sums of squares that `_alternate` predicts from X'X lose digits to rounding; passes repeat from exact
+    residuals until both agree.
+    """
+    n_steps = len(design)
+    for t in range(n_steps):
+        workspace.residuals[t] = 1.0
+    add_weighted_gram(design, workspace.residuals, workspace.gram)
     for series in range(len(y)):
-        x, variance, predicted_squares = solution.x[series], START_VARIANCE, -1.0
-        x[constant] = y[series].mean()
-        for iteration in range(MAX_RESIDUAL_PASSES):
+        x = solution.x[series]
+        variance = START_VARIANCE
+        predicted_squares = -1.0  # set by the first pass
+        x[constant_column] = y[series].mean()
+        for n_passes in range(MAX_RESIDUAL_PASSES):
             _set_residuals(y[series], design_columns, x, workspace.residuals)
             squares = _sum_of_squares(workspace.residuals)
-            if iteration and (abs(squares - predicted_squares) <= 1e-9 * squares or squares <= rows * MIN_VARIANCE):
+            if n_passes > 0 and (
+                abs(squares - predicted_squares) <= SQUARES_TOLERANCE * squares or squares <= n_steps * MIN_VARIANCE
+            ):
                 break
             for i in range(len(x)):
                 workspace.gradient[i] = 0.0
             add_gradient(design, workspace.residuals, workspace.gradient)
-            variance, predicted_squares = _alternate(squares, rows, prior, variance, x, workspace)
+            variance, predicted_squares = _alternate(squares, n_steps, prior, variance, x, workspace)
         _set_residuals(y[series], design_columns, x, workspace.residuals)
         squares = _sum_of_squares(workspace.residuals)
-        variance = variance_mode(squares, rows)
+        variance = variance_mode(squares, n_steps)
         solution.deviation[series] = math.sqrt(variance)
-        solution.objective[series] = negative_log_posterior(squares / (2.0 * variance), rows, variance, x, prior)
+        solution.objective[series] = negative_log_posterior(squares / (2.0 * variance), n_steps, variance, x, prior)
 
 
 @inner_no_alloc
 def _alternate(
-    squares: float, rows: int, prior: Prior, variance: float, x: Floats, workspace: Workspace
+    squares: float, n_steps: int, prior: Prior, variance: float, x: Floats, workspace: Workspace
 ) -> tuple[float, float]:
-    """Alternate parameters and variance from the Gram matrix; return variance and sum of squares."""
+    """Alternate parameters and variance, from X'X and the gradient X'r at the start; update x.
+
+    Return the variance and the predicted sum of squares. `squares` is that at the start.
+    """
     start, step = workspace.vectors[6], workspace.vectors[7]
     predicted_squares = squares
     for i in range(len(x)):
@@ -133,7 +172,7 @@ def _alternate(
         for i in range(len(x)):
             step[i] = x[i] - start[i]
         predicted_squares = max(_predicted_squares(workspace.gram, workspace.gradient, squares, step), 0.0)
-        previous, variance = variance, variance_mode(predicted_squares, rows)
+        previous, variance = variance, variance_mode(predicted_squares, n_steps)
         if abs(variance - previous) <= VARIANCE_TOLERANCE * variance:
             break
     return variance, predicted_squares
@@ -141,137 +180,159 @@ def _alternate(
 
 @inner_no_alloc
 def solve(variance: float, prior: Prior, start: Floats, x: Floats, workspace: Workspace) -> None:
-    """Minimize the quadratic model of the residuals around `start` over `x`."""
-    system, size, n_free = workspace.system, len(x), len(prior.precision)
-    for i in range(size):
-        for j in range(i, size):
+    """Minimize the penalized quadratic model of the squared residuals around `start`; write the minimum to `x`.
+
+    With d = x - start and precision matrix D it is the minimum of
+
+        d' X'X d / 2 - d' X'r + variance (free' D free / 2 + weight |changes|_1).
+
+    Parameters of collinear columns stay at `start`. `x` must hold a start of the changes.
+    """
+    system, n_parameters, n_free = workspace.system, len(x), len(prior.precision)
+    for i in range(n_parameters):
+        for j in range(i, n_parameters):
             system[i, j] = workspace.gram[i, j]
-        system[i, size] = workspace.gradient[i]
+        system[i, n_parameters] = workspace.gradient[i]
     for i in range(n_free):
         system[i, i] += variance * prior.precision[i]
-        system[i, size] -= variance * prior.precision[i] * start[i]
-    _eliminate(system, workspace.gram, n_free, size)
-    if n_free < size:
+        system[i, n_parameters] -= variance * prior.precision[i] * start[i]
+    _eliminate(system, workspace.gram, n_free, n_parameters)
+    if n_free < n_parameters:
         _solve_changes(variance * prior.weight, start, x, n_free, workspace)
     for i in range(n_free - 1, -1, -1):
         if system[i, i] == 0.0:
             x[i] = start[i]
             continue
-        step = system[i, size]
-        for j in range(i + 1, size):
+        step = system[i, n_parameters]
+        for j in range(i + 1, n_parameters):
             step -= system[i, j] * (x[j] - start[j])
         x[i] = start[i] + step / system[i, i]
 
 
 @inner_no_alloc
-def _eliminate(system: Floats, gram: Floats, n_free: int, size: int) -> None:
-    """Eliminate the first `n_free` rows (Cholesky); the others become the Schur complement."""
+def _eliminate(system: Floats, gram: Floats, n_free: int, n_parameters: int) -> None:
+    """Eliminate the first `n_free` rows (Cholesky); the others become the Schur complement.
+
+    `system` has the right side in its last column; only its upper half is used. Collinear rows become 0.
+    """
     for i in range(n_free):
         if not system[i, i] > PIVOT_TOLERANCE * gram[i, i]:
-            for j in range(i, size + 1):
+            for j in range(i, n_parameters + 1):
                 system[i, j] = 0.0
             continue
         root = math.sqrt(system[i, i])
-        for j in range(i, size + 1):
+        for j in range(i, n_parameters + 1):
             system[i, j] /= root
-        for row in range(i + 1, size):
+        for row in range(i + 1, n_parameters):
             multiplier = system[i, row]
             if multiplier != 0.0:
-                for j in range(row, size + 1):
+                for j in range(row, n_parameters + 1):
                     system[row, j] -= multiplier * system[i, j]
 
 
 @inner_no_alloc
 def _solve_changes(weight: float, start: Floats, x: Floats, n_free: int, workspace: Workspace) -> None:
-    """Solve for the slope changes after elimination of the free coefficients."""
-    size, system = len(x), workspace.system
-    linear = workspace.vectors[3, : size - n_free]
-    for i in range(n_free, size):
+    """Minimize over the slope changes, after elimination of the free coefficients, by `minimize_lasso`.
+
+    `weight` includes the variance. With the Schur complement Q and right side b for a step from `start`,
+    the linear term for the changes themselves is b + Q start.
+    """
+    n_parameters, system = len(x), workspace.system
+    linear = workspace.vectors[3, : n_parameters - n_free]
+    for i in range(n_free, n_parameters):
         for j in range(n_free, i):
             system[i, j] = system[j, i]
-    for i in range(n_free, size):
-        linear[i - n_free] = system[i, size]
-        for j in range(n_free, size):
+    for i in range(n_free, n_parameters):
+        linear[i - n_free] = system[i, n_parameters]
+        for j in range(n_free, n_parameters):
             linear[i - n_free] += system[i, j] * start[j]
     minimize_lasso(
-        system[n_free:, n_free:size], linear, weight, x[n_free:], workspace.factor, workspace.vectors[:3], workspace.active
+        system[n_free:, n_free:n_parameters],
+        linear,
+        weight,
+        x[n_free:],
+        workspace.factor,
+        workspace.vectors[:3],
+        workspace.active,
     )
 
 
 @inner_no_alloc
-def add_products(design: Floats, weight: Floats, gram: Floats) -> None:
-    """Add the upper half of the weighted X'X, four rows at a time, in a fixed order of summation."""
-    rows, size = design.shape
-    for row in range(0, rows - 3, 4):
-        first_row, second_row, third_row, fourth_row = design[row], design[row + 1], design[row + 2], design[row + 3]
-        for i in range(size):
-            weighted_first, weighted_second = weight[row] * first_row[i], weight[row + 1] * second_row[i]
-            weighted_third, weighted_fourth = weight[row + 2] * third_row[i], weight[row + 3] * fourth_row[i]
-            if weighted_first != 0.0 or weighted_second != 0.0 or weighted_third != 0.0 or weighted_fourth != 0.0:
-                for j in range(i, size):
+def add_weighted_gram(design: Floats, weight: Floats, gram: Floats) -> None:
+    """Add the upper half of the weighted X'X, sum_t weight_t x_t x_t', to `gram`.
+
+    Four rows of the design at a time, in a fixed order of summation.
+    """
+    n_steps, n_columns = design.shape
+    for t in range(0, n_steps - 3, 4):
+        row_0, row_1, row_2, row_3 = design[t], design[t + 1], design[t + 2], design[t + 3]
+        for i in range(n_columns):
+            weighted_0, weighted_1 = weight[t] * row_0[i], weight[t + 1] * row_1[i]
+            weighted_2, weighted_3 = weight[t + 2] * row_2[i], weight[t + 3] * row_3[i]
+            if weighted_0 != 0.0 or weighted_1 != 0.0 or weighted_2 != 0.0 or weighted_3 != 0.0:
+                for j in range(i, n_columns):
                     gram[i, j] += (
-                        weighted_first * first_row[j]
-                        + weighted_second * second_row[j]
-                        + (weighted_third * third_row[j] + weighted_fourth * fourth_row[j])
+                        weighted_0 * row_0[j] + weighted_1 * row_1[j] + (weighted_2 * row_2[j] + weighted_3 * row_3[j])
                     )
-    for row in range(rows - rows % 4, rows):
-        for i in range(size):
-            weighted_first = weight[row] * design[row, i]
-            for j in range(i, size):
-                gram[i, j] += weighted_first * design[row, j]
+    for t in range(n_steps - n_steps % 4, n_steps):
+        for i in range(n_columns):
+            weighted_0 = weight[t] * design[t, i]
+            for j in range(i, n_columns):
+                gram[i, j] += weighted_0 * design[t, j]
 
 
 @inner_no_alloc
 def add_gradient(design: Floats, residuals: Floats, gradient: Floats) -> None:
-    """Add X'r."""
-    for row in range(len(residuals)):
-        multiplier = residuals[row]
+    """Add X'r to `gradient`."""
+    for t in range(len(residuals)):
+        multiplier = residuals[t]
         for j in range(len(gradient)):
-            gradient[j] += multiplier * design[row, j]
+            gradient[j] += multiplier * design[t, j]
 
 
 @inner_no_alloc
 def _set_residuals(y: Floats, design_columns: Floats, x: Floats, residuals: Floats) -> None:
-    for row in range(len(residuals)):
-        residuals[row] = y[row]
+    """Write y - X x to `residuals`; `design_columns` is the transposed design."""
+    for t in range(len(residuals)):
+        residuals[t] = y[t]
     for j in range(len(x)):
         multiplier = x[j]
         if multiplier != 0.0:
-            for row in range(len(residuals)):
-                residuals[row] -= multiplier * design_columns[j, row]
+            for t in range(len(residuals)):
+                residuals[t] -= multiplier * design_columns[j, t]
 
 
 @inner_no_alloc
 def _sum_of_squares(residuals: Floats) -> float:
-    total = 0.0
-    for row in range(len(residuals)):
-        total += residuals[row] * residuals[row]
-    return total
+    sum_of_squares = 0.0
+    for t in range(len(residuals)):
+        sum_of_squares += residuals[t] * residuals[t]
+    return sum_of_squares
 
 
 @inner_no_alloc
 def _predicted_squares(gram: Floats, gradient: Floats, squares: float, step: Floats) -> float:
-    """Sum of squares after a step, from the upper half of X'X."""
-    total = squares
+    """Sum of squares after a step d, |r|^2 - 2 d'X'r + d'X'X d, from the upper half of X'X."""
+    predicted = squares
     for i in range(len(step)):
         if step[i] != 0.0:
-            inner = 0.5 * gram[i, i] * step[i]
+            half_product = 0.5 * gram[i, i] * step[i]
             for j in range(i + 1, len(step)):
-                inner += gram[i, j] * step[j]
-            total += 2.0 * step[i] * (inner - gradient[i])
-    return total
+                half_product += gram[i, j] * step[j]
+            predicted += 2.0 * step[i] * (half_product - gradient[i])
+    return predicted
 
 
 @inner_no_alloc
-def variance_mode(squares: float, rows: int) -> float:
-    """Mode of the variance s^2: root of rows / s - squares / s^3 + 4 s = 0."""
-    return max(2.0 * squares / (rows + math.sqrt(rows * rows + 16.0 * squares)), MIN_VARIANCE)
+def variance_mode(squares: float, n_steps: int) -> float:
+    """Mode of the variance s^2, from the root of n / s - squares / s^3 + 4 s = 0; at least MIN_VARIANCE."""
+    return max(2.0 * squares / (n_steps + math.sqrt(n_steps * n_steps + 16.0 * squares)), MIN_VARIANCE)
 
 
 @inner_no_alloc
-def negative_log_posterior(losses: float, rows: int, variance: float, x: Floats, prior: Prior) -> float:
-    """Negative log posterior without constants; `losses`: sum of the losses."""
-    total, n_free = losses + 0.5 * rows * math.log(variance) + 2.0 * variance, len(prior.precision)
+def negative_log_posterior(losses: float, n_steps: int, variance: float, x: Floats, prior: Prior) -> float:
+    """Negative log posterior without constants, see the module docstring; `losses`: sum of the losses."""
+    objective, n_free = losses + 0.5 * n_steps * math.log(variance) + 2.0 * variance, len(prior.precision)
     for i in range(len(x)):
-        total += 0.5 * prior.precision[i] * x[i] * x[i] if i < n_free else prior.weight * abs(x[i])
-    return total
+        objective += (0.5 * prior.precision[i] * x[i] * x[i]) if i < n_free else (prior.weight * abs(x[i]))
+    return objective

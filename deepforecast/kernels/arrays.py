@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def as_read_only(values: Any) -> NDArray[np.float64]:
-    """Return a read-only view (no copy if possible).
+    """Return a read-only float64 view in C order (no copy if possible).
 
     Numba compiles separate versions for writable and read-only arrays; histories are often
     read-only.

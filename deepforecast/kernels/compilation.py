@@ -2,7 +2,11 @@
 
 Numba considers a cached kernel current as long as its own file is unchanged, although functions it
 calls from other files may have changed. Here the cache depends on all sources of this package. If
-no folder is writable, kernels are compiled in memory.
+no folder is writable, kernels are compiled in memory. The decorators:
+
+compiled, compiled_no_alloc    functions called from Python
+inner, inner_no_alloc, hot     functions called from other kernels only
+inlined                        functions copied into the calling kernel
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from deepforecast.kernels.numba_pipeline import HotCompiler, InnerCompiler, Kern
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_rewrites": True}
-"""No fast math: with fused multiply-add the last bits would depend on memory alignment."""
+"""Options of all kernels. No fast math: with fused multiply-add the last bits would depend on memory alignment."""
 
 
 def compiled(function: Function) -> Function:
@@ -64,12 +68,15 @@ def hot(function: Function) -> Function:
     return cast(Function, numba.njit(pipeline_class=HotCompiler, _nrt=False, no_cpython_wrapper=True, **OPTIONS)(function))
 
 
-_notified = set[str]()
+_notified = set[str]()  # families for which the notice has been printed
 
 
 @contextmanager
 def compile_notice(family: str) -> Iterator[None]:
-    """Print once per process, in a terminal or notebook, if kernels are compiled in the block."""
+    """Print a notice if kernels are compiled in the block, once per family and process.
+
+    Only in a terminal or notebook. `family` names the kernels, as in "compiling ARIMA, once on this machine ...".
+    """
     if family in _notified or not shows_live_output(sys.stderr):
         yield
         return
@@ -94,6 +101,7 @@ class _CompileListener(event.Listener):  # type: ignore[misc]  # numba is not ty
 
 
 def _compiled(function: Function, **overrides: bool) -> Function:
+    """Compile with `OPTIONS` and `overrides`, cached on disk if a folder is writable."""
     options = {"pipeline_class": KernelCompiler, **OPTIONS, **overrides}
     if numba.config.DISABLE_JIT:  # NUMBA_DISABLE_JIT=1, for debugging: plain Python
         return function
@@ -119,7 +127,10 @@ def _ignore_write_errors(save: Callable[..., None]) -> Callable[..., None]:
 
 
 def _skip_stale_index(load_index: Callable[[], dict[Any, str]], path: Path) -> Callable[[], dict[Any, str]]:
-    """Wrap `load_index` so that the index of other sources is not read: it may name classes that are gone."""
+    """Wrap `load_index` so that an index written for other sources counts as empty.
+
+    It may refer to classes that no longer exist, which raises an error when it is read.
+    """
 
     def load_current() -> dict[Any, str]:
         is_current = path.is_file() and _source_digest().encode() in path.read_bytes()
@@ -130,7 +141,7 @@ def _skip_stale_index(load_index: Callable[[], dict[Any, str]], path: Path) -> C
 
 @cache
 def _source_digest() -> str:
-    """Hash of all sources of this package."""
+    """SHA-256 digest of all sources of this package."""
     digest = sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())

@@ -1,13 +1,20 @@
 """Intermittent demand: Croston's method, TSB, and smoothing of temporally aggregated blocks.
 
-A demand is a nonzero value. With sizes z, intervals q and demand indicator d,
+A demand is a nonzero value. With sizes z, intervals q, demand probability p and demand indicator d,
 
     Croston (at demands)        z <- z + alpha (y - z),  q <- q + beta (interval - q),  forecast z / q
     TSB (p in every period)     p <- p + beta (d - p),   z as above at demands,         forecast p z
 
-Missing values are skipped: neither a demand nor a period without one. Croston (1972), *Operational
-Research Quarterly* 23, doi:10.1057/jors.1972.50; Teunter, Syntetos & Babai (2011), *European
-Journal of Operational Research* 214, doi:10.1016/j.ejor.2011.05.018.
+Missing values are skipped: neither a demand nor a period without one. `y` holds the series one after
+the other, series i from `indptr[i]` to `indptr[i + 1]`. `method` is INTERVALS or PROBABILITY, `alpha`
+(series, 2) holds the smoothing parameters alpha and beta.
+
+References
+----------
+Croston (1972), Forecasting and stock control for intermittent demands, *Operational Research Quarterly*
+23, doi:10.1057/jors.1972.50.
+Teunter, Syntetos & Babai (2011), Intermittent demand: Linking forecasting to inventory obsolescence,
+*European Journal of Operational Research* 214, doi:10.1016/j.ejor.2011.05.018.
 """
 
 from __future__ import annotations
@@ -27,28 +34,41 @@ Ints = NDArray[np.int64]
 INTERVALS, PROBABILITY = 0, 1
 """Second smoothed series: intervals between demands (Croston) or demand probability (TSB)."""
 
-KERNEL_FAMILY = "the kernels of intermittent demand"
+KERNEL_FAMILY = "models of intermittent demand"
+
+SIZE_LEVEL, SECOND_LEVEL, PERIODS_SINCE = range(3)
+"""Elements of the state of a series: level of the sizes, level of intervals or probabilities, periods since
+the last demand."""
+
+BLOCK_LEVEL, N_ROWS, N_OBSERVED, BLOCK_SUM = range(4)
+"""Elements of the state of an aggregation level: smoothed sum of blocks; of the current block the number of
+rows so far, how many of them are observed, and their sum."""
+
+MAX_TILT = 700.0  # largest absolute exponent of the tilted probabilities
 
 
 def fit_demands(y: Floats, indptr: Ints, method: int, bounds: Floats, n_sizes: int) -> tuple[Floats, Floats, Floats]:
     """Least-squares smoothing parameters (series, 2) of sizes and of intervals or probabilities.
 
-    `bounds` (2, 2): lower and upper bound of each. Also returns the state after the last row and
+    `bounds` (2, 2): lower and upper bound of each. Also returns the state after the last period and
     the last `n_sizes` sizes, see `update_demands`.
     """
-    count = len(indptr) - 1
-    alpha, state, sizes = np.zeros((count, 2)), np.full((count, 3), np.nan), np.full((count, n_sizes), np.nan)
-    state[:, 2] = 0.0
+    n_series = len(indptr) - 1
+    alpha = np.zeros((n_series, 2))
+    state = np.full((n_series, 3), np.nan)
+    state[:, PERIODS_SINCE] = 0.0
+    sizes = np.full((n_series, n_sizes), np.nan)
     with compile_notice(KERNEL_FAMILY):
         _smooth_demands(as_read_only(y), _as_integers(indptr), method, _as_floats(bounds), alpha, state, sizes)
     return alpha, state, sizes
 
 
 def update_demands(y: Floats, indptr: Ints, method: int, alpha: Floats, state: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Update states and last sizes by the rows of `y`.
+    """Update states and last sizes by the values `y`; return copies.
 
-    `state` (series, 3): level of the sizes, level of intervals or probabilities (NaN before the
-    first demand), periods since the last demand. `sizes`: newest last, NaN where there are fewer.
+    `state` (series, 3): level of the sizes, level of intervals or probabilities (both NaN before the
+    first demand or value), periods since the last demand. `sizes` (series, n): newest last, NaN where
+    there are fewer.
     """
     state, sizes = np.array(state, order="C"), np.array(sizes, order="C")
     with compile_notice(KERNEL_FAMILY):
@@ -57,7 +77,7 @@ def update_demands(y: Floats, indptr: Ints, method: int, alpha: Floats, state: F
 
 
 def filter_levels(y: Floats, indptr: Ints, method: int, alpha: Floats) -> tuple[Floats, Floats]:
-    """Both levels before each row, from an empty state."""
+    """Level of the sizes, and of intervals or probabilities, before each period; NaN before the first demand or value."""
     filtered = np.empty((2, len(y)))
     with compile_notice(KERNEL_FAMILY):
         _levels(as_read_only(y), _as_integers(indptr), method, _as_floats(alpha), filtered)
@@ -65,48 +85,55 @@ def filter_levels(y: Floats, indptr: Ints, method: int, alpha: Floats) -> tuple[
 
 
 def mean_intervals(y: Floats, indptr: Ints) -> Ints:
-    """Mean interval between demands, rounded; 1 without any."""
+    """Mean interval between demands of each series, rounded; 1 without any demand."""
     intervals = np.empty(len(indptr) - 1, np.int64)
     with compile_notice(KERNEL_FAMILY):
         _mean_intervals(as_read_only(y), _as_integers(indptr), intervals)
     return intervals
 
 
-def fit_blocks(y: Floats, indptr: Ints, rows: Ints, low: float, high: float) -> tuple[Floats, Floats]:
-    """Smoothing parameters of sums of blocks, and the state after the last row, see
-    `update_blocks`.
+def fit_blocks(y: Floats, indptr: Ints, block_lengths: Ints, low: float, high: float) -> tuple[Floats, Floats]:
+    """Smoothing parameters of sums of blocks, and the state after the last period, see `update_blocks`.
 
-    `rows` (series, levels): block lengths, 0 for an unused level; blocks end with the series.
+    `block_lengths` (series, levels): periods per block, 0 for an unused level; blocks end with the series.
+    `low`, `high`: bounds of the smoothing parameters.
     """
-    alpha, state = np.zeros(rows.shape), np.zeros((*rows.shape, 4))
+    alpha, state = np.zeros(block_lengths.shape), np.zeros((*block_lengths.shape, 4))
     with compile_notice(KERNEL_FAMILY):
-        _fit_block_sums(as_read_only(y), _as_integers(indptr), _as_integers(rows), np.array([low, high]), alpha, state)
+        _fit_block_sums(as_read_only(y), _as_integers(indptr), _as_integers(block_lengths), np.array([low, high]), alpha, state)
     return alpha, state
 
 
-def update_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints, state: Floats) -> tuple[Floats, Floats]:
-    """Update states by the rows of `y`; return them and the forecast of each row from the rows
-    before.
+def update_blocks(
+    y: Floats, indptr: Ints, block_lengths: Ints, alpha: Floats, n_skipped: Ints, state: Floats
+) -> tuple[Floats, Floats]:
+    """Update states by the values `y`; return a copy, and the forecast of each period from those before.
 
-    `state` (series, levels, 4): smoothed sum, rows of the current block so far, how many are
-    observed, their sum. The first `skip` (series, levels) rows belong to no block. The forecast is
-    the mean over levels of the smoothed sum per row; NaN before any block is complete.
+    `state` (series, levels, 4): smoothed sum, periods of the current block so far, how many are observed,
+    their sum. The first `n_skipped` (series, levels) periods belong to no block. The forecast is the mean
+    over levels of the smoothed sum per period; NaN before the first block of each level is complete.
     """
     state = np.array(state, order="C")
     forecasts = np.empty(len(y))
     with compile_notice(KERNEL_FAMILY):
         _smooth_blocks(
-            as_read_only(y), _as_integers(indptr), _as_integers(rows), _as_floats(alpha), _as_integers(skip), state, forecasts
+            as_read_only(y),
+            _as_integers(indptr),
+            _as_integers(block_lengths),
+            _as_floats(alpha),
+            _as_integers(n_skipped),
+            state,
+            forecasts,
         )
     return state, forecasts
 
 
 def tilt_probabilities(sizes: Floats, occurrence: Floats, mean: Floats) -> Floats:
-    """Probabilities of 0 and each of `sizes` (series, 1 + sizes) that have the given mean.
+    """Probabilities (series, 1 + sizes) of 0 and each of `sizes` that have the given mean.
 
     Exponential tilting: the distribution closest in Kullback-Leibler divergence to 1 - occurrence
     for 0 and equal shares of occurrence for the sizes; its weights are multiplied by exp(t * size).
-    A mean out of reach is approximated as closely as possible.
+    A mean out of reach is approximated as closely as possible. NaN in `sizes` (series, n) is no size.
     """
     probabilities = np.zeros((sizes.shape[0], sizes.shape[1] + 1))
     with compile_notice(KERNEL_FAMILY):
@@ -116,165 +143,186 @@ def tilt_probabilities(sizes: Floats, occurrence: Floats, mean: Floats) -> Float
 
 @compiled
 def _smooth_demands(y: Floats, indptr: Ints, method: int, bounds: Floats, alpha: Floats, state: Floats, sizes: Floats) -> None:
-    """Smooth sizes and intervals; `alpha` is estimated only if `bounds` are not empty."""
-    longest = 0
+    """Smooth sizes and intervals (or indicators), updating `state` and `sizes`.
+
+    `alpha` is estimated only if `bounds` are not empty.
+    """
+    max_length = 0
     for i in range(len(indptr) - 1):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    demand_sizes, intervals = np.empty(longest + 1), np.empty(longest + 1)  # one more as scratch
+        max_length = max(max_length, indptr[i + 1] - indptr[i])
+    demand_sizes, second_values = np.empty(max_length + 1), np.empty(max_length + 1)  # one more as scratch
     for i in range(len(indptr) - 1):
-        demands, count, periods_since = _extract_demands(
-            y, indptr[i], indptr[i + 1], method, state[i, 2], demand_sizes, intervals
+        n_demands, n_values, periods_since = _extract_demands(
+            y, indptr[i], indptr[i + 1], method, state[i, PERIODS_SINCE], demand_sizes, second_values
         )
         if len(bounds) > 0:
-            alpha[i, 0] = fit_alpha(demand_sizes, demands, bounds[0, 0], bounds[0, 1], overflow_scale(demand_sizes, demands))
-            alpha[i, 1] = fit_alpha(intervals, count, bounds[1, 0], bounds[1, 1], 1.0)
-        smooth_two_levels(demand_sizes, demands, intervals, count, state[i], alpha[i])
-        state[i, 2] = periods_since
+            alpha[i, 0] = fit_alpha(
+                demand_sizes, n_demands, bounds[0, 0], bounds[0, 1], overflow_scale(demand_sizes, n_demands)
+            )
+            alpha[i, 1] = fit_alpha(second_values, n_values, bounds[1, 0], bounds[1, 1], 1.0)
+        smooth_two_levels(demand_sizes, n_demands, second_values, n_values, state[i], alpha[i])
+        state[i, PERIODS_SINCE] = periods_since
         n_sizes = sizes.shape[1]
-        n_new = min(demands, n_sizes)
+        n_new = min(n_demands, n_sizes)
         for position in range(n_sizes - n_new):
             sizes[i, position] = sizes[i, position + n_new]
         for position in range(n_new):
-            sizes[i, n_sizes - n_new + position] = demand_sizes[demands - n_new + position]
+            sizes[i, n_sizes - n_new + position] = demand_sizes[n_demands - n_new + position]
 
 
 @inner_no_alloc
 def _extract_demands(
     y: Floats, begin: int, end: int, method: int, periods_since: float, demand_sizes: Floats, intervals: Floats
 ) -> Any:
-    """Write sizes and intervals (or indicators); return their numbers and the periods since the
-    last.
+    """Write sizes, and intervals between demands (or indicators of every period), to the arrays.
+
+    Return the numbers of sizes and of intervals (or indicators), and the periods since the last demand. The
+    element after the last is scratch, which saves a branch. `periods_since`: before `begin`.
     """
-    demands, periods = 0, periods_since
-    for row in range(begin, end):
-        value = y[row]
+    n_demands = 0
+    periods = periods_since  # counted since the last demand before `begin`
+    for t in range(begin, end):
+        value = y[t]
         is_observed = not np.isnan(value)
         periods += 1.0 if is_observed else 0.0
-        demand_sizes[demands], intervals[demands] = value, periods
-        demands += 1 if is_observed and value != 0.0 else 0
-    last = intervals[demands - 1] if demands > 0 else 0.0
+        demand_sizes[n_demands], intervals[n_demands] = value, periods
+        n_demands += 1 if is_observed and value != 0.0 else 0
+    last_demand = intervals[n_demands - 1] if n_demands > 0 else 0.0
     if method == INTERVALS:
-        for position in range(demands - 1, 0, -1):
+        for position in range(n_demands - 1, 0, -1):
             intervals[position] -= intervals[position - 1]
-        return demands, demands, periods - last
-    count = 0
-    for row in range(begin, end):
-        intervals[count] = 1.0 if y[row] != 0.0 else 0.0
-        count += 0 if np.isnan(y[row]) else 1
-    return demands, count, periods - last
+        return n_demands, n_demands, periods - last_demand
+    n_values = 0
+    for t in range(begin, end):
+        intervals[n_values] = 1.0 if y[t] != 0.0 else 0.0
+        n_values += 0 if np.isnan(y[t]) else 1
+    return n_demands, n_values, periods - last_demand
 
 
 @compiled_no_alloc
 def _levels(y: Floats, indptr: Ints, method: int, alpha: Floats, filtered: Floats) -> None:
+    """Write the levels before each period to `filtered` (2, periods), from an empty state."""
     for i in range(len(indptr) - 1):
-        size, interval, periods_since = np.nan, np.nan, 0.0
-        for row in range(indptr[i], indptr[i + 1]):
-            filtered[0, row], filtered[1, row] = size, interval
-            if np.isnan(y[row]):
+        size_level, second_level, periods_since = np.nan, np.nan, 0.0
+        for t in range(indptr[i], indptr[i + 1]):
+            filtered[0, t], filtered[1, t] = size_level, second_level
+            if np.isnan(y[t]):
                 continue
-            demand = y[row] != 0.0
+            is_demand = y[t] != 0.0
             periods_since += 1.0
-            if method == PROBABILITY or demand:
-                value = periods_since if method == INTERVALS else 1.0 if demand else 0.0
-                interval = value if np.isnan(interval) else interval + alpha[i, 1] * (value - interval)
-            if demand:
-                size = y[row] if np.isnan(size) else size + alpha[i, 0] * (y[row] - size)
+            if method == PROBABILITY or is_demand:
+                indicator = 1.0 if is_demand else 0.0
+                value = periods_since if method == INTERVALS else indicator
+                second_level = value if np.isnan(second_level) else second_level + alpha[i, 1] * (value - second_level)
+            if is_demand:
+                size_level = y[t] if np.isnan(size_level) else size_level + alpha[i, 0] * (y[t] - size_level)
                 periods_since = 0.0
 
 
 @compiled_no_alloc
 def _mean_intervals(y: Floats, indptr: Ints, intervals: Ints) -> None:
+    """Write the number of periods up to the last demand over the number of demands, rounded, to `intervals`."""
     for i in range(len(indptr) - 1):
-        periods, demands, last = 0, 0, 0
-        for row in range(indptr[i], indptr[i + 1]):
-            periods += 0 if np.isnan(y[row]) else 1
-            if y[row] != 0.0 and not np.isnan(y[row]):
-                demands += 1
-                last = periods
-        intervals[i] = max(int(np.rint(last / demands)), 1) if demands > 0 else 1
+        n_periods, n_demands, last_demand = 0, 0, 0
+        for t in range(indptr[i], indptr[i + 1]):
+            n_periods += 0 if np.isnan(y[t]) else 1
+            if y[t] != 0.0 and not np.isnan(y[t]):
+                n_demands += 1
+                last_demand = n_periods
+        intervals[i] = max(int(np.rint(last_demand / n_demands)), 1) if n_demands > 0 else 1
 
 
 @compiled
-def _fit_block_sums(y: Floats, indptr: Ints, rows: Ints, bounds: Floats, alpha: Floats, state: Floats) -> None:
-    longest = 0
+def _fit_block_sums(y: Floats, indptr: Ints, block_lengths: Ints, bounds: Floats, alpha: Floats, state: Floats) -> None:
+    """Write smoothing parameters to `alpha` and smoothed sums to `state`.
+
+    Blocks start so that the last one ends with the series.
+    """
+    max_length = 0
     for i in range(len(indptr) - 1):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    sums = np.empty(longest)
-    for i in range(rows.shape[0]):
-        missing = 0
-        for row in range(indptr[i], indptr[i + 1]):
-            missing += np.isnan(y[row])
-        for level in range(rows.shape[1]):
-            width = rows[i, level]
-            if width == 0:
+        max_length = max(max_length, indptr[i + 1] - indptr[i])
+    sums = np.empty(max_length)
+    for i in range(block_lengths.shape[0]):
+        n_missing = 0
+        for t in range(indptr[i], indptr[i + 1]):
+            n_missing += np.isnan(y[t])
+        for level in range(block_lengths.shape[1]):
+            block_length = block_lengths[i, level]
+            if block_length == 0:
                 continue
-            count = _block_sums(y, indptr[i] + (indptr[i + 1] - indptr[i]) % width, indptr[i + 1], width, missing == 0, sums)
-            alpha[i, level] = fit_alpha(sums, count, bounds[0], bounds[1], overflow_scale(sums, count))
-            state[i, level, 0] = smooth_level(sums, count, sums[0] if count > 0 else np.nan, alpha[i, level])
+            start, end = indptr[i] + (indptr[i + 1] - indptr[i]) % block_length, indptr[i + 1]
+            n_blocks = _block_sums(y, start, end, block_length, n_missing == 0, sums)
+            alpha[i, level] = fit_alpha(sums, n_blocks, bounds[0], bounds[1], overflow_scale(sums, n_blocks))
+            state[i, level, BLOCK_LEVEL] = smooth_level(sums, n_blocks, sums[0] if n_blocks > 0 else np.nan, alpha[i, level])
 
 
 @inner_no_alloc
-def _block_sums(y: Floats, start: int, end: int, width: int, complete: bool, sums: Floats) -> int:
-    """Write block sums, missing rows as the mean of the others; return how many."""
-    count = 0
+def _block_sums(y: Floats, start: int, end: int, block_length: int, is_complete: bool, sums: Floats) -> int:
+    """Write the sums of the blocks from `start` to `end`; return their number.
+
+    A missing value counts as the mean of the others of its block; blocks without values are left out.
+    """
+    n_blocks = 0
     while start < end:
-        total, n_observed = 0.0, width
-        for row in range(start, start + width):
-            value = y[row]
-            if not complete and np.isnan(value):
+        block_sum, n_observed = 0.0, block_length
+        for t in range(start, start + block_length):
+            value = y[t]
+            if not is_complete and np.isnan(value):
                 n_observed -= 1
             else:
-                total += value
+                block_sum += value
         if n_observed > 0:
-            sums[count] = total if n_observed == width else total / n_observed * width
-            count += 1
-        start += width
-    return count
+            sums[n_blocks] = block_sum if n_observed == block_length else block_sum / n_observed * block_length
+            n_blocks += 1
+        start += block_length
+    return n_blocks
 
 
 @compiled_no_alloc
-def _smooth_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints, state: Floats, fitted: Floats) -> None:
+def _smooth_blocks(
+    y: Floats, indptr: Ints, block_lengths: Ints, alpha: Floats, n_skipped: Ints, state: Floats, fitted: Floats
+) -> None:
+    """Write the forecasts to `fitted` and update `state` in place, see `update_blocks`."""
     for i in range(len(indptr) - 1):
-        levels = 0
-        for level in range(rows.shape[1]):
-            levels += rows[i, level] > 0
-        for row in range(indptr[i], indptr[i + 1]):
-            fitted[row] = 0.0
-        for level in range(rows.shape[1]):
-            width = rows[i, level]
-            if width == 0:
+        n_levels = 0
+        for level in range(block_lengths.shape[1]):
+            n_levels += block_lengths[i, level] > 0
+        for t in range(indptr[i], indptr[i + 1]):
+            fitted[t] = 0.0
+        for level in range(block_lengths.shape[1]):
+            block_length = block_lengths[i, level]
+            if block_length == 0:
                 continue
-            level_sum, n_rows, n_observed, total = (
-                state[i, level, 0],
-                state[i, level, 1],
-                state[i, level, 2],
-                state[i, level, 3],
-            )
-            share = 1.0 / (width * levels)
-            for row in range(indptr[i], indptr[i + 1]):
-                fitted[row] += level_sum * share
-                if row - indptr[i] < skip[i, level]:
+            level_sum = state[i, level, BLOCK_LEVEL]
+            n_periods = state[i, level, N_ROWS]
+            n_observed = state[i, level, N_OBSERVED]
+            block_sum = state[i, level, BLOCK_SUM]
+            share = 1.0 / (block_length * n_levels)  # of a sum in the forecast of a period
+            for t in range(indptr[i], indptr[i + 1]):
+                fitted[t] += level_sum * share
+                if t - indptr[i] < n_skipped[i, level]:
                     continue
-                n_rows += 1.0
-                if not np.isnan(y[row]):
+                n_periods += 1.0
+                if not np.isnan(y[t]):
                     n_observed += 1.0
-                    total += y[row]
-                if n_rows < width:
+                    block_sum += y[t]
+                if n_periods < block_length:
                     continue
                 if n_observed > 0.0:
-                    block = total if n_observed == width else total / n_observed * width
-                    level_sum = block if np.isnan(level_sum) else level_sum + alpha[i, level] * (block - level_sum)
-                n_rows, n_observed, total = 0.0, 0.0, 0.0
-            state[i, level, 0], state[i, level, 1], state[i, level, 2], state[i, level, 3] = (
-                level_sum,
-                n_rows,
-                n_observed,
-                total,
-            )
+                    complete_sum = block_sum if n_observed == block_length else block_sum / n_observed * block_length
+                    level_sum = (
+                        complete_sum if np.isnan(level_sum) else level_sum + alpha[i, level] * (complete_sum - level_sum)
+                    )
+                n_periods, n_observed, block_sum = 0.0, 0.0, 0.0
+            state[i, level, BLOCK_LEVEL] = level_sum
+            state[i, level, N_ROWS] = n_periods
+            state[i, level, N_OBSERVED] = n_observed
+            state[i, level, BLOCK_SUM] = block_sum
 
 
 @compiled_no_alloc
 def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, probabilities: Floats) -> None:
+    """Find the tilt of each series by Newton's method within a bracket; write the tilted probabilities."""
     for i in range(len(sizes)):
         n_sizes, largest = 0.0, 0.0  # floats: an integer would compile a second version
         for position in range(sizes.shape[1]):
@@ -284,7 +332,8 @@ def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, probabilities: Floats
         probabilities[i, 0] = 1.0
         if n_sizes == 0.0:
             continue
-        target_mean, low, high, tilt = mean[i] / largest, -700.0, 700.0, 0.0
+        target_mean = mean[i] / largest
+        low, high, tilt = -MAX_TILT, MAX_TILT, 0.0
         for _ in range(200):
             tilted_mean, tilted_variance = _tilted_weights(
                 sizes[i], n_sizes, largest, min(occurrence[i], 1.0), tilt, probabilities[i]
@@ -303,26 +352,29 @@ def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, probabilities: Floats
 def _tilted_weights(
     sizes: Floats, n_sizes: float, largest: float, occurrence: float, tilt: float, probabilities: Floats
 ) -> Any:
-    """Write tilted probabilities; return their mean and variance in units of the largest size."""
+    """Write tilted probabilities; return their mean and variance in units of the largest absolute size.
+
+    Exponents are reduced by their maximum, so that they do not overflow. `n_sizes`: sizes that are not NaN.
+    """
     max_exponent = 0.0 if occurrence < 1.0 else -np.inf
     for position in range(len(sizes)):
         if not np.isnan(sizes[position]):
             max_exponent = max(max_exponent, tilt * (sizes[position] / largest))
     probabilities[0] = (1.0 - occurrence) * np.exp(-max_exponent) if occurrence < 1.0 else 0.0
-    total, first, second = probabilities[0], 0.0, 0.0
+    sum_of_weights, first_moment, second_moment = probabilities[0], 0.0, 0.0
     for position in range(len(sizes)):
         probabilities[position + 1] = 0.0
         if not np.isnan(sizes[position]):
-            unit = sizes[position] / largest
-            weight = occurrence / n_sizes * np.exp(tilt * unit - max_exponent)
+            relative_size = sizes[position] / largest
+            weight = occurrence / n_sizes * np.exp(tilt * relative_size - max_exponent)
             probabilities[position + 1] = weight
-            total += weight
-            first += weight * unit
-            second += weight * unit * unit
+            sum_of_weights += weight
+            first_moment += weight * relative_size
+            second_moment += weight * relative_size * relative_size
     for position in range(len(probabilities)):
-        probabilities[position] /= total
-    first /= total
-    return first, second / total - first * first
+        probabilities[position] /= sum_of_weights
+    first_moment /= sum_of_weights
+    return first_moment, second_moment / sum_of_weights - first_moment * first_moment
 
 
 def _as_floats(values: Any) -> Floats:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 
 def run_interruptible(kernel: Callable[..., None], stop: NDArray[np.int64], *arguments: Any) -> None:
-    """Call `kernel(stop, *arguments)`, which reads `stop` about every second and returns if it is
-    not 0.
+    """Call `kernel(stop, *arguments)`, which reads `stop` about every second and returns early if it is not 0.
 
-    Python handles signals in the main thread only, so that there the kernel runs in another thread.
+    Python handles signals in the main thread only, so in the main thread the kernel runs in another
+    thread; an exception such as KeyboardInterrupt sets `stop` and is raised again.
     """
     if threading.current_thread() is not threading.main_thread():
         kernel(stop, *arguments)

@@ -1,8 +1,9 @@
 """Exact minimum of x'Qx / 2 - b'x + weight |x|_1 by an active set method.
 
 The nonzero elements solve a linear system as long as they keep their signs; an element that would
-change its sign becomes 0, and the zero that violates |gradient| <= weight most joins. The objective
-decreases with every change, so that the method ends in finitely many steps.
+change its sign becomes 0, and the zero that violates |gradient| <= weight most joins them. The objective
+decreases with every change, so that the method ends in finitely many steps. In the code Q is `matrix`
+and b is `linear`; `active` lists the indices of the nonzero elements.
 """
 
 from __future__ import annotations
@@ -19,115 +20,127 @@ Ints = NDArray[np.int64]
 
 GRADIENT_TOLERANCE = 1e-10  # relative tolerance of |gradient| <= weight
 PIVOT_TOLERANCE = 1e-12  # relative size of the pivot of a collinear column
+GRADIENT, SIGN, EXCLUDED = range(3)
+"""Rows of `workspace`: gradient without the penalty, or solution of the active set; signs of the elements;
+1 for zeros that cannot join because of rounding."""
 
 
 @inner_no_alloc
 def minimize_lasso(
     matrix: Floats, linear: Floats, weight: float, x: Floats, factor: Floats, workspace: Floats, active: Ints
 ) -> None:
-    """Minimize over `x` from a start. `factor` (n, n), `workspace` (3, n), `active` are
-    overwritten.
+    """Minimize over `x` in place, from a start.
+
+    `matrix` (n, n) is symmetric. `factor` (n, n), `workspace` (3, n), `active` (n,) are overwritten. At most
+    30 n + 30 changes of the active set.
     """
-    size, count = len(x), 0
-    for i in range(size):
-        workspace[2, i] = 0.0
+    n_elements, n_active = len(x), 0
+    for i in range(n_elements):
+        workspace[EXCLUDED, i] = 0.0
         if x[i] != 0.0:
-            active[count] = i
-            count += 1
-    for _ in range(30 * size + 30):
-        if count and not _move_active(matrix, linear, weight, x, factor, workspace, active, count):
-            count = _drop_zeros(x, active, count)
+            active[n_active] = i
+            n_active += 1
+    for _ in range(30 * n_elements + 30):
+        if n_active and not _move_active(matrix, linear, weight, x, factor, workspace, active, n_active):
+            n_active = _drop_zeros(x, active, n_active)
             continue
-        joined = _steepest_zero(matrix, linear, weight, x, workspace[0], workspace[2])
-        if joined < 0:
+        joining = _steepest_zero(matrix, linear, weight, x, workspace[GRADIENT], workspace[EXCLUDED])
+        if joining < 0:
             return
-        active[count] = joined
-        count += 1
-        workspace[1, joined] = math.copysign(1.0, -workspace[0, joined])
-        if not _move_active(matrix, linear, weight, x, factor, workspace, active, count):
-            count = _drop_zeros(x, active, count)
-            if x[joined] == 0.0:  # rounding: it would go the other way
-                workspace[2, joined] = 1.0
+        active[n_active] = joining
+        n_active += 1
+        workspace[SIGN, joining] = math.copysign(1.0, -workspace[GRADIENT, joining])
+        if not _move_active(matrix, linear, weight, x, factor, workspace, active, n_active):
+            n_active = _drop_zeros(x, active, n_active)
+            if x[joining] == 0.0:  # because of rounding its sign would be the other one
+                workspace[EXCLUDED, joining] = 1.0
 
 
 @inner_no_alloc
 def _steepest_zero(matrix: Floats, linear: Floats, weight: float, x: Floats, gradient: Floats, excluded: Floats) -> int:
-    """Zero that violates the optimality condition most, or -1; sets `gradient`."""
-    size, steepest, largest = len(x), -1, weight * (1.0 + GRADIENT_TOLERANCE)
-    for i in range(size):
+    """Index of the zero that violates the optimality condition most, or -1; sets `gradient` (Qx - b)."""
+    n_elements, steepest, largest_gradient = len(x), -1, weight * (1.0 + GRADIENT_TOLERANCE)
+    for i in range(n_elements):
         gradient[i] = -linear[i]
-    for j in range(size):
+    for j in range(n_elements):
         if x[j] != 0.0:
-            for i in range(size):
+            for i in range(n_elements):
                 gradient[i] += matrix[j, i] * x[j]
-    for i in range(size):
-        if x[i] == 0.0 and excluded[i] == 0.0 and abs(gradient[i]) > largest + GRADIENT_TOLERANCE * abs(linear[i]):
-            steepest, largest = i, abs(gradient[i])
+    for i in range(n_elements):
+        if x[i] == 0.0 and excluded[i] == 0.0 and abs(gradient[i]) > largest_gradient + GRADIENT_TOLERANCE * abs(linear[i]):
+            steepest, largest_gradient = i, abs(gradient[i])
     return steepest
 
 
 @inner_no_alloc
 def _move_active(
-    matrix: Floats, linear: Floats, weight: float, x: Floats, factor: Floats, workspace: Floats, active: Ints, count: int
+    matrix: Floats, linear: Floats, weight: float, x: Floats, factor: Floats, workspace: Floats, active: Ints, n_active: int
 ) -> bool:
-    """Move to the solution of the active set, or to the first sign change; True if the former."""
-    target, sign = workspace[0], workspace[1]
-    for a in range(count):
-        i = active[a]
+    """Move the active elements to the solution for their signs, or to the first sign change on the way.
+
+    True if the solution is reached; otherwise the element that would change its sign is 0.
+    """
+    target, sign = workspace[GRADIENT], workspace[SIGN]
+    for position in range(n_active):
+        i = active[position]
         if x[i] != 0.0:
             sign[i] = math.copysign(1.0, x[i])
-        target[a] = linear[i] - weight * sign[i]
-    _solve_active(matrix, factor, target, active, count)
-    step_size, stopped = 1.0, -1
-    for a in range(count):
-        i = active[a]
-        if target[a] * sign[i] <= 0.0:
-            crossing = x[i] / (x[i] - target[a]) if x[i] != 0.0 else 0.0
-            if crossing < step_size or stopped < 0:
-                step_size, stopped = crossing, i
-    for a in range(count):
-        i = active[a]
-        x[i] += step_size * (target[a] - x[i]) if stopped >= 0 else target[a] - x[i]
-    if stopped >= 0:
-        x[stopped] = 0.0
-    return stopped < 0
+        target[position] = linear[i] - weight * sign[i]
+    _solve_active(matrix, factor, target, active, n_active)
+    step_size, crossing_index = 1.0, -1
+    for position in range(n_active):
+        i = active[position]
+        if target[position] * sign[i] <= 0.0:
+            crossing_step = x[i] / (x[i] - target[position]) if x[i] != 0.0 else 0.0
+            if crossing_step < step_size or crossing_index < 0:
+                step_size, crossing_index = crossing_step, i
+    for position in range(n_active):
+        i = active[position]
+        x[i] += step_size * (target[position] - x[i]) if crossing_index >= 0 else target[position] - x[i]
+    if crossing_index >= 0:
+        x[crossing_index] = 0.0
+    return crossing_index < 0
 
 
 @inner_no_alloc
-def _solve_active(matrix: Floats, factor: Floats, target: Floats, active: Ints, count: int) -> None:
-    """Solve the active rows and columns in place of `target`; 0 for collinear columns."""
-    for a in range(count):
-        for c in range(a, count):
-            factor[a, c] = matrix[active[a], active[c]]
-    for a in range(count):
-        diagonal = matrix[active[a], active[a]]
-        if factor[a, a] <= PIVOT_TOLERANCE * diagonal or diagonal <= 0.0:
-            for c in range(a, count):
-                factor[a, c] = 0.0
-            target[a] = 0.0
+def _solve_active(matrix: Floats, factor: Floats, target: Floats, active: Ints, n_active: int) -> None:
+    """Solve the active rows and columns of `matrix` for the right side `target`, in place (Cholesky).
+
+    Elements of collinear columns become 0. `factor` gets the upper Cholesky factor.
+    """
+    for row in range(n_active):
+        for column in range(row, n_active):
+            factor[row, column] = matrix[active[row], active[column]]
+    for row in range(n_active):
+        diagonal = matrix[active[row], active[row]]
+        if factor[row, row] <= PIVOT_TOLERANCE * diagonal or diagonal <= 0.0:
+            for column in range(row, n_active):
+                factor[row, column] = 0.0
+            target[row] = 0.0
             continue
-        root = math.sqrt(factor[a, a])
-        for c in range(a, count):
-            factor[a, c] /= root
-        target[a] /= root
-        for row in range(a + 1, count):
-            multiplier = factor[a, row]
-            target[row] -= multiplier * target[a]
-            for c in range(row, count):
-                factor[row, c] -= multiplier * factor[a, c]
-    for a in range(count - 1, -1, -1):
-        if factor[a, a] == 0.0:
+        root = math.sqrt(factor[row, row])
+        for column in range(row, n_active):
+            factor[row, column] /= root
+        target[row] /= root
+        for lower_row in range(row + 1, n_active):
+            multiplier = factor[row, lower_row]
+            target[lower_row] -= multiplier * target[row]
+            for column in range(lower_row, n_active):
+                factor[lower_row, column] -= multiplier * factor[row, column]
+    for row in range(n_active - 1, -1, -1):
+        if factor[row, row] == 0.0:
             continue
-        for c in range(a + 1, count):
-            target[a] -= factor[a, c] * target[c]
-        target[a] /= factor[a, a]
+        for column in range(row + 1, n_active):
+            target[row] -= factor[row, column] * target[column]
+        target[row] /= factor[row, row]
 
 
 @inner_no_alloc
-def _drop_zeros(x: Floats, active: Ints, count: int) -> int:
+def _drop_zeros(x: Floats, active: Ints, n_before: int) -> int:
+    """Remove elements that are 0 from `active`; return the number of the others."""
     n_active = 0
-    for a in range(count):
-        if x[active[a]] != 0.0:
-            active[n_active] = active[a]
+    for position in range(n_before):
+        if x[active[position]] != 0.0:
+            active[n_active] = active[position]
             n_active += 1
     return n_active

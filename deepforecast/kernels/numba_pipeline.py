@@ -24,7 +24,7 @@ class KernelCompiler(Compiler):  # type: ignore[misc]  # numba is not typed
     """Compiler of kernels called from Python."""
 
     def compile_extra(self, function: Any) -> Any:
-        """Through all passes."""
+        """Run all passes with the garbage collector paused."""
         with _pause_garbage_collection():
             return super().compile_extra(function)
 
@@ -38,11 +38,11 @@ class _LinkOnlyLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     @property
     def codegen(self) -> Any:
-        """Where a function's environment is handed in, which is for errors with objects of Python in them."""
+        """Return this library, as numba passes the environment of a function to `codegen.set_env`."""
         return self
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Ignore the environment, as for functions loaded from the cache."""
+        """Ignore the environment, which only errors with Python objects need, as numba does for cached functions."""
 
 
 class _UnoptimizedLibrary(_LinkOnlyLibrary):
@@ -58,7 +58,7 @@ class InnerCompiler(KernelCompiler):
     library_class: type[_LinkOnlyLibrary] = _UnoptimizedLibrary
 
     def compile_extra(self, function: Any) -> Any:
-        """Through all passes, into a library of its own kind."""
+        """Run all passes, into a library of `library_class`."""
         if self.state.library is None:
             self.state.library = self.library_class(self.state.targetctx.codegen(), function.__qualname__)
         return super().compile_extra(function)
@@ -72,6 +72,7 @@ class HotCompiler(InnerCompiler):
 
 @contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
+    """Disable the cyclic garbage collector in the block, and restore it after it."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -18,7 +18,7 @@ def minimised(objective, starts, *, tolerance=1e-10, most=500):
     statuses = [CONTINUE] * len(starts)
     while CONTINUE in statuses:
         for lane in [number for number, status in enumerate(statuses) if status == CONTINUE]:
-            value, gradient = objective(search.trial[lane, : search.size[lane]])
+            value, gradient = objective(search.trial[lane, : search.n_coordinates[lane]])
             statuses[lane] = advance(search, lane, value, np.asarray(gradient, float), tolerance, most)
     return search, statuses
 

@@ -1,6 +1,7 @@
-"""Maximum likelihood estimation by quasi-Newton steps with the exact gradient.
+"""Maximum likelihood estimation by quasi-Newton (BFGS) steps with the exact gradient.
 
-Starting values: Hannan & Rissanen (1982), *Biometrika* 69, doi:10.1093/biomet/69.1.81.
+The objective is n log(S / n) / 2 + log det / 2, see `exact_likelihood`. Starting values: Hannan & Rissanen
+(1982), *Biometrika* 69, doi:10.1093/biomet/69.1.81.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from deepforecast.kernels.quasi_newton import CONTINUE, Search, advance, begin_s
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Pair = tuple[Floats, Floats]  # point and gradient
-Work = tuple[Floats, Floats, Floats]  # point, gradient, and (value, number of evaluations)
+PointAndGradient = tuple[Floats, Floats]
+SearchOutputs = tuple[Floats, Floats, Floats]  # point, gradient, and (value, number of evaluations)
 
 
 COMPARE, SEARCH, FINAL = range(3)
+"""Stages: evaluation of the starts, search from the best one, evaluation of the gradient at the end."""
 SINGLE_LANE: Any = np.int64(0)
 """Lane of a single search, as a variable: numba compiles again for each literal argument."""
 
@@ -33,24 +35,24 @@ SINGLE_LANE: Any = np.int64(0)
 class Problem(NamedTuple):
     """Data of an estimation: complete and differenced, or undifferenced with `delta`."""
 
-    variables: Floats  # (1 + unknown + regressors, rows), C-contiguous
-    delta: Floats  # 1 - delta_1 B - ..., by lag; [1] for differenced data
-    unknown: int  # number of missing values among the first len(delta) - 1 rows
+    variables: Floats  # (1 + unknown + regressors, time steps), C-contiguous
+    delta: Floats  # differencing polynomial 1 - delta_1 B - ..., by lag; [1] for differenced data
+    unknown: int  # number of missing values among the first len(delta) - 1 values
     complete: bool  # whether no value is missing
-    floor: float  # variance below which a fit counts as perfect
+    floor: float  # variance that is added to S / n, so that a perfect fit has a finite likelihood
 
 
 class Estimate(NamedTuple):
     """A fitted model; `value` is the negative log-likelihood less n (log(2 pi) + 1) / 2."""
 
-    point: Floats
-    factors: Floats
-    beta: Floats
-    gradient: Floats
+    point: Floats  # coordinates, see `polynomials`
+    factors: Floats  # coefficients ar, ma, seasonal ar, seasonal ma
+    beta: Floats  # coefficients of the columns after the target: unknown early values, regressors
+    gradient: Floats  # of `value` by the coordinates
     value: float
     sum_of_squares: float
     log_determinant: float
-    n_observed: int
+    n_observed: int  # less the number of identified unknown early values
     evaluations: int
 
 
@@ -65,16 +67,18 @@ def estimate(
 ) -> Estimate:
     """Maximum likelihood from the best of `starts` (starts, coordinates).
 
-    With `max_evaluations` 0 the likelihood is evaluated at the best start only.
+    `conditional`: ignore the effect of the presample values (conditional sum of squares); applies to
+    complete data only. `tolerance`: expected gain of the log-likelihood at convergence. With
+    `max_evaluations` 0 the likelihood is evaluated at the best start only.
     """
-    columns, rows = problem.variables.shape
-    workspace = new_workspace(structure, rows, columns, len(problem.delta) - 1, problem.complete)
+    n_columns, n_steps = problem.variables.shape
+    workspace = new_workspace(structure, n_steps, n_columns, len(problem.delta) - 1, problem.complete)
     point, gradient = starts[0].copy(), np.zeros(structure.size)
     with compile_notice("ARIMA"):
         if problem.complete:
             summary = np.zeros(2)
             settings = np.array([problem.floor, conditional, tolerance, max_evaluations], np.float64)
-            work = (point, gradient, summary)
+            outputs = (point, gradient, summary)
             _search_complete(
                 structure.orders,
                 structure.lags,
@@ -83,16 +87,27 @@ def estimate(
                 starts,
                 new_search(1, structure.size),
                 workspace,
-                work,
+                outputs,
             )
             value, evaluations = float(summary[0]), int(summary[1])
         else:
             value, evaluations = _search_with_missing(
                 problem, structure, starts, tolerance, max_evaluations, workspace, point, gradient
             )
-    factors, beta = workspace.vectors[FACTORS, : structure.size].copy(), workspace.vectors[BETA, : columns - 1].copy()
-    squares, determinant, n_observed = workspace.vectors[SUMMARY, :3].tolist()
-    return Estimate(point, factors, beta, gradient, value, squares, determinant, int(n_observed), evaluations)
+    factors = workspace.vectors[FACTORS, : structure.size].copy()
+    beta = workspace.vectors[BETA, : n_columns - 1].copy()
+    sum_of_squares, log_determinant, n_observed = workspace.vectors[SUMMARY, :3].tolist()
+    return Estimate(
+        point=point,
+        factors=factors,
+        beta=beta,
+        gradient=gradient,
+        value=value,
+        sum_of_squares=sum_of_squares,
+        log_determinant=log_determinant,
+        n_observed=int(n_observed),
+        evaluations=evaluations,
+    )
 
 
 @compiled_no_alloc
@@ -104,37 +119,52 @@ def _search_complete(
     starts: Floats,
     search: Search,
     workspace: Workspace,
-    work: Work,
+    outputs: SearchOutputs,
 ) -> None:
-    """Search without missing values; settings: floor, conditional, tolerance, maximum of
-    evaluations.
+    """Search without missing values.
+
+    `settings`: variance floor, conditional (0 or 1), tolerance, maximum of evaluations. `outputs` gets the
+    optimum, the gradient there, and (value, number of evaluations); FACTORS, BETA and SUMMARY of
+    `vectors` belong to the optimum.
     """
     vectors, _, matrices, _, _, _, _, _ = workspace
-    point, gradient, summary = work
-    floor, conditional, tolerance, max_evaluations = settings[0], settings[1] > 0.0, settings[2], int(settings[3])
-    size, evaluations, start, best, best_value, stage = len(point), 0, 0, 0, np.inf, COMPARE
+    point, gradient, summary = outputs
+    variance_floor = settings[0]
+    conditional = settings[1] > 0.0
+    tolerance = settings[2]
+    max_evaluations = int(settings[3])
+    n_coordinates = len(point)
+    n_evaluations = 0
+    stage = COMPARE
+    start = 0
+    best_start = 0
+    best_value = np.inf
     while True:  # a single call site, as numba would inline a second one again
-        for i in range(size):
-            point[i] = starts[start, i] if stage == COMPARE else search.trial[0, i] if stage == SEARCH else search.point[0, i]
-        with_gradient, current = stage != COMPARE, np.inf
+        for i in range(n_coordinates):
+            if stage == COMPARE:
+                point[i] = starts[start, i]
+            else:
+                point[i] = search.trial[0, i] if stage == SEARCH else search.point[0, i]
+        with_gradient = stage != COMPARE
+        current = np.inf
         if expand_polynomials(orders, lags, point, vectors):
-            current = exact_likelihood(orders, lags, variables, floor, conditional, with_gradient, workspace)
+            current = exact_likelihood(orders, lags, variables, variance_floor, conditional, with_gradient, workspace)
             if with_gradient and math.isfinite(current):
                 coordinate_gradient(orders, lags, point, vectors, matrices, gradient)
-        evaluations += 1
+        n_evaluations += 1
         if stage == COMPARE:
-            best, best_value = (start, current) if current < best_value else (best, best_value)
+            best_start, best_value = (start, current) if current < best_value else (best_start, best_value)
             start += 1
             if start < len(starts):
                 continue
             stage = SEARCH if max_evaluations > 0 else FINAL
-            for i in range(size):
-                point[i], gradient[i] = starts[best, i], 1.0 / variables.shape[1]
+            for i in range(n_coordinates):
+                point[i], gradient[i] = starts[best_start, i], 1.0 / variables.shape[1]
             begin_search(search, SINGLE_LANE, point, gradient)
         elif stage == FINAL:
-            summary[0], summary[1] = current, evaluations
+            summary[0], summary[1] = current, n_evaluations
             return
-        elif size == 0 or advance(search, SINGLE_LANE, current, gradient, tolerance, max_evaluations) != CONTINUE:
+        elif n_coordinates == 0 or advance(search, SINGLE_LANE, current, gradient, tolerance, max_evaluations) != CONTINUE:
             stage = FINAL
 
 
@@ -148,7 +178,7 @@ def _search_with_missing(
     point: Floats,
     gradient: Floats,
 ) -> tuple[float, int]:
-    """Search with missing values, one compiled call per evaluation."""
+    """Search with missing values, one compiled call per evaluation; return value and number of evaluations."""
 
     arguments = (
         structure.orders,
@@ -159,18 +189,18 @@ def _search_with_missing(
         workspace,
     )
 
-    def value(coordinates: Floats, with_gradient: bool) -> float:
+    def evaluate(coordinates: Floats, with_gradient: bool) -> float:
         point[:] = coordinates
         return float(_evaluate_with_missing(*arguments, (point, gradient), with_gradient))
 
-    best = min(starts, key=lambda start: value(start, False)) if len(starts) > 1 else starts[0]
-    evaluations, search = len(starts), new_search(1, structure.size)
-    begin_search(search, 0, best.copy(), np.full(structure.size, 1.0 / problem.variables.shape[1]))
+    best_start = min(starts, key=lambda start: evaluate(start, False)) if len(starts) > 1 else starts[0]
+    n_evaluations, search = len(starts), new_search(1, structure.size)
+    begin_search(search, 0, best_start.copy(), np.full(structure.size, 1.0 / problem.variables.shape[1]))
     while max_evaluations > 0 and structure.size > 0:
-        evaluations += 1
-        if advance(search, 0, value(search.trial[0], True), gradient, tolerance, max_evaluations) != CONTINUE:
+        n_evaluations += 1
+        if advance(search, 0, evaluate(search.trial[0], True), gradient, tolerance, max_evaluations) != CONTINUE:
             break
-    return value(search.point[0], True), evaluations + 1
+    return evaluate(search.point[0], True), n_evaluations + 1
 
 
 @compiled_no_alloc
@@ -181,17 +211,20 @@ def _evaluate_with_missing(
     delta: Floats,
     settings: Floats,
     workspace: Workspace,
-    work: Pair,
+    point_and_gradient: PointAndGradient,
     with_gradient: bool,
 ) -> float:
-    """Objective and gradient; settings: number of unknown early values, floor."""
+    """Objective at a point, infinite if it is not stable; with its gradient, if wanted.
+
+    `settings`: number of unknown early values, variance floor.
+    """
     vectors, _, matrices, _, _, _, _, _ = workspace
-    point, gradient = work
-    unknown, floor = int(settings[0]), settings[1]
+    point, gradient = point_and_gradient
+    n_unknown, variance_floor = int(settings[0]), settings[1]
     if not expand_polynomials(orders, lags, point, vectors):
         return np.inf
-    value = likelihood_with_missing(orders, variables, delta, unknown, floor, workspace)
+    value = likelihood_with_missing(orders, variables, delta, n_unknown, variance_floor, workspace)
     if with_gradient and math.isfinite(value):
-        filter_gradient(orders, variables, delta, unknown, floor, workspace)
+        filter_gradient(orders, variables, delta, n_unknown, variance_floor, workspace)
         coordinate_gradient(orders, lags, point, vectors, matrices, gradient)
     return value

@@ -1,18 +1,19 @@
 """Work arrays of an ARIMA fit and names of their rows.
 
-Few arrays with named rows, as every array argument costs compilation time. With `columns` the
-target, the unknown early values and the regressors, in this order, and r = max(p, q):
+Few arrays with named rows, as every array argument costs compilation time. The columns are the
+target, the unknown early values and the regressors, in this order; r = max(p, q); `width` exceeds the
+number of coefficients, the orders and the size of the state.
 
 orders               integers, indices below
-lags                 (4, width) integers
+lags                 (4, width) integers, rows below
 vectors              (21, width)
-sequences            (columns + 4, rows + 1)
+sequences            (n_columns + 4, n_steps + 1): filtered columns, then ERRORS and following rows
 matrices             (8, r, r)
-presample            (2, columns, r)
-gram                 (2, columns, columns)
-states               (3, columns, width)
+presample            (2, n_columns, r)
+gram                 (2, n_columns, n_columns)
+states               (3, n_columns, width)
 covariances          (3, width, width)
-cross_covariances    (rows, width)
+cross_covariances    (n_steps, width): covariance of each state element with the first one, by time step
 """
 
 from __future__ import annotations
@@ -26,9 +27,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-AR, MA, SEASONAL_AR, SEASONAL_MA, SEASON, AR_LAG_LIST, MA_LAG_LIST, P, Q, R, PHI_LAGS, THETA_LAGS, FACTOR_START = range(13)
-"""Indices of `orders`: numbers of coefficients; season; whether ar, ma are lists of lags; orders of
-phi and theta and their maximum; their numbers of lags; from FACTOR_START, offset of each factor."""
+AR, MA, SEASONAL_AR, SEASONAL_MA, SEASON, AR_LAG_LIST, MA_LAG_LIST, P, Q, R, N_PHI_LAGS, N_THETA_LAGS, FACTOR_START = range(13)
+"""Indices of `orders`: numbers of coefficients of the four factors; seasonal period; whether ar, ma are
+lists of lags; orders of phi(B) Phi(B^s) and theta(B) Theta(B^s) and their maximum; their numbers of
+lags; from FACTOR_START, index of the first coefficient of each factor in FACTORS and in a point."""
+N_ORDERS = FACTOR_START + 4
+
+PHI_LAG_ROW, THETA_LAG_ROW = 2, 3
+"""Rows of `lags` (ar, ma, phi Phi, theta Theta) of the expanded polynomials."""
 
 (
     PHI,
@@ -47,13 +53,29 @@ phi and theta and their maximum; their numbers of lags; from FACTOR_START, offse
     PIVOTS,
 ) = range(14)
 FULL_PHI, RHO, FULL_PHI_GRADIENT, RHO_GRADIENT, BETA, SUMMARY, TEMPORARY = range(14, 21)
-"""Rows of `vectors`. PHI, THETA and their gradients are indexed by lag, the others from 0."""
+"""Rows of `vectors`. PHI, THETA and their gradients are indexed by lag, the others from 0.
+
+FACTORS, FACTOR_GRADIENT: coefficients of the four factors, and the gradient by them. F, G, FIRST_ROW,
+their gradients, ROW (right side), PIVOTS: see `presample`. PRESAMPLE_SCORE: V^-1 w. FULL_PHI, RHO: see
+`kalman_filter`. BETA: regression coefficients, of unknown early values first. SUMMARY: sum of squares,
+log determinant, number of observed values. TEMPORARY: a polynomial."""
+
+ERRORS, VALUES, WEIGHTS, ADJOINT = range(4)
+"""Rows of `sequences` after the columns: errors; values less their regression; weights of 1 / theta(B);
+gradient by the errors or by the weights."""
+
+WEIGHTED_ERRORS, PRESAMPLE_MEAN = range(2)
+"""Of `presample`: X'e0 and the mean of w, of each column."""
+
+NORMAL, UNKNOWN_BLOCK = range(2)
+"""Of `gram`: normal equations of the columns, overwritten by a Cholesky factor; their block of the
+unknown early values, overwritten by its inverse."""
 
 MEAN, INITIAL_MEAN, MEAN_GRADIENT = range(3)
-"""Rows of `states`: predicted state; effect of the first m rows on it; gradient."""
+"""Of `states`: predicted state; effect of the first m values on the initial state; gradient."""
 
 EXCESS, COVARIANCE_GRADIENT, NEXT_GRADIENT = range(3)
-"""Of `covariances`: P - rho rho'; its gradient after and before a row."""
+"""Of `covariances`: P - rho rho'; the gradient by it after and before a time step."""
 
 COVARIANCE, SYSTEM, POSTERIOR, POSTERIOR_GRAM, GRAM, LOWER, MIDDLE, INNER = range(8)
 """Of `matrices`: V; its linear system; V (I + G V)^-1; G (I + V G)^-1; G; three work matrices."""
@@ -92,30 +114,34 @@ def lag_structure(
     season: int = 1,
     lag_lists: tuple[bool, bool] = (False, False),
 ) -> LagStructure:
-    """Structure with these lags and seasonal orders; `lag_lists`: whether ar, ma omit lags."""
+    """Structure with these lags and seasonal orders (cached).
+
+    `ar`, `ma`: lags with a coefficient, ascending. `seasonal`: numbers of seasonal coefficients (P, Q).
+    `lag_lists`: whether ar, ma omit lags, which excludes partial autocorrelations as coordinates.
+    """
     phi = sorted({lag + season * multiple for lag in (0, *ar) for multiple in range(seasonal[0] + 1)} - {0})
     theta = sorted({lag + season * multiple for lag in (0, *ma) for multiple in range(seasonal[1] + 1)} - {0})
     p, q = max(phi, default=0), max(theta, default=0)
     lags = np.zeros((4, max(len(phi), len(theta), 1)), np.int64)
     for row, lag_values in zip(lags, (ar, ma, phi, theta), strict=True):
         row[: len(lag_values)] = lag_values
-    numbers = [len(ar), len(ma), *seasonal, season, *lag_lists, p, q, max(p, q), len(phi), len(theta)]
-    numbers += [0, len(ar), len(ar) + len(ma), len(ar) + len(ma) + seasonal[0]]
-    return LagStructure(np.array(numbers, np.int64), lags)
+    orders = [len(ar), len(ma), *seasonal, season, *lag_lists, p, q, max(p, q), len(phi), len(theta)]
+    orders += [0, len(ar), len(ar) + len(ma), len(ar) + len(ma) + seasonal[0]]
+    return LagStructure(np.array(orders, np.int64), lags)
 
 
-def new_workspace(structure: LagStructure, rows: int, columns: int, differences: int, complete: bool) -> Workspace:
-    """Allocate a workspace for `rows` rows; `complete` data need no filter arrays."""
+def new_workspace(structure: LagStructure, n_steps: int, n_columns: int, n_differences: int, is_complete: bool) -> Workspace:
+    """Allocate a workspace for `n_steps` time steps; complete data need no arrays of the filter."""
     p, q, r = (int(structure.orders[order]) for order in (P, Q, R))
-    width = max(p + differences, q + 1, r, columns, structure.size) + 3
-    filter_size = 0 if complete else 1
+    width = max(p + n_differences, q + 1, r, n_columns, structure.size) + 3
+    has_filter = 0 if is_complete else 1
     return Workspace(
         np.zeros((TEMPORARY + 1, width)),
-        np.zeros((columns + 4, rows + 1)),
+        np.zeros((n_columns + 4, n_steps + 1)),
         np.zeros((8, max(r, 1), max(r, 1))),
-        np.zeros((2, columns, max(r, 1))),
-        np.zeros((2, columns, columns)),
-        np.zeros((3, columns * filter_size, width)),
-        np.zeros((3, width * filter_size, width)),
-        np.zeros((rows * filter_size, width)),
+        np.zeros((2, n_columns, max(r, 1))),
+        np.zeros((2, n_columns, n_columns)),
+        np.zeros((3, n_columns * has_filter, width)),
+        np.zeros((3, width * has_filter, width)),
+        np.zeros((n_steps * has_filter, width)),
     )

@@ -6,9 +6,10 @@ satisfies
 
     V[i, j] = V[i+1, j+1] + f_i V[1, j+1] + f_j V[i+1, 1] + f_i f_j V[1, 1] + g_i g_j        (0 beyond r)
 
-Summing along diagonals gives a linear system for the first row, triangular beyond the order p of
-phi; the other rows follow from the first. Cost: O(r^2), plus O(p^3 / 3) for the system, per
-evaluation.
+Summing along diagonals gives a linear system A v = c for the first row v, triangular beyond the order p
+of phi; the other rows follow from the first. Cost: O(r^2), plus O(p^3 / 3) for the system, per
+evaluation. In the code indices start at 0: F, G and FIRST_ROW hold f, g and v, ROW holds c, and
+matrices[SYSTEM] holds A, then its inverse.
 """
 
 from __future__ import annotations
@@ -44,22 +45,25 @@ Ints = NDArray[np.int64]
 
 @inner_no_alloc
 def stationary_covariance(orders: Ints, vectors: Floats, matrices: Floats) -> bool:
-    """Write V to matrices[COVARIANCE] and its first row to FIRST_ROW; False if not stationary."""
+    """Write V to matrices[COVARIANCE] and its first row to FIRST_ROW; False if phi is not stationary.
+
+    The first p elements of the first row solve the system of `_yule_walker`, the others follow backward.
+    """
     p, q, r = orders[P], orders[Q], orders[R]
     for i in range(r):
         vectors[F, i] = vectors[PHI, i + 1] if i < p else 0.0
         vectors[G, i] = vectors[F, i] + (vectors[THETA, i + 1] if i < q else 0.0)
     vectors[FIRST_ROW, r] = 0.0
     for j in range(r - 1, -1, -1):
-        total = 0.0
+        right_side = 0.0
         for k in range(r - j):
-            total += vectors[G, k] * vectors[G, j + k]
+            right_side += vectors[G, k] * vectors[G, j + k]
         for k in range(min(p, r - j - 1)):
             if j + 1 + k >= p:
-                total += vectors[F, k] * vectors[FIRST_ROW, j + 1 + k]
+                right_side += vectors[F, k] * vectors[FIRST_ROW, j + 1 + k]
         if j == 0 and p > 0:
-            total += vectors[F, p - 1] * vectors[FIRST_ROW, p]
-        vectors[FIRST_ROW, j] = total
+            right_side += vectors[F, p - 1] * vectors[FIRST_ROW, p]
+        vectors[FIRST_ROW, j] = right_side
     if p > 0:
         _yule_walker(p, vectors, matrices)
         if not _invert(p, vectors, matrices):
@@ -67,28 +71,29 @@ def stationary_covariance(orders: Ints, vectors: Floats, matrices: Floats) -> bo
         for i in range(p):
             vectors[ROW, i] = vectors[FIRST_ROW, i]
         for i in range(p):
-            total = 0.0
+            right_side = 0.0
             for j in range(p):
-                total += matrices[SYSTEM, i, j] * vectors[ROW, j]
-            vectors[FIRST_ROW, i] = total
-    first = vectors[FIRST_ROW, 0]
+                right_side += matrices[SYSTEM, i, j] * vectors[ROW, j]
+            vectors[FIRST_ROW, i] = right_side
+    variance = vectors[FIRST_ROW, 0]
     for i in range(r - 1, -1, -1):
         for j in range(i, r):
             value = vectors[FIRST_ROW, j]
             if i > 0:
                 value = matrices[COVARIANCE, i + 1, j + 1] if j + 1 < r else 0.0
                 value += vectors[F, i] * vectors[FIRST_ROW, j + 1] + vectors[F, j] * vectors[FIRST_ROW, i + 1]
-                value += vectors[F, i] * vectors[F, j] * first + vectors[G, i] * vectors[G, j]
+                value += vectors[F, i] * vectors[F, j] * variance + vectors[G, i] * vectors[G, j]
             matrices[COVARIANCE, i, j] = value
             matrices[COVARIANCE, j, i] = value
-    return bool(first >= 0.0 and math.isfinite(first))
+    return bool(variance >= 0.0 and math.isfinite(variance))
 
 
 @inner_no_alloc
 def stationary_gradient(orders: Ints, vectors: Floats, matrices: Floats, gradient_slot: int) -> None:
-    """Add the gradient through V to PHI_GRADIENT and THETA_GRADIENT.
+    """Add the gradient through V to PHI_GRADIENT and THETA_GRADIENT: adjoint of `stationary_covariance`.
 
-    matrices[gradient_slot] is the symmetric gradient by V and is overwritten.
+    matrices[gradient_slot] is the symmetric gradient by V and is overwritten; it is summed along
+    diagonals. Uses the inverse of the system that `stationary_covariance` has left in matrices[SYSTEM].
     """
     p, q, r = orders[P], orders[Q], orders[R]
     for i in range(r):
@@ -99,17 +104,17 @@ def stationary_gradient(orders: Ints, vectors: Floats, matrices: Floats, gradien
     vectors[FIRST_ROW, r] = 0.0
     vectors[ROW, r] = 0.0
     for i in range(1, r):
-        to_f, to_g = 0.0, 0.0
+        f_gradient, g_gradient = 0.0, 0.0
         for j in range(1, r):
             if i > 1 and j > 1:
                 matrices[gradient_slot, i, j] += matrices[gradient_slot, i - 1, j - 1]
             weight = matrices[gradient_slot, i, j]
-            to_f += weight * (vectors[FIRST_ROW, j + 1] + vectors[F, j] * vectors[FIRST_ROW, 0])
-            to_g += weight * vectors[G, j]
+            f_gradient += weight * (vectors[FIRST_ROW, j + 1] + vectors[F, j] * vectors[FIRST_ROW, 0])
+            g_gradient += weight * vectors[G, j]
             vectors[ROW, j + 1] += 2.0 * weight * vectors[F, i]
             vectors[ROW, 0] += weight * vectors[F, i] * vectors[F, j]
-        vectors[F_GRADIENT, i] += 2.0 * to_f
-        vectors[G_GRADIENT, i] += 2.0 * to_g
+        vectors[F_GRADIENT, i] += 2.0 * f_gradient
+        vectors[G_GRADIENT, i] += 2.0 * g_gradient
     _first_row_gradient(p, r, vectors, matrices)
     for i in range(r):
         if i < p:
@@ -120,14 +125,17 @@ def stationary_gradient(orders: Ints, vectors: Floats, matrices: Floats, gradien
 
 @inlined
 def _first_row_gradient(p: int, r: int, vectors: Floats, matrices: Floats) -> None:
-    """Solve the transposed system for the gradient by the first row, in ROW."""
+    """Solve the transposed system for the gradient by the right sides, in ROW, and add to F and G gradients.
+
+    ROW holds the gradient by the first row at the start; PIVOTS serves as a copy of it.
+    """
     for i in range(p):
         vectors[PIVOTS, i] = vectors[ROW, i]
     for i in range(p):
-        total = 0.0
+        solution = 0.0
         for j in range(p):
-            total += matrices[SYSTEM, j, i] * vectors[PIVOTS, j]
-        vectors[ROW, i] = total
+            solution += matrices[SYSTEM, j, i] * vectors[PIVOTS, j]
+        vectors[ROW, i] = solution
     for j in range(p, r):
         for k in range(min(p, j)):
             vectors[ROW, j] += vectors[F, k] * vectors[ROW, j - 1 - k]
@@ -147,45 +155,48 @@ def _first_row_gradient(p: int, r: int, vectors: Floats, matrices: Floats) -> No
 
 @inlined
 def _yule_walker(p: int, vectors: Floats, matrices: Floats) -> None:
-    """Set up the system of the first p entries of the first row."""
-    for j in range(p):
-        for c in range(p):
-            value = 1.0 if c == j else 0.0
-            if c >= j + 1:
-                value -= vectors[F, c - j - 1]
-            if c >= 1 and j + c - 1 < p:
-                value -= vectors[F, j + c - 1]
-            matrices[SYSTEM, j, c] = value
-        for k in range(p - j):
-            matrices[SYSTEM, j, 0] -= vectors[F, k] * vectors[F, j + k]
+    """Write the system of the first p elements of the first row, with Yule-Walker structure, to matrices[SYSTEM]."""
+    for row in range(p):
+        for column in range(p):
+            value = 1.0 if column == row else 0.0
+            if column >= row + 1:
+                value -= vectors[F, column - row - 1]
+            if column >= 1 and row + column - 1 < p:
+                value -= vectors[F, row + column - 1]
+            matrices[SYSTEM, row, column] = value
+        for i in range(p - row):
+            matrices[SYSTEM, row, 0] -= vectors[F, i] * vectors[F, row + i]
 
 
 @inlined
-def _invert(size: int, vectors: Floats, matrices: Floats) -> bool:
-    """Invert the system (Gauss-Jordan with partial pivoting)."""
-    for k in range(size):
-        best = k
-        for i in range(k + 1, size):
-            if abs(matrices[SYSTEM, i, k]) > abs(matrices[SYSTEM, best, k]):
-                best = i
-        vectors[PIVOTS, k] = best
-        pivot = matrices[SYSTEM, best, k]
+def _invert(n_rows: int, vectors: Floats, matrices: Floats) -> bool:
+    """Invert matrices[SYSTEM] in place (Gauss-Jordan with partial pivoting); False if it is singular.
+
+    PIVOTS gets the row exchanged in each step; at the end columns are exchanged in reverse order.
+    """
+    for step in range(n_rows):
+        pivot_index = step
+        for i in range(step + 1, n_rows):
+            if abs(matrices[SYSTEM, i, step]) > abs(matrices[SYSTEM, pivot_index, step]):
+                pivot_index = i
+        vectors[PIVOTS, step] = pivot_index
+        pivot = matrices[SYSTEM, pivot_index, step]
         if not abs(pivot) > 0.0:
             return False
-        for j in range(size):
-            swapped = matrices[SYSTEM, best, j]
-            matrices[SYSTEM, best, j] = matrices[SYSTEM, k, j]
-            matrices[SYSTEM, k, j] = (swapped if j != k else 1.0) / pivot
-        for i in range(size):
-            multiplier = matrices[SYSTEM, i, k]
-            if i != k and multiplier != 0.0:
-                matrices[SYSTEM, i, k] = 0.0
-                for j in range(size):
-                    matrices[SYSTEM, i, j] -= multiplier * matrices[SYSTEM, k, j]
-    for k in range(size - 1, -1, -1):
-        pivot_row = int(vectors[PIVOTS, k])
-        for i in range(size if pivot_row != k else 0):
-            swapped = matrices[SYSTEM, i, k]
-            matrices[SYSTEM, i, k] = matrices[SYSTEM, i, pivot_row]
+        for j in range(n_rows):
+            swapped = matrices[SYSTEM, pivot_index, j]
+            matrices[SYSTEM, pivot_index, j] = matrices[SYSTEM, step, j]
+            matrices[SYSTEM, step, j] = (swapped if j != step else 1.0) / pivot
+        for i in range(n_rows):
+            multiplier = matrices[SYSTEM, i, step]
+            if i != step and multiplier != 0.0:
+                matrices[SYSTEM, i, step] = 0.0
+                for j in range(n_rows):
+                    matrices[SYSTEM, i, j] -= multiplier * matrices[SYSTEM, step, j]
+    for step in range(n_rows - 1, -1, -1):
+        pivot_row = int(vectors[PIVOTS, step])
+        for i in range(n_rows if pivot_row != step else 0):
+            swapped = matrices[SYSTEM, i, step]
+            matrices[SYSTEM, i, step] = matrices[SYSTEM, i, pivot_row]
             matrices[SYSTEM, i, pivot_row] = swapped
     return True

@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.kernels.compilation import compile_notice, compiled_no_alloc, inlined
-from deepforecast.kernels.ets.filter import Model, advance_trend, combine_season, update_states
+from deepforecast.kernels.ets.coordinates import ALPHA, BETA, GAMMA, PHI
+from deepforecast.kernels.ets.filter import MULTIPLICATIVE, Model, advance_trend, combine_season, update_states
+from deepforecast.kernels.ets.workspace import ERROR, SEASON, TREND
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,24 +30,37 @@ Bools = NDArray[np.bool_]
 
 MIN_ERROR = -0.999  # lower limit of relative errors: values stay positive
 MIN_GROWTH = 1e-6  # lower limit of a multiplicative trend
+WEIGHT, MEAN, THETA = range(3)
+"""Rows of the buffer of the variances: c_j from j = 1; mu_h and theta_h from h = 1, the latter in units of a power of two."""
 
 
 def has_formula(forms: Ints, with_regressors: bool) -> Bools:
-    """Whether each form has an analytical variance."""
-    error, trend, season = forms[:, 0], forms[:, 1], forms[:, 3]
-    return np.asarray((trend < 2) & ((season < 2) | ((error == 1) & (not with_regressors))))
+    """Whether each form has an analytical variance: no multiplicative trend, and a multiplicative season only
+    with multiplicative errors and without regressors.
+    """
+    error = forms[:, ERROR]
+    trend = forms[:, TREND]
+    season = forms[:, SEASON]
+    return np.asarray((trend < MULTIPLICATIVE) & ((season < MULTIPLICATIVE) | ((error == 1) & (not with_regressors))))
 
 
-def forecast_means(model: Model, steps: int) -> tuple[Floats, Floats]:
-    """Return mu and q of each step without regressors, both of shape (series, steps)."""
-    mean, base = np.empty((2, len(model.forms), steps))
+def forecast_means(model: Model, n_steps: int) -> tuple[Floats, Floats]:
+    """Return mu and q of each step without regressors, both of shape (series, n_steps).
+
+    Steps are counted from the last time step of the history; missing values since the last observation
+    (`age`) are forecast over first.
+    """
+    mean, base = np.empty((2, len(model.forms), n_steps))
     with compile_notice("exponential smoothing"):
         _forecast_means(model, mean, base)
     return mean, base
 
 
 def forecast_deviations(model: Model, sigma: Floats, offsets: Floats) -> Floats:
-    """Analytical standard deviations; `offsets` (series, steps): effect of regressors."""
+    """Analytical standard deviations (series, steps) of forms for which `has_formula` is true.
+
+    `sigma` (series,): standard deviation of the errors. `offsets` (series, steps): effect of regressors.
+    """
     standard_deviations = np.empty(offsets.shape)
     buffer = np.empty((3, offsets.shape[1] + int(model.age.max(initial=0))))
     _forecast_deviations(
@@ -55,12 +70,14 @@ def forecast_deviations(model: Model, sigma: Floats, offsets: Floats) -> Floats:
 
 
 def simulate_paths(model: Model, errors: Floats, offsets: Floats) -> Floats:
-    """Return sample paths (series, samples, steps).
+    """Return sample paths (series, samples, n_steps).
 
-    `errors` (series, age + steps, samples) includes the missing rows after the last observation.
+    `errors` (series, age + n_steps, samples): eps, or eps / mu for multiplicative errors, including
+    those of the missing values after the last observation. `offsets` (series, n_steps): effect of
+    regressors. Means and values of forms with multiplicative errors stay positive.
     """
-    steps = offsets.shape[1]
-    simulated = np.empty((len(errors), errors.shape[2], steps))
+    n_steps = offsets.shape[1]
+    simulated = np.empty((len(errors), errors.shape[2], n_steps))
     season_states = np.empty(model.states.shape[1] - 2)
     _simulate_paths(
         model, np.ascontiguousarray(errors, np.float64), np.ascontiguousarray(offsets, np.float64), simulated, season_states
@@ -70,101 +87,114 @@ def simulate_paths(model: Model, errors: Floats, offsets: Floats) -> Floats:
 
 @compiled_no_alloc
 def _forecast_means(model: Model, mean: Floats, base: Floats) -> None:
-    steps, season = mean.shape[1], model.states.shape[1] - 2
+    """Write mu and q of each step to `mean` and `base`; `level` runs over q, the level plus the damped slope."""
+    n_steps, season_length = mean.shape[1], model.states.shape[1] - 2
     for i in range(len(mean)):
         level, slope = model.states[i, 0], model.states[i, 1]
-        for h in range(model.age[i] + steps):
-            level, slope = advance_trend(model.forms[i, 1], model.rates[i, 3], level, slope)
+        for h in range(model.age[i] + n_steps):
+            level, slope = advance_trend(model.forms[i, TREND], model.rates[i, PHI], level, slope)
             step = h - model.age[i]
             if step >= 0:
                 base[i, step] = level
-                mean[i, step] = combine_season(model.forms[i, 3], level, model.states[i, 2 + h % season])
+                mean[i, step] = combine_season(model.forms[i, SEASON], level, model.states[i, 2 + h % season_length])
 
 
 @compiled_no_alloc
 def _forecast_deviations(model: Model, sigma: Floats, offsets: Floats, standard_deviations: Floats, buffer: Floats) -> None:
-    steps = standard_deviations.shape[1]
+    """Write standard deviations: class 1 here, classes 2 and 3 by `_multiplicative_deviations`. Uses all rows of `buffer`."""
+    n_steps = standard_deviations.shape[1]
     for i in range(len(standard_deviations)):
         age = model.age[i]
-        _error_weights(model, i, age + steps, buffer[0])
-        if model.forms[i, 0] == 0:
-            total = 1.0
-            for h in range(age + steps):
+        _error_weights(model, i, age + n_steps, buffer[WEIGHT])
+        if model.forms[i, ERROR] == 0:
+            variance_ratio = 1.0  # v_h / sigma^2
+            for h in range(age + n_steps):
                 if h >= age:
-                    standard_deviations[i, h - age] = sigma[i] * math.sqrt(total)
-                total += buffer[0, h] * buffer[0, h]
+                    standard_deviations[i, h - age] = sigma[i] * math.sqrt(variance_ratio)
+                variance_ratio += buffer[WEIGHT, h] * buffer[WEIGHT, h]
         else:
             _multiplicative_deviations(model, i, sigma[i], offsets[i], standard_deviations[i], buffer)
 
 
 @inlined
-def _error_weights(model: Model, i: int, count: int, weights: Floats) -> None:
-    """Write c_1, c_2, ... to `weights`, without gamma for a multiplicative season."""
-    form, rates, season = model.forms[i], model.rates[i], model.states.shape[1] - 2
-    damped, total = 1.0, 0.0
-    for j in range(1, count + 1):
-        damped *= rates[3]
-        total += damped
-        weights[j - 1] = rates[0] + rates[1] * total
-        if form[3] == 1 and j % season == 0:
-            weights[j - 1] += rates[2]
+def _error_weights(model: Model, i: int, n_weights: int, weights: Floats) -> None:
+    """Write c_1, c_2, ... to `weights`, without gamma for a multiplicative season; see the module docstring."""
+    form = model.forms[i]
+    rates = model.rates[i]
+    season_length = model.states.shape[1] - 2
+    damping, sum_of_damping = 1.0, 0.0
+    for j in range(1, n_weights + 1):
+        damping *= rates[PHI]
+        sum_of_damping += damping
+        weights[j - 1] = rates[ALPHA] + rates[BETA] * sum_of_damping
+        if form[SEASON] == 1 and j % season_length == 0:
+            weights[j - 1] += rates[GAMMA]
 
 
 @inlined
 def _multiplicative_deviations(
     model: Model, i: int, sigma: float, offsets: Floats, standard_deviations: Floats, buffer: Floats
 ) -> None:
-    """Variances of classes 2 and 3.
+    """Standard deviations of one series of class 2 or 3, into `standard_deviations`.
 
-    Rows of `buffer`: c_j, mu_h, theta_h.
+    Means are scaled by a power of two, so that squares do not overflow. Uses all rows of `buffer`.
     """
-    age, season, steps = model.age[i], model.states.shape[1] - 2, len(standard_deviations)
-    product, variance = model.forms[i, 3] == 2, sigma * sigma
+    age = model.age[i]
+    season_length = model.states.shape[1] - 2
+    n_steps = len(standard_deviations)
+    multiplicative_season, variance = model.forms[i, SEASON] == MULTIPLICATIVE, sigma * sigma
     level, slope = model.states[i, 0], model.states[i, 1]
     scale = 0.0
-    for h in range(age + steps):
-        level, slope = advance_trend(model.forms[i, 1], model.rates[i, 3], level, slope)
-        buffer[1, h] = level + offsets[max(h - age, 0)]
-        if not product:
-            buffer[1, h] += model.states[i, 2 + h % season]
-        scale = max(scale, abs(buffer[1, h]))
+    for h in range(age + n_steps):
+        level, slope = advance_trend(model.forms[i, TREND], model.rates[i, PHI], level, slope)
+        buffer[MEAN, h] = level + offsets[max(h - age, 0)]
+        if not multiplicative_season:
+            buffer[MEAN, h] += model.states[i, 2 + h % season_length]
+        scale = max(scale, abs(buffer[MEAN, h]))
     if scale > 0.0 and math.isfinite(scale):
         scale = math.ldexp(1.0, math.frexp(scale)[1])  # a power of two: exact for any horizon
-    for h in range(age + steps):
-        mean = buffer[1, h] / scale if scale > 0.0 else 0.0
+    for h in range(age + n_steps):
+        mean = buffer[MEAN, h] / scale if scale > 0.0 else 0.0
         theta = 0.0
         for j in range(1, h + 1):
-            theta += buffer[0, j - 1] * buffer[0, j - 1] * buffer[2, h - j]
+            theta += buffer[WEIGHT, j - 1] * buffer[WEIGHT, j - 1] * buffer[THETA, h - j]
         theta = mean * mean + variance * theta
-        buffer[2, h] = theta
+        buffer[THETA, h] = theta
         if h < age:
             continue
-        factor, drift = 1.0, 1.0
-        if product:
-            factor = abs(model.states[i, 2 + h % season])
-            drift = (1.0 + model.rates[i, 2] ** 2 * variance) ** (h // season)
-        standard_deviations[h - age] = scale * factor * math.sqrt(max((1.0 + variance) * drift * theta - mean * mean, 0.0))
+        seasonal, drift = 1.0, 1.0
+        if multiplicative_season:
+            seasonal = abs(model.states[i, 2 + h % season_length])
+            drift = (1.0 + model.rates[i, GAMMA] ** 2 * variance) ** (h // season_length)
+        standard_deviations[h - age] = scale * seasonal * math.sqrt(max((1.0 + variance) * drift * theta - mean * mean, 0.0))
 
 
 @compiled_no_alloc
 def _simulate_paths(model: Model, errors: Floats, offsets: Floats, simulated: Floats, season_states: Floats) -> None:
-    season, steps = len(season_states), simulated.shape[2]
+    """Write the paths to `simulated`; each starts from the states of the model, whose seasonal part is copied to
+    `season_states`.
+    """
+    season_length, n_steps = len(season_states), simulated.shape[2]
     for i in range(len(simulated)):
-        form, rates, age = model.forms[i], model.rates[i], model.age[i]
+        form = model.forms[i]
+        rates = model.rates[i]
+        age = model.age[i]
         for sample in range(simulated.shape[1]):
             level, slope = model.states[i, 0], model.states[i, 1]
-            for j in range(season):
+            for j in range(season_length):
                 season_states[j] = model.states[i, 2 + j]
-            for h in range(age + steps):
-                base, damped_slope = advance_trend(form[1], rates[3], level, slope)
-                factor = season_states[h % season]
-                mean = combine_season(form[3], base, factor) + offsets[i, max(h - age, 0)]
+            for h in range(age + n_steps):
+                base, damped_slope = advance_trend(form[TREND], rates[PHI], level, slope)
+                seasonal = season_states[h % season_length]
+                mean = combine_season(form[SEASON], base, seasonal) + offsets[i, max(h - age, 0)]
                 error = errors[i, h, sample]
-                if form[0] == 1:  # values are positive
+                if form[ERROR] == 1:  # values are positive
                     mean = max(mean, 0.0)
                     error = max(error, MIN_ERROR) * mean
                 if h >= age:
                     simulated[i, sample, h - age] = mean + error
-                level, slope, season_states[h % season] = update_states(form, rates, level, base, damped_slope, factor, error)
-                if form[1] == 2:
+                level, slope, season_states[h % season_length] = update_states(
+                    form, rates, level, base, damped_slope, seasonal, error
+                )
+                if form[TREND] == MULTIPLICATIVE:
                     slope = max(slope, MIN_GROWTH)

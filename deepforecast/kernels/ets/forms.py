@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 
 class Form(NamedTuple):
-    """ETS model: error 0 additive, 1 multiplicative; trend, season 0 none, 1 additive, 2
-    multiplicative.
+    """ETS model as codes of its components.
+
+    error: 0 additive, 1 multiplicative. trend, season: 0 none, 1 additive, 2 multiplicative. damped: 0 or 1.
 
     >>> str(Form(1, 1, 1, 2))
     'ETS(M,Ad,M)'
@@ -29,7 +30,7 @@ class Form(NamedTuple):
 
     @property
     def is_stable(self) -> bool:
-        """Whether the variance is finite and no divisor can reach 0, as R's `ets` requires."""
+        """Whether the forecast variance is finite and no divisor can reach 0; R's `ets` excludes other forms by default."""
         if self.error == 0:
             return self.trend < 2 and self.season < 2
         return not (self.trend == 2 and self.season == 1)

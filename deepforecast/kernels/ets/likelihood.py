@@ -5,8 +5,9 @@ Sigma is concentrated out and constants are omitted (Hyndman et al. 2008, sectio
     additive errors          n/2 log(sum eps^2)
     multiplicative errors    n/2 log(sum (eps / mu)^2) + sum log mu
 
-`sums` has 7 rows of `LANES` numbers: n, a floor of the sum of squares that keeps the value of a
-perfect fit finite, the objective, and four for intermediate sums.
+Layout of `sums`, 7 rows of `LANES` numbers: number n of observed values; floor, which is added to the
+sum of squares and keeps the likelihood of a perfect fit finite; objective; sum of squares S, replaced by
+n / S; smallest mu; sum of log mu; product of the means whose logarithm is not taken yet.
 """
 
 from __future__ import annotations
@@ -17,61 +18,87 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.kernels.compilation import hot
-from deepforecast.kernels.ets.recursion import _1, _2, _3, _4, _5, _6
+from deepforecast.kernels.ets.recursion import (
+    GRADIENT_AT,
+    INVERSE_MEAN_AT,
+    LANES,
+    N_LANES,
+    OBSERVED_AT,
+    RESIDUAL_AT,
+    VALUE_AT,
+)
 
 Floats = NDArray[np.float64]
 
-COUNT, FLOOR, OBJECTIVE, SUM_OF_SQUARES, MIN_MEAN, LOG_MEANS, PRODUCTS = range(7)
+COUNT, FLOOR, OBJECTIVE = range(3)  # rows of `sums` that other modules read or write
+COUNT_AT, FLOOR_AT, OBJECTIVE_AT, SQUARES_AT, MIN_MEAN_AT, LOG_MEANS_AT, PRODUCT_AT = (
+    np.uint64(LANES * row) for row in range(7)
+)
 LOG_BLOCK = 16  # time steps whose means are multiplied before a logarithm is taken
-SMALLEST, LARGEST = 1e-18, 1e18  # of a mean, so that products neither over- nor underflow
+SMALLEST, LARGEST = 1e-18, 1e18  # limits of a mean, so that products neither over- nor underflow
 
 
 @hot
-def additive_likelihood(trace: Floats, steps: int, width: int, sums: Floats) -> None:
-    """Write the objective to `sums` and n / S * eps, its derivative, to RESIDUAL_GRADIENT."""
-    for k in range(_1):
-        sums[_3 + k] = 0.0
-    for t in range(steps):
-        row = trace[t * width : (t + 1) * width]
-        for k in range(_1):
-            sums[_3 + k] += row[_2 + k] * row[_2 + k]
-    for k in range(_1):
-        total_squares = sums[_3 + k] + sums[_1 + k]
-        sums[_2 + k] = 0.5 * sums[k] * math.log(total_squares)
-        sums[_3 + k] = sums[k] / total_squares
-    for t in range(steps):
-        row = trace[t * width : (t + 1) * width]
-        for k in range(_1):
-            row[_3 + k] = sums[_3 + k] * row[_2 + k]
+def additive_likelihood(trace: Floats, n_steps: int, width: int, sums: Floats) -> None:
+    """Write n/2 log S to `sums` and its derivative, n / S * eps, to RESIDUAL_GRADIENT.
 
-
-@hot
-def multiplicative_likelihood(trace: Floats, steps: int, width: int, sums: Floats) -> None:
-    """The same for multiplicative errors; infinite if a mean is not positive.
-
-    With e = eps / mu and mu = y - eps the derivative by eps is (n / S * e (1 + e) - 1) / mu.
+    S is the sum of squared eps plus the floor.
     """
-    for k in range(_1):
-        sums[_3 + k], sums[_4 + k], sums[_5 + k], sums[_6 + k] = 0.0, 1.0, 0.0, 1.0
-    for t in range(steps):
-        row = trace[t * width : (t + 1) * width]
-        for k in range(_1):
-            mean = row[_5 + k] - row[_2 + k]
+    for lane in range(N_LANES):
+        sums[SQUARES_AT + lane] = 0.0
+    for t in range(n_steps):
+        step = trace[t * width : (t + 1) * width]
+        for lane in range(N_LANES):
+            sums[SQUARES_AT + lane] += step[RESIDUAL_AT + lane] * step[RESIDUAL_AT + lane]
+    for lane in range(N_LANES):
+        sum_of_squares = sums[SQUARES_AT + lane] + sums[FLOOR_AT + lane]
+        sums[OBJECTIVE_AT + lane] = 0.5 * sums[COUNT_AT + lane] * math.log(sum_of_squares)
+        sums[SQUARES_AT + lane] = sums[COUNT_AT + lane] / sum_of_squares  # from here on n / S
+    for t in range(n_steps):
+        step = trace[t * width : (t + 1) * width]
+        for lane in range(N_LANES):
+            step[GRADIENT_AT + lane] = sums[SQUARES_AT + lane] * step[RESIDUAL_AT + lane]
+
+
+@hot
+def multiplicative_likelihood(trace: Floats, n_steps: int, width: int, sums: Floats) -> None:
+    """Write n/2 log S + sum log mu and its derivative; the objective is infinite if a mean is not positive.
+
+    S is the sum of squared e = eps / mu plus the floor. As mu = y - eps, the derivative by eps is
+    (n / S * e (1 + e) - 1) / mu; 0 for missing values.
+    """
+    for lane in range(N_LANES):
+        sums[SQUARES_AT + lane] = 0.0
+        sums[MIN_MEAN_AT + lane] = 1.0
+        sums[LOG_MEANS_AT + lane] = 0.0
+        sums[PRODUCT_AT + lane] = 1.0
+    for t in range(n_steps):
+        step = trace[t * width : (t + 1) * width]
+        for lane in range(N_LANES):
+            mean = step[VALUE_AT + lane] - step[RESIDUAL_AT + lane]
             inverse_mean = 1.0 / mean
-            sums[_3 + k] += (row[_2 + k] * inverse_mean) * (row[_2 + k] * inverse_mean)
-            sums[_4 + k] = min(sums[_4 + k], mean)
-            sums[_6 + k] *= min(max(mean, SMALLEST), LARGEST)
-            row[_6 + k] = inverse_mean
-        if t % LOG_BLOCK == LOG_BLOCK - 1 or t == steps - 1:
-            for k in range(_1):
-                sums[_5 + k] += math.log(sums[_6 + k])
-                sums[_6 + k] = 1.0
-    for k in range(_1):
-        total_squares = sums[_3 + k] + sums[_1 + k]
-        sums[_2 + k] = 0.5 * sums[k] * math.log(total_squares) + sums[_5 + k] if sums[_4 + k] > 0.0 else np.inf
-        sums[_3 + k] = sums[k] / total_squares
-    for t in range(steps):
-        row = trace[t * width : (t + 1) * width]
-        for k in range(_1):
-            error = row[_2 + k] * row[_6 + k]
-            row[_3 + k] = row[_1 + k] * row[_6 + k] * (sums[_3 + k] * error * (1.0 + error) - 1.0)
+            sums[SQUARES_AT + lane] += (step[RESIDUAL_AT + lane] * inverse_mean) * (step[RESIDUAL_AT + lane] * inverse_mean)
+            sums[MIN_MEAN_AT + lane] = min(sums[MIN_MEAN_AT + lane], mean)
+            sums[PRODUCT_AT + lane] *= min(max(mean, SMALLEST), LARGEST)
+            step[INVERSE_MEAN_AT + lane] = inverse_mean
+        if t % LOG_BLOCK == LOG_BLOCK - 1 or t == n_steps - 1:
+            for lane in range(N_LANES):
+                sums[LOG_MEANS_AT + lane] += math.log(sums[PRODUCT_AT + lane])
+                sums[PRODUCT_AT + lane] = 1.0
+    for lane in range(N_LANES):
+        sum_of_squares = sums[SQUARES_AT + lane] + sums[FLOOR_AT + lane]
+        sums[OBJECTIVE_AT + lane] = (
+            0.5 * sums[COUNT_AT + lane] * math.log(sum_of_squares) + sums[LOG_MEANS_AT + lane]
+            if sums[MIN_MEAN_AT + lane] > 0.0
+            else np.inf
+        )
+        sums[SQUARES_AT + lane] = sums[COUNT_AT + lane] / sum_of_squares  # from here on n / S
+    for t in range(n_steps):
+        step = trace[t * width : (t + 1) * width]
+        for lane in range(N_LANES):
+            error = step[RESIDUAL_AT + lane] * step[INVERSE_MEAN_AT + lane]
+            step[GRADIENT_AT + lane] = (
+                step[OBSERVED_AT + lane]
+                * step[INVERSE_MEAN_AT + lane]
+                * (sums[SQUARES_AT + lane] * error * (1.0 + error) - 1.0)
+            )
