@@ -80,9 +80,12 @@ os.chdir({folder!r})
 
 @pytest.mark.slow
 @pytest.mark.parametrize("home", [{}, {"HOME": "/dev/null/nowhere"}], ids=["HOME unset", "HOME not writable"])
-def test_works_without_a_home_folder(tmp_path: Path, home: dict[str, str]) -> None:
+def test_works_without_a_home_folder(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, home: dict[str, str]
+) -> None:
     """Everything, where no cache and no settings can be kept; nothing is left in the folder it works in."""
     nowhere = {"XDG_CACHE_HOME": "/dev/null/nowhere", "XDG_CONFIG_HOME": "/dev/null/nowhere"}
+    nowhere["MPLCONFIGDIR"] = str(tmp_path_factory.mktemp("matplotlib"))  # catboost imports matplotlib, which warns
     same(elsewhere(NO_HOME.format(home=home, folder=str(tmp_path)), **nowhere), settled())
     assert list(tmp_path.iterdir()) == []
 
@@ -240,14 +243,14 @@ CELL = """
 import numpy as np
 from deepforecast import Capabilities, Forecaster, Naive, cross_validate, register
 from deepforecast.core.forecast import PointForecast
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from tests.everything import days, text
 
 class Last(Forecaster):
     capabilities = Capabilities()
 
     def _fit(self, panel, monitor):
-        return Learned({"last": panel.padded(1)[:, 0]})
+        return LearnedState({"last": panel.padded(1)[:, 0]})
 
     def _advance(self, learned, panel, fresh):
         return self._fit(panel, None)

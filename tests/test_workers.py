@@ -69,6 +69,7 @@ MODELS = (Naive(), SeasonalNaive(season_length=7), Drift(), Conformal(Naive(), a
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning")  # of a short comparison
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_cross_validation_is_the_same_on_any_number_of_workers(backend: str) -> None:
     frame = noisy()

@@ -25,7 +25,7 @@ from deepforecast.core.lightgbm_threads import max_threads
 from deepforecast.core.shared_libraries import load_counts
 from deepforecast.errors import pluralize
 
-PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
+PASSIVE = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}  # lower case: in a Turkish locale I is not i
 """Variables set by `passive_waiting`: the first is read by all OpenMP libraries, the second by those of Intel and LLVM."""
 
 _WAITING_VARIABLES = (*PASSIVE, "GOMP_SPINCOUNT", "KMP_LIBRARY")

@@ -201,7 +201,7 @@ def test_warm_up_of_a_network_runs_nothing_of_the_users() -> None:
 FIRST_RUN = """
 from deepforecast import AutoETS, Naive, compare, datasets
 from numba.core import event
-from deepforecast.evaluation import measure
+from deepforecast.evaluation.resource_usage import ResourceUsage
 import sys
 
 class Listener(event.Listener):
@@ -212,13 +212,13 @@ class Measured:
     def __enter__(self):
         global timing
         timing = True
-        return measure.Cost()
+        return ResourceUsage()
     def __exit__(self, *_):
         global timing
         timing = False
 
 timing = False
-sys.modules[compare.__module__].measured = Measured
+sys.modules[compare.__module__].measure_resources = Measured
 event.register("numba:compile", Listener())
 compare([AutoETS(), Naive()], datasets.load("air_passengers"), horizon=12, n_windows=2, level=80)
 """

@@ -156,10 +156,13 @@ class CatBoost(BoostedTrees):
 
 
 def _strip_metadata(model: Any) -> Any:
-    """Remove the training time and the random id from the model, in place, so that equal trees give equal files."""
+    """Remove time, random id and training history from the model, in place, so that equal trees give equal files.
+
+    The history contains numbers as text, which depend on the locale.
+    """
     metadata = model.get_metadata()
-    for name in ("train_finish_time", "model_guid"):
-        metadata[name] = ""
+    metadata["train_finish_time"] = metadata["model_guid"] = ""
+    metadata["training"] = "{}"
     return model
 
 

@@ -51,12 +51,12 @@ def pool():
 def chosen(pool, order, groups, missing, regressors):
     """Series of these groups, evenly spread, with holes and regressors."""
     for group in groups:
-        fit = [y for y in pool[group] if len(y) > max(15, order.lost + 3 * order.coefficients + 5) and np.ptp(y) > 0]
+        fit = [y for y in pool[group] if len(y) > max(15, order.n_lost + 3 * order.n_coefficients + 5) and np.ptp(y) > 0]
         for number in np.linspace(0, len(fit) - 1, SERIES // len(groups)).astype(int):
             rng = np.random.default_rng(number)
             y = fit[number].copy()
             if missing:
-                y[rng.choice(np.arange(order.lost + 1, len(y) - 1), max(2, len(y) // 15), replace=False)] = np.nan
+                y[rng.choice(np.arange(order.n_lost + 1, len(y) - 1), max(2, len(y) // 15), replace=False)] = np.nan
             yield y, rng.normal(size=(len(y), regressors)).cumsum(axis=0)
 
 
@@ -81,7 +81,7 @@ def test_on_no_series_is_the_likelihood_below_that_of_statsmodels(pool, form):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             theirs = model.fit(disp=False, maxiter=500).llf
-        theirs += 0.5 * np.log(2 * np.pi) * order.lost if missing else 0.0
+        theirs += 0.5 * np.log(2 * np.pi) * order.n_lost if missing else 0.0
         found = series.fit_many_starts(order)[0]
         gains.append(found.log_likelihood + found.n_observed * np.log(series.scale) - theirs)
     assert len(gains) == SERIES

@@ -148,7 +148,7 @@ def test_at_least_the_likelihood_of_statsmodels(order, missing, regressors):
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            theirs = model.fit(disp=False, maxiter=500).llf + (0.5 * np.log(2 * np.pi) * order.lost if missing else 0)
+            theirs = model.fit(disp=False, maxiter=500).llf + (0.5 * np.log(2 * np.pi) * order.n_lost if missing else 0)
         found = series.fit_many_starts(order)[0]
         gains.append(found.log_likelihood + found.n_observed * np.log(series.scale) - theirs)
     assert min(gains) > -1e-4
