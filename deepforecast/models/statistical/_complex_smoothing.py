@@ -72,7 +72,7 @@ class ComplexSmoothing(Statistical):
 
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 1: non-seasonal; 'auto': inferred from the frequency of the data",
+        help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
 
     def _forms(self, n_observed: Ints, season: int) -> Any:

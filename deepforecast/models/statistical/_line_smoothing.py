@@ -93,7 +93,7 @@ class ThetaFamily(Statistical):
 
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 1: non-seasonal; 'auto': inferred from the frequency of the data",
+        help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     decomposition: Literal["auto", "multiplicative", "additive", "none"] = param(
         default="auto",

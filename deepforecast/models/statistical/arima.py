@@ -78,7 +78,7 @@ class ARIMA(ArimaFamily):
     )  # fmt: skip
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 1: non-seasonal; 'auto': inferred from the frequency of the data",
+        help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     constant: bool | Literal["auto"] = param(
         default="auto",

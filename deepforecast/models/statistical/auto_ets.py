@@ -76,7 +76,7 @@ class AutoETS(Exponential):
 
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 1: non-seasonal; 'auto': inferred from the frequency of the data",
+        help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     error: Literal["auto", "additive", "multiplicative"] = param(
         default="auto", help="type of the errors; 'auto': selected by `criterion`",

@@ -80,7 +80,7 @@ class ETS(Smoothing):
     )
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 1: non-seasonal; 'auto': inferred from the frequency of the data",
+        help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     allow_unstable: bool = param(default=False, help="whether to allow numerically unstable forms")
     alpha: float | None = param(

@@ -58,7 +58,7 @@ class HoltWinters(Smoothing):
 
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 1: non-seasonal; 'auto': inferred from the frequency of the data",
+        help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     seasonal: Literal["additive", "multiplicative"] = param(
         default="additive", search=("additive", "multiplicative"), help="type of the seasonal component"

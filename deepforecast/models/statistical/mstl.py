@@ -86,7 +86,7 @@ class MSTL(Statistical):
 
     season_length: int | list[int] | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season, or a list of several; 1: non-seasonal; 'auto': inferred from the"
+        help="number of time steps per season, or a list of several; 1: no season; 'auto': inferred from the"
         " frequency of the data",
     )
     trend_model: Forecaster | None = param(
