@@ -70,7 +70,7 @@ def test_mutated_files_of_every_model_are_refused_or_work(seed: int) -> None:
         ("AutoCES", "form", 4, "form must be between 0 and 3, got 4"),
         ("AutoTheta", "phase", 7, "phase must be between 0 and 6, got 7"),
         ("AutoARIMA", "order", 10**6, "order must be between"),
-        ("MSTL", "known", 3, "known must be 4 int64 for each series"),
+        ("MSTL", "history_checksum", 3, "history_checksum must be 4 int64 for each series"),
     ],
 )
 def test_integers_out_of_range_are_refused_at_load(
@@ -81,7 +81,7 @@ def test_integers_out_of_range_are_refused_at_load(
     model = cls(horizon=2, **season).fit(noisy())
     manifest, arrays = to_manifest(model, model.fitted_state())
     reference = manifest["learned"]["by_series"]["tree"][learned]["array"]
-    array = arrays[reference][:, :-1] if learned == "known" else with_element(arrays[reference], 0, value)
+    array = arrays[reference][:, :-1] if learned == "history_checksum" else with_element(arrays[reference], 0, value)
     bundle.write(tmp_path / "file", manifest, {**arrays, reference: array})
     with pytest.raises(ModelFileError, match=message):
         deepforecast.load(tmp_path / "file")

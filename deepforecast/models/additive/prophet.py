@@ -178,15 +178,16 @@ class Prophet(AdditiveForecaster):
             return learned
         from deepforecast.models.additive._constant_covariates import constant_covariate_values
 
-        return replace(learned, by_series={**learned.by_series, "unvaried": constant_covariate_values(self, panel)})
+        constants = constant_covariate_values(self, panel)
+        return replace(learned, by_series={**learned.by_series, "constant_covariates": constants})
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         """The future covariates; a warning names those that were constant in fit and change now."""
         from deepforecast.models.statistical._regressors import warn_constant_in_fit
 
         covariates = super()._future_covariates(state, steps, future)
-        if covariates and "unvaried" in state.learned.by_series:
-            warn_constant_in_fit(self.name, state.learned["unvaried"], covariates, state.series)
+        if covariates and "constant_covariates" in state.learned.by_series:
+            warn_constant_in_fit(self.name, state.learned["constant_covariates"], covariates, state.series)
         return covariates
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:

@@ -39,7 +39,21 @@ MAX_FILE_SEASON = 10_000  # bound for model files without seasonal orders
 class ArimaFamily(Statistical):
     """Base class of regressions with ARIMA errors.
 
-    `learned["order"]` holds p, d, q, P, D, Q and whether there is a constant.
+    Learned arrays, one row per series:
+
+    - `order`: p, d, q, P, D, Q and whether there is a constant
+    - `factors`: coefficients of the four ARMA polynomials (ar, ma, seasonal ar, seasonal ma)
+    - `level`, `beta`: the regression level + beta[0] * time + beta[1:] @ columns; time 0 is the first
+      row of the training data, at time index `start`
+    - `coefficient_directions`, `direction_states`: covariance of level and beta
+      (see `_coefficient_covariance`), and the filtered state of each direction
+    - `sigma`; `likelihood`: log-likelihood, number of parameters, number of values
+    - `ar`, `ma`, `mean`, `excess`: filter after the last row: coefficients of the expanded polynomials,
+      state mean, and the lower triangle of E in the state covariance sigma^2 (E + ma ma')
+    - `n_rows`: number of rows from `start` to the end
+    - `noise_floor`, `n_errors_since`: see `_perfect_fit`
+
+    Shared: `season`, `n_states` and, for AutoARIMA, `fourier_terms`.
     """
 
     coverage_process: ClassVar[str] = "arima"
@@ -72,15 +86,21 @@ class ArimaFamily(Statistical):
 
     # -- hooks of subclasses ----------------------------------------------------------------------
 
-    def _max_sizes(self, panel: Panel) -> tuple[int, int]:
-        """Largest numbers of coefficients and of states of any admitted order."""
+    def _max_coefficients_and_states(self, panel: Panel) -> tuple[int, int]:
+        """Largest numbers of ARMA coefficients and of filter states of any order that may be fitted."""
         raise NotImplementedError
 
     def _order(self, row: Ints, season: int) -> Order:
-        """The order of a row of `learned["order"]`."""
-        p, n_differences, q, seasonal_p, seasonal_d, seasonal_q, constant = (int(number) for number in row)
-        lags = tuple(range(1, p + 1)), tuple(range(1, q + 1))
-        return Order(lags[0], n_differences, lags[1], (seasonal_p, seasonal_d, seasonal_q), season, bool(constant))
+        """The `Order` of a row of `learned["order"]`."""
+        p, n_differences, q, seasonal_p, seasonal_d, seasonal_q, constant = (int(value) for value in row)
+        return Order(
+            ar=tuple(range(1, p + 1)),
+            d=n_differences,
+            ma=tuple(range(1, q + 1)),
+            seasonal=(seasonal_p, seasonal_d, seasonal_q),
+            season=season,
+            constant=bool(constant),
+        )
 
     def _fit_series(
         self,
@@ -91,46 +111,49 @@ class ArimaFamily(Statistical):
         season: int,
         fourier_terms: Any,
     ) -> tuple[ScaledSeries, Fit, Ints]:
-        """Fit one series; return the fit and which of `columns` it uses.
+        """Fit one series; return the scaled series, its fit, and the indices of the `columns` that it uses.
 
-        `columns` are `n_regressors` future covariates, then Fourier terms.
+        `columns` (rows, columns): `n_regressors` future covariates, then the columns of the Fourier terms.
+        `fourier_terms`: (season, n_harmonics) of each season.
         """
         raise NotImplementedError
 
     def _seasonal_strengths(self, panel: Panel) -> Floats:
-        """Strength of the season of each series, for the choice of the seasonal difference."""
+        """Seasonal strength of each series in 0 to 1, for the choice of the seasonal difference."""
         return np.zeros(len(panel))
 
     def _shared_values(self, panel: Panel) -> dict[str, Any]:
-        """Further values for `LearnedState.shared`."""
+        """Entries that a subclass adds to `LearnedState.shared`."""
         return {}
 
     def _fourier_terms(self, panel: Panel) -> Sequence[tuple[int, int]]:
-        """Season and number of harmonics of the Fourier terms, which have columns cos, sin each."""
+        """(season, n_harmonics) of each season modelled by Fourier terms; each harmonic has a cos and a sin column."""
         return ()
 
     def _short_season(self, panel: Panel) -> int:
-        """The season of the seasonal polynomials, 1 if there is none."""
+        """Number of time steps per season of the seasonal polynomials; 1: non-seasonal."""
         raise NotImplementedError
 
     # -- fitting and filtering --------------------------------------------------------------------
 
     def _estimate(self, panel: Panel) -> LearnedState:
-        season, (width, size) = self._short_season(panel), self._max_sizes(panel)
+        """Fit each series on its own and filter it to its end."""
+        season = self._short_season(panel)
+        max_coefficients, n_states = self._max_coefficients_and_states(panel)
         x = self._columns(panel)
         arrays: dict[str, Any] = {
             "order": np.zeros((len(panel), 7), np.int64),
-            "factors": np.zeros((len(panel), width)),
+            "factors": np.zeros((len(panel), max_coefficients)),
             "beta": np.zeros((len(panel), 1 + x.shape[1])),
             "level": np.zeros(len(panel)),
-            "doubt": np.zeros((len(panel), 1 + x.shape[1], 2 + x.shape[1])),
+            "coefficient_directions": np.zeros((len(panel), 1 + x.shape[1], 2 + x.shape[1])),
             "sigma": np.zeros(len(panel)),
             "likelihood": np.zeros((len(panel), 3)),
             "start": panel.start // panel.calendar.step,
-            "rows": np.zeros(len(panel), np.int64),
+            "n_rows": np.zeros(len(panel), np.int64),
         }
         fourier_terms, strengths = self._fourier_terms(panel), self._seasonal_strengths(panel)
-        n_regressors = x.shape[1] - sum(2 * count for _, count in fourier_terms)
+        n_regressors = x.shape[1] - sum(2 * n_harmonics for _, n_harmonics in fourier_terms)
         for index in range(len(panel)):
             rows = slice(panel.indptr[index], panel.indptr[index + 1])
             series, fit, used_columns = self._fit_series(
@@ -138,20 +161,28 @@ class ArimaFamily(Statistical):
             )
             _store_fit(arrays, index, series, fit, used_columns)
             if fit.sigma > 0.0:
-                arrays["doubt"][index] = covariance_directions(
+                arrays["coefficient_directions"][index] = covariance_directions(
                     fit.order, fit.factors, arrays["beta"][index], panel.y[rows], x[rows]
                 )
         spread_arrays = residual_spread(panel, np.where(arrays["sigma"] > 0.0, np.inf, 0.0))
-        arrays |= {name: spread_arrays[name] for name in ("ripple", "since")}
-        learned = LearnedState(arrays, {"season": season, "size": size, **self._shared_values(panel)})
+        arrays |= {name: spread_arrays[name] for name in ("noise_floor", "n_errors_since")}
+        learned = LearnedState(arrays, {"season": season, "n_states": n_states, **self._shared_values(panel)})
         return LearnedState({**arrays, **self._filter(learned, panel, x, True)[0]}, dict(learned.shared), panel)
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        states, fitted = self._filter(learned, panel, self._columns(panel, learned), fresh)
-        spread_state = {"deviation": learned["sigma"], "ripple": learned["ripple"], "since": learned["since"]}
-        if spread := update_residual_spread(spread_state, panel, panel.y - fitted, fresh):
-            states |= {"sigma": spread["deviation"], "since": spread["since"]}
-        return LearnedState({**learned.by_series, **states}, learned.shared, panel if fresh else None)
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        """Filter the rows from the start of the history, or from the last state.
+
+        Sigma changes only after a perfect fit, from the errors since then.
+        """
+        states, fitted = self._filter(learned, panel, self._columns(panel, learned), from_start)
+        spread_state = {
+            "deviation": learned["sigma"],
+            "noise_floor": learned["noise_floor"],
+            "n_errors_since": learned["n_errors_since"],
+        }
+        if spread := update_residual_spread(spread_state, panel, panel.y - fitted, from_start):
+            states |= {"sigma": spread["deviation"], "n_errors_since": spread["n_errors_since"]}
+        return LearnedState({**learned.by_series, **states}, learned.shared, panel if from_start else None)
 
     def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
         return self._filter(learned, panel, self._columns(panel, learned), True)[1]
@@ -159,7 +190,8 @@ class ArimaFamily(Statistical):
     def _columns(self, panel: Panel, learned: LearnedState | None = None) -> Floats:
         """Future covariates and Fourier terms, (rows, columns).
 
-        Phases count from the start of the fit.
+        The phases of the Fourier terms count from the first row of the training data; without `learned` the panel is
+        the training data.
         """
         x = design_matrix(panel.covariates)
         x = x if x.size or len(x) else np.empty((len(panel.y), 0))
@@ -171,41 +203,47 @@ class ArimaFamily(Statistical):
         times = np.arange(len(panel.y)) + np.repeat(begin - panel.indptr[:-1], panel.lengths)
         return np.hstack([x, fourier(times, fourier_terms)])
 
-    def _filter(self, learned: LearnedState, panel: Panel, x: Floats, fresh: bool) -> tuple[dict[str, Any], Floats]:
-        """Filter states at the end of a panel, and one-step-ahead forecasts of its rows."""
-        size, count = learned["size"], len(panel)
-        states, excess = np.zeros((3, count, size)), np.zeros((count, size * (size + 1) // 2))
-        direction_states = np.zeros((count, learned["doubt"].shape[1], size))
-        fitted, begin = np.empty(len(panel.y)), panel.start // panel.calendar.step - learned["start"]
-        for index in range(count):
+    def _filter(self, learned: LearnedState, panel: Panel, x: Floats, from_start: bool) -> tuple[dict[str, Any], Floats]:
+        """Kalman filter of a panel: the arrays at its end, and one-step-ahead forecasts of its rows.
+
+        The directions of the regression coefficients are filtered like series, which gives the sensitivity of the
+        forecast to each of them.
+        """
+        max_states, n_series = learned["n_states"], len(panel)
+        states = np.zeros((3, n_series, max_states))  # ar, ma, mean
+        excess = np.zeros((n_series, max_states * (max_states + 1) // 2))
+        direction_states = np.zeros((n_series, learned["coefficient_directions"].shape[1], max_states))
+        fitted = np.empty(len(panel.y))
+        first_time = panel.start // panel.calendar.step - learned["start"]
+        for index in range(n_series):
             rows = slice(panel.indptr[index], panel.indptr[index + 1])
-            time = begin[index] + np.arange(panel.lengths[index])
+            time = first_time[index] + np.arange(panel.lengths[index])
             regression = learned["level"][index] + learned["beta"][index, 0] * time + x[rows] @ learned["beta"][index, 1:]
             values = panel.y[rows] - regression
-            state, predictions = self._filter_series(learned, index, values, None if fresh else learned["mean"][index])
+            state, predictions = self._filter_series(learned, index, values, None if from_start else learned["mean"][index])
             fitted[rows] = predictions + regression
-            for number in np.flatnonzero(learned["doubt"][index].any(axis=1)):
-                direction_values = -regression_values(learned["doubt"][index, number], time, x[rows])
-                mean = None if fresh else learned["doubted"][index, number]
-                last = self._filter_series(learned, index, np.where(np.isnan(values), np.nan, direction_values), mean)[0].mean
-                direction_states[index, number, : len(last)] = last
-            for row, values_of_state in enumerate((state.ar, state.ma, state.mean)):
-                states[row, index, : len(values_of_state)] = values_of_state
+            for direction in np.flatnonzero(learned["coefficient_directions"][index].any(axis=1)):
+                direction_values = -regression_values(learned["coefficient_directions"][index, direction], time, x[rows])
+                direction_values = np.where(np.isnan(values), np.nan, direction_values)
+                mean = None if from_start else learned["direction_states"][index, direction]
+                direction_mean = self._filter_series(learned, index, direction_values, mean)[0].mean
+                direction_states[index, direction, : len(direction_mean)] = direction_mean
+            for position, part in enumerate((state.ar, state.ma, state.mean)):
+                states[position, index, : len(part)] = part
             n_states = len(state.mean)
             excess[index, : n_states * (n_states + 1) // 2] = state.excess[np.tril_indices(n_states)]
-        n_rows = begin + panel.lengths
-        names = ("ar", "ma", "mean", "excess", "rows", "doubted")
-        return dict(zip(names, (*states, excess, n_rows, direction_states), strict=True)), fitted
+        final_states = {"ar": states[0], "ma": states[1], "mean": states[2], "excess": excess}
+        return {**final_states, "n_rows": first_time + panel.lengths, "direction_states": direction_states}, fitted
 
     def _filter_series(self, learned: LearnedState, index: int, values: Floats, mean: Floats | None) -> tuple[Any, Floats]:
-        """Filter one series from a state mean (None: initial state).
+        """Filter the regression errors `values` of one series from a state mean; None: from the initial state.
 
-        Return final state and forecasts.
+        Return the final state and the one-step-ahead forecasts, NaN before the first value.
         """
         from deepforecast.kernels.arima.state import FilterState, continue_filter, filter_history
 
         if mean is not None:
-            excess = _symmetric_matrix(learned["excess"][index], learned["size"])
+            excess = _symmetric_matrix(learned["excess"][index], learned["n_states"])
             return continue_filter(FilterState(learned["ar"][index], learned["ma"][index], mean, excess), values)[:2]
         order = self._order(learned["order"][index], learned["season"])
         values, n_missing = _trim_leading_missing(values)
@@ -215,28 +253,33 @@ class ArimaFamily(Statistical):
         return state, np.concatenate([np.full(n_missing, np.nan), predictions])
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
-        size = check_integer(learned["size"], "size", 1, learned["mean"].shape[-1])
-        season = check_integer(learned["season"], "season", 1, max(size, MAX_FILE_SEASON))
-        check_floats(learned, ["ar", "ma", "mean"], (size,), finite=True)
-        check_floats(learned, ["excess"], (size * (size + 1) // 2,), finite=True)
-        width = learned["factors"].shape[-1]
-        for row in np.unique(check_integers(learned, "order", 0, [width, size, width, width, size, width, 1]), axis=0):
+        """Check the arrays of a model file; raise `InvalidManifest` if they are inconsistent."""
+        max_states = check_integer(learned["n_states"], "n_states", 1, learned["mean"].shape[-1])
+        season = check_integer(learned["season"], "season", 1, max(max_states, MAX_FILE_SEASON))
+        check_floats(learned, ["ar", "ma", "mean"], (max_states,), finite=True)
+        check_floats(learned, ["excess"], (max_states * (max_states + 1) // 2,), finite=True)
+        max_lags = learned["factors"].shape[-1]
+        largest = [max_lags, max_states, max_lags, max_lags, max_states, max_lags, 1]  # of p, d, q, P, D, Q, constant
+        for row in np.unique(check_integers(learned, "order", 0, largest), axis=0):
             order = self._order(row, season)
-            if order.n_coefficients > width or order.n_states > size:
-                raise InvalidManifest(f"an order must have at most {width} coefficients and {size} states, got {row.tolist()}")
-        for name in ("start", "rows"):
+            if order.n_coefficients > max_lags or order.n_states > max_states:
+                raise InvalidManifest(
+                    f"an order must have at most {max_lags} coefficients and {max_states} states, got {row.tolist()}"
+                )
+        for name in ("start", "n_rows"):
             check_integers(learned, name, -MAX_INTEGER, MAX_INTEGER)
         self._check_fourier_terms(learned)
         return learned
 
     def _check_fourier_terms(self, learned: LearnedState) -> None:
-        fourier_terms = learned.shared.get("waves", [])
-        columns = learned["beta"].shape[-1] - 1
+        """Raise `InvalidManifest` if the Fourier terms of a model file are malformed or have more columns than `beta`."""
+        fourier_terms = learned.shared.get("fourier_terms", [])
+        n_columns = learned["beta"].shape[-1] - 1
         if not isinstance(fourier_terms, list) or not all(isinstance(term, list) and len(term) == 2 for term in fourier_terms):
-            raise InvalidManifest("waves must be pairs of a season and a number of Fourier terms")
-        for season, count in fourier_terms:
+            raise InvalidManifest("fourier_terms must be a list of pairs [season_length, n_harmonics]")
+        for season, n_harmonics in fourier_terms:
             check_integer(season, "the season of Fourier terms", 2, MAX_INTEGER)
-            columns -= 2 * check_integer(count, "the number of Fourier terms", 0, columns // 2)
+            n_columns -= 2 * check_integer(n_harmonics, "the number of harmonics", 0, n_columns // 2)
 
     # -- forecasts --------------------------------------------------------------------------------
 
@@ -248,10 +291,7 @@ class ArimaFamily(Statistical):
         return StudentForecast(mean, deviations * learned["sigma"][:, None], degrees_of_freedom)
 
     def _regression_deviation(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Floats:
-        """Standard deviations due to the estimated regression, in units of sigma.
-
-        (series, steps).
-        """
+        """Standard deviations of the forecasts due to the estimated regression, in units of sigma, (series, steps)."""
         from deepforecast.kernels.arima.state import forecast_moments
 
         def forecast_mean(states: Floats) -> Floats:
@@ -260,18 +300,19 @@ class ArimaFamily(Statistical):
         return regression_deviations(learned, *self._future_columns(learned, steps, future), forecast_mean)
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        """Sample paths: mean plus Student's t errors of the state, the shocks and the estimated regression."""
         mean = self._forecast(learned, steps, future).mean
         keys = np.column_stack([learned[name].reshape(len(mean), -1) for name in ("mean", "level", "sigma", "factors", "beta")])
-        draws = standard_normal(seed, keys, (2 + learned["size"] + steps, samples))
+        draws = standard_normal(seed, keys, (2 + learned["n_states"] + steps, samples))
+        mixing_draws, regression_draws, error_draws = draws[:, 0], draws[:, 1], draws[:, 2:]
         degrees_of_freedom, estimation_factor = _degrees_and_factor(learned)
-        errors = sample_errors(learned, draws[:, 2:], steps) * estimation_factor[:, None, None]
-        errors += draws[:, 1, :, None] * self._regression_deviation(learned, steps, future)[:, None, :]
-        return np.asarray(
-            mean[:, None, :]
-            + (student_mixing(draws[:, 0], degrees_of_freedom) * learned["sigma"][:, None])[:, :, None] * errors
-        )
+        errors = sample_errors(learned, error_draws, steps) * estimation_factor[:, None, None]
+        errors += regression_draws[:, :, None] * self._regression_deviation(learned, steps, future)[:, None, :]
+        scale = student_mixing(mixing_draws, degrees_of_freedom) * learned["sigma"][:, None]
+        return np.asarray(mean[:, None, :] + scale[:, :, None] * errors)
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        """Components of regression and ARIMA errors; the decaying part of the errors is the `remainder`."""
         regression = self._regression_components(learned, steps, future)
         season = learned["season"]
         error_mean, _, _ = self._forecast_errors(learned, steps + 2 * season)
@@ -287,61 +328,64 @@ class ArimaFamily(Statistical):
         return {**components, "remainder": mean - sum(components.values())}
 
     def _forecast_errors(self, learned: LearnedState, steps: int) -> tuple[Floats, Floats, Floats]:
+        """Means, standard deviations in units of sigma, and impulse responses of the ARIMA errors, (series, steps) each."""
         from deepforecast.kernels.arima.state import forecast_moments
 
         return forecast_moments(learned["ar"], learned["ma"], learned["mean"], learned["excess"], steps)
 
     def _regression_components(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        """Components of the regression, (series, steps) each."""
-        beta, count = learned["beta"], len(learned["level"])
+        """Contributions of the regression to level, trend, season and regressors, (series, steps) each."""
+        beta, n_series = learned["beta"], len(learned["level"])
         n_regressors = beta.shape[1] - 1 - self._n_fourier_columns(learned)
         time, x = self._future_columns(learned, steps, future)
         components = {
             "level": np.repeat(learned["level"][:, None], steps, axis=1),
             "trend": beta[:, :1] * time,
-            "season": np.zeros((count, steps)),
-            "regressors": np.zeros((count, steps)),
+            "season": np.zeros((n_series, steps)),
+            "regressors": np.zeros((n_series, steps)),
         }
         components["regressors"] += (x[:, :, :n_regressors] * beta[:, None, 1 : 1 + n_regressors]).sum(axis=-1)
         components["season"] += (x[:, :, n_regressors:] * beta[:, None, 1 + n_regressors :]).sum(axis=-1)
         return components
 
     def _future_columns(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> tuple[Floats, Floats]:
-        """Time index (series, steps) and columns (series, steps, columns) of the steps ahead."""
-        time, n_fourier = learned["rows"][:, None] + np.arange(steps), self._n_fourier_columns(learned)
+        """Time since the first row of the training data (series, steps), and columns (series, steps, columns)."""
+        time, n_fourier = learned["n_rows"][:, None] + np.arange(steps), self._n_fourier_columns(learned)
         x = np.empty((*time.shape, 0))
         if learned["beta"].shape[1] - 1 - n_fourier:
             x = design_matrix(future).reshape(*time.shape, -1)
-        return time, np.concatenate([x, fourier(time, learned["waves"])], axis=-1) if n_fourier else x
+        return time, (np.concatenate([x, fourier(time, learned["fourier_terms"])], axis=-1) if n_fourier else x)
 
     def _n_fourier_columns(self, learned: LearnedState) -> int:
-        return sum(2 * count for _, count in learned.shared.get("waves", ()))
+        return sum(2 * n_harmonics for _, n_harmonics in learned.shared.get("fourier_terms", ()))
 
 
 def _degrees_and_factor(learned: LearnedState) -> tuple[Floats, Floats]:
-    """Degrees of freedom and the factor of standard deviations for the estimated polynomials."""
-    _, parameters, count = learned["likelihood"].T
-    degrees_of_freedom, _ = degrees_and_factor(count, parameters, learned["ripple"])
-    lags = learned["order"][:, [0, 2, 3, 5]].sum(axis=1).astype(np.float64)
-    return degrees_of_freedom, degrees_and_factor(count, lags, learned["ripple"])[1]
+    """Degrees of freedom, and the factor of standard deviations for the p + q + P + Q estimated coefficients.
+
+    The factor leaves out the regression, whose error is in `_regression_deviation`.
+    """
+    _, n_parameters, n_observed = learned["likelihood"].T
+    degrees_of_freedom, _ = degrees_and_factor(n_observed, n_parameters, learned["noise_floor"])
+    n_coefficients = learned["order"][:, [0, 2, 3, 5]].sum(axis=1).astype(np.float64)  # p, q, P, Q
+    return degrees_of_freedom, degrees_and_factor(n_observed, n_coefficients, learned["noise_floor"])[1]
 
 
 def fourier(times: Ints, fourier_terms: Sequence[tuple[int, int]]) -> Floats:
-    """cos and sin of the harmonics 1 ... count of each season, along a new last axis."""
+    """cos and sin of the harmonics 1, 2, ... of each (season, n_harmonics), along a new last axis."""
     columns = []
-    for season, count in fourier_terms:
-        for harmonic in range(1, count + 1):
+    for season, n_harmonics in fourier_terms:
+        for harmonic in range(1, n_harmonics + 1):
             angle = 2 * np.pi * ((times * harmonic) % season) / season
             columns += [np.cos(angle), np.sin(angle)]
     return np.stack(columns, axis=-1)
 
 
 def _store_fit(arrays: dict[str, Any], index: int, series: ScaledSeries, fit: Fit, used_columns: Ints) -> None:
-    """Store a fit in the units of its series."""
+    """Store the fit of a scaled series in row `index` of the arrays, in place and in units of the data."""
     order, beta = fit.order, arrays["beta"][index]
     constant = int(order.constant)
-    lags = len(order.ar), order.d, len(order.ma), *order.seasonal, constant
-    arrays["order"][index] = lags
+    arrays["order"][index] = len(order.ar), order.d, len(order.ma), *order.seasonal, constant
     arrays["factors"][index, : len(fit.factors)] = fit.factors
     beta[1 + used_columns] = fit.beta[constant:] * series.scale / series.column_scales
     has_offset = constant or order.n_lost
@@ -358,11 +402,11 @@ def _store_fit(arrays: dict[str, Any], index: int, series: ScaledSeries, fit: Fi
 
 def _trim_leading_missing(values: Floats) -> tuple[Floats, int]:
     """The values from the first observed one on, and the number of rows before it."""
-    first = int(np.argmax(~np.isnan(values)))
-    return values[first:], first
+    n_leading_missing = int(np.argmax(~np.isnan(values)))
+    return values[n_leading_missing:], n_leading_missing
 
 
-def _symmetric_matrix(lower: Floats, size: int) -> Floats:
-    matrix = np.zeros((size, size))
-    matrix[np.tril_indices(size)] = lower
+def _symmetric_matrix(lower_triangle: Floats, n_states: int) -> Floats:
+    matrix = np.zeros((n_states, n_states))
+    matrix[np.tril_indices(n_states)] = lower_triangle
     return matrix + np.tril(matrix, -1).T

@@ -33,7 +33,8 @@ from deepforecast.models.statistical._regressors import constant_values, warn_co
 class Statistical(Forecaster):
     """Base class of statistical models.
 
-    `seconds_per_value`: approximate cost of fitting one value.
+    `seconds_per_value`: approximate seconds to fit one value; decides how series are shared among
+    threads.
     """
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
@@ -81,17 +82,17 @@ class Statistical(Forecaster):
     ) -> Frame:
         """Test whether the residuals are white noise, homoscedastic and normal.
 
-        Residuals are the errors that the model assumes to be noise: relative ones with
-        multiplicative errors, those of transformed values with `box_cox`. Missing ones are left
-        out.
+        Residuals are the errors that the model assumes to be white noise: relative errors with
+        multiplicative errors, those of transformed values with `box_cox`. Missing residuals are
+        left out.
 
         Parameters
         ----------
         frame : DataFrame, optional
             Histories to test. None: the training data, without rows added by `update`.
         lags : int, optional
-            Number of lags of the Ljung-Box test. None: 10, or two seasons, at most a fifth of the
-            number of residuals.
+            Number of lags of the Ljung-Box test. None: 10, or two seasons for seasonal data, but at
+            most a fifth of the number of residuals.
         static : DataFrame, optional
             Static covariates of the series in `frame`.
 
@@ -99,9 +100,9 @@ class Statistical(Forecaster):
         -------
         DataFrame
             One row per series and `test` with `statistic`, `p_value` and `lags`. A small p-value
-            rejects: ljung_box, no autocorrelation; heteroscedasticity, equal variances in the first
-            and the last third (`lags`: their size); jarque_bera, normality. NaN, with a warning,
-            if there are too few residuals.
+            rejects the null hypothesis: no autocorrelation (ljung_box), equal variances in the
+            first and the last third (heteroscedasticity; `lags` is their number of residuals),
+            or normality (jarque_bera). NaN, with a warning, if there are too few residuals.
         """
         if lags is not None:
             validate_horizon(lags, name="lags")
@@ -110,14 +111,21 @@ class Statistical(Forecaster):
         tests = residual_tests(self._innovations(state.learned, panel), panel.indptr, lags, self._diagnostic_season(panel))
         short_series = np.flatnonzero(np.isnan(np.stack([test[0] for test in tests.values()])).any(axis=0))
         if len(short_series):
-            warn(f"{self.name}: too few residuals for some tests in series {panel.series.labels(short_series)}; they are NaN.")
+            warn(
+                f"{self.name}: too few residuals for some tests of series {panel.series.labels(short_series)}; their "
+                "results are NaN. Pass longer histories."
+            )
         return frames.build(panel.series.library, self._diagnostic_columns(panel, tests))
 
     def _innovations(self, learned: LearnedState, panel: Panel) -> Floats:
-        """The errors of each row that the model assumes to be noise."""
+        """The errors of the rows that the model assumes to be white noise."""
         return np.asarray(panel.y - self._fitted(learned, panel))
 
     def _diagnostic_columns(self, panel: Panel, tests: Mapping[str, tuple[Any, Any, Any]]) -> dict[str, Any]:
+        """Columns of `residual_diagnostics`, one row per series and test.
+
+        `tests`: statistics, p-values and lags of all series, by name of the test.
+        """
         columns: dict[str, Any] = {}
         names = panel.series.columns
         if names.id is not None and panel.series.ids is not None:
@@ -129,10 +137,7 @@ class Statistical(Forecaster):
         return columns
 
     def _diagnostic_season(self, panel: Panel) -> int:
-        """The longest season of the model, which sets the default number of lags.
-
-        1 if it has none.
-        """
+        """Number of time steps of the longest season of the model, which sets the default number of lags; 1: none."""
         season = getattr(self, "season_length", 1)
         if season == "auto":
             default_seasons = seasons(panel.calendar.frequency)
@@ -140,21 +145,24 @@ class Statistical(Forecaster):
         return int(max(season) if isinstance(season, (list, tuple)) else season)
 
     def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
+        """Raise a `ParameterError` for parameters that have no effect; fit."""
         refuse_unused_parameters(self, self._idle())
         return super()._fit_panel(panel, monitor)
 
     def _with_training_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
+        """Add the values of covariates that are constant in fit, for warnings when they change."""
         if not panel.series.columns.future:
             return learned
-        return replace(learned, by_series={**learned.by_series, "unvaried": constant_values(panel)})
+        return replace(learned, by_series={**learned.by_series, "constant_covariates": constant_values(panel)})
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         covariates = super()._future_covariates(state, steps, future)
-        if covariates and "unvaried" in state.learned.by_series:
-            warn_constant_in_fit(self.name, state.learned["unvaried"], covariates, state.series)
+        if covariates and "constant_covariates" in state.learned.by_series:
+            warn_constant_in_fit(self.name, state.learned["constant_covariates"], covariates, state.series)
         return covariates
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        """Fit slices of the series by `_estimate` in threads, and join the results."""
         chunks = map_chunks(
             lambda chunk: self._estimate(_select_series(panel, chunk)),
             len(panel),
@@ -164,25 +172,26 @@ class Statistical(Forecaster):
         return replace(joined, history=panel)
 
     def _history(self, learned: LearnedState) -> Panel:
+        """The training data; raise a `DataError` if the model does not have them."""
         if learned.history is None:
             raise DataError(
-                f"{self.name} has no training data: it was loaded from a file, or only some of its series were fitted. "
-                "Pass the histories as frame=."
+                f"{self.name} has no training data, because the model was loaded from a file or only some of its series "
+                "were fitted. Pass the histories as `frame`."
             )
         return learned.history
 
     # -- hooks of subclasses ----------------------------------------------------------------------
 
     def _idle(self) -> Iterable[tuple[str, str]]:
-        """Names of parameters that have no effect, each with the reason and a remedy."""
+        """(name, reason and fix) of the parameters that have no effect with the values of the others."""
         return ()
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         """The columns of `parameters`."""
-        raise CapabilityError(f"{type(self).__name__} has no table of parameters. Use state_.learned.")
+        raise CapabilityError(f"{type(self).__name__} has no table of parameters. Use the arrays in state_.learned.")
 
     def _estimate(self, panel: Panel) -> LearnedState:
-        """Fit a panel; called for slices of it, in threads."""
+        """Fit all series of a panel; called in threads for slices of the training data."""
         raise NotImplementedError
 
     def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
@@ -195,7 +204,6 @@ def _select_series(panel: Panel, chunk: slice) -> Panel:
 
 
 def _concatenate(chunks: list[LearnedState]) -> LearnedState:
-    first = chunks[0]
-    return replace(
-        first, by_series={name: np.concatenate([chunk.by_series[name] for chunk in chunks]) for name in first.by_series}
-    )
+    """Join the states of slices of the series; shared values are those of the first slice."""
+    names = chunks[0].by_series
+    return replace(chunks[0], by_series={name: np.concatenate([chunk.by_series[name] for chunk in chunks]) for name in names})

@@ -15,16 +15,16 @@ from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.errors import DataError
 
-GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
-MAX_ITERATIONS = 40
+GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # ratio of the golden-section search
+MAX_ITERATIONS = 40  # of the golden-section search
 N_NODES = 64  # of the Gauss-Legendre quadrature
 INTEGRATION_RANGE = 9.0  # standard deviations around the peak of the integrand
 MIDDLE_QUANTILE, MIDDLE_PROBABILITY = 2.5758293035489004, 0.99
-"""Half-width of the central part of a normal distribution, and its probability."""
+"""Half-width and probability of the central part of a normal distribution used for negative powers."""
 
 
 def transform(y: Floats, power: Any, *, inverse: bool = False) -> Floats:
-    """(y^power - 1) / power, log(y) if the power is 0, y if it is NaN; or the inverse of this.
+    """Box-Cox transformation: (y^power - 1) / power, log(y) if the power is 0, y if it is NaN; or its inverse.
 
     The inverse is 0 below the range of the transformation, and infinite above it.
     """
@@ -42,10 +42,10 @@ def transform(y: Floats, power: Any, *, inverse: bool = False) -> Floats:
 
 
 def bias_adjusted_mean(mean: Floats, deviation: Floats, power: Floats) -> Floats:
-    """Mean of back-transformed normal values: by formula for logarithms, else by quadrature.
+    """Mean of back-transformed normal variables with these means and standard deviations.
 
-    Values below the range count as 0. With a negative power the mean does not exist; then it is the
-    mean of the central 99 %.
+    By formula for logarithms, else by quadrature. Values below the range of the transformation count
+    as 0. With a negative power, for which the mean does not exist, it is the mean of the central 99 %.
     """
     shape = np.broadcast_shapes(mean.shape, deviation.shape, power.shape)
     mean, deviation, power = (np.broadcast_to(array, shape) for array in (mean, deviation, power))
@@ -60,82 +60,88 @@ def bias_adjusted_mean(mean: Floats, deviation: Floats, power: Floats) -> Floats
 
 
 def _integrate_mean(mean: Floats, deviation: Floats, power: Floats) -> Floats:
-    """Integrate (power (mean + deviation z) + 1)^(1 / power) over the normal density of z."""
+    """Integrate (power (mean + deviation z) + 1)^(1 / power) over the normal density of z, by Gauss-Legendre quadrature.
+
+    For positive powers around the peak of the integrand, for negative ones over the central 99 %, divided by 0.99.
+    """
     nodes, weight = np.polynomial.legendre.leggauss(N_NODES)
-    edge, slope = power * mean + 1.0, power * deviation
+    intercept, slope = power * mean + 1.0, power * deviation  # the base of the power is intercept + slope z
     with np.errstate(all="ignore"):
-        root = np.sqrt(np.maximum(edge**2 + 4.0 * slope * deviation, 0.0))
-        peak = np.where(edge > 0.0, 2.0 * deviation / (edge + root), (root - edge) / (2.0 * slope))
-        low = np.where(power > 0.0, np.maximum(peak - INTEGRATION_RANGE, -edge / slope), -MIDDLE_QUANTILE)
+        root = np.sqrt(np.maximum(intercept**2 + 4.0 * slope * deviation, 0.0))
+        # The positive root of slope z^2 + intercept z - deviation = 0, without cancellation.
+        peak = np.where(intercept > 0.0, 2.0 * deviation / (intercept + root), (root - intercept) / (2.0 * slope))
+        low = np.where(power > 0.0, np.maximum(peak - INTEGRATION_RANGE, -intercept / slope), -MIDDLE_QUANTILE)
         high = np.where(power > 0.0, np.maximum(peak, low) + INTEGRATION_RANGE, MIDDLE_QUANTILE)
         z = 0.5 * (high + low)[:, None] + 0.5 * (high - low)[:, None] * nodes
-        argument = slope[:, None] * z + edge[:, None]
-        logs = np.log(np.maximum(argument, 0.0)) / power[:, None] - 0.5 * z**2
-        largest = logs.max(axis=1)
-        total = (weight * np.exp(logs - largest[:, None])).sum(axis=1) * 0.5 * (high - low)
-        mass = np.where(power > 0.0, 1.0, MIDDLE_PROBABILITY)
-        return np.asarray(
-            np.where(np.isfinite(largest), np.exp(largest + np.log(total / (mass * np.sqrt(2.0 * np.pi)))), np.exp(largest))
-        )
+        base = slope[:, None] * z + intercept[:, None]
+        log_integrand = np.log(np.maximum(base, 0.0)) / power[:, None] - 0.5 * z**2
+        largest = log_integrand.max(axis=1)
+        integral = (weight * np.exp(log_integrand - largest[:, None])).sum(axis=1) * 0.5 * (high - low)
+        probability = np.where(power > 0.0, 1.0, MIDDLE_PROBABILITY)
+        log_mean = largest + np.log(integral / (probability * np.sqrt(2.0 * np.pi)))
+        return np.asarray(np.where(np.isfinite(largest), np.exp(log_mean), np.exp(largest)))
 
 
 def refuse_infinite(values: Floats, learned: LearnedState) -> Floats:
-    """Return back-transformed forecasts if they are finite; else raise a `DataError`."""
+    """Return back-transformed forecasts; raise a `DataError` if any is infinite."""
     infinite_series = np.flatnonzero(~np.isnan(learned["power"]) & np.isinf(values).any(axis=tuple(range(1, values.ndim))))
     if len(infinite_series) and learned.series is not None:
         raise DataError(
-            f"Forecasts must be finite; those of series {learned.series.labels(infinite_series)} are not after inverting "
-            f"the Box-Cox transformation with power {learned['power'][infinite_series[0]]:.3g}. Use box_cox=0 or above (or "
-            "'auto'), leave these series out, or use a shorter horizon."
+            "Forecasts must be finite, but inverting the Box-Cox transformation gives infinite values for series "
+            f"{learned.series.labels(infinite_series)} (power {learned['power'][infinite_series[0]]:.3g}). Set box_cox=0 or "
+            "above (or 'auto'), use a shorter horizon, or drop these series."
         )
     return values
 
 
 def guerrero(y: Floats, indptr: Ints, season: int) -> Floats:
-    """Guerrero's choice of the power in [0, 1], by golden-section search.
+    """Power of each series in [0, 1] by Guerrero's method, with a golden-section search.
 
-    Minimizes the coefficient of variation of deviation / mean^(1 - power) over blocks of one season
-    (at least 2 rows), aligned with the end of the series. 1 if there are fewer than two blocks.
+    It minimizes the coefficient of variation of deviation / mean^(1 - power) over blocks of one
+    season (at least 2 rows), aligned with the end of the series. 1 if there are fewer than two
+    complete blocks.
     """
-    length = max(season, 2)
-    means, deviations, owner = _block_moments(y, indptr, length)
-    number = len(indptr) - 1
-    low, high = np.zeros(number), np.ones(number)
+    means, deviations, block_series = _block_moments(y, indptr, max(season, 2))
+
+    def variation(power: Floats) -> Floats:
+        return _coefficient_of_variation(power, means, deviations, block_series)
+
+    n_series = len(indptr) - 1
+    low, high = np.zeros(n_series), np.ones(n_series)
     for _ in range(MAX_ITERATIONS):
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        left_is_better = _coefficient_of_variation(left, means, deviations, owner) <= _coefficient_of_variation(
-            right, means, deviations, owner
-        )
+        left_is_better = variation(left) <= variation(right)
         low, high = np.where(left_is_better, low, left), np.where(left_is_better, right, high)
-    optimum = 0.5 * (low + high)
-    ends = np.stack([np.zeros(number), np.ones(number), optimum])
-    best = ends[
-        np.argmin([_coefficient_of_variation(candidate, means, deviations, owner) for candidate in ends], axis=0),
-        np.arange(number),
-    ]
-    return np.where(np.bincount(owner, minlength=number) >= 2, best, 1.0)
+    candidates = np.stack([np.zeros(n_series), np.ones(n_series), 0.5 * (low + high)])
+    best_candidate = np.argmin([variation(candidate) for candidate in candidates], axis=0)
+    optimum = candidates[best_candidate, np.arange(n_series)]
+    return np.where(np.bincount(block_series, minlength=n_series) >= 2, optimum, 1.0)
 
 
-def _block_moments(y: Floats, indptr: Ints, length: int) -> tuple[Floats, Floats, Ints]:
-    """Mean and deviation of each complete block, relative to the mean of the series; its series."""
-    rows = np.diff(indptr) // length
-    first = indptr[1:] - rows * length
-    begin = np.repeat(first, rows) + length * (np.arange(rows.sum()) - np.repeat(np.cumsum(rows) - rows, rows))
-    owner = np.repeat(np.arange(len(rows)), rows)
-    values = y[begin[:, None] + np.arange(length)]
+def _block_moments(y: Floats, indptr: Ints, block_length: int) -> tuple[Floats, Floats, Ints]:
+    """Mean and standard deviation of each block without missing values, and the index of its series.
+
+    Values are divided by the mean of their series; blocks are aligned with the end of the series.
+    """
+    n_blocks = np.diff(indptr) // block_length
+    first_row = indptr[1:] - n_blocks * block_length
+    block_in_series = np.arange(n_blocks.sum()) - np.repeat(np.cumsum(n_blocks) - n_blocks, n_blocks)
+    begin = np.repeat(first_row, n_blocks) + block_length * block_in_series
+    block_series = np.repeat(np.arange(len(n_blocks)), n_blocks)
+    values = y[begin[:, None] + np.arange(block_length)]
     is_complete = ~np.isnan(values).any(axis=1)
-    values, owner = values[is_complete], owner[is_complete]
-    size = np.add.reduceat(np.where(np.isnan(y), 0.0, y), indptr[:-1]) / np.maximum(np.diff(indptr), 1)
-    values = values / size[owner][:, None]
-    return values.mean(axis=1), values.std(axis=1, ddof=1), owner
+    values, block_series = values[is_complete], block_series[is_complete]
+    series_mean = np.add.reduceat(np.where(np.isnan(y), 0.0, y), indptr[:-1]) / np.maximum(np.diff(indptr), 1)
+    values = values / series_mean[block_series][:, None]
+    return values.mean(axis=1), values.std(axis=1, ddof=1), block_series
 
 
-def _coefficient_of_variation(power: Floats, means: Floats, deviations: Floats, owner: Ints) -> Floats:
-    """The coefficient of variation of deviation / mean^(1 - power) of each series."""
-    number = len(power)
-    ratio = deviations / means ** (1.0 - power[owner])
-    count = np.maximum(np.bincount(owner, minlength=number), 2)
-    mean_ratio = np.bincount(owner, ratio, number) / count
-    square = np.bincount(owner, (ratio - mean_ratio[owner]) ** 2, number) / (count - 1)
+def _coefficient_of_variation(power: Floats, means: Floats, deviations: Floats, block_series: Ints) -> Floats:
+    """Coefficient of variation of deviation / mean^(1 - power) over the blocks of each series; 0 without blocks."""
+    n_series = len(power)
+    ratio = deviations / means ** (1.0 - power[block_series])
+    n_blocks = np.maximum(np.bincount(block_series, minlength=n_series), 2)
+    mean_ratio = np.bincount(block_series, ratio, n_series) / n_blocks
+    variance = np.bincount(block_series, (ratio - mean_ratio[block_series]) ** 2, n_series) / (n_blocks - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(mean_ratio > 0, np.sqrt(square) / mean_ratio, 0.0)
+        return np.where(mean_ratio > 0, np.sqrt(variance) / mean_ratio, 0.0)

@@ -28,82 +28,94 @@ MIN_RESIDUALS = {"ljung_box": 2, "heteroscedasticity": 5, "jarque_bera": 2}  # a
 def residual_tests(
     residuals: Floats, indptr: Ints, lags: int | None, season: int = 1
 ) -> dict[str, tuple[Floats, Floats, Ints]]:
-    """Statistic, p-value and lags of each test; NaN for series with too few residuals.
+    """Statistics, p-values and lags of all series, by test; NaN for series with too few residuals.
 
-    `lags` is reduced to the number of residuals minus 1; None: 10 or two seasons, at most a fifth
-    of the residuals. The p-value of constant residuals is 1.
+    `lags` is reduced to the number of residuals minus 1; None: 10, or two seasons for seasonal data,
+    at most a fifth of the residuals. Lags of the heteroscedasticity test are the residuals in a
+    third, those of jarque_bera 0. The p-value of constant residuals is 1.
     """
     is_present = ~np.isnan(residuals)
-    count = _sums(is_present.astype(np.float64), indptr).astype(np.int64)
+    n_residuals = _sums(is_present.astype(np.float64), indptr).astype(np.int64)
     values = _rescale(residuals, indptr)
-    n_lags = np.minimum(count // 5, 2 * season if season > 1 else MAX_LAGS) if lags is None else np.minimum(count - 1, lags)
+    if lags is None:
+        n_lags = np.minimum(n_residuals // 5, 2 * season if season > 1 else MAX_LAGS)
+    else:
+        n_lags = np.minimum(n_residuals - 1, lags)
     n_lags = np.maximum(n_lags, 1)
-    bounds = np.concatenate([[0], np.cumsum(count)])
-    third = np.round(count / 3).astype(np.int64)
+    bounds = np.concatenate([[0], np.cumsum(n_residuals)])
+    third = np.round(n_residuals / 3).astype(np.int64)
+    no_lags = np.zeros(len(n_residuals), np.int64)
     tests = {
-        "ljung_box": (*_ljung_box(values, is_present, indptr, count, n_lags), n_lags),
+        "ljung_box": (*_ljung_box(values, is_present, indptr, n_residuals, n_lags), n_lags),
         "heteroscedasticity": (*_heteroscedasticity(values[is_present], bounds, third), third),
-        "jarque_bera": (*_jarque_bera(values[is_present], bounds, count), np.zeros(len(count), np.int64)),
+        "jarque_bera": (*_jarque_bera(values[is_present], bounds, n_residuals), no_lags),
     }
     for test, (statistic, p_value, _) in tests.items():
-        is_short = count < MIN_RESIDUALS[test]
+        is_short = n_residuals < MIN_RESIDUALS[test]
         statistic[is_short], p_value[is_short] = np.nan, np.nan
     return tests
 
 
-def _ljung_box(values: Floats, is_present: Any, indptr: Ints, count: Ints, lags: Ints) -> tuple[Floats, Floats]:
-    """n (n + 2) sum_k r_k^2 / n_k, with n_k the number of pairs k rows apart."""
+def _ljung_box(values: Floats, is_present: Any, indptr: Ints, n_residuals: Ints, n_lags: Ints) -> tuple[Floats, Floats]:
+    """Statistic n (n + 2) sum_k r_k^2 / n_k, with n_k the number of pairs k rows apart, and p-value of each series."""
     from scipy.special import chdtrc
 
     lengths, filled = np.diff(indptr), np.where(is_present, values, 0.0)
-    mean = _sums(filled, indptr) / np.maximum(count, 1)
+    mean = _sums(filled, indptr) / np.maximum(n_residuals, 1)
     centred = np.where(is_present, values - np.repeat(mean, lengths), 0.0)
-    total = _sums(centred * centred, indptr)
+    squares = _sums(centred * centred, indptr)
     observed, statistic = is_present.astype(np.float64), np.zeros(len(lengths))
-    for lag in range(1, int(lags.max(initial=0)) + 1):
-        pairs = _lagged_products(observed, indptr, lag)
-        correlation = _lagged_products(centred, indptr, lag) / np.where(total > 0, total, 1.0)
-        counted = (lag <= lags) & (pairs > 0)
-        statistic += np.where(counted, correlation**2 / np.maximum(pairs, 1.0), 0.0)
-    statistic *= count * (count + 2.0)
-    return statistic, chdtrc(lags.astype(np.float64), statistic)
+    for lag in range(1, int(n_lags.max(initial=0)) + 1):
+        n_pairs = _lagged_products(observed, indptr, lag)
+        correlation = _lagged_products(centred, indptr, lag) / np.where(squares > 0, squares, 1.0)
+        is_used = (lag <= n_lags) & (n_pairs > 0)
+        statistic += np.where(is_used, correlation**2 / np.maximum(n_pairs, 1.0), 0.0)
+    statistic *= n_residuals * (n_residuals + 2.0)
+    return statistic, chdtrc(n_lags.astype(np.float64), statistic)
 
 
 def _heteroscedasticity(values: Floats, bounds: Ints, third: Ints) -> tuple[Floats, Floats]:
+    """Sum of squares of the last third over that of the first, and the p-value of the two-sided F test.
+
+    `third`: number of residuals in a third of each series; `values`: without missing ones.
+    """
     from scipy.special import fdtr, fdtrc
 
     squares = values * values
-    first = _sums_between(squares, bounds[:-1], bounds[:-1] + third)
-    last = _sums_between(squares, bounds[1:] - third, bounds[1:])
+    first_third = _sums_between(squares, bounds[:-1], bounds[:-1] + third)
+    last_third = _sums_between(squares, bounds[1:] - third, bounds[1:])
+    are_zero = (first_third == 0) & (last_third == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where((first == 0) & (last == 0), 1.0, last / first)
+        ratio = np.where(are_zero, 1.0, last_third / first_third)
     is_finite, degrees = np.isfinite(ratio), np.maximum(third, 1).astype(np.float64)
     finite_ratio = np.where(is_finite, ratio, 1.0)
     p_value = 2 * np.minimum(fdtr(degrees, degrees, finite_ratio), fdtrc(degrees, degrees, finite_ratio))
-    p_value = np.where((first == 0) & (last == 0), 1.0, np.where(is_finite, p_value, 0.0))
+    p_value = np.where(are_zero, 1.0, np.where(is_finite, p_value, 0.0))
     return ratio, np.minimum(p_value, 1.0)
 
 
-def _jarque_bera(values: Floats, bounds: Ints, count: Ints) -> tuple[Floats, Floats]:
+def _jarque_bera(values: Floats, bounds: Ints, n_residuals: Ints) -> tuple[Floats, Floats]:
+    """Statistic n / 6 (skewness^2 + excess kurtosis^2 / 4), and p-value of each series; 0 and 1 for constants."""
     from scipy.special import chdtrc
 
-    size = np.maximum(count, 1)
-    deviations = values - np.repeat(_sums(values, bounds) / size, count)
-    second, third, fourth = (_sums(deviations**power, bounds) / size for power in (2, 3, 4))
-    varied = np.where(second > 0, second, 1.0)
+    n_at_least_1 = np.maximum(n_residuals, 1)
+    deviations = values - np.repeat(_sums(values, bounds) / n_at_least_1, n_residuals)
+    second, third, fourth = (_sums(deviations**power, bounds) / n_at_least_1 for power in (2, 3, 4))  # central moments
+    variance = np.where(second > 0, second, 1.0)
     is_constant = second <= 0
-    skewness, kurtosis = np.where(is_constant, 0.0, third / varied**1.5), np.where(is_constant, 0.0, fourth / varied**2 - 3)
-    statistic = size / 6 * (skewness**2 + kurtosis**2 / 4)
+    skewness = np.where(is_constant, 0.0, third / variance**1.5)
+    excess_kurtosis = np.where(is_constant, 0.0, fourth / variance**2 - 3)
+    statistic = n_at_least_1 / 6 * (skewness**2 + excess_kurtosis**2 / 4)
     return statistic, chdtrc(2.0, statistic)
 
 
 def _rescale(residuals: Floats, indptr: Ints) -> Floats:
-    """Scale each series by a power of two: fourth powers neither overflow nor underflow."""
-    size = np.where(np.isnan(residuals), 0.0, np.abs(residuals))
+    """Divide each series by a power of two near its largest residual: fourth powers neither overflow nor underflow."""
+    absolute = np.where(np.isnan(residuals), 0.0, np.abs(residuals))
     largest = np.zeros(len(indptr) - 1)
-    filled = np.flatnonzero(np.diff(indptr) > 0)
-    if len(filled):
-        largest[filled] = np.maximum.reduceat(size, indptr[:-1][filled])
+    non_empty = np.flatnonzero(np.diff(indptr) > 0)
+    if len(non_empty):
+        largest[non_empty] = np.maximum.reduceat(absolute, indptr[:-1][non_empty])
     _, power = np.frexp(largest)
     return np.asarray(np.ldexp(residuals, -np.repeat(power, np.diff(indptr))))
 
@@ -120,8 +132,8 @@ def _sums(values: Floats, indptr: Ints) -> Floats:
 def _sums_between(values: Floats, begin: Ints, end: Ints) -> Floats:
     """`sum(values[begin[i]:end[i]])` for each i, in row order; 0 if empty."""
     sums = np.zeros(len(begin))
-    filled = np.flatnonzero(end > begin)
-    if len(filled):
-        ends = np.stack([begin[filled], end[filled]], axis=1).reshape(-1)
-        sums[filled] = np.add.reduceat(values, ends[:-1] if ends[-1] == len(values) else ends)[::2]
+    non_empty = np.flatnonzero(end > begin)
+    if len(non_empty):
+        bounds = np.stack([begin[non_empty], end[non_empty]], axis=1).reshape(-1)
+        sums[non_empty] = np.add.reduceat(values, bounds[:-1] if bounds[-1] == len(values) else bounds)[::2]
     return sums

@@ -25,20 +25,31 @@ def statsmodels_capabilities(declared: Capabilities) -> Capabilities:
 
 
 def fit_by_statsmodels(model: Smoothing, panel: Panel, y: Floats, season: int, forms: Sequence[Form]) -> Any:
-    """Fit each series by statsmodels; the result is that of the kernels' `fit`."""
+    """Fit one form to each series by statsmodels, except constant series; return `Fits` like the kernels' `fit`.
+
+    Raise a `ParameterError` for options that statsmodels does not have.
+    """
     from deepforecast.kernels.ets.estimation import Fits
     from deepforecast.models.statistical._statsmodels_ets import estimate_ets
 
-    if any(model._fixed_parameters()) or model.parameter_bounds == "admissible":
+    if any(model._is_fixed()) or model.parameter_bounds == "admissible":
         raise ParameterError(
-            f"{model.name}: engine='statsmodels' cannot fix parameters or initial states, or use parameter_bounds="
-            "'admissible'. Leave these out, or use engine='kernels'."
+            f"{model.name}: engine='statsmodels' cannot be used with fixed smoothing parameters or initial states, or with "
+            "parameter_bounds='admissible'. Omit these parameters, or set engine='kernels'."
         )
-    size, width = (len(panel), 1), 2 + season
-    fits = Fits(np.ones((*size, 4)), np.zeros((*size, width)), np.zeros((*size, 0)), np.full(size, -np.inf), np.zeros(size))
+    shape = (len(panel), 1)  # series, forms
+    fits = Fits(
+        rates=np.ones((*shape, 4)),
+        states=np.zeros((*shape, 2 + season)),
+        coefficients=np.zeros((*shape, 0)),
+        log_likelihood=np.full(shape, -np.inf),
+        evaluations=np.zeros(shape),
+    )
     constant_values = ets.constant_levels(y, panel.indptr)
-    for number in np.flatnonzero(np.isnan(constant_values)):
-        values = y[panel.indptr[number] : panel.indptr[number + 1]]
-        rates, states, likelihood = estimate_ets(values, forms[0], season)
-        fits.rates[number, 0], fits.states[number, 0], fits.log_likelihood[number, 0] = rates, states, likelihood
+    for series_index in np.flatnonzero(np.isnan(constant_values)):
+        values = y[panel.indptr[series_index] : panel.indptr[series_index + 1]]
+        rates, states, log_likelihood = estimate_ets(values, forms[0], season)
+        fits.rates[series_index, 0] = rates
+        fits.states[series_index, 0] = states
+        fits.log_likelihood[series_index, 0] = log_likelihood
     return fits

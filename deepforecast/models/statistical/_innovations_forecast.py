@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,12 @@ MAX_NUMBERS = 2_000_000  # sampled at a time, to bound memory
 
 @dataclass(frozen=True)
 class ExponentialForecast(Forecast):
-    """`mu` (mean) and `base` (mean without season) exclude the `offsets` of covariates."""
+    """Forecast of exponential smoothing from the learned state.
+
+    `mu`: means without covariates, (series, steps); `base`: the same without the season; `offsets`:
+    effects of the covariates, (series, steps). All are Box-Cox transformed and cover the steps from
+    the end of the training data on; `n_skipped` first steps are left out of the results.
+    """
 
     learned: LearnedState
     mu: Floats
@@ -32,7 +38,7 @@ class ExponentialForecast(Forecast):
 
     @classmethod
     def from_state(cls, learned: LearnedState, offsets: Floats) -> ExponentialForecast:
-        """The forecast from the last state, for `offsets` (series, steps)."""
+        """The forecast from the last state; `offsets` (series, steps) are the effects of the covariates."""
         from deepforecast.kernels.ets.forecasts import forecast_means
 
         return cls(learned, *forecast_means(ets.kernel_model(learned.by_series, "state"), offsets.shape[1]), offsets)
@@ -50,13 +56,13 @@ class ExponentialForecast(Forecast):
         )
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Quantiles at any probabilities, (series, steps, probabilities)."""
+        """Quantiles in units of the data, (series, steps, probabilities); Student's t, or those of sample paths."""
         degrees_of_freedom, estimation_factor = _degrees_and_factor(self.learned.by_series)
         deviations = self._deviations() * estimation_factor[:, None]
         student = StudentForecast(self._transformed_mean(), deviations, degrees_of_freedom)
         transformed_quantiles = student.quantiles(probabilities)
         groups = self._groups_to_sample()
-        draws = self._normal_draws(groups[-1]) if groups else np.empty(0)
+        draws = self._normal_draws(groups[-1]) if groups else np.empty(0)  # the last group has the longest paths
         for group in groups:
             transformed_quantiles[group] = np.moveaxis(
                 np.quantile(self._sample_paths(group, draws), list(probabilities), axis=1), 0, -1
@@ -69,22 +75,28 @@ class ExponentialForecast(Forecast):
         return replace(self, n_skipped=self.n_skipped + steps)
 
     def components(self) -> dict[str, Floats]:
-        """Cumulative contributions of level, trend, season and regressors, in units of the data."""
+        """Contributions of level, trend, season and regressors in units of the data, (series, steps) each.
+
+        Each is the change of the back-transformed mean when the component is added to the previous ones.
+        """
         power, level = self.learned["power"][:, None], self.learned["state"][:, :1]
         with np.errstate(over="ignore", invalid="ignore"):
-            heights = [np.broadcast_to(level, self.base.shape), self.base, self.mu, self.mu + self.offsets]
-            heights = [transform(height, power, inverse=True) for height in heights]
-            differences = {name: heights[i + 1] - heights[i] for i, name in enumerate(("trend", "season", "regressors"))}
-        return {"level": np.array(heights[0]), **differences}
+            partial_means = [np.broadcast_to(level, self.base.shape), self.base, self.mu, self.mu + self.offsets]
+            partial_means = [transform(partial_mean, power, inverse=True) for partial_mean in partial_means]
+            contributions = [with_component - without for without, with_component in pairwise(partial_means)]
+        names = ("trend", "season", "regressors")
+        return {"level": np.array(partial_means[0]), **dict(zip(names, contributions, strict=True))}
 
     def _transformed_mean(self) -> Floats:
         """Mean of the transformed series, at least 0 with multiplicative errors or season."""
         form = self.learned["form"]
-        lower_bound = np.where((form[:, 0] == 1) | (form[:, 3] == 2), 0.0, -np.inf)
+        is_bounded = (form[:, ets.ERROR] == ets.MULTIPLICATIVE_ERROR) | (form[:, ets.SEASON] == ets.MULTIPLICATIVE)
+        lower_bound = np.where(is_bounded, 0.0, -np.inf)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.maximum(self.mu + self.offsets, lower_bound[:, None])
 
     def _has_formula(self) -> Any:
+        """Whether the forecast variance of each series has a formula; if not, sample paths are drawn."""
         from deepforecast.kernels.ets.forecasts import has_formula
 
         return has_formula(self.learned["form"], bool(self.learned["effects"].shape[1]))
@@ -93,48 +105,52 @@ class ExponentialForecast(Forecast):
         """Standard deviations of the transformed series by formula; 0 for series without one."""
         from deepforecast.kernels.ets.forecasts import forecast_deviations
 
-        formula = np.flatnonzero(self._has_formula())
+        series = np.flatnonzero(self._has_formula())
         standard_deviations = np.zeros(self.offsets.shape)
-        if len(formula):
-            selected = self.learned.take(formula) if len(formula) < len(standard_deviations) else self.learned
-            standard_deviations[formula] = forecast_deviations(
-                ets.kernel_model(selected.by_series, "state"), selected["sigma"], self.offsets[formula]
+        if len(series):
+            selected = self.learned.take(series) if len(series) < len(standard_deviations) else self.learned
+            standard_deviations[series] = forecast_deviations(
+                ets.kernel_model(selected.by_series, "state"), selected["sigma"], self.offsets[series]
             )
         return standard_deviations
 
     def _groups_to_sample(self) -> list[Ints]:
-        """Series whose quantiles need sample paths, by age, in groups of limited memory."""
+        """Indices of the series whose quantiles need sample paths, in increasing `age`, in groups of limited memory."""
         sampled = np.flatnonzero(~self._has_formula() & ~(self.learned["sigma"] == 0.0))
         sampled = sampled[np.argsort(self.learned["age"][sampled], kind="stable")]
-        steps = self.learned["age"][sampled] + self.offsets.shape[1]  # increasing
-        groups, first = [], 0
-        for last in range(1, len(sampled) + 1):
-            if last == len(sampled) or (last + 1 - first) * steps[last] * N_PATHS > MAX_NUMBERS:
-                groups.append(sampled[first:last])
-                first = last
+        n_rows = self.learned["age"][sampled] + self.offsets.shape[1]  # of the sample paths, increasing
+        groups, begin = [], 0
+        for end in range(1, len(sampled) + 1):
+            if end == len(sampled) or (end + 1 - begin) * n_rows[end] * N_PATHS > MAX_NUMBERS:
+                groups.append(sampled[begin:end])
+                begin = end
         return groups
 
     def _normal_draws(self, group: Ints) -> Floats:
-        """Normal draws for the longest sample paths of a group."""
-        rows = int(self.learned["age"][group].max()) + self.offsets.shape[1]
-        return standard_normal(0, np.zeros((1, 1)), (1 + rows, N_PATHS))
+        """Normal draws for the longest sample paths of a group, (1, 1 + rows, paths); see `student_errors`."""
+        n_rows = int(self.learned["age"][group].max()) + self.offsets.shape[1]
+        return standard_normal(0, np.zeros((1, 1)), (1 + n_rows, N_PATHS))
 
     def _sample_paths(self, group: Ints, draws: Floats) -> Floats:
-        """Sample paths of a group.
+        """Transformed sample paths of a group, (series, paths, steps).
 
-        The same draws for all series, so that results do not depend on others.
+        All series use the same draws, so that results do not depend on the other series.
         """
         from deepforecast.kernels.ets.forecasts import simulate_paths
 
-        arrays = {name: self.learned[name][group] for name in ("form", "rates", "state", "age", "sigma", "criteria", "ripple")}
-        rows = 1 + int(arrays["age"].max()) + self.offsets.shape[1]
-        return simulate_paths(ets.kernel_model(arrays, "state"), student_errors(arrays, draws[:, :rows]), self.offsets[group])
+        arrays = {
+            name: self.learned[name][group] for name in ("form", "rates", "state", "age", "sigma", "criteria", "noise_floor")
+        }
+        n_draws = 1 + int(arrays["age"].max()) + self.offsets.shape[1]
+        errors = student_errors(arrays, draws[:, :n_draws])
+        return simulate_paths(ets.kernel_model(arrays, "state"), errors, self.offsets[group])
 
 
 def student_errors(arrays: Mapping[str, Any], draws: Floats) -> Floats:
-    """Student's t errors (series, rows, samples).
+    """Student's t errors (series, rows, samples) from normal draws (series or 1, 1 + rows, samples).
 
-    The first row of draws sets the scale of a path.
+    The first row of draws sets the random scale of each path, which its errors share; they have the
+    standard deviation sigma times the factor for estimated parameters.
     """
     degrees_of_freedom, estimation_factor = _degrees_and_factor(arrays)
     mixing = student_mixing(np.broadcast_to(draws[:, 0], (len(degrees_of_freedom), draws.shape[2])), degrees_of_freedom)
@@ -142,5 +158,6 @@ def student_errors(arrays: Mapping[str, Any], draws: Floats) -> Floats:
 
 
 def _degrees_and_factor(arrays: Mapping[str, Any]) -> tuple[Floats, Floats]:
-    _, parameters, count = arrays["criteria"].T
-    return degrees_and_factor(count, parameters, arrays["ripple"])
+    """Degrees of freedom and the factor of standard deviations for estimated parameters, of each series."""
+    _, n_parameters, n_observed = arrays["criteria"].T
+    return degrees_and_factor(n_observed, n_parameters, arrays["noise_floor"])

@@ -6,8 +6,8 @@ Akaike 1969, *Annals of the Institute of Statistical Mathematics* 21). In units 
 deviation it follows Student's t with n - k degrees of freedom. For linear regression both are exact
 on average over the rows.
 
-Residuals also show whether errors grow with the forecast (`proportional_spread`) and whether they
-are autocorrelated (`residual_correlation`).
+Intervals are also widened if residuals grow with the fitted values (`proportional_spread`) or are
+autocorrelated (`residual_correlation`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from deepforecast.data.frames import Floats, Ints
 
 @dataclass(frozen=True)
 class StudentForecast(Forecast):
-    """Student's t with `freedom` degrees of freedom per series; infinite: normal."""
+    """Student's t distributions with these means and scales, (series, steps); a normal one if `freedom` is infinite.
+
+    `freedom`: degrees of freedom of each series.
+    """
 
     mean: Floats
     deviation: Floats
@@ -44,7 +47,7 @@ class StudentForecast(Forecast):
 
 @dataclass(frozen=True)
 class WidenedForecast(Forecast):
-    """`inner` with the distances of quantiles from the median times `factor`, (series,)."""
+    """The forecast `inner` with the distance of each quantile from the median multiplied by `factor`, (series,)."""
 
     inner: Forecast
     factor: Floats
@@ -66,14 +69,15 @@ class WidenedForecast(Forecast):
         return WidenedForecast(self.inner.skip_steps(steps), self.factor)
 
 
-def degrees_and_factor(count: Floats, parameters: Floats, noise_floor: Floats) -> tuple[Floats, Floats]:
-    """Degrees of freedom and the factor of deviations, sqrt(1 + k / n), of a fit to `count` values.
+def degrees_and_factor(n_observed: Floats, n_parameters: Floats, noise_floor: Floats) -> tuple[Floats, Floats]:
+    """Degrees of freedom, n - k but at least 1, and the factor sqrt(1 + k / n) of forecast standard deviations.
 
-    Infinite and 1 for series with a perfect fit (`noise_floor` is not NaN).
+    n values were fitted with k parameters. Series with a perfect fit (`noise_floor` is not NaN) have infinite degrees
+    of freedom and the factor 1.
     """
-    estimated = np.isnan(noise_floor)
-    degrees_of_freedom = np.where(estimated, np.maximum(count - parameters, 1.0), np.inf)
-    return degrees_of_freedom, np.where(estimated, np.sqrt(1.0 + parameters / np.maximum(count, 1.0)), 1.0)
+    is_estimated = np.isnan(noise_floor)
+    degrees_of_freedom = np.where(is_estimated, np.maximum(n_observed - n_parameters, 1.0), np.inf)
+    return degrees_of_freedom, np.where(is_estimated, np.sqrt(1.0 + n_parameters / np.maximum(n_observed, 1.0)), 1.0)
 
 
 def student_quantiles(probabilities: Sequence[float], degrees_of_freedom: Floats) -> Floats:
@@ -94,7 +98,10 @@ def student_quantiles(probabilities: Sequence[float], degrees_of_freedom: Floats
 
 
 def student_mixing(draws: Floats, degrees_of_freedom: Floats) -> Floats:
-    """Factors (series, paths) that turn normal paths into Student's t, one normal draw per path."""
+    """Factors (series, paths) by which normal paths become Student's t; `draws`: one normal draw per path.
+
+    sqrt(nu / chi2), where chi2 is the quantile of the chi-square distribution at the probability of the draw.
+    """
     if np.isinf(degrees_of_freedom).all():
         return np.ones(draws.shape)
     from scipy.special import chdtri, ndtr
@@ -103,34 +110,36 @@ def student_mixing(draws: Floats, degrees_of_freedom: Floats) -> Floats:
     return np.where(np.isinf(degrees_of_freedom)[:, None], 1.0, np.sqrt(usable / chdtri(usable, ndtr(-draws))))
 
 
-def proportional_spread(errors: Floats, sizes: Floats, indptr: Ints, last: int) -> Floats:
-    """Factor of the error deviation at the end of each series for errors proportional to `sizes`.
+def proportional_spread(errors: Floats, sizes: Floats, indptr: Ints, n_recent: int) -> Floats:
+    """Standard deviation of the errors at the end of each series relative to that of all rows.
 
-    1 if a constant variance has the higher likelihood. With sizes relative to their geometric mean,
-    proportional errors have the higher one if the mean square of errors / sizes is smaller than
-    that of the errors. `last`: number of rows at the end over which sizes are averaged.
+    Not 1 only if errors proportional to `sizes` (the fitted values) have a higher likelihood than a
+    constant variance: with sizes relative to their geometric mean, if the mean square of
+    errors / sizes is smaller than that of the errors. Sizes are averaged over the last `n_recent` rows.
     """
     is_observed = ~(np.isnan(errors) | np.isnan(sizes))
-    count = np.maximum(_sums(is_observed.astype(np.float64), indptr), 1.0)
-    usable = _sums((is_observed & ~(sizes > 0.0)).astype(np.float64), indptr) == 0.0
-    rows, lengths = np.where(is_observed & (sizes > 0.0), sizes, 1.0), np.diff(indptr)
-    logs = np.where(is_observed, np.log(rows), 0.0)
-    relative = np.exp(logs - np.repeat(_sums(logs, indptr) / count, lengths))
+    n_observed = np.maximum(_sums(is_observed.astype(np.float64), indptr), 1.0)
+    has_positive_sizes = _sums((is_observed & ~(sizes > 0.0)).astype(np.float64), indptr) == 0.0
+    positive_sizes, lengths = np.where(is_observed & (sizes > 0.0), sizes, 1.0), np.diff(indptr)
+    logs = np.where(is_observed, np.log(positive_sizes), 0.0)
+    relative = np.exp(logs - np.repeat(_sums(logs, indptr) / n_observed, lengths))  # to the geometric mean
     residuals = np.where(is_observed, errors, 0.0)
     largest = np.maximum.reduceat(np.abs(residuals), indptr[:-1])
     residuals = residuals / np.repeat(np.where(largest > 0.0, largest, 1.0), lengths)
-    constant, moving = _sums(residuals * residuals, indptr), _sums((residuals / relative) ** 2, indptr)
+    constant = _sums(residuals * residuals, indptr)
+    proportional = _sums((residuals / relative) ** 2, indptr)
     rows_to_end = np.repeat(indptr[1:], lengths) - np.arange(len(errors))
-    is_recent = is_observed & (rows_to_end <= last)
-    end = _sums(np.where(is_recent, relative, 0.0), indptr) / np.maximum(_sums(is_recent.astype(np.float64), indptr), 1.0)
-    is_proportional = usable & (moving < constant) & (end > 0.0)
-    return np.where(is_proportional, end * np.sqrt(moving / np.where(constant > 0.0, constant, 1.0)), 1.0)
+    is_recent = is_observed & (rows_to_end <= n_recent)
+    n_recent_observed = np.maximum(_sums(is_recent.astype(np.float64), indptr), 1.0)
+    recent_size = _sums(np.where(is_recent, relative, 0.0), indptr) / n_recent_observed
+    is_proportional = has_positive_sizes & (proportional < constant) & (recent_size > 0.0)
+    return np.where(is_proportional, recent_size * np.sqrt(proportional / np.where(constant > 0.0, constant, 1.0)), 1.0)
 
 
 def residual_correlation(errors: Floats, indptr: Ints) -> Floats:
-    """First autocorrelation of the one-step errors if it exceeds 1.96 / sqrt(n), else 0.
+    """First autocorrelation of the one-step errors of each series if it exceeds 1.96 / sqrt(n), else 0.
 
-    Errors of a model that lags behind its series are positively correlated and accumulate ahead.
+    Errors of a model that lags behind its series are positively correlated and accumulate over the forecast steps.
     """
     largest = np.maximum.reduceat(np.where(np.isnan(errors), 0.0, np.abs(errors)), indptr[:-1])
     scaled = errors / np.repeat(np.where(largest > 0.0, largest, 1.0), np.diff(indptr))
@@ -140,21 +149,24 @@ def residual_correlation(errors: Floats, indptr: Ints) -> Floats:
     products = _sums(np.where(is_pair, scaled * previous, 0.0), indptr)
     squares = _sums(np.where(np.isnan(scaled), 0.0, scaled * scaled), indptr)
     autocorrelation = products / np.where(squares > 0.0, squares, 1.0)
-    count = _sums(is_pair.astype(np.float64), indptr)
-    return np.where(autocorrelation > 1.96 / np.sqrt(np.maximum(count, 1.0)), autocorrelation, 0.0)
+    n_pairs = _sums(is_pair.astype(np.float64), indptr)
+    return np.where(autocorrelation > 1.96 / np.sqrt(np.maximum(n_pairs, 1.0)), autocorrelation, 0.0)
 
 
 def correlated_variances(responses: Floats, correlation: Floats) -> Floats:
-    """Forecast variances of the steps ahead for errors of variance 1 and correlation^k at lag k.
+    """Forecast variance at each step, (series, steps), of errors with variance 1 and AR(1) correlation^k at lag k.
 
-    `responses`: impulse responses (series, steps).
+    `responses`: impulse responses c_j (series, steps). The variance at step h is
+    sum_j c_j^2 + 2 sum_{i<j} c_i c_j correlation^(j-i), both over the first h responses.
     """
-    step_variances, total, with_older = np.empty(responses.shape), np.zeros(len(responses)), np.zeros(len(responses))
+    step_variances = np.empty(responses.shape)
+    variance = np.zeros(len(responses))
+    covariance = np.zeros(len(responses))  # of the next error with the sum of the previous ones
     with np.errstate(over="ignore", invalid="ignore"):
         for step, response in enumerate(responses.T):
-            total = total + response * response + 2.0 * response * with_older
-            with_older = correlation * (with_older + response)
-            step_variances[:, step] = total
+            variance = variance + response * response + 2.0 * response * covariance
+            covariance = correlation * (covariance + response)
+            step_variances[:, step] = variance
     return step_variances
 
 

@@ -43,63 +43,77 @@ from deepforecast.models.statistical._perfect_fit import (
     update_residual_spread,
 )
 
-MIN_SKIP_ROWS = 10  # shorter series count all errors in the objective
+MIN_ROWS_TO_SKIP = 10  # in shorter series all errors count in the objective
 
 
 class ThetaForm(NamedTuple):
-    """A Theta recursion: bounds of w = 1 - 1/theta and alpha, and number of skipped errors."""
+    """A Theta recursion to be fitted.
+
+    `dynamic`: whether the line is updated with each value; `weight_bounds`: of w = 1 - 1/theta;
+    `alpha_bounds`: equal bounds fix a parameter; `n_skipped`: number of errors at the start that do
+    not count in the objective.
+    """
 
     dynamic: bool
-    weight: tuple[float, float] = (0.0, 1.0)
-    alpha: tuple[float, float] = (0.1, 0.99)
-    skip: int = 0
+    weight_bounds: tuple[float, float] = (0.0, 1.0)
+    alpha_bounds: tuple[float, float] = (0.1, 0.99)
+    n_skipped: int = 0
 
     @property
     def n_parameters(self) -> int:
-        """Number of estimated parameters: alpha, the initial level, and w if it is free."""
-        return 2 + (self.weight[0] < self.weight[1])
+        """Number of estimated parameters: alpha, the initial level, and w if it is not fixed."""
+        return 2 + (self.weight_bounds[0] < self.weight_bounds[1])
 
 
-def weight_of(theta: float) -> float:
-    """Weight 1 - 1/theta of the line theta = 0."""
+def line_weight(theta: float) -> float:
+    """w = 1 - 1/theta, the weight of the line (theta = 0) in the forecast."""
     return 1.0 - 1.0 / theta
 
 
 class ThetaFamily(Statistical):
     """Base class of Theta models: y = season * x or season + x, with a recursion for x.
 
-    Learned arrays: `alpha`, `weight` (1 - 1/theta), `dynamic`; `start` and `state` of x - `centre`,
-    before the first and after the last row; `age`, the number of missing rows at the end; `index`,
-    the seasonal indices by calendar phase; `phase` of the first step ahead; and `ripple` and
-    `since` (see `_perfect_fit`).
+    Learned arrays, one row per series:
+
+    - `alpha`; `weight`: 1 - 1/theta; `dynamic`: whether the line is updated
+    - `start`, `state`: states of the recursion of x - `centre`, before the first row, at time
+      `start_time`, and after the last row
+    - `index` (phases,): seasonal indices by calendar phase, all equal without a season; `additive`:
+      whether they are added; `phase`: calendar phase of the first step ahead
+    - `deviation`: standard deviation of the errors of x; `deviation_factor`: sqrt(1 + k / n) for the
+      estimated parameters; `degrees_of_freedom`; `error_correlation`: see `_intervals`
+    - `n_errors`: number of errors in the objective; `residual_df`: the same minus k
+    - `age`: number of missing rows at the end
+    - `noise_floor`, `n_errors_since`: see `_perfect_fit`
     """
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
     seconds_per_value = 4e-7
-    min_cycles = 2  # for a series to be tested for a season
+    min_cycles = 2  # smallest number of full cycles of a series that is tested for a season
 
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1, help="number of time steps per season; 'auto': by the frequency of the data",
+        default="auto", at_least=1,
+        help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     decomposition: Literal["auto", "multiplicative", "additive", "none"] = param(
         default="auto",
-        help="type of the season, if it passes the 90 % test; 'auto': multiplicative if values and"
-        " indices are positive, else additive",
+        help="type of the seasonal component, which is used if it passes a 90 % significance test; 'auto':"
+        " 'multiplicative' if values and indices are positive, else 'additive'; 'none': non-seasonal",
     )
 
     def _forms(self) -> tuple[ThetaForm, ...]:
-        """The candidate recursions."""
+        """The candidate recursions, one of which is selected for each series."""
         raise NotImplementedError
 
-    def _score(self, form: ThetaForm, loss: Floats, count: Ints) -> Floats:
-        """Criterion that selects the recursion, to be minimized; by default the loss."""
+    def _selection_criterion(self, form: ThetaForm, loss: Floats, n_errors: Ints) -> Floats:
+        """Criterion of a recursion for each series; the one with the smallest is selected. By default the loss."""
         return loss
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.decomposition == "none":
-            yield "season_length", "with decomposition='none'. Set decomposition='auto', or leave it out"
+            yield "season_length", "with decomposition='none'. Set decomposition='auto', or omit `season_length`"
         if self.season_length == NO_SEASON and self.decomposition != "none":
-            yield "decomposition", "without a season. Pass a season_length above 1, or leave it out"
+            yield "decomposition", "with season_length=1. Pass a larger season_length, or omit `decomposition`"
 
     def _min_observations(self, panel: Panel) -> int:
         return 4
@@ -111,15 +125,17 @@ class ThetaFamily(Statistical):
         return super()._fit(panel, monitor)
 
     def _estimate(self, panel: Panel) -> LearnedState:
+        """Remove the season, select a recursion for each series, and filter to its end."""
         length = resolve_season(self.season_length, panel, self, "season_length")
         index, additive = self._seasonal_indices(panel, length)
         phase = _next_phase(panel, length)
         index = np.take_along_axis(index, (np.arange(length) - phase[:, None]) % length, axis=1)
-        arrays: dict[str, Any] = {"index": index, "additive": additive, "phase": phase, "began": panel.start}
+        arrays: dict[str, Any] = {"index": index, "additive": additive, "phase": phase, "start_time": panel.start}
         x = _deseasonalize(panel, arrays)
-        arrays["centre"] = x[_first_rows(x, panel.indptr)]
+        arrays["centre"] = x[_first_observed_rows(x, panel.indptr)]
         x, power = _rescale(x - np.repeat(arrays["centre"], panel.lengths), panel.indptr)
-        arrays |= self._select_form(x, panel.indptr, np.where((index != index[:, :1]).any(axis=1), length - 1, 0))
+        season_df = np.where(_has_season(index), length - 1, 0)
+        arrays |= self._select_form(x, panel.indptr, season_df)
         arrays |= residual_spread(panel, np.ldexp(arrays["deviation"], power))
         arrays["start"] = _restore_scale(arrays["start"], power)
         arrays |= _degrees_and_factor(arrays)
@@ -127,57 +143,76 @@ class ThetaFamily(Statistical):
         return replace(learned, by_series={**learned.by_series, **self._residual_arrays(learned, panel)})
 
     def _residual_arrays(self, learned: LearnedState, panel: Panel) -> dict[str, Floats]:
-        """Residual deviation at the end of each series, and `residual_correlation`."""
+        """`deviation` at the end of each series, and `error_correlation`, from the seasonally adjusted errors."""
         arrays, fitted = learned.by_series, self._fitted(learned, panel)
-        rows = np.where(np.repeat(arrays["additive"], panel.lengths), 1.0, _row_index(panel, arrays))
-        errors, sizes = (panel.y - fitted) / rows, fitted / rows
+        factor = np.where(np.repeat(arrays["additive"], panel.lengths), 1.0, _seasonal_index_of_rows(panel, arrays))
+        raw_errors, sizes = (panel.y - fitted) / factor, fitted / factor
         rates = np.column_stack([arrays["alpha"], *np.zeros((2, len(panel))), np.ones(len(panel))])
-        raw, errors = errors, errors / deviation_after_missing(~np.isnan(errors), panel.indptr, smoothing_states(rates, 1))
-        deviation = arrays["deviation"] * variance_ratio(raw, errors, panel.indptr)
+        is_observed = ~np.isnan(raw_errors)
+        errors = raw_errors / deviation_after_missing(is_observed, panel.indptr, smoothing_states(rates, season=1))
+        deviation = arrays["deviation"] * variance_ratio(raw_errors, errors, panel.indptr)
         deviation = deviation * proportional_spread(errors, sizes, panel.indptr, arrays["index"].shape[1])
-        return {"deviation": deviation, "persistence": residual_correlation(errors, panel.indptr)}
+        return {"deviation": deviation, "error_correlation": residual_correlation(errors, panel.indptr)}
 
     def _select_form(self, x: Floats, indptr: Ints, season_df: Ints) -> dict[str, Any]:
-        """Parameters and initial state of the best recursion.
+        """Fit all candidate recursions; the arrays of the one with the smallest criterion, for each series.
 
-        `season_df`: degrees of freedom of the season.
+        `x`: seasonally adjusted, centred and scaled values; `season_df`: degrees of freedom of the season.
         """
-        candidates, scores = [], []
+        candidates, criteria = [], []
         for form in self._forms():
-            skips, count = _count_errors(x, indptr, form.skip)
-            bounds = [np.full(len(count), bound) for bound in (*form.alpha, *form.weight, np.nan)]
-            estimates = _kernel().estimate(
-                x, indptr, bounds[:2], bounds[2:4], bounds[4], np.full(len(count), form.dynamic), skips
+            n_skipped, n_errors = _count_errors(x, indptr, form.n_skipped)
+            low_alpha, high_alpha, low_weight, high_weight, slope = (
+                np.full(len(n_errors), value) for value in (*form.alpha_bounds, *form.weight_bounds, np.nan)
             )
-            alpha, weight, loss, squares, start = estimates
-            residual_df = count - form.n_parameters - (not form.dynamic) - season_df  # and the slope of a fixed line
+            is_dynamic = np.full(len(n_errors), form.dynamic)
+            alpha, weight, loss, squares, start = _kernel().estimate(
+                x, indptr, (low_alpha, high_alpha), (low_weight, high_weight), slope, is_dynamic, n_skipped
+            )
+            n_slopes = int(not form.dynamic)  # the slope of a line that is not updated is a parameter
+            residual_df = n_errors - form.n_parameters - n_slopes - season_df
             deviation = np.where(residual_df > 0, np.sqrt(squares / np.maximum(residual_df, 1)), np.nan)
-            candidates.append({"alpha": alpha, "weight": weight, "start": start, "deviation": deviation})
-            candidates[-1] |= {"dynamic": np.full(len(count), form.dynamic), "free": residual_df, "count": count}
-            scores.append(self._score(form, loss, count))
-        best, rows = np.argmin(scores, axis=0), np.arange(len(indptr) - 1)
-        return {name: np.stack([arrays[name] for arrays in candidates])[best, rows] for name in candidates[0]}
+            candidates.append(
+                {
+                    "alpha": alpha,
+                    "weight": weight,
+                    "start": start,
+                    "deviation": deviation,
+                    "dynamic": is_dynamic,
+                    "residual_df": residual_df,
+                    "n_errors": n_errors,
+                }
+            )
+            criteria.append(self._selection_criterion(form, loss, n_errors))
+        best_form, series = np.argmin(criteria, axis=0), np.arange(len(indptr) - 1)
+        return {name: np.stack([arrays[name] for arrays in candidates])[best_form, series] for name in candidates[0]}
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        """The state after the rows: filtered from the start of the history, or continued from the last state.
+
+        The initial states of a history that does not start at the time of the training data are estimated again for
+        the same parameters.
+        """
         arrays = {**learned.by_series, "phase": _next_phase(panel, learned["index"].shape[1])}
         x = _deseasonalize(panel, arrays)
-        restarted = np.flatnonzero((panel.start != arrays["began"]) & fresh)
+        restarted = np.flatnonzero((panel.start != arrays["start_time"]) & from_start)
         if len(restarted):
             arrays |= {name: arrays[name].copy() for name in ("centre", "start")}
-            arrays["centre"][restarted] = x[_first_rows(x, panel.indptr)[restarted]]
+            arrays["centre"][restarted] = x[_first_observed_rows(x, panel.indptr)[restarted]]
         x = x - np.repeat(arrays["centre"], panel.lengths)
         if len(restarted):
             arrays["start"][restarted] = _restart_states(x, panel.indptr, arrays, restarted)
-            arrays["began"] = panel.start
-        begin = arrays["start" if fresh else "state"]
+            arrays["start_time"] = panel.start
+        first_state = arrays["start" if from_start else "state"]
         fitted, arrays["state"] = _kernel().filter_series(
-            x, panel.indptr, begin, arrays["alpha"], arrays["weight"], arrays["dynamic"]
+            x, panel.indptr, first_state, arrays["alpha"], arrays["weight"], arrays["dynamic"]
         )
-        arrays["age"] = rows_since_observed(panel, None if fresh else arrays["age"])
-        arrays |= update_residual_spread(arrays, panel, x - fitted, fresh)
-        return LearnedState(arrays, history=panel if fresh else None)
+        arrays["age"] = rows_since_observed(panel, None if from_start else arrays["age"])
+        arrays |= update_residual_spread(arrays, panel, x - fitted, from_start)
+        return LearnedState(arrays, history=panel if from_start else None)
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
+        """Check the arrays of a model file; raise `InvalidManifest` if they are inconsistent."""
         shape = learned["index"].shape
         if len(shape) != 2 or not shape[1]:
             raise InvalidManifest("the seasonal index must have at least one phase per series")
@@ -188,55 +223,62 @@ class ThetaFamily(Statistical):
         return learned
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
-        """theta, alpha, initial level and slope of the line, type of the season, and sigma."""
+        """Whether the line is updated, theta, alpha, initial level and slope, type of the season, and sigma."""
         kernel, start = _kernel(), learned["start"]
-        seasonal = (learned["index"] != learned["index"][:, :1]).any(axis=1)
-        season_names = np.where(seasonal, np.where(learned["additive"], "additive", "multiplicative"), "none")
+        types = np.where(learned["additive"], "additive", "multiplicative")
+        season_types = np.where(_has_season(learned["index"]), types, "none")
         with np.errstate(divide="ignore"):
             theta = 1.0 / (1.0 - learned["weight"])
         return {
             "dynamic": learned["dynamic"], "theta": theta, "alpha": learned["alpha"],
             "level": start[:, kernel.LEVEL] + learned["centre"],
             "slope": start[:, kernel.PRODUCTS] / np.where(start[:, kernel.SQUARES] > 0, start[:, kernel.SQUARES], 1.0),
-            "season": season_names.astype(object), "sigma": learned["deviation"],
+            "season": season_types.astype(object), "sigma": learned["deviation"],
         }  # fmt: skip
 
     def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
+        """One-step-ahead forecasts of the rows, with the season, from the state before the first row."""
         arrays = {**learned.by_series, "phase": _next_phase(panel, learned["index"].shape[1])}
         centre = np.repeat(arrays["centre"], panel.lengths)
         x = _deseasonalize(panel, arrays) - centre
         fitted, _ = _kernel().filter_series(
             x, panel.indptr, arrays["start"], arrays["alpha"], arrays["weight"], arrays["dynamic"]
         )
-        rows = _row_index(panel, arrays)
-        additive = np.repeat(arrays["additive"], panel.lengths)
-        return np.asarray(np.where(additive, fitted + centre + rows, (fitted + centre) * rows))
+        index = _seasonal_index_of_rows(panel, arrays)
+        is_additive = np.repeat(arrays["additive"], panel.lengths)
+        return np.asarray(np.where(is_additive, fitted + centre + index, (fitted + centre) * index))
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        """Point forecasts with Student's t distributions; a multiplicative season also scales the deviations."""
         parameters = learned["state"], learned["alpha"], learned["weight"], learned["dynamic"]
         deviations = _kernel().path_deviations(*parameters, steps, learned["age"])
         deviations *= compute_by_age(learned, lambda group: _correlation_factor(group, steps))
-        slope = compute_by_age(learned, lambda group: _slope_deviation(group, steps))
-        deviations = np.hypot(deviations, slope) * learned["deviation"][:, None]
+        slope_deviations = compute_by_age(learned, lambda group: _slope_deviation(group, steps))
+        deviations = np.hypot(deviations, slope_deviations) * learned["deviation"][:, None]
         with np.errstate(over="ignore", invalid="ignore"):  # `predict` refuses values that are not finite
             mean = _reseasonalize(_simulate_paths(learned, np.zeros((len(deviations), 1, steps))), learned)[:, 0]
             deviations = np.where(learned["additive"][:, None], deviations, deviations * _future_index(learned, steps))
-            return StudentForecast(mean, deviations, learned["freedom"])
+            return StudentForecast(mean, deviations, learned["degrees_of_freedom"])
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        """Sample paths whose errors are autocorrelated, move the level, and include that of the slope."""
         keys = np.column_stack([learned[name] for name in ("state", "alpha", "weight", "deviation", "index")])
         draws = standard_normal(seed, keys, (3 + steps, samples)).swapaxes(1, 2)
-        scale = student_mixing(draws[:, :, 0], learned["freedom"]) * learned["deviation"][:, None]
-        slope = compute_by_age(learned, lambda group: _slope_deviation(group, steps))
-        slope = (scale * draws[:, :, 1])[:, :, None] * slope[:, None, :]
-        draws = correlate_draws(draws[:, :, 2:], learned["persistence"]) * (scale * learned["wider"][:, None])[:, :, None]
-        age = learned["age"][:, None]  # the errors of missing rows have moved the level by alpha each
-        shocks = np.where(age[:, :, None] > 0, draws[:, :, 1:], draws[:, :, :-1])
-        level_offsets = draws[:, :, 0] * learned["alpha"][:, None] * np.sqrt(age)
+        mixing_draws, slope_draws, error_draws = draws[:, :, 0], draws[:, :, 1], draws[:, :, 2:]
+        scale = student_mixing(mixing_draws, learned["degrees_of_freedom"]) * learned["deviation"][:, None]
+        slope_deviations = compute_by_age(learned, lambda group: _slope_deviation(group, steps))
+        slope_errors = (scale * slope_draws)[:, :, None] * slope_deviations[:, None, :]
+        error_scale = (scale * learned["deviation_factor"][:, None])[:, :, None]
+        errors = correlate_draws(error_draws, learned["error_correlation"]) * error_scale
+        age = learned["age"][:, None]  # the error of each missing row has moved the level by alpha times the error
+        shocks = np.where(age[:, :, None] > 0, errors[:, :, 1:], errors[:, :, :-1])
+        level_offsets = errors[:, :, 0] * learned["alpha"][:, None] * np.sqrt(age)
         with np.errstate(over="ignore", invalid="ignore"):
-            return _reseasonalize(_simulate_paths(learned, np.ascontiguousarray(shocks), level_offsets) + slope, learned)
+            paths = _simulate_paths(learned, np.ascontiguousarray(shocks), level_offsets)
+            return _reseasonalize(paths + slope_errors, learned)
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        """Level, trend and season, (series, steps) each; their sum is exactly the point forecast."""
         without_season = _simulate_paths(learned, np.zeros((len(learned["alpha"]), 1, steps)))
         total, without_season = _reseasonalize(without_season, learned)[:, 0], without_season[:, 0]
         level = np.repeat((learned["state"][:, _kernel().LEVEL] + learned["centre"])[:, None], steps, axis=1)
@@ -244,84 +286,100 @@ class ThetaFamily(Statistical):
         return {"level": level, "trend": trend, "season": season + (total - (level + trend + season))}
 
     def _seasonal_indices(self, panel: Panel, length: int) -> tuple[Floats, Any]:
-        """Indices (series, phases), phase 0 the first step ahead, and which are additive."""
+        """Seasonal indices (series, phases), phase 0 the first step ahead, and whether those of a series are additive.
+
+        Series without a significant season have neutral indices.
+        """
         if self.decomposition == "none":
             return np.ones((len(panel), length)), np.zeros(len(panel), dtype=bool)
         index, additive = seasonality.seasonal_indices(panel.y, panel.indptr, length, self.decomposition, self.min_cycles)
         if self.decomposition == "multiplicative" and additive.any():
             raise DataError(
-                f"Column {panel.series.columns.target} must be above 0 for decomposition='multiplicative'; it is not in "
-                f"series {panel.series.labels(np.flatnonzero(additive))}. Use decomposition='auto' or 'additive', or leave "
-                "these series out."
+                f"Column {panel.series.columns.target} must be positive for decomposition='multiplicative', but has values "
+                f"of 0 or less in series {panel.series.labels(np.flatnonzero(additive))}. Use decomposition='auto' or "
+                "'additive', or drop these series."
             )
         return index, additive
 
 
-class Fiorucci(ThetaFamily):
+class ForecTheta(ThetaFamily):
     """Base class of models with the bounds of R's forecTheta: alpha in 0.1 to 0.99, theta >= 1."""
 
     coverage_process: ClassVar[str] = "local_level"
 
     objective: Literal["likelihood", "squares"] = param(
         default="likelihood",
-        help="objective of the estimation; 'squares': sum of squared errors from the fourth row on;"
-        " 'likelihood': of all rows, with a diffuse initial level",
+        help="objective of the estimation; 'likelihood': of all rows, with a diffuse initial level,"
+        " 'squares': sum of squared errors from the fourth row on",
     )
 
     def _form(self, *, dynamic: bool, theta: float | None = None) -> ThetaForm:
-        weight = (0.0, 1.0) if theta is None else (weight_of(theta), weight_of(theta))
-        return ThetaForm(dynamic, weight, skip=3 if self.objective == "squares" else 0)
+        """The recursion for a given theta; None: estimated."""
+        weight_bounds = (0.0, 1.0) if theta is None else (line_weight(theta), line_weight(theta))
+        return ThetaForm(dynamic, weight_bounds, n_skipped=3 if self.objective == "squares" else 0)
 
 
 def _degrees_and_factor(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Degrees of freedom and the factor of deviations for estimated parameters.
+    """`degrees_of_freedom`, and the `deviation_factor` for estimated parameters.
 
-    The errors of initial level and slope are not in the factor if the slope enters the forecast:
-    `_slope_deviation` adds them.
+    The factor leaves out initial level and slope if the slope enters the forecast, because
+    `_slope_deviation` adds their errors.
     """
-    count, estimated = arrays["count"], arrays["count"] - arrays["free"]
+    n_errors, noise_floor = arrays["n_errors"], arrays["noise_floor"]
+    n_parameters = n_errors - arrays["residual_df"]
     n_slope_parameters = np.where(arrays["weight"] > 0.0, np.where(arrays["dynamic"], 1, 2), 0)
-    degrees_of_freedom, _ = degrees_and_factor(count, estimated, arrays["ripple"])
-    return {
-        "freedom": degrees_of_freedom,
-        "wider": degrees_and_factor(count, estimated - n_slope_parameters, arrays["ripple"])[1],
-    }
+    degrees_of_freedom, _ = degrees_and_factor(n_errors, n_parameters, noise_floor)
+    _, deviation_factor = degrees_and_factor(n_errors, n_parameters - n_slope_parameters, noise_floor)
+    return {"degrees_of_freedom": degrees_of_freedom, "deviation_factor": deviation_factor}
+
+
+def _has_season(index: Floats) -> Any:
+    """Whether the seasonal indices (series, phases) of a series differ."""
+    return (index != index[:, :1]).any(axis=1)
 
 
 def _correlation_factor(learned: LearnedState, steps: int) -> Floats:
-    """Factor of deviations: `wider`, times that of autocorrelated errors, (series, steps)."""
-    rows = int(learned["age"].max(initial=0)) + steps
-    responses = np.repeat(learned["alpha"][:, None], rows, axis=1)
+    """Factor of forecast standard deviations, (series, steps): `deviation_factor` times that of autocorrelated errors.
+
+    The latter compares simple exponential smoothing with and without the correlation.
+    """
+    n_rows = int(learned["age"].max(initial=0)) + steps
+    responses = np.repeat(learned["alpha"][:, None], n_rows, axis=1)
     responses[:, 0] = 1.0
-    ratio = correlated_variances(responses, learned["persistence"]) / correlated_variances(responses, np.zeros(len(responses)))
+    uncorrelated = correlated_variances(responses, np.zeros(len(responses)))
+    ratio = correlated_variances(responses, learned["error_correlation"]) / uncorrelated
     step_ratio = np.take_along_axis(ratio, learned["age"][:, None] + np.arange(steps), axis=1)
-    return np.asarray(np.sqrt(step_ratio) * learned["wider"][:, None])
+    return np.asarray(np.sqrt(step_ratio) * learned["deviation_factor"][:, None])
 
 
 def _slope_deviation(learned: LearnedState, steps: int) -> Floats:
-    """Standard deviation of the steps ahead due to the estimated initial level and slope.
+    """Standard deviations of the forecasts due to the estimated initial level and slope, (series, steps).
 
-    In units of the error deviation, (series, steps). The forecast of row t depends on the initial
-    level by (1 - alpha)^(t-1) and on the slope by s_t = (1 - (1 - alpha)^t) / alpha; the covariance
-    of both estimates is the inverse of the sums of squares and products of these over the n values.
-    Step h depends on them by (1 - alpha)^n and s_{n+h} + alpha (s_{n+1} + ... + s_{n+h-1}): for
-    long series a variance of (1 + alpha (h - 1))^2 / n, that of a drift.
+    In units of the error deviation; 0 for series without a line or with a perfect fit. The forecast
+    of row t depends on the initial level by (1 - alpha)^(t-1) and on the slope by
+    s_t = (1 - (1 - alpha)^t) / alpha; the covariance of both estimates is the inverse of the sums of
+    squares and products of these over the n values. Step h depends on them by (1 - alpha)^n and
+    s_{n+h} + alpha (s_{n+1} + ... + s_{n+h-1}): for long series a variance of
+    (1 + alpha (h - 1))^2 / n, that of a drift.
     """
-    alpha, n, age = learned["alpha"], learned["count"].astype(np.float64), learned["age"]
+    alpha, n, age = learned["alpha"], learned["n_errors"].astype(np.float64), learned["age"]
     keep = 1.0 - alpha
-    ones, twos = (1.0 - keep**n) / alpha, (1.0 - keep ** (2 * n)) / (1.0 - keep * keep)  # sums of keep^(t-1), keep^(2 t-2)
-    cross = (ones - keep * twos) / alpha
-    slopes = (n - 2 * keep * ones + keep * keep * twos) / alpha**2
+    keep_sum = (1.0 - keep**n) / alpha  # of keep^(t-1)
+    level_squares = (1.0 - keep ** (2 * n)) / (1.0 - keep * keep)  # sum of keep^(2 (t-1))
+    cross_products = (keep_sum - keep * level_squares) / alpha  # sum of keep^(t-1) s_t
+    slope_squares = (n - 2 * keep * keep_sum + keep * keep * level_squares) / alpha**2  # sum of s_t^2
     rows = np.arange(1, int(age.max(initial=0)) + steps + 1)
     slope_weight = (1.0 - keep[:, None] ** (n[:, None] + rows)) / alpha[:, None]
     slope_weight[:, 1:] += alpha[:, None] * np.cumsum(slope_weight, axis=1)[:, :-1]
     slope_weight = np.take_along_axis(slope_weight, age[:, None] + np.arange(steps), axis=1)
-    first = np.broadcast_to((keep**n)[:, None], slope_weight.shape)
-    determinant = np.maximum(twos * slopes - cross**2, 1e-12 * twos * slopes)[:, None]
+    level_weight = np.broadcast_to((keep**n)[:, None], slope_weight.shape)
+    determinant = np.maximum(level_squares * slope_squares - cross_products**2, 1e-12 * level_squares * slope_squares)
     variance = (
-        slopes[:, None] * first**2 - 2 * cross[:, None] * first * slope_weight + twos[:, None] * slope_weight**2
-    ) / determinant
-    is_uncertain = (learned["weight"] > 0.0) & np.isfinite(learned["freedom"])
+        slope_squares[:, None] * level_weight**2
+        - 2 * cross_products[:, None] * level_weight * slope_weight
+        + level_squares[:, None] * slope_weight**2
+    ) / determinant[:, None]
+    is_uncertain = (learned["weight"] > 0.0) & np.isfinite(learned["degrees_of_freedom"])
     return np.sqrt(np.maximum(np.where(is_uncertain[:, None], variance, 0.0), 0.0))
 
 
@@ -333,41 +391,48 @@ def _kernel() -> Any:
 
 
 def _restart_states(x: Floats, indptr: Ints, arrays: Mapping[str, Any], selected: Ints) -> Floats:
-    """States before the first row of other histories, for given parameters."""
+    """States before the first row of other histories, estimated for given parameters and slope.
+
+    `selected`: indices of the series; their order is that of the result.
+    """
     begin, end = indptr[selected], indptr[selected + 1]
     bounds = np.concatenate([[0], np.cumsum(end - begin)])
     x, power = _rescale(x[np.arange(bounds[-1]) + np.repeat(begin - bounds[:-1], end - begin)], bounds)
-    kernel, old = _kernel(), arrays["start"][selected]
-    slope = old[:, kernel.PRODUCTS] / np.where(old[:, kernel.SQUARES] > 0, old[:, kernel.SQUARES], 1.0)
+    kernel, old_start = _kernel(), arrays["start"][selected]
+    squares = old_start[:, kernel.SQUARES]
+    slope = old_start[:, kernel.PRODUCTS] / np.where(squares > 0, squares, 1.0)
     alpha, weight, dynamic = (arrays[name][selected] for name in ("alpha", "weight", "dynamic"))
-    skips = np.zeros(len(selected), np.int64)
-    *_, start = kernel.estimate(x, bounds, (alpha, alpha), (weight, weight), np.ldexp(slope, -power), dynamic, skips)
+    n_skipped = np.zeros(len(selected), np.int64)
+    *_, start = kernel.estimate(x, bounds, (alpha, alpha), (weight, weight), np.ldexp(slope, -power), dynamic, n_skipped)
     return _restore_scale(start, power)
 
 
 def _rescale(x: Floats, indptr: Ints) -> tuple[Floats, Ints]:
-    """Values divided by a power of 2 near the largest, and its exponent: squares stay in range."""
+    """Each series divided by a power of two near its largest absolute value, and the exponents.
+
+    Squares then neither overflow nor underflow.
+    """
     _, power = np.frexp(segment_reduce(np.nan_to_num(np.abs(x)), indptr[:-1], indptr[1:], np.maximum))
     return np.ldexp(x, -np.repeat(power, np.diff(indptr))), power
 
 
 def _restore_scale(start: Floats, power: Ints) -> Floats:
-    """Undo `_rescale` for states."""
+    """Undo `_rescale` for initial states, in place."""
     kernel = _kernel()
     columns = [kernel.LEVEL, kernel.MEAN, kernel.PRODUCTS]
     start[:, columns] = np.ldexp(start[:, columns], power[:, None])
     return start
 
 
-def _count_errors(x: Floats, indptr: Ints, skip: int) -> tuple[Ints, Ints]:
-    """Numbers of errors at the start of each series that do not count, and of those that do."""
-    first, end = _first_rows(x, indptr), indptr[1:]
-    skips = np.where(end - first >= MIN_SKIP_ROWS, skip, 0)
-    return skips, segment_reduce(~np.isnan(x), first + skips, end)
+def _count_errors(x: Floats, indptr: Ints, n_skipped: int) -> tuple[Ints, Ints]:
+    """Number of rows of each series, from the first value on, whose errors do not count; and number of those that do."""
+    first_row, end = _first_observed_rows(x, indptr), indptr[1:]
+    n_skipped_by_series = np.where(end - first_row >= MIN_ROWS_TO_SKIP, n_skipped, 0)
+    return n_skipped_by_series, segment_reduce(~np.isnan(x), first_row + n_skipped_by_series, end)
 
 
-def _first_rows(x: Floats, indptr: Ints) -> Ints:
-    """Row of the first value of each series."""
+def _first_observed_rows(x: Floats, indptr: Ints) -> Ints:
+    """Row, in the whole array, of the first value of each series that is not missing."""
     observed_rows = np.flatnonzero(~np.isnan(x))
     return observed_rows[np.searchsorted(observed_rows, indptr[:-1])]
 
@@ -377,16 +442,16 @@ def _next_phase(panel: Panel, length: int) -> Ints:
     return np.asarray((panel.series.last // panel.calendar.step + 1) % length)
 
 
-def _row_index(panel: Panel, arrays: Mapping[str, Any]) -> Floats:
-    """Seasonal index of each row."""
+def _seasonal_index_of_rows(panel: Panel, arrays: Mapping[str, Any]) -> Floats:
+    """Seasonal index of each row, (rows,), aligned with the end of each series."""
     length = arrays["index"].shape[1]
     phase = np.arange(len(panel.y)) - np.repeat(panel.indptr[1:] - arrays["phase"], panel.lengths)
     return np.asarray(arrays["index"][panel.row_series, phase % length])
 
 
 def _deseasonalize(panel: Panel, arrays: Mapping[str, Any]) -> Floats:
-    rows = _row_index(panel, arrays)
-    return np.where(np.repeat(arrays["additive"], panel.lengths), panel.y - rows, panel.y / rows)
+    index = _seasonal_index_of_rows(panel, arrays)
+    return np.where(np.repeat(arrays["additive"], panel.lengths), panel.y - index, panel.y / index)
 
 
 def _future_index(learned: LearnedState, steps: int) -> Floats:
@@ -401,7 +466,10 @@ def _reseasonalize(paths: Floats, learned: LearnedState) -> Floats:
 
 
 def _simulate_paths(learned: LearnedState, shocks: Floats, level_offsets: Floats | None = None) -> Floats:
-    """Seasonally adjusted paths, (series, samples, steps)."""
+    """Seasonally adjusted paths, (series, samples, steps), for `shocks` of the same shape.
+
+    `level_offsets`, (series, samples), are added to the last level; shocks of 0 give the point forecasts.
+    """
     paths = _kernel().simulate_paths(
         learned["state"], learned["alpha"], learned["weight"], learned["dynamic"], shocks, level_offsets
     )

@@ -1,4 +1,4 @@
-"""A forecast shifted by known values."""
+"""A forecast plus known values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deepforecast.data.frames import Floats
 
 @dataclass(frozen=True)
 class ShiftedForecast(Forecast):
-    """`inner` plus `offset` (series, steps)."""
+    """The forecast `inner` plus `offset`, (series, steps)."""
 
     inner: Forecast
     offset: Floats

@@ -1,8 +1,11 @@
 """Intervals of series with a perfect fit, and rows since the last observation.
 
 The error deviation of a perfect fit is 0 until an error exceeds the noise floor; from then on it is
-estimated from the errors since. Arrays: `deviation`; `ripple`, the noise floor, NaN without a
-perfect fit; `since`, the number of errors since then.
+estimated from the errors since. Arrays, one value per series:
+
+- `deviation`: standard deviation of the one-step errors
+- `noise_floor`: size of errors above which a series no longer fits perfectly; NaN without a perfect fit
+- `n_errors_since`: number of errors since the first one above the noise floor
 """
 
 from __future__ import annotations
@@ -22,56 +25,65 @@ ROUNDING = 1e-12  # relative to the largest value: smaller errors are rounding
 
 
 def residual_spread(panel: Panel, deviation: Floats) -> dict[str, Any]:
-    """The arrays after a fit with these residual deviations."""
+    """The arrays after a fit with these residual standard deviations; perfect fits get a deviation of 0."""
     largest = _reduce_series(panel.y, panel.indptr, np.maximum)
     span = largest - _reduce_series(panel.y, panel.indptr, np.minimum)
     with np.errstate(over="ignore", invalid="ignore"):
         is_perfect = deviation * np.sqrt(panel.observed) <= PERFECT_FIT * span
     noise_floor = np.where(is_perfect, PERFECT_FIT * span, np.nan)
-    return {"deviation": np.where(is_perfect, 0.0, deviation), "ripple": noise_floor, "since": np.zeros(len(panel), np.int64)}
+    return {
+        "deviation": np.where(is_perfect, 0.0, deviation),
+        "noise_floor": noise_floor,
+        "n_errors_since": np.zeros(len(panel), np.int64),
+    }
 
 
-def update_residual_spread(arrays: Mapping[str, Any], panel: Panel, errors: Floats, fresh: bool) -> dict[str, Any]:
-    """`deviation` and `since` after new rows with these errors; `fresh`: reset them first."""
-    is_perfect = ~np.isnan(arrays["ripple"])
+def update_residual_spread(arrays: Mapping[str, Any], panel: Panel, errors: Floats, from_start: bool) -> dict[str, Any]:
+    """`deviation` and `n_errors_since` after the rows of a panel with these one-step errors; empty without perfect fits.
+
+    Only series with a perfect fit change. `from_start`: reset them to a perfect fit first.
+    """
+    is_perfect = ~np.isnan(arrays["noise_floor"])
     if not is_perfect.any():
         return {}
-    deviation, n_errors = arrays["deviation"].copy(), arrays["since"].copy()
-    if fresh:
+    deviation, n_errors = arrays["deviation"].copy(), arrays["n_errors_since"].copy()
+    if from_start:
         deviation[is_perfect], n_errors[is_perfect] = 0.0, 0
     with np.errstate(over="ignore"):
-        limit = arrays["ripple"] + ROUNDING * _reduce_series(np.abs(panel.y), panel.indptr, np.maximum)
+        limit = arrays["noise_floor"] + ROUNDING * _reduce_series(np.abs(panel.y), panel.indptr, np.maximum)
     is_moving = is_perfect & ((n_errors > 0) | (_reduce_series(np.abs(errors), panel.indptr, np.maximum) > limit))
-    for number in np.flatnonzero(is_moving):
-        series_errors = errors[panel.indptr[number] : panel.indptr[number + 1]]
+    for series_index in np.flatnonzero(is_moving):
+        series_errors = errors[panel.indptr[series_index] : panel.indptr[series_index + 1]]
         series_errors = series_errors[~np.isnan(series_errors)]
-        if n_errors[number] == 0:
-            series_errors = series_errors[np.argmax(np.abs(series_errors) > limit[number]) :]
-        previous = deviation[number] * np.sqrt(n_errors[number])
-        n_errors[number] += len(series_errors)
-        deviation[number] = np.hypot.reduce(np.append(previous, series_errors)) / np.sqrt(n_errors[number])  # without overflow
-    return {"deviation": deviation, "since": n_errors}
+        if n_errors[series_index] == 0:
+            series_errors = series_errors[np.argmax(np.abs(series_errors) > limit[series_index]) :]
+        previous = deviation[series_index] * np.sqrt(n_errors[series_index])
+        n_errors[series_index] += len(series_errors)
+        root_sum_of_squares = np.hypot.reduce(np.append(previous, series_errors))  # without overflow
+        deviation[series_index] = root_sum_of_squares / np.sqrt(n_errors[series_index])
+    return {"deviation": deviation, "n_errors_since": n_errors}
 
 
 def rows_since_observed(panel: Panel, age: Ints | None) -> Ints:
     """Number of missing rows at the end of each series.
 
-    `age`: that before these rows, None for 0.
+    `age`: that number before the rows of the panel, which continue the series; None: 0.
     """
     observed_rows = np.flatnonzero(~np.isnan(panel.y))
-    last = np.concatenate([[-1], observed_rows])[np.searchsorted(observed_rows, panel.indptr[1:])]
+    last_observed = np.concatenate([[-1], observed_rows])[np.searchsorted(observed_rows, panel.indptr[1:])]
     previous_age = np.zeros(len(panel), np.int64) if age is None else age
-    return np.where(last >= panel.indptr[:-1], panel.indptr[1:] - 1 - last, previous_age + panel.lengths)
+    has_value = last_observed >= panel.indptr[:-1]
+    return np.where(has_value, panel.indptr[1:] - 1 - last_observed, previous_age + panel.lengths)
 
 
 def compute_by_age(learned: LearnedState, compute: Callable[[LearnedState], Floats]) -> Floats:
-    """Compute an array of the series from groups of similar `age`.
+    """Apply `compute` to groups of series of similar `age`, and join the results in the order of the series.
 
-    Arrays of (series, age + steps) then need memory in proportion to the sum of the ages; those of
-    all series at once would need the longest run of missing values times the number of series.
+    Intermediate arrays of (series, age + steps) then need memory in proportion to the sum of the
+    ages instead of the largest age times the number of series.
     """
     magnitude = np.frexp(learned["age"].astype(np.float64))[1]  # ages of a group differ by a factor below 2
-    groups = [np.flatnonzero(magnitude == number) for number in np.unique(magnitude)]
+    groups = [np.flatnonzero(magnitude == exponent) for exponent in np.unique(magnitude)]
     if len(groups) < 2:
         return compute(learned)
     group_values = [

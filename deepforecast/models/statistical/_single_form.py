@@ -16,6 +16,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
 from deepforecast.kernels.ets.forms import Form
 from deepforecast.models.statistical._exponential_smoothing import Exponential
+from deepforecast.models.statistical._form_selection import MULTIPLICATIVE
 
 
 class Smoothing(Exponential):
@@ -23,72 +24,93 @@ class Smoothing(Exponential):
 
     initial: Literal["estimated", "simple"] = param(
         default="estimated",
-        help="initial states; 'simple': from the first value, difference and season, as R's 'simple'",
+        help="how initial states are set; 'estimated': with the smoothing parameters, 'simple': computed from the"
+        " first observations, as by R's forecast::hw(initial='simple')",
     )
     parameter_bounds: Literal["usual", "admissible", "both"] = param(
         default="both",
-        help="region of the smoothing parameters; 'usual': beta < alpha < 1, gamma < 1 - alpha,"
-        " 0.8 < phi < 0.98; 'admissible': the effect of past errors dies out",
+        help="region of the smoothing parameters; 'usual': beta < alpha < 1, gamma < 1 - alpha and"
+        " 0.8 < phi < 0.98; 'admissible': the effect of past errors decays to 0; 'both': their intersection",
     )
 
-    def _rates(self) -> Sequence[float | None]:
-        """alpha, beta, gamma and phi, None for those to be estimated."""
+    def _fixed_rates(self) -> Sequence[float | None]:
+        """The given alpha, beta, gamma and phi; None for those to be estimated."""
         raise NotImplementedError
 
-    def _fixed_parameters(self) -> tuple[bool, ...]:
-        return (*(rate is not None for rate in self._rates()), self.initial == "simple")
+    def _is_fixed(self) -> tuple[bool, ...]:
+        return (*(rate is not None for rate in self._fixed_rates()), self.initial == "simple")
 
-    def _fit_settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
-        fixed = [np.nan if rate is None else float(rate) for rate in self._rates()]
-        settings: dict[str, Any] = {"thorough": True, "tolerance": 1e-9, "bounds": self.parameter_bounds, "fixed": tuple(fixed)}
+    def _fit_settings(self, panel: Panel, transformed_y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
+        """Keyword arguments of the kernels' `Settings`: fixed smoothing parameters, bounds, initial states."""
+        fixed_rates = tuple(np.nan if rate is None else float(rate) for rate in self._fixed_rates())
+        settings: dict[str, Any] = {
+            "thorough": True,
+            "tolerance": 1e-9,
+            "bounds": self.parameter_bounds,
+            "fixed": fixed_rates,  # NaN: estimated
+        }
         if self.initial == "simple":
-            settings["states"] = simple_initial_states(y, panel.indptr, season, forms[0].trend == 2)
+            settings["states"] = simple_initial_states(
+                transformed_y, panel.indptr, season, multiplicative_trend=forms[0].trend == MULTIPLICATIVE
+            )
         return settings
 
-    def _additive_capabilities(self, declared: Capabilities) -> Capabilities:
-        """Shift equivariance of additive forms, positive domain of multiplicative ones."""
+    def _capabilities_of_forms(self, declared: Capabilities) -> Capabilities:
+        """Domain and equivariance that follow from the Box-Cox transformation and the form.
+
+        A Box-Cox transformation: positive values, no scale equivariance. A multiplicative form: positive values. An
+        additive form: shift equivariance.
+        """
         if self.box_cox is not None:
             return replace(declared, domain="positive", scale_equivariant=False)
         if any(form.is_multiplicative for form in self._forms()):
             return replace(declared, domain="positive")
         return replace(declared, shift_equivariant=True)
 
-    def _refuse_transformed_multiplicative(self) -> None:
+    def _check_box_cox(self) -> None:
+        """Raise if a Box-Cox transformation is combined with a multiplicative form."""
         if self.box_cox is not None and any(form.is_multiplicative for form in self._forms()):
             raise ParameterError(
-                f"{self.name}: box_cox must be used with an additive form, got {self._forms()[0]}. Use box_cox=None, "
-                "or additive components."
+                f"{self.name}: `box_cox` requires additive components, got {self._forms()[0]}. Set box_cox=None, or use "
+                "additive components."
             )
 
     def _min_observations(self, panel: Panel) -> int:
-        self._refuse_transformed_multiplicative()
-        return max(super()._min_observations(panel), 2 * self._season(panel) if self.initial == "simple" else 0)
+        self._check_box_cox()
+        n_for_initial_states = 2 * self._season(panel) if self.initial == "simple" else 0
+        return max(super()._min_observations(panel), n_for_initial_states)
 
 
 def simple_initial_states(y: Floats, indptr: Ints, season: int, multiplicative_trend: bool) -> Floats:
-    """Initial level, slope and seasonal indices, additive and multiplicative, (series, 2, 2 + m).
+    """Initial level, slope and seasonal indices computed from the first values, (series, 2, 2 + m).
 
-    Without a season these are the first value and the first difference; with one the mean of the
-    first season, the change of the mean to the next one per step, and the deviations from the first
-    mean. Missing values are skipped.
+    The second axis: indices of an additive season, then those of a multiplicative one; level and
+    slope are the same in both. Without a season level and slope are the first value and the first
+    difference; with one they are the mean of the first season and the change per step of the mean
+    to the second season, and the indices are the deviations from (or ratios to) the first mean.
+    With `multiplicative_trend` the slope is the growth factor per step. Missing values are skipped
+    without a season, and interpolated with one.
     """
     states = np.zeros((len(indptr) - 1, 2, 2 + season))
-    for number, (begin, end) in enumerate(pairwise(indptr)):
+    for series_index, (begin, end) in enumerate(pairwise(indptr)):
         values = y[begin:end]
         if season == 1:
-            first = values[~np.isnan(values)][:2]
-            level, second = first[0], first[-1]
-            factors, count = np.zeros(1), 1
+            first_values = values[~np.isnan(values)][:2]
+            level, next_level = first_values[0], first_values[-1]
+            states[series_index, :, 2] = 0.0, 1.0  # no season: adds 0, multiplies by 1
         else:
             interpolated = np.where(np.isnan(values), np.interp(*_interpolation_points(values)), values)
-            level, second, count = interpolated[:season].mean(), interpolated[season : 2 * season].mean(), season
-            factors = interpolated[:season]
-        slope = (second / level) ** (1.0 / count) if multiplicative_trend and level > 0 else (second - level) / count
-        if season == 1:
-            states[number, :, 2] = 0.0, 1.0
+            first_cycle = interpolated[:season]
+            level = first_cycle.mean()
+            next_level = interpolated[season : 2 * season].mean()
+            states[series_index, 0, 2:] = first_cycle - level
+            states[series_index, 1, 2:] = first_cycle / level if level > 0 else 1.0
+        if multiplicative_trend and level > 0:
+            slope = (next_level / level) ** (1.0 / season)
         else:
-            states[number, 0, 2:], states[number, 1, 2:] = factors - level, factors / level if level > 0 else 1.0
-        states[number, :, 0], states[number, :, 1] = level, slope
+            slope = (next_level - level) / season
+        states[series_index, :, 0] = level
+        states[series_index, :, 1] = slope
     return states
 
 

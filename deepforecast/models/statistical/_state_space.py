@@ -16,20 +16,20 @@ from deepforecast.data.frames import Floats, Ints
 
 @dataclass(frozen=True)
 class StateSpace:
-    """Matrices (series, states, ...), predicted state and covariance of the next row.
+    """State spaces of many series, with the predicted state and covariance of the next row.
 
-    Independent shocks.
+    All arrays begin with an axis for the series; the shocks of the states are independent.
     """
 
-    design: Floats
-    transition: Floats
+    design: Floats  # (series, states)
+    transition: Floats  # (series, states, states)
     shocks: Floats  # variances (series, states)
     irregular: Floats  # variance (series,)
-    state: Floats
-    covariance: Floats
+    state: Floats  # (series, states)
+    covariance: Floats  # (series, states, states)
 
     def states_ahead(self, steps: int) -> Floats:
-        """The state at each step ahead, (series, steps, states)."""
+        """The expected state at each step ahead, (series, steps, states)."""
         states, state = np.empty((len(self.state), steps, self.state.shape[1])), self.state
         for step in range(steps):
             states[:, step] = state
@@ -45,7 +45,7 @@ class StateSpace:
         return np.sqrt(np.maximum(variances, 0.0))
 
     def filter_rows(self, y: Floats, indptr: Ints) -> tuple[Floats, Floats, Floats, Floats]:
-        """Predicted state and covariance after the rows; one-step errors and their variances."""
+        """Kalman filter: predicted state and covariance after the rows; one-step errors of the rows and their variances."""
         state, covariance = self.state.copy(), self.covariance.copy()
         errors, variances = np.empty((2, len(y)))
         lengths = np.diff(indptr)
@@ -55,11 +55,9 @@ class StateSpace:
             rows = indptr[series] + row
             variances[rows] = _quadratic_form(selected.design, covariance[series]) + selected.irregular
             errors[rows] = y[rows] - np.sum(selected.design * state[series], axis=1)
-            updated, updated_covariance = _update_state(selected, state[series], covariance[series], y[rows])
-            state[series], covariance[series] = (
-                _matrix_vector(selected.transition, updated),
-                selected._predict_covariance(updated_covariance),
-            )
+            filtered_state, filtered_covariance = _update_state(selected, state[series], covariance[series], y[rows])
+            state[series] = _matrix_vector(selected.transition, filtered_state)
+            covariance[series] = selected._predict_covariance(filtered_covariance)
         return state, covariance, errors, variances
 
     def sample_paths(self, start_draws: Floats, shocks: Floats, noise: Floats) -> Floats:
@@ -71,23 +69,24 @@ class StateSpace:
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
         state = self.state[:, None, :] + np.einsum("nij,nsj->nsi", root, start_draws)
-        sampled, size = np.empty(noise.shape), np.sqrt(self.shocks)[:, None, :]
+        sampled, shock_deviation = np.empty(noise.shape), np.sqrt(self.shocks)[:, None, :]
         for step in range(noise.shape[-1]):
             sampled[..., step] = np.einsum("nsi,ni->ns", state, self.design)
-            state = np.einsum("nij,nsj->nsi", self.transition, state) + size * shocks[:, :, step]
+            state = np.einsum("nij,nsj->nsi", self.transition, state) + shock_deviation * shocks[:, :, step]
         return np.asarray(sampled + np.sqrt(self.irregular)[:, None, None] * noise)
 
-    def _select(self, numbers: Ints) -> StateSpace:
-        return StateSpace(*(getattr(self, name)[numbers] for name in self.__dataclass_fields__))
+    def _select(self, series: Ints) -> StateSpace:
+        return StateSpace(*(getattr(self, name)[series] for name in self.__dataclass_fields__))
 
     def _predict_covariance(self, covariance: Floats) -> Floats:
+        """Covariance of the next state, T P T' + Q, made symmetric."""
         predicted = self.transition @ covariance @ self.transition.swapaxes(1, 2)
         predicted[:, np.arange(predicted.shape[1]), np.arange(predicted.shape[1])] += self.shocks
         return np.asarray((predicted + predicted.swapaxes(1, 2)) / 2)
 
 
 def _update_state(space: StateSpace, state: Floats, covariance: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Filtered state and covariance given y, (series,)."""
+    """Filtered state and covariance given the values `y`, (series,); unchanged where y is missing or has variance 0."""
     state_covariance = _matrix_vector(covariance, space.design)
     variance = np.sum(space.design * state_covariance, axis=1) + space.irregular
     is_observed = ~np.isnan(y) & (variance > 0)

@@ -25,10 +25,23 @@ from deepforecast.models.statistical._regressors import design_matrix, effect_co
 from deepforecast.models.statistical._state_space import StateSpace
 
 MATRICES = ("design", "transition", "shocks", "irregular", "state", "covariance")
+FAILED = "failed"
+"""Key of the error message of a series that could not be fitted."""
+OUT_OF_ITERATIONS = "out_of_iterations"
+"""Key: whether the optimizer reached the maximum number of iterations."""
 
 
 class Structural(Statistical):
-    """Base class of structural models; they learn the matrices of the state space."""
+    """Base class of structural models, estimated by statsmodels; they learn the matrices of the state space.
+
+    Learned arrays, one row per series (values are scaled: (y - centre) / scale):
+
+    - `design`, `transition`, `shocks`, `irregular`, `state`, `covariance`: see `StateSpace`
+    - `params`: statsmodels' parameters; `converged`; `exact`: whether the initialization is exact diffuse
+    - `effects`: coefficients of the regressors transformed by `centres` and `basis`
+    - `scale` (0 for constant series) and `centre` of the values
+    - `noise_floor`, `n_errors_since`, `interval_factor`: see `_noise_floor`
+    """
 
     coverage_process: ClassVar[str] = "local_level"
     coverage_slow: ClassVar[bool] = True
@@ -43,19 +56,23 @@ class Structural(Statistical):
         """Return statsmodels' summary of a training series: estimates and residual tests."""
         state = self.fitted_state()
         panel = self._history(state.learned)
-        number = self._series_index(panel, unique_id)
-        series_arrays = _series_arrays(state.learned, number)
-        if series_arrays["scale"] == 0.0:  # in the fit
-            raise DataError(f"A summary cannot be made of series {panel.series.label(number)}, which never varies.")
-        return self._task(panel).smoothed_results(number, series_arrays).summary()
+        series_index = self._series_index(panel, unique_id)
+        series_arrays = _series_arrays(state.learned, series_index)
+        if series_arrays["scale"] == 0.0:
+            raise DataError(
+                f"Series {panel.series.label(series_index)} cannot be summarized, because its training data never varies. "
+                "Pass the unique_id of another series."
+            )
+        return self._task(panel).smoothed_results(series_index, series_arrays).summary()
 
     def _series_index(self, panel: Panel, unique_id: Any) -> int:
+        """Position of a series in the panel; `unique_id` may be None if there is only one."""
         ids = [None] if panel.series.ids is None else list(panel.series.ids)
         if unique_id is None and len(ids) == 1:
             return 0
         if unique_id not in ids:
             raise ParameterError(
-                f"`unique_id` must be a series of the fit, such as {panel.series.label(0)}, got {format_value(unique_id)}."
+                f"`unique_id` must be a series seen in fit, such as {panel.series.label(0)}, got {format_value(unique_id)}."
             )
         return ids.index(unique_id)
 
@@ -67,55 +84,59 @@ class Structural(Statistical):
         return FitTask(panel.y, panel.indptr, x, self._specification(panel), self.max_iter, self._cycle_periods(panel))
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        """Fit the series in worker processes; warn of those whose optimization did not converge."""
         task = self._task(panel)
         cost = panel.lengths * (1e-4 + 3e-6 * self._min_observations(panel) ** 1.5)
         fits = [fit for chunk in map_chunks(task.fit_slice, len(panel), prefer="processes", cost=cost) for fit in chunk]
         learned = self._stack_series(fits, panel)
         stopped = np.flatnonzero(~learned["converged"])
         if len(stopped):
-            out_of_iterations = all(bool(fits[number]["out_of_iterations"]) for number in stopped)
+            out_of_iterations = all(bool(fits[index][OUT_OF_ITERATIONS]) for index in stopped)
             remedy = (
                 f"Set max_iter above {self.max_iter}" if out_of_iterations else f"Use {format_list(self._simplifications())}"
             )
             warn(
-                f"{self.name}: statsmodels' optimiser stopped before a maximum in series "
+                f"{self.name}: the optimizer of statsmodels stopped before a maximum for series "
                 f"{panel.series.labels(stopped)}. {remedy}.",
                 TrainingWarning,
             )
         return learned
 
     def _stack_series(self, fits: list[dict[str, Floats]], panel: Panel) -> LearnedState:
-        failed = np.array([number for number, fit in enumerate(fits) if "failed" in fit], np.int64)
+        """Stack the arrays of the series; raise a `TrainingError` if statsmodels failed for any of them."""
+        failed = np.array([series_index for series_index, fit in enumerate(fits) if FAILED in fit], np.int64)
         if len(failed):
             raise TrainingError(
-                f"statsmodels cannot estimate series {panel.series.labels(failed)} "
-                f"({format_value(str(fits[failed[0]]['failed']), 200)}). Use a simpler model, or leave these series out."
+                f"statsmodels cannot estimate the model for series {panel.series.labels(failed)} "
+                f"({format_value(str(fits[failed[0]][FAILED]), 200)}). Use a simpler model, or drop these series."
             )
         shared = {"dummies": max((self._specification(panel)["seasonal"] or 1) - 1, 0), "names": self._task(panel).names()}
         # C order: otherwise the order of summation would depend on the other series
-        names = [name for name in fits[0] if name != "out_of_iterations"]
+        names = [name for name in fits[0] if name != OUT_OF_ITERATIONS]
         arrays = {name: np.ascontiguousarray(np.stack([fit[name] for fit in fits])) for name in names}
         return LearnedState(arrays, shared, panel)
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        if fresh:
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        """Filter histories from the start by statsmodels, or new rows from the last state by `StateSpace`."""
+        if from_start:
             task = self._task(panel)
-            fits = [task.fit_series(number, _series_arrays(learned, number)) for number in range(len(panel))]
-            filtered = [{**fit, "converged": learned["converged"][number]} for number, fit in enumerate(fits)]
+            fits = [task.fit_series(index, _series_arrays(learned, index)) for index in range(len(panel))]
+            filtered = [{**fit, "converged": learned["converged"][index]} for index, fit in enumerate(fits)]
             restarted = self._stack_series(filtered, panel)
             return replace(restarted, by_series={**learned.by_series, **restarted.by_series})
-        effect = self._regression_effects(learned, panel.covariates, panel.row_series)
-        y = (panel.y - np.repeat(learned["centre"], panel.lengths)) / np.repeat(_data_scale(learned), panel.lengths) - effect
-        state, covariance, errors, spreads = _state_space(learned).filter_rows(y, panel.indptr)
-        updated = {"state": state, "covariance": covariance, **update_interval_factors(learned, errors, spreads, panel.indptr)}
-        return LearnedState({**learned.by_series, **updated}, learned.shared)
+        effects = self._regression_effects(learned, panel.covariates, panel.row_series)
+        centre, scale = (np.repeat(values, panel.lengths) for values in (learned["centre"], _data_scale(learned)))
+        y = (panel.y - centre) / scale - effects
+        state, covariance, errors, variances = _state_space(learned).filter_rows(y, panel.indptr)
+        intervals = update_interval_factors(learned, errors, variances, panel.indptr)
+        return LearnedState({**learned.by_series, "state": state, "covariance": covariance, **intervals}, learned.shared)
 
     def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
         task = self._task(panel)
-        return np.concatenate([task.fitted_values(number, _series_arrays(learned, number)) for number in range(len(panel))])
+        return np.concatenate([task.fitted_values(index, _series_arrays(learned, index)) for index in range(len(panel))])
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
-        """Parameters by statsmodels' names, in units of the data, and covariate effects."""
+        """Parameters with statsmodels' names, variances in units of the data, and covariate effects."""
         unit, columns = _data_scale(learned), {}
         for position, name in enumerate(learned["names"]):
             values = learned["params"][:, position]
@@ -126,24 +147,23 @@ class Structural(Statistical):
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         mean = sum(self._explain(learned, steps, future).values(), np.zeros((len(learned["params"]), steps)))
-        return NormalForecast(
-            mean, _state_space(learned).deviations_ahead(steps) * (_data_scale(learned) * learned["swell"])[:, None]
-        )
+        deviations = _state_space(learned).deviations_ahead(steps)
+        return NormalForecast(mean, deviations * (_data_scale(learned) * learned["interval_factor"])[:, None])
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
-        space, fixed = _state_space(learned), self._fixed_forecast(learned, steps, future)
-        states = space.state.shape[1]
-        draws = standard_normal(seed, np.column_stack([space.state, learned["params"]]), (1 + steps, samples, 1 + states))
-        draws *= learned["swell"][:, None, None, None]
-        # By step, so that longer paths extend shorter ones.
-        start_draws, later_draws = (
-            draws[:, 0, :, 1:],
-            draws[:, 1:].swapaxes(1, 2),
-        )
-        paths = space.sample_paths(start_draws, later_draws[..., 1:], later_draws[..., 0]) * _data_scale(learned)[:, None, None]
-        return np.asarray(paths + fixed[:, None, :])
+        """Sample paths of states and irregular component, plus the deterministic terms."""
+        space = _state_space(learned)
+        deterministic = self._deterministic_forecast(learned, steps, future)
+        n_states = space.state.shape[1]
+        draws = standard_normal(seed, np.column_stack([space.state, learned["params"]]), (1 + steps, samples, 1 + n_states))
+        draws *= learned["interval_factor"][:, None, None, None]
+        # Draws are ordered by step, so that longer paths extend shorter ones.
+        start_draws, step_draws = draws[:, 0, :, 1:], draws[:, 1:].swapaxes(1, 2)
+        paths = space.sample_paths(start_draws, shocks=step_draws[..., 1:], noise=step_draws[..., 0])
+        return np.asarray(paths * _data_scale(learned)[:, None, None] + deterministic[:, None, :])
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        """Components (series, steps) of the point forecast; the trend is the change of the level since the first step."""
         space = _state_space(learned)
         contributions = space.states_ahead(steps) * (space.design * _data_scale(learned)[:, None])[:, None, :]
         components, position = {}, 0
@@ -157,25 +177,25 @@ class Structural(Statistical):
             components["level"] = np.repeat(level[:, :1], steps, axis=1)
         components["level"] = components.get("level", 0.0) + centre
         if future:
-            components["regressors"] = self._fixed_forecast(learned, steps, future) - centre
+            components["regressors"] = self._deterministic_forecast(learned, steps, future) - centre
         return components
 
-    def _fixed_forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Floats:
-        """The deterministic terms: the centre and the effects of future covariates."""
-        fixed = np.repeat(learned["centre"][:, None], steps, axis=1)
+    def _deterministic_forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Floats:
+        """Centre plus effects of future covariates, (series, steps), in units of the data."""
+        centre = np.repeat(learned["centre"][:, None], steps, axis=1)
         if not future:
-            return fixed
-        rows = np.repeat(np.arange(len(fixed)), steps)
-        return np.asarray(
-            fixed + self._regression_effects(learned, future, rows).reshape(fixed.shape) * _data_scale(learned)[:, None]
-        )
+            return centre
+        row_series = np.repeat(np.arange(len(centre)), steps)
+        effects = self._regression_effects(learned, future, row_series).reshape(centre.shape)
+        return np.asarray(centre + effects * _data_scale(learned)[:, None])
 
-    def _regression_effects(self, learned: LearnedState, covariates: Mapping[str, Covariate], rows: Any) -> Floats:
-        """Sum of the covariate effects at each row, in units of the scale."""
+    def _regression_effects(self, learned: LearnedState, covariates: Mapping[str, Covariate], row_series: Any) -> Floats:
+        """Sum of the covariate effects at each row, in units of the scale; `row_series`: series of each row."""
         if not covariates or learned["effects"].shape[1] == 0:
-            return np.zeros(len(rows))
-        transformed = (design_matrix(covariates) - learned["centres"][rows])[:, None, :] @ learned["basis"][rows]
-        return np.asarray(np.sum(transformed[:, 0] * learned["effects"][rows], axis=1))
+            return np.zeros(len(row_series))
+        centred = design_matrix(covariates) - learned["centres"][row_series]
+        transformed = (centred[:, None, :] @ learned["basis"][row_series])[:, 0]
+        return np.asarray(np.sum(transformed * learned["effects"][row_series], axis=1))
 
     # -- hooks of subclasses ----------------------------------------------------------------------
 
@@ -191,21 +211,21 @@ class Structural(Statistical):
         raise NotImplementedError
 
     def _simplifications(self) -> list[str]:
-        """Suggestions that reduce the number of parameters."""
+        """Suggestions, for a warning, of changes that make the model easier to estimate."""
         raise NotImplementedError
 
     def _component_sizes(self, learned: LearnedState) -> dict[str, int]:
-        """Number of states of each component, in order."""
+        """Number of states of each component, in the order of the state vector."""
         raise NotImplementedError
 
 
 def _data_scale(learned: LearnedState) -> Floats:
-    """Unit of the state space in the data."""
+    """Scale of the values; 1 for series that were constant in the training data, whose scale is stored as 0."""
     return np.where(learned["scale"] == 0, 1.0, learned["scale"])
 
 
-def _series_arrays(learned: LearnedState, number: int) -> dict[str, Any]:
-    return {name: values[number] for name, values in learned.by_series.items()}
+def _series_arrays(learned: LearnedState, series_index: int) -> dict[str, Any]:
+    return {name: values[series_index] for name, values in learned.by_series.items()}
 
 
 def _state_space(learned: LearnedState) -> StateSpace:

@@ -1,13 +1,13 @@
 """Exclusion of exponential smoothing forms whose forecast variance explodes within the horizon.
 
-With multiplicative errors an error e of the level is a factor 1 + alpha e on all values to come,
-and these factors compound. To first order the variance of log y_{t+h} is
+With multiplicative errors an error e multiplies the level of all later values by 1 + alpha e, and
+these factors compound. To first order the variance of log y_{t+h} is
 
     x_h = sigma^2 (1 + sum_{j<h} c_j^2),   c_j = alpha + beta (phi + ... + phi^j) + gamma [m divides j],
 
 and the variance of y_{t+h} over its squared mean grows like exp(x_h) (Hyndman, Koehler, Ord &
-Snyder 2008, section 6.3). Far above 1 nearly all sample paths fall to 0 while the rest grow without
-bounds: the mean and the variance describe neither.
+Snyder 2008, section 6.3). Far above 1 nearly all sample paths fall to 0 while the others grow without
+bounds, and mean and variance describe neither of them.
 """
 
 from __future__ import annotations
@@ -28,39 +28,45 @@ LENGTH_DIVISOR = 4
 """h is the horizon of the model, or the length of the series / LENGTH_DIVISOR if that is longer."""
 
 
-def judged_steps(lengths: Ints, horizon: int | None) -> Ints:
-    """The step h at which the variance of each series is examined."""
+def examined_steps(lengths: Ints, horizon: int | None) -> Ints:
+    """The step h at which the forecast variance of each series is examined; `horizon`: that of the model, or None."""
     return np.maximum(lengths // LENGTH_DIVISOR, 1 if horizon is None else horizon)
 
 
 def exclude_explosive(
-    scores: Floats, fits: Any, forms: Sequence[Form], panel: Panel, design: Floats, residual_df: Floats, steps: Ints
+    criteria: Floats, fits: Any, forms: Sequence[Form], panel: Panel, design: Floats, residual_df: Floats, steps: Ints
 ) -> Floats:
-    """Set the scores (series, forms) of explosive forms to infinity, unless no other form is left.
+    """Copy of the criteria (series, forms) with those of explosive forms set to infinity.
 
-    Only the best form of each series is examined; if it is explosive, the next best one.
-    `residual_df`: residual degrees of freedom of each fit.
+    Only the form with the smallest criterion is examined; if it is explosive, the next one, and so
+    on. If no form of a series is left, its criteria are unchanged. `residual_df`: residual degrees
+    of freedom, (series, forms); `steps`: the step of each series at which the variance is examined.
     """
-    scores = np.where(np.isnan(scores), np.inf, scores)
-    refused, table = scores.copy(), np.array(forms, np.int64).reshape(-1, 4)
-    series = np.arange(len(scores))
+    criteria = np.where(np.isnan(criteria), np.inf, criteria)
+    remaining = criteria.copy()
+    form_table = np.array(forms, np.int64).reshape(-1, 4)
+    series = np.arange(len(criteria))  # series whose currently best form has not been examined
     while len(series):
-        best = np.argmin(refused[series], axis=1)
-        examined = (table[best, 0] == 1) & np.isfinite(refused[series, best])
-        series, best = series[examined], best[examined]
+        best_form = np.argmin(remaining[series], axis=1)
+        has_relative_errors = form_table[best_form, ets.ERROR] == ets.MULTIPLICATIVE_ERROR
+        is_examined = has_relative_errors & np.isfinite(remaining[series, best_form])
+        series, best_form = series[is_examined], best_form[is_examined]
         if not len(series):
             break
-        fit = {"rates": fits.rates[series, best], "start": fits.states[series, best], "form": table[best]}
-        effects = fits.coefficients[series, best]
-        errors, indptr = _relative_errors(fit, effects, panel, design, series)
-        sigma = ets.root_mean_square(errors, indptr, residual_df[series, best])
+        fit = {
+            "rates": fits.rates[series, best_form],
+            "start": fits.states[series, best_form],
+            "form": form_table[best_form],
+        }
+        errors, indptr = _relative_errors(fit, fits.coefficients[series, best_form], panel, design, series)
+        sigma = ets.root_mean_square(errors, indptr, residual_df[series, best_form])
         season = fits.states.shape[2] - 2
-        explosive = log_variance(fit["form"], fit["rates"], sigma, season, steps[series]) > LARGEST_VARIANCE
-        series, best = series[explosive], best[explosive]
-        refused[series, best] = np.inf
-    none_left = ~np.isfinite(refused).any(axis=1)
-    refused[none_left] = scores[none_left]
-    return refused
+        is_explosive = log_variance(fit["form"], fit["rates"], sigma, season, steps[series]) > LARGEST_VARIANCE
+        series, best_form = series[is_explosive], best_form[is_explosive]
+        remaining[series, best_form] = np.inf
+    none_left = ~np.isfinite(remaining).any(axis=1)
+    remaining[none_left] = criteria[none_left]
+    return remaining
 
 
 def log_variance(forms: Ints, rates: Floats, sigma: Floats, season: int, steps: Ints) -> Floats:
@@ -70,35 +76,37 @@ def log_variance(forms: Ints, rates: Floats, sigma: Floats, season: int, steps: 
     multiplicative season adds gamma^2 only, as its other terms belong to other indices.
     """
     alpha, beta, gamma, phi = rates.T
-    count = steps - 1.0
-    beta = np.where(forms[:, 1] > 0, beta, 0.0)
-    damped = (forms[:, 1] > 0) & (forms[:, 2] == 1) & (phi < 1.0)
-    phi = np.where(damped, phi, 0.5)
+    n_terms = steps - 1.0  # j = 1 ... h - 1
+    has_trend = forms[:, ets.TREND] > 0
+    beta = np.where(has_trend, beta, 0.0)
+    is_damped = has_trend & (forms[:, ets.DAMPED] == 1) & (phi < 1.0)
+    phi = np.where(is_damped, phi, 0.5)  # any value below 1 avoids a division by 0 where it is not used
     limit = beta * phi / (1.0 - phi)
-    constant = np.where(damped, alpha + limit, alpha)
-    slope = np.where(damped, -limit, beta)
-    first = np.where(damped, phi * (1.0 - phi**count) / (1.0 - phi), count * (count + 1.0) / 2.0)
-    second = np.where(
-        damped,
-        phi**2 * (1.0 - phi ** (2.0 * count)) / (1.0 - phi**2),
-        count * (count + 1.0) * (2.0 * count + 1.0) / 6.0,
+    constant = np.where(is_damped, alpha + limit, alpha)
+    slope = np.where(is_damped, -limit, beta)
+    u_sum = np.where(is_damped, phi * (1.0 - phi**n_terms) / (1.0 - phi), n_terms * (n_terms + 1.0) / 2.0)
+    u_square_sum = np.where(
+        is_damped,
+        phi**2 * (1.0 - phi ** (2.0 * n_terms)) / (1.0 - phi**2),
+        n_terms * (n_terms + 1.0) * (2.0 * n_terms + 1.0) / 6.0,
     )
-    total = count * constant**2 + 2.0 * constant * slope * first + slope**2 * second
-    cycles = count // season
-    at_season = np.where(  # the sum of u_j over whole cycles
-        damped,
-        phi**season * (1.0 - phi ** (season * cycles)) / (1.0 - phi**season),
-        season * cycles * (cycles + 1.0) / 2.0,
+    squares = n_terms * constant**2 + 2.0 * constant * slope * u_sum + slope**2 * u_square_sum
+    n_cycles = n_terms // season
+    u_sum_at_season = np.where(  # sum of u_j over the whole cycles, j = m, 2 m, ...
+        is_damped,
+        phi**season * (1.0 - phi ** (season * n_cycles)) / (1.0 - phi**season),
+        season * n_cycles * (n_cycles + 1.0) / 2.0,
     )
-    added = 2.0 * gamma * (cycles * constant + slope * at_season)
-    total += np.where(forms[:, 3] > 0, cycles * gamma**2, 0.0) + np.where(forms[:, 3] == 1, added, 0.0)
-    return np.asarray(sigma**2 * (1.0 + total))
+    cross_terms = 2.0 * gamma * (n_cycles * constant + slope * u_sum_at_season)
+    is_additive = forms[:, ets.SEASON] == ets.COMPONENT_CODES["additive"]
+    squares += np.where(forms[:, ets.SEASON] > 0, n_cycles * gamma**2, 0.0) + np.where(is_additive, cross_terms, 0.0)
+    return np.asarray(sigma**2 * (1.0 + squares))
 
 
 def _relative_errors(
     fit: dict[str, Any], effects: Floats, panel: Panel, design: Floats, series: Ints
 ) -> tuple[Floats, Ints]:
-    """Relative one-step errors of these series, and their row pointers."""
+    """Relative one-step errors of the rows of these series (NaN if not finite), and their row pointers."""
     selected = panel if len(series) == len(panel) else panel.take(series)
     offsets = np.zeros(len(selected.y))
     if design.shape[1]:

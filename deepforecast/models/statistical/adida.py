@@ -52,16 +52,16 @@ class ADIDA(TemporalAggregation):
     """
 
     aggregation: int | Literal["auto"] = param(
-        default="auto", at_least=1, help="number of rows per block; 'auto': the mean interval between demands",
+        default="auto", at_least=1, help="number of rows per block; 'auto': mean interval between demands",
     )
     alpha: float | None = param(
         default=None, above=0, at_most=1, low=0.02, high=0.7, log=True,
         help="smoothing parameter of the block sums; None: estimated",
     )
 
-    def _block_sizes(self, panel: Panel) -> Ints:
-        block_size = mean_interval(panel) if self.aggregation == "auto" else np.full(len(panel), self.aggregation)
-        return block_size.astype(np.int64)[:, None]
+    def _rows_per_block(self, panel: Panel) -> Ints:
+        n_rows = mean_interval(panel) if self.aggregation == "auto" else np.full(len(panel), self.aggregation)
+        return n_rows.astype(np.int64)[:, None]
 
     def _alpha_bounds(self) -> tuple[float, float]:
         return ALPHA_BOUNDS if self.alpha is None else (self.alpha, self.alpha)

@@ -21,7 +21,7 @@ from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSer
 from deepforecast.models.statistical._seasons import MIN_CYCLES, Smoothers, decompose_panel, resolve_season_lengths
 
 APPROXIMATION_LENGTH = 10_000
-"""Longer series are searched by conditional likelihood; the best order is fitted exactly."""
+"""Series with more rows are searched by conditional likelihood; the best order is fitted by exact likelihood."""
 
 
 @register
@@ -33,14 +33,14 @@ class AutoARIMA(ArimaFamily):
     (`stepwise=False`: all orders with up to `max_order` coefficients). Future covariates are
     regressors.
 
-    A season of `fourier_from` steps or more, and any second season, is modelled by Fourier terms
-    with ARIMA errors, their number chosen by AICc; a series of hourly data takes well under a
+    Seasons of `fourier_from` or more steps, and all seasons but the shortest, are modelled by Fourier
+    terms with ARIMA errors, whose number is chosen by AICc; a series of hourly data takes well under a
     second. Seasons of which a series has less than two cycles are left out for that series, with a
     warning. Orders with a root within 1 % of the unit circle (of seasonal polynomials in B^m) are
     rejected.
 
-    Intervals are those of `ARIMA`. They take the chosen order as known and are too narrow for it:
-    on monthly M4 series those of 95 % cover 91 %.
+    Intervals are those of `ARIMA`. They treat the chosen order as known and are therefore too narrow:
+    on monthly M4 series 95 % intervals cover 91 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 57 %, M1 monthly
     67 %, NN5 daily 88 % (benchmarks/bench_coverage.py; 100 series of each set).
@@ -64,14 +64,15 @@ class AutoARIMA(ArimaFamily):
 
     season_length: int | list[int] | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season, or a list of several; 'auto': by the frequency",
+        help="number of time steps per season, or a list of several; 1: no season; 'auto': inferred from the"
+        " frequency of the data",
     )
     d: int | None = param(
-        default=None, at_least=0, at_most=3, help="number of differences; None: chosen by unit-root tests",
+        default=None, at_least=0, at_most=3, help="number of ordinary differences; None: chosen by `unit_root_test`",
     )
     seasonal_d: int | None = param(
         default=None, at_least=0, at_most=2,
-        help="number of seasonal differences; None: chosen by the strength of the season",
+        help="number of seasonal differences; None: chosen by the strength of the seasonal component",
     )
     max_p: int = param(default=5, at_least=0, at_most=20, help="largest autoregressive order p")
     max_q: int = param(default=5, at_least=0, at_most=20, help="largest moving average order q")
@@ -81,9 +82,11 @@ class AutoARIMA(ArimaFamily):
     max_seasonal_q: int = param(
         default=2, at_least=0, at_most=5, help="largest seasonal moving average order Q",
     )
-    max_d: int = param(default=2, at_least=0, at_most=3, help="largest number of differences that the tests may choose")
+    max_d: int = param(
+        default=2, at_least=0, at_most=3, help="largest number of ordinary differences that `unit_root_test` may choose",
+    )
     max_seasonal_d: int = param(
-        default=1, at_least=0, at_most=2, help="largest number of seasonal differences that may be chosen",
+        default=1, at_least=0, at_most=2, help="largest number of seasonal differences that may be chosen automatically",
     )
     max_order: int = param(
         default=5, at_least=0, help="largest p + q + P + Q with stepwise=False",
@@ -92,22 +95,22 @@ class AutoARIMA(ArimaFamily):
         default=True, help="whether to search stepwise from the best order to its neighbours; False: all orders",
     )
     constant: bool = param(
-        default=True, help="whether to also try a mean, or a drift with one difference",
+        default=True, help="whether to also try models with a mean, or with a drift after one difference",
     )
     criterion: Literal["aicc", "aic", "bic"] = param(
         default="aicc", search=("aicc", "bic"), help="information criterion that selects the order",
     )
     unit_root_test: Literal["kpss", "adf"] = param(
-        default="kpss", search=("kpss", "adf"), help="unit-root test that chooses the differences",
+        default="kpss", search=("kpss", "adf"), help="unit-root test that chooses the number of ordinary differences",
     )
     approximation: bool | Literal["auto"] = param(
-        default="auto", help="whether to search by conditional likelihood; 'auto': for long series",
+        default="auto", help="whether to compare orders by conditional likelihood; 'auto': for series of more than 10,000 rows",
     )
     fourier_from: int = param(
-        default=24, at_least=2, help="length from which on a season is modelled by Fourier terms",
+        default=24, at_least=2, help="smallest season_length that is modelled by Fourier terms instead of seasonal lags",
     )
     max_harmonics: int = param(
-        default=12, at_least=1, at_most=100, help="largest number of harmonics per long season",
+        default=12, at_least=1, at_most=100, help="largest number of harmonics per season that is modelled by Fourier terms",
     )
 
     coverage_slow: ClassVar[bool] = True
@@ -120,63 +123,70 @@ class AutoARIMA(ArimaFamily):
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.d is not None:
             for name in ("max_d", "unit_root_test"):
-                yield name, f"with d={self.d}. Leave d out to have it tested, or leave this out"
+                yield name, f"with d={self.d}. Omit `d` to have it tested, or omit `{name}`"
         if self.seasonal_d is not None:
-            yield "max_seasonal_d", f"with seasonal_d={self.seasonal_d}. Leave one of them out"
+            yield "max_seasonal_d", f"with seasonal_d={self.seasonal_d}. Omit `seasonal_d` or `max_seasonal_d`"
         if self.stepwise:
             yield (
                 "max_order",
-                "in a stepwise search. Set stepwise=False, or limit each order by max_p, max_q, "
+                "with stepwise=True. Set stepwise=False, or limit each order by max_p, max_q, "
                 "max_seasonal_p and max_seasonal_q",
             )
         if self.season_length == NO_SEASON:
             for name in ("seasonal_d", "max_seasonal_p", "max_seasonal_q", "max_seasonal_d", "fourier_from", "max_harmonics"):
-                yield name, "without a season. Pass a season_length above 1, or leave it out"
+                yield name, f"with season_length=1. Pass a larger season_length, or omit `{name}`"
 
     def _min_observations(self, panel: Panel) -> int:
-        self._lengths(panel)
-        columns = design_matrix(panel.covariates).shape[1] if panel.covariates else 0
-        return columns + 4 + (self.d or 0)
+        self._season_lengths(panel)  # raises if they are invalid
+        n_columns = design_matrix(panel.covariates).shape[1] if panel.covariates else 0
+        return n_columns + 4 + (self.d or 0)
 
-    def _lengths(self, panel: Panel) -> tuple[int, ...]:
+    def _season_lengths(self, panel: Panel) -> tuple[int, ...]:
         return resolve_season_lengths(self.season_length, panel, self.name)
 
     def _short_season(self, panel: Panel) -> int:
-        lengths = self._lengths(panel)
+        lengths = self._season_lengths(panel)
         return lengths[0] if lengths and lengths[0] < self.fourier_from else 1
 
     def _fourier_terms(self, panel: Panel) -> list[tuple[int, int]]:
         short_season = self._short_season(panel)
-        return [(length, min(length // 2, self.max_harmonics)) for length in self._lengths(panel) if length != short_season]
+        long_seasons = [length for length in self._season_lengths(panel) if length != short_season]
+        return [(length, min(length // 2, self.max_harmonics)) for length in long_seasons]
 
-    def _max_sizes(self, panel: Panel) -> tuple[int, int]:
+    def _max_coefficients_and_states(self, panel: Panel) -> tuple[int, int]:
         season = self._short_season(panel)
         seasonal_p, seasonal_q, seasonal_d = self.max_seasonal_p, self.max_seasonal_q, self._seasonal_d_limit()
         if season == 1:
             seasonal_p, seasonal_q, seasonal_d = 0, 0, 0
         n_differences = self.max_d if self.d is None else self.d
-        states = max(self.max_p + season * (seasonal_p + seasonal_d) + n_differences, self.max_q + season * seasonal_q + 1)
-        return self.max_p + self.max_q + seasonal_p + seasonal_q, states
+        n_ar_states = self.max_p + season * (seasonal_p + seasonal_d) + n_differences
+        n_ma_states = self.max_q + season * seasonal_q + 1
+        return self.max_p + self.max_q + seasonal_p + seasonal_q, max(n_ar_states, n_ma_states)
 
     def _seasonal_d_limit(self) -> int:
         return self.max_seasonal_d if self.seasonal_d is None else self.seasonal_d
 
     def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
-        lengths = self._lengths(panel)
+        """Fit; warn of series with fewer than two cycles of a season."""
+        lengths = self._season_lengths(panel)
         short_series = np.flatnonzero(panel.observed < MIN_CYCLES * max(lengths, default=0))
         if len(short_series):
             lacking_seasons = [length for length in lengths if panel.observed[short_series].min() < MIN_CYCLES * length]
             warn(
-                f"{self.name}: seasons of {format_list(lacking_seasons)} steps need at least {MIN_CYCLES} cycles; they are "
-                f"left out for series {panel.series.labels(short_series)}. Pass longer series or a smaller season_length."
+                f"{self.name}: seasons of {format_list(lacking_seasons)} steps require at least {MIN_CYCLES} cycles of "
+                f"values; they are left out for series {panel.series.labels(short_series)}. Pass longer series or a "
+                "smaller season_length."
             )
         return super()._fit(panel, monitor)
 
     def _shared_values(self, panel: Panel) -> dict[str, Any]:
-        return {"waves": [list(term) for term in self._fourier_terms(panel)]}
+        return {"fourier_terms": [list(term) for term in self._fourier_terms(panel)]}
 
     def _seasonal_strengths(self, panel: Panel) -> Floats:
-        """Strength of the short season of each series; NaN for series with too few cycles."""
+        """Seasonal strength of each series by an STL decomposition; NaN for series with too few cycles.
+
+        0 for the others if it is not needed: without a season, or with a given `seasonal_d`.
+        """
         from deepforecast.kernels.unit_roots import seasonal_strength
 
         season = self._short_season(panel)
@@ -186,11 +196,11 @@ class AutoARIMA(ArimaFamily):
             return np.where(panel.observed > MIN_CYCLES * season, 0.0, np.nan)
         testable = panel.take(long_enough)
         trend, seasons = decompose_panel(testable, [season], Smoothers())
-        for position, number in enumerate(long_enough):
+        for position, series_index in enumerate(long_enough):
             rows = slice(testable.indptr[position], testable.indptr[position + 1])
             values, remainder = testable.y[rows], testable.y[rows] - trend[rows] - seasons[0][rows]
             is_observed = ~np.isnan(values)
-            strengths[number] = seasonal_strength(seasons[0][rows][is_observed], remainder[is_observed])
+            strengths[series_index] = seasonal_strength(seasons[0][rows][is_observed], remainder[is_observed])
         return strengths
 
     def _fit_series(
@@ -202,65 +212,72 @@ class AutoARIMA(ArimaFamily):
         season: int,
         fourier_terms: Any,
     ) -> tuple[ScaledSeries, Fit, Ints]:
-        from deepforecast.kernels.unit_roots import STRONG_SEASON
-
+        """Choose differences, Fourier terms and the ARMA orders of one series, in this order."""
         if np.isnan(seasonal_strength):
             season = 1
         series = ScaledSeries.from_values(y, columns[:, :n_regressors])
-        strength_d = (
-            int(season > 1 and seasonal_strength > STRONG_SEASON)
-            if self.seasonal_d is None
-            else self.seasonal_d * int(season > 1)
-        )
-        seasonal_d = min(strength_d, self._seasonal_d_limit())
+        seasonal_d = self._choose_seasonal_d(seasonal_strength) if season > 1 else 0
         used_columns = np.arange(n_regressors)
-        usable_terms = _usable_terms(fourier_terms, int((~np.isnan(y)).sum()), n_regressors)
+        usable_terms = _usable_terms(fourier_terms, int((~np.isnan(y)).sum()), first_column=n_regressors)
         if usable_terms:
             all_columns = np.concatenate([used_columns, *usable_terms])
             n_differences = self._choose_differences(ScaledSeries.from_values(y, columns[:, all_columns]), seasonal_d, season)
-            base = Order((1, 2), n_differences, (1, 2), (0, seasonal_d, 0), season, False)
-            counts = choose_fourier_terms(
+            n_harmonics = choose_fourier_terms(
                 y,
                 columns[:, used_columns],
                 [columns[:, season_columns] for season_columns in usable_terms],
-                base,
+                Order((1, 2), n_differences, (1, 2), (0, seasonal_d, 0), season, constant=False),
                 self.criterion,
             )
-            used_columns = np.concatenate(
-                [
-                    used_columns,
-                    *(season_columns[: 2 * count] for season_columns, count in zip(usable_terms, counts, strict=True)),
-                ]
-            )
+            chosen_columns = [term[: 2 * n] for term, n in zip(usable_terms, n_harmonics, strict=True)]
+            used_columns = np.concatenate([used_columns, *chosen_columns])
             series = ScaledSeries.from_values(y, columns[:, used_columns])
         else:
             n_differences = self._choose_differences(series, seasonal_d, season)
-        return series, Search(series, self._search_options(len(y)), n_differences, seasonal_d, season).best_fit(), used_columns
+        search = Search(series, self._search_options(len(y)), n_differences, seasonal_d, season)
+        return series, search.run(), used_columns
+
+    def _choose_seasonal_d(self, seasonal_strength: float) -> int:
+        """The given number of seasonal differences, or one if the season is strong, within `max_seasonal_d`."""
+        from deepforecast.kernels.unit_roots import STRONG_SEASON
+
+        seasonal_d = int(seasonal_strength > STRONG_SEASON) if self.seasonal_d is None else self.seasonal_d
+        return min(seasonal_d, self._seasonal_d_limit())
 
     def _choose_differences(self, series: ScaledSeries, seasonal_d: int, season: int) -> int:
+        """The given number of ordinary differences, or that of the unit-root tests."""
         if self.d is not None:
             return self.d
         return choose_differences(series, seasonal_d, season, self.unit_root_test, self.max_d)
 
-    def _search_options(self, rows: int) -> SearchOptions:
-        max_orders = (self.max_p, self.max_q, self.max_seasonal_p, self.max_seasonal_q)
-        conditional = rows > APPROXIMATION_LENGTH if self.approximation == "auto" else bool(self.approximation)
-        difference_constant = self.d is None and self.max_d > 0
+    def _search_options(self, n_rows: int) -> SearchOptions:
+        """Options of the order search of a series of this length."""
         return SearchOptions(
-            max_orders, self.max_order, self.stepwise, self.criterion, self.constant, conditional, difference_constant
+            max_orders=(self.max_p, self.max_q, self.max_seasonal_p, self.max_seasonal_q),
+            max_sum=self.max_order,
+            stepwise=self.stepwise,
+            criterion=self.criterion,
+            constant=self.constant,
+            conditional=n_rows > APPROXIMATION_LENGTH if self.approximation == "auto" else bool(self.approximation),
+            difference_perfect_fits=self.d is None and self.max_d > 0,
         )
 
 
-def _usable_terms(fourier_terms: list[tuple[int, int]], rows: int, first: int) -> list[Ints]:
-    """Columns of each season with at least two cycles, without frequencies of an earlier season."""
+def _usable_terms(fourier_terms: list[tuple[int, int]], n_observed: int, first_column: int) -> list[Ints]:
+    """Column indices of the Fourier terms of each season of which the series has at least two cycles.
+
+    Harmonics with the frequency of an earlier season, and seasons without any other, are left out.
+    `fourier_terms`: (season, n_harmonics); `first_column`: index of their first column.
+    """
     usable_columns, frequencies = [], set()
-    for season, count in fourier_terms:
+    for season, n_harmonics in fourier_terms:
         columns = []
-        for harmonic in range(1, count + 1):
-            if (frequency := round(harmonic / season, 12)) not in frequencies and rows >= MIN_CYCLES * season:
+        for harmonic in range(1, n_harmonics + 1):
+            frequency = round(harmonic / season, 12)
+            if frequency not in frequencies and n_observed >= MIN_CYCLES * season:
                 frequencies.add(frequency)
-                columns += [first + 2 * harmonic - 2, first + 2 * harmonic - 1]
-        first += 2 * count
+                columns += [first_column + 2 * harmonic - 2, first_column + 2 * harmonic - 1]
+        first_column += 2 * n_harmonics
         if columns:
             usable_columns.append(np.array(columns, np.int64))
     return usable_columns

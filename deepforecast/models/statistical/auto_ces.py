@@ -19,7 +19,7 @@ from deepforecast.models.statistical._complex_smoothing import FORMS, ComplexSmo
 
 @register
 class AutoCES(ComplexSmoothing):
-    """Complex exponential smoothing with the form of the season chosen for each series.
+    """Complex exponential smoothing with the seasonal form chosen for each series.
 
     Chooses among the forms of `CES` ("none", "simple", "partial", "full") by an information
     criterion that counts the smoothing parameters and the variance, as Svetunkov, Kourentzes and
@@ -60,24 +60,25 @@ class AutoCES(ComplexSmoothing):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         season = resolve_season(self.season_length, panel, self, "season_length")
-        seasonality.warn_short_series(panel, season, self.name, int(_required_values(season)[1:].min()), panel.observed)
+        n_required = int(_n_required_values(season)[1:].min())  # of the seasonal forms
+        seasonality.warn_short_series(panel, season, self.name, n_required, panel.observed)
         return super()._fit(panel, monitor)
 
-    def _forms(self, counts: Ints, season: int) -> Any:
-        enough = counts[:, None] >= _required_values(season) if season > 1 else False
-        return np.where(np.array(FORMS) == "none", True, np.broadcast_to(enough, (len(counts), len(FORMS))))
+    def _forms(self, n_observed: Ints, season: int) -> Any:
+        is_long_enough = (n_observed[:, None] >= _n_required_values(season)) if season > 1 else False
+        is_non_seasonal = np.array(FORMS) == "none"
+        return np.where(is_non_seasonal, True, np.broadcast_to(is_long_enough, (len(n_observed), len(FORMS))))
 
-    def _score(self, fit: Floats, n_parameters: Floats, count: Floats) -> Floats:
+    def _selection_criterion(self, minus_two_log_likelihood: Floats, n_parameters: Floats, n_observed: Floats) -> Floats:
+        """AICc, AIC or BIC of each form, (series, forms)."""
         if self.criterion == "bic":
-            return np.asarray(fit + np.log(count) * n_parameters)
-        correction = (
-            2 * n_parameters * (n_parameters + 1) / np.maximum(count - n_parameters - 1, 1e-9)
-            if self.criterion == "aicc"
-            else 0.0
-        )
-        return np.asarray(fit + 2 * n_parameters + correction)
+            return np.asarray(minus_two_log_likelihood + np.log(n_observed) * n_parameters)
+        correction: Any = 0.0
+        if self.criterion == "aicc":
+            correction = 2 * n_parameters * (n_parameters + 1) / np.maximum(n_observed - n_parameters - 1, 1e-9)
+        return np.asarray(minus_two_log_likelihood + 2 * n_parameters + correction)
 
 
-def _required_values(season: int) -> Ints:
-    """Number of values that each form needs."""
+def _n_required_values(season: int) -> Ints:
+    """Smallest number of values for each of FORMS: two seasons, and one more than parameters and initial states."""
     return np.maximum(n_fitted_parameters(season) + 1, 2 * season)

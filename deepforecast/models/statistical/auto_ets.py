@@ -29,22 +29,22 @@ class AutoETS(Exponential):
 
     The 15 candidates are those with additive errors, trend N, A, Ad and season N, A, and those with
     multiplicative errors, trend N, A, Ad and season N, A, M. Series with values of 0 or less have
-    the 6 additive ones; without a season those with a season are left out. `error`, `trend`,
+    the 6 additive ones; for non-seasonal data the seasonal ones are left out. `error`, `trend`,
     `damped` and `seasonal` restrict the candidates; `multiplicative_trend` adds M and Md (with
     multiplicative errors and season N or M). A candidate with too many parameters for its criterion
     to be defined (n < k + 2, sigma counted in k) is left out; with 3 or 4 values none is left, and
     ETS(A,N,N) is used. Series too short for their season are listed in a warning.
 
     A form with multiplicative errors whose forecast variance explodes within the horizon of the
-    constructor, or within a quarter of the history if that is longer, is skipped for the next best.
+    constructor, or within a quarter of the history if that is longer, is replaced by the next best.
     If the best form is multiplicative and fails for a series (see `ETS`), the best additive one is
     used.
 
     Each candidate is optimized from the optima of the next smaller one and of the one with additive
     errors; the three best are optimized again from other seasons, trends and levels. `ETS` searches
     a single form from more starts. Likelihood, missing values, future covariates, intervals and
-    `box_cox` (additive candidates only) are as in `ETS`; a season longer than 60 starts from the
-    averages of its first cycles and counts in full. With multiplicative errors or season no
+    `box_cox` (additive candidates only) are as in `ETS`; seasonal states of more than 60 steps start
+    from the averages of the first cycles, and all of them count as parameters. With multiplicative errors or season no
     forecast is below 0.
 
     Intervals take the chosen form as known: with about 30 values an 80 % interval 12 steps ahead
@@ -76,33 +76,41 @@ class AutoETS(Exponential):
 
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 'auto': by the frequency of the data",
+        help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     error: Literal["auto", "additive", "multiplicative"] = param(
-        default="auto", help="error type; 'auto': both are tried",
+        default="auto", help="type of the errors; 'auto': selected by `criterion`",
     )
-    trend: Component | None = param(default="auto", help="trend type; None: no trend")
-    damped: bool | Literal["auto"] = param(default="auto", help="whether to damp the trend; 'auto': both are tried")
-    seasonal: Component | None = param(default="auto", help="season type; None: no season")
-    multiplicative_trend: bool = param(default=False, help="whether to also try multiplicative trends")
+    trend: Component | None = param(
+        default="auto", help="type of the trend component; 'auto': selected by `criterion`; None: no trend",
+    )
+    damped: bool | Literal["auto"] = param(
+        default="auto", help="whether to damp the trend; 'auto': selected by `criterion`",
+    )
+    seasonal: Component | None = param(
+        default="auto", help="type of the seasonal component; 'auto': selected by `criterion`; None: non-seasonal",
+    )
+    multiplicative_trend: bool = param(default=False, help="whether to also try multiplicative trends with trend='auto'")
     criterion: Literal["aicc", "aic", "bic"] = param(
         default="aicc", search=("aicc", "bic"), help="information criterion that selects the form",
     )
     parameter_bounds: Literal["usual", "admissible", "both"] = param(
         default="both",
-        help="region of the smoothing parameters; 'usual': beta < alpha < 1, gamma < 1 - alpha,"
-        " 0.8 < phi < 0.98; 'admissible': the effect of past errors dies out",
+        help="region of the smoothing parameters; 'usual': beta < alpha < 1, gamma < 1 - alpha and"
+        " 0.8 < phi < 0.98; 'admissible': the effect of past errors decays to 0; 'both': their intersection",
     )
 
     def _forms(self) -> list[Form]:
-        errors = [0, 1] if self.error == "auto" else [_form_selection.COMPONENT_CODES[self.error] - 1]
-        trends = [0, 1, 2] if self.trend == "auto" else [_form_selection.COMPONENT_CODES[self.trend]]
-        seasons = [0, 1, 2] if self.seasonal == "auto" else [_form_selection.COMPONENT_CODES[self.seasonal]]
+        """All stable forms that the parameters allow; raise a `ParameterError` if there are none."""
+        codes = _form_selection.COMPONENT_CODES
+        errors = [0, 1] if self.error == "auto" else [_form_selection.ERROR_CODES[self.error]]
+        trends = list(codes.values()) if self.trend == "auto" else [codes[self.trend]]
+        seasons = list(codes.values()) if self.seasonal == "auto" else [codes[self.seasonal]]
         damped = [0, 1] if self.damped == "auto" else [int(self.damped)]
         if self.trend == "auto" and not self.multiplicative_trend:
-            trends.remove(2)
+            trends.remove(codes["multiplicative"])
         all_forms = (
-            Form(error, trend, damping if trend else 0, season)
+            Form(error=error, trend=trend, damped=damping if trend else 0, season=season)
             for error, trend, damping, season in product(errors, trends, damped, seasons)
         )
         stable_forms = [form for form in dict.fromkeys(all_forms) if form.is_stable]
@@ -110,7 +118,7 @@ class AutoETS(Exponential):
             stable_forms = [form for form in stable_forms if not form.is_multiplicative]
         if not stable_forms:
             raise ParameterError(
-                f"{self.name}: at least one stable form must be allowed; there is none with error={self.error!r}, "
+                f"{self.name}: the parameters must allow at least one numerically stable form, got error={self.error!r}, "
                 f"trend={self.trend!r}, damped={self.damped!r}, seasonal={self.seasonal!r}, box_cox={self.box_cox!r}. "
                 "Set some of them to 'auto', or use ETS with a given form."
             )
@@ -118,40 +126,53 @@ class AutoETS(Exponential):
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.seasonal is None:
-            yield "season_length", "with seasonal=None. Set seasonal='auto', or leave it out"
+            yield "season_length", "with seasonal=None. Set seasonal='auto', or omit `season_length`"
         if self.trend is None and self.damped is True:
-            yield "damped", "with trend=None. Set trend='auto', or leave it out"
+            yield "damped", "with trend=None. Set trend='auto', or omit `damped`"
         if self.trend != "auto":
-            yield "multiplicative_trend", f"with trend={self.trend!r}. Set trend='auto', or leave it out"
+            yield "multiplicative_trend", f"with trend={self.trend!r}. Set trend='auto', or omit `multiplicative_trend`"
         if self.box_cox is not None:
-            yield "multiplicative_trend", "with box_cox, which allows additive forms only. Leave one of them out"
+            yield (
+                "multiplicative_trend",
+                "with `box_cox`, which allows additive forms only. Omit `box_cox` or `multiplicative_trend`",
+            )
 
     def _season(self, panel: Panel) -> int:
         if all(form.season == 0 for form in self._forms()):
             return 1
         return resolve_season(self.season_length, panel, self, "season_length")
 
-    def _fit_settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
-        matrix = self._regressors(panel)[0]
-        counts = np.maximum(_form_selection.count_observed(y, matrix, panel.indptr), 1)[:, None]
+    def _fit_settings(self, panel: Panel, transformed_y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
+        """Keyword arguments of the kernels' `Settings`: bounds, and the penalty of each form (series, forms).
+
+        A penalty is the information criterion without the log-likelihood; the kernels compare by it.
+        """
+        design = self._regressors(panel)[0]
+        n_observed = np.maximum(_form_selection.count_observed(transformed_y, design, panel.indptr), 1)[:, None]
         n_parameters = np.array(
-            [_form_selection.count_parameters(form, season) + matrix.shape[1] for form in forms], np.float64
+            [_form_selection.count_parameters(form, season) + design.shape[1] for form in forms], np.float64
         )[None, :]
         return {
             "bounds": self.parameter_bounds,
-            "penalties": _form_selection.information_criteria(np.zeros(1), n_parameters, counts)[self.criterion],
+            "penalties": _form_selection.information_criteria(np.zeros(1), n_parameters, n_observed)[self.criterion],
         }
 
-    def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
-        scores = _form_selection.information_criteria(fits.log_likelihood, parameters, counts)[self.criterion]
-        undecided = ~np.isfinite(scores).any(axis=1)
-        scores[undecided] = np.where(np.isfinite(fits.log_likelihood), parameters, np.inf)[undecided]
-        return scores
+    def _selection_criterion(self, fits: Any, n_observed: Floats, n_parameters: Floats) -> Floats:
+        """AICc, AIC or BIC of each form, (series, forms).
+
+        For series too short for the criterion of any form: the number of parameters, so that the smallest form wins.
+        """
+        criteria = _form_selection.information_criteria(fits.log_likelihood, n_parameters, n_observed)[self.criterion]
+        is_undefined = ~np.isfinite(criteria).any(axis=1)
+        criteria[is_undefined] = np.where(np.isfinite(fits.log_likelihood), n_parameters, np.inf)[is_undefined]
+        return criteria
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         if self.box_cox is not None:
             return replace(declared, domain="positive", scale_equivariant=False)
-        return replace(declared, domain="positive") if all(form.is_multiplicative for form in self._forms()) else declared
+        if all(form.is_multiplicative for form in self._forms()):
+            return replace(declared, domain="positive")
+        return declared
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

@@ -9,12 +9,12 @@ import numpy as np
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.models.statistical._line_smoothing import Fiorucci, ThetaForm
+from deepforecast.models.statistical._line_smoothing import ForecTheta, ThetaForm
 
 
 @register
-class AutoTheta(Fiorucci):
-    """Theta model chosen for each series.
+class AutoTheta(ForecTheta):
+    """Theta model with the variant chosen for each series.
 
     The candidates are the standard, optimized, dynamic standard and dynamic optimized model. They
     are compared by their in-sample error. A standard model is a special case of the optimized one
@@ -36,7 +36,7 @@ class AutoTheta(Fiorucci):
 
     References
     ----------
-    Fiorucci, J. A., Pellegrini, T. R., Louzada, F., Petropoulos, F. and Koehler, A. B. (2016).
+    ForecTheta, J. A., Pellegrini, T. R., Louzada, F., Petropoulos, F. and Koehler, A. B. (2016).
     Models for optimising the theta method and their relationship to state space models.
     *International Journal of Forecasting* 32. doi:10.1016/j.ijforecast.2016.02.005
 
@@ -53,23 +53,24 @@ class AutoTheta(Fiorucci):
 
     criterion: Literal["variance", "mse", "aicc"] = param(
         default="variance", search=("variance", "mse", "aicc"),
-        help="criterion that selects the model",
+        help="criterion that selects the model; 'variance': residual variance, 'mse': mean squared error,"
+        " 'aicc': corrected Akaike information criterion",
     )  # fmt: skip
 
     def _forms(self) -> tuple[ThetaForm, ...]:
-        optimised = self._form(dynamic=False), self._form(dynamic=True)
+        optimized = self._form(dynamic=False), self._form(dynamic=True)
         if self.criterion == "mse":
-            return optimised
-        return self._form(dynamic=False, theta=2.0), self._form(dynamic=True, theta=2.0), *optimised
+            return optimized
+        return self._form(dynamic=False, theta=2.0), self._form(dynamic=True, theta=2.0), *optimized
 
-    def _score(self, form: ThetaForm, loss: Floats, count: Ints) -> Floats:
+    def _selection_criterion(self, form: ThetaForm, loss: Floats, n_errors: Ints) -> Floats:
+        """Sum of squares or residual variance by default, or AICc, of one recursion for each series."""
         if self.criterion == "mse":
             return loss
         if self.criterion == "variance":
-            return np.asarray(loss / np.maximum(count - form.n_parameters, 0.5))
-        n_parameters = form.n_parameters + 1
+            return np.asarray(loss / np.maximum(n_errors - form.n_parameters, 0.5))
+        n_parameters = form.n_parameters + 1  # sigma
         with np.errstate(divide="ignore"):  # errors of 0: minus infinity
-            fit = count * np.log(loss / count)
-        return np.asarray(
-            fit + 2 * n_parameters + 2 * n_parameters * (n_parameters + 1) / np.maximum(count - n_parameters - 1, 1e-9)
-        )
+            minus_two_log_likelihood = n_errors * np.log(loss / n_errors)
+        correction = 2 * n_parameters * (n_parameters + 1) / np.maximum(n_errors - n_parameters - 1, 1e-9)
+        return np.asarray(minus_two_log_likelihood + 2 * n_parameters + correction)

@@ -19,7 +19,7 @@ from deepforecast.models.statistical._complex_smoothing import FORMS, MIN_VALUES
 class CES(ComplexSmoothing):
     """Complex exponential smoothing of a given form.
 
-    Level and error form one complex number, so that no separate trend is needed.
+    Level and an error component form one complex number, which also describes trends.
 
     Forms of the season: "none"; "simple", where the recursion runs on lagged values of the season;
     "partial", with an additive season; "full", with a complex season, which may act as additive or
@@ -56,7 +56,9 @@ class CES(ComplexSmoothing):
     """
 
     seasonal: Literal["none", "simple", "partial", "full"] = param(
-        default="none", search=FORMS, help="form of the season",
+        default="none", search=FORMS,
+        help="seasonal form; 'none': non-seasonal, 'simple': one complex state per phase, 'partial': additive"
+        " real season, 'full': additive complex season",
     )
 
     @staticmethod
@@ -71,12 +73,13 @@ class CES(ComplexSmoothing):
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.seasonal == "none":
-            yield "season_length", "with seasonal='none'. Set seasonal='full' (or 'simple', 'partial'), or leave it out"
+            yield "season_length", "with seasonal='none'. Set seasonal='full' (or 'simple', 'partial'), or omit `season_length`"
 
     def _season(self, panel: Panel) -> int:
         return 1 if self.seasonal == "none" else super()._season(panel)
 
     def _min_observations(self, panel: Panel) -> int:
+        """Two seasons, at least 5; raise a `ParameterError` if a seasonal form has a season_length of 1."""
         if self.seasonal == "none":
             return MIN_VALUES
         length = self._season(panel)
@@ -87,8 +90,8 @@ class CES(ComplexSmoothing):
             )
         return max(MIN_VALUES, 2 * length)
 
-    def _forms(self, counts: Ints, season: int) -> Any:
-        return np.tile(np.array(FORMS) == self.seasonal, (len(counts), 1))
+    def _forms(self, n_observed: Ints, season: int) -> Any:
+        return np.tile(np.array(FORMS) == self.seasonal, (len(n_observed), 1))
 
-    def _score(self, fit: Floats, n_parameters: Floats, count: Floats) -> Floats:
-        return fit
+    def _selection_criterion(self, minus_two_log_likelihood: Floats, n_parameters: Floats, n_observed: Floats) -> Floats:
+        return minus_two_log_likelihood

@@ -14,14 +14,13 @@ from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.models.statistical._demand import (
     ALPHA_BOUNDS,
+    INTERVALS,
     Intermittent,
     fit_demand,
     mask_before_demand,
     update_demand,
     zero_if_unknown,
 )
-
-INTERVALS = 0
 
 
 @register
@@ -67,7 +66,9 @@ class Croston(Intermittent):
     """
 
     variant: Literal["classic", "sba", "optimized"] = param(
-        default="classic", search=("classic", "sba", "optimized"), help="variant of the method"
+        default="classic", search=("classic", "sba", "optimized"),
+        help="variant of the method; 'classic': Croston's, 'sba': with the bias correction of Syntetos and Boylan,"
+        " 'optimized': with estimated smoothing parameters",
     )
     alpha: float = param(
         default=0.1, above=0, at_most=1, low=0.05, high=0.5,
@@ -77,15 +78,15 @@ class Croston(Intermittent):
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.variant == "optimized":
-            yield "alpha", "with variant='optimized', which estimates it. Use variant='classic' or 'sba', or leave it out"
+            yield "alpha", "with variant='optimized', which estimates alpha. Use variant='classic' or 'sba', or omit `alpha`"
 
     def _estimate(self, panel: Panel) -> LearnedState:
         bounds = ALPHA_BOUNDS if self.variant == "optimized" else (self.alpha, self.alpha)
         return LearnedState(fit_demand(panel, INTERVALS, [bounds, bounds]))
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        state = update_demand(panel, INTERVALS, learned["alpha"], None if fresh else learned)
-        return LearnedState(state, history=panel if fresh else None)
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        state = update_demand(panel, INTERVALS, learned["alpha"], None if from_start else learned)
+        return LearnedState(state, history=panel if from_start else None)
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         return {"alpha_size": learned["alpha"][:, 0], "alpha_interval": learned["alpha"][:, 1]}
@@ -102,5 +103,6 @@ class Croston(Intermittent):
         return mask_before_demand(self._ratio(size, periods, np.repeat(alpha[:, 1], panel.lengths)), panel)
 
     def _ratio(self, size: Floats, periods: Floats, alpha: Floats) -> Floats:
+        """Demand size per interval; "sba" corrects its bias unless there is a demand in each period."""
         rate = size / periods
         return np.where(periods > 1, rate * (1 - alpha / 2), rate) if self.variant == "sba" else rate

@@ -26,16 +26,17 @@ class Loess:
     Parameters
     ----------
     low_pass_window : int or sequence of int, optional
-        Odd window of the low-pass filter, above the season. None: the smallest one.
+        Odd window of the low-pass filter, above the season_length, for all seasons or one for each.
+        None: the smallest such number.
     trend_degree, low_pass_degree : {0, 1}, default 1
         Degree of the local polynomial: constant or linear.
     seasonal_jump, trend_jump, low_pass_jump : int >= 1, default 1
         Distance of the points at which the smoother is evaluated, with linear interpolation
         between.
     inner, outer : int, optional
-        Numbers of inner and outer iterations of STL. None: 5 and 0, if robust 2 and 15.
+        Numbers of inner and outer iterations of STL. None: 5 and 0, or 2 and 15 with `robust`.
     rounds : int >= 1, default 2
-        Number of iterations over several seasons.
+        Number of rounds over the seasons, if there are several.
     """
 
     low_pass_window: int | Sequence[int] | None = None
@@ -72,10 +73,11 @@ def decompose(
     frame : DataFrame
         Series in long format.
     season_length : int or list of int, default "auto"
-        Number of time steps per season. "auto": the usual ones at the frequency of the data.
+        Number of time steps per season, or a list of several. "auto": inferred from the frequency
+        of the data.
     seasonal_window : int or sequence of int, optional
-        Odd number of cycles in the seasonal loess window, one or one per season; the larger, the
-        less the season changes. None: 11, 15, 19, ..., as in R's `mstl`.
+        Odd number of cycles in the seasonal loess window, for all seasons or one for each; the
+        larger, the less the season changes. None: 11, 15, 19, ..., as in R's `mstl`.
     trend_window : int or sequence of int, optional
         Odd number of rows in the trend loess window. None: 1.5 * season / (1 - 1.5 /
         seasonal_window).
@@ -84,8 +86,8 @@ def decompose(
     robust : bool, default False
         Whether to downweight outliers.
     missing : str, default "auto"
-        How missing values are filled. "auto": interpolated season by season, with a warning. They
-        have no remainder.
+        How missing values are filled. "auto": interpolated season by season, with a warning.
+        Interpolated values have a missing remainder.
     freq : str or int, optional
         Frequency of the time column. None: inferred.
     columns : Columns or dict, optional
@@ -121,15 +123,19 @@ def decompose(
     warn_undeclared(panel.undeclared)
     lengths = resolve_season_lengths(season_length, panel, "decompose")
     if not lengths:
-        raise ParameterError("`season_length` must be at least 2 for `decompose`, got no season. Pass season_length.")
-    _refuse_short(panel, lengths if season_length != "auto" else lengths[:1])
+        raise ParameterError(
+            "`season_length` must be at least 2 for `decompose`, but there is no season. Pass `season_length`, the number "
+            "of time steps per season."
+        )
+    _check_lengths(panel, lengths[0] if season_length == "auto" else lengths[-1])
     smoothers = _smoothers(options or Loess(), seasonal_window, trend_window, seasonal_degree, robust)
-    trend, seasons = decompose_panel(_prepared(panel, missing), lengths, smoothers)
+    trend, seasons = decompose_panel(_fill_missing(panel, missing), lengths, smoothers)
     warn_short_series(panel, max(lengths, default=1), "decompose", MIN_CYCLES * max(lengths, default=1))
     return frames.build(panel.series.library, _columns(panel, trend, dict(zip(lengths, seasons, strict=True))))
 
 
 def _columns(panel: Panel, trend: Any, seasons: Mapping[int, Any]) -> dict[str, Any]:
+    """Columns of the result; raise an error if names of the components are among those of the frame."""
     columns: dict[str, Any] = {}
     names = panel.series.columns
     if names.id is not None and panel.series.ids is not None:
@@ -141,17 +147,20 @@ def _columns(panel: Panel, trend: Any, seasons: Mapping[int, Any]) -> dict[str, 
     return {**columns, **components, "remainder": panel.y - sum(components.values())}
 
 
-def _prepared(panel: Panel, missing: str) -> Panel:
-    """The panel with missing values filled, except those that the decomposition interpolates."""
+def _fill_missing(panel: Panel, missing: str) -> Panel:
+    """The panel with missing values filled by a method; for "auto" and "interpolate" the decomposition fills them.
+
+    Warn for "auto"; raise a `DataError` for series without any value.
+    """
     if missing not in ("auto", *METHODS):
-        raise ParameterError(f"`missing` must be 'auto' or one of {format_list(METHODS)}, got {format_value(missing)}.")
+        raise ParameterError(f"`missing` must be 'auto' or one of {format_list(METHODS)}, got {format_value(missing)!r}.")
     if panel.complete:
         return panel
     empty = np.flatnonzero(panel.observed == 0)
     if len(empty):
         raise DataError(
-            f"Each series must have at least one value; column {panel.series.columns.target} is missing throughout in series "
-            f"{panel.series.labels(empty)}. Leave these series out."
+            f"Each series must have at least one value; column {panel.series.columns.target} has only missing values for "
+            f"series {panel.series.labels(empty)}. Drop these series."
         )
     if missing == "auto":
         incomplete = np.flatnonzero(panel.observed < panel.lengths)
@@ -162,26 +171,40 @@ def _prepared(panel: Panel, missing: str) -> Panel:
     return panel if missing in ("auto", "interpolate") else replace(panel, y=fill_missing(panel.y, panel.indptr, missing))
 
 
-def _refuse_short(panel: Panel, lengths: Sequence[int]) -> None:
-    short_series = np.flatnonzero(panel.lengths < MIN_CYCLES * lengths[-1])
+def _check_lengths(panel: Panel, season: int) -> None:
+    """Raise a `DataError` if a series has fewer than two cycles of a season."""
+    n_required = MIN_CYCLES * season
+    short_series = np.flatnonzero(panel.lengths < n_required)
     if len(short_series):
+        lengths = [f"{panel.series.label(int(index))} ({panel.lengths[index]} rows)" for index in short_series]
         raise DataError(
-            f"Each series must have at least {MIN_CYCLES} cycles of the season, {MIN_CYCLES * lengths[-1]} rows for "
-            f"season_length={lengths[-1]}; series {panel.series.labels(short_series)} has "
-            f"{panel.lengths[short_series[0]]}. Leave such series out, or pass a smaller season_length."
+            f"Each series must have at least {MIN_CYCLES} full seasonal cycles, {n_required} rows for "
+            f"season_length={season}; too short: {format_list(lengths)}. Drop these series, or pass a "
+            "smaller season_length."
         )
 
 
 def _smoothers(options: Loess, seasonal_window: Any, trend_window: Any, seasonal_degree: int, robust: bool) -> Smoothers:
+    """The `Smoothers` of the arguments of `decompose`; raise a `ParameterError` for invalid degrees, jumps and counts."""
     degrees = (seasonal_degree, options.trend_degree, options.low_pass_degree)
     jumps = (options.seasonal_jump, options.trend_jump, options.low_pass_jump)
     if any(degree not in (0, 1) for degree in degrees):
-        raise ParameterError(f"Each degree must be 0 (constant) or 1 (linear), got {format_value(degrees)}.")
+        raise ParameterError(
+            "`seasonal_degree`, `trend_degree` and `low_pass_degree` must be 0 (constant) or 1 (linear), got "
+            f"{format_value(degrees)}."
+        )
     counts = {"each jump": min(jumps), "`inner`": options.inner or 5, "`rounds`": options.rounds}
     for name, value in counts.items():
         if value < 1:
             raise ParameterError(f"Loess: {name} must be at least 1, got {format_value(value)}.")
     return Smoothers(
-        seasonal_window, trend_window, options.low_pass_window, degrees, jumps, robust, options.inner, options.outer,
-        options.rounds,
-    )  # fmt: skip
+        seasonal_window=seasonal_window,
+        trend_window=trend_window,
+        low_pass_window=options.low_pass_window,
+        degrees=degrees,
+        jumps=jumps,
+        robust=robust,
+        inner=options.inner,
+        outer=options.outer,
+        n_rounds=options.rounds,
+    )

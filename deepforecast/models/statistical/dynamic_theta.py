@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.models.statistical._line_smoothing import Fiorucci, ThetaForm
+from deepforecast.models.statistical._line_smoothing import ForecTheta, ThetaForm
 
 
 @register
-class DynamicTheta(Fiorucci):
+class DynamicTheta(ForecTheta):
     """Dynamic optimized Theta model (DOTM), or with theta=2 the dynamic standard one (DSTM).
 
     The line is fitted to the values so far, and is updated with each value and each step ahead.
@@ -33,7 +33,7 @@ class DynamicTheta(Fiorucci):
 
     References
     ----------
-    Fiorucci, J. A., Pellegrini, T. R., Louzada, F., Petropoulos, F. and Koehler, A. B. (2016).
+    ForecTheta, J. A., Pellegrini, T. R., Louzada, F., Petropoulos, F. and Koehler, A. B. (2016).
     Models for optimising the theta method and their relationship to state space models.
     *International Journal of Forecasting* 32. doi:10.1016/j.ijforecast.2016.02.005
 
@@ -49,7 +49,8 @@ class DynamicTheta(Fiorucci):
     """
 
     theta: float | None = param(
-        default=None, at_least=1.0, help="curvature of the smoothed theta line; None: estimated",
+        default=None, at_least=1.0,
+        help="curvature of the theta line that is smoothed; 1: simple exponential smoothing; None: estimated",
     )
 
     def _forms(self) -> tuple[ThetaForm, ...]:

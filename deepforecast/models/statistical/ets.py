@@ -26,16 +26,17 @@ class ETS(Smoothing):
 
     The smoothing parameters and all initial states are estimated by maximum likelihood. Every form
     of the taxonomy is available; numerically unstable ones (additive errors with a multiplicative
-    component, or a multiplicative trend with an additive season), which R refuses too, need
+    component, or a multiplicative trend with an additive season), which R refuses too, require
     `allow_unstable=True`. Multiplicative components need positive values, and with multiplicative
     errors or season no forecast is below 0. Future covariates enter linearly: y = m + x'b + e, or
-    (m + x'b)(1 + e). A missing value is treated as an error of 0. A season of 1 step is none; a
-    season longer than 60 starts from the averages of its first cycles.
+    (m + x'b)(1 + e). A missing value is treated as an error of 0. With `season_length=1`
+    the model is non-seasonal; seasonal states of more than 60 steps start from the averages of the
+    first cycles.
 
     A multiplicative form that fails for a series is replaced by the additive form, with a warning.
     It fails if no parameters have a finite likelihood, if the errors are as large as the mean, or
-    if the forecast leaves the range of all values or of the last two seasons far behind, as after
-    an outlier or a level shift.
+    if the forecast is far outside the range of all values or of the last two seasons, as after an
+    outlier or a level shift.
 
     Intervals follow the formulae of classes 1 to 3, else sample paths, with Student's t with n - k
     degrees of freedom and a variance 1 + k / n times as large for k estimated parameters; with 30
@@ -68,50 +69,57 @@ class ETS(Smoothing):
     """
 
     error: Literal["additive", "multiplicative"] = param(
-        default="additive", search=("additive", "multiplicative"), help="error type"
+        default="additive", search=("additive", "multiplicative"), help="type of the errors"
     )
     trend: Component | None = param(
-        default="additive", search=(None, "additive"), help="trend type; None: no trend",
+        default="additive", search=(None, "additive"), help="type of the trend component; None: no trend",
     )
     damped: bool = param(default=False, help="whether to damp the trend")
     seasonal: Component | None = param(
-        default=None, search=(None, "additive"), help="season type; None: no season",
+        default=None, search=(None, "additive"), help="type of the seasonal component; None: non-seasonal",
     )
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1, help="number of time steps per season; 'auto': by the frequency of the data",
+        default="auto", at_least=1,
+        help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     allow_unstable: bool = param(default=False, help="whether to allow numerically unstable forms")
     alpha: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="smoothing parameter of the level; None: estimated",
+        help="smoothing parameter of the level; None: estimated from the data",
     )
     beta: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="smoothing parameter of the trend; None: estimated",
+        help="smoothing parameter of the trend; None: estimated from the data",
     )
     gamma: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="smoothing parameter of the season; None: estimated",
+        help="smoothing parameter of the seasonal component; None: estimated from the data",
     )
     phi: float | None = param(
         default=None, above=0, at_most=1,
-        help="damping parameter of the trend; None: estimated",
+        help="damping parameter of the trend; None: estimated from the data",
     )
     engine: Literal["kernels", "statsmodels"] = param(
-        default="kernels", help="implementation of the estimation; forecasts are computed by the same code",
+        default="kernels", help="implementation of the estimation; 'kernels': this library, 'statsmodels': its ETSModel",
     )
 
     def _forms(self) -> list[Form]:
+        """The one form of the parameters; raise a `ParameterError` if it is invalid or numerically unstable."""
         codes = _form_selection.COMPONENT_CODES
-        form = Form(codes[self.error] - 1, codes[self.trend], int(self.damped), codes[self.seasonal])
+        form = Form(
+            error=_form_selection.ERROR_CODES[self.error],
+            trend=codes[self.trend],
+            damped=int(self.damped),
+            season=codes[self.seasonal],
+        )
         if form.damped and not form.trend:
             raise ParameterError(
-                f"{self.name}: damped=True must be used with a trend, got trend=None. Use damped=False, or set a trend."
+                f"{self.name}: damped=True requires a trend, got trend=None. Set trend='additive', or damped=False."
             )
         if not form.is_stable and not self.allow_unstable:
             raise ParameterError(
-                f"{self.name}: {form} cannot be used by default: it is numerically unstable (infinite variance, or "
-                "states that pass through 0). Use multiplicative errors with multiplicative components, or set "
+                f"{self.name}: {form} cannot be used by default, because this form is numerically unstable (infinite "
+                "variance, or states that pass through 0). Use multiplicative errors with multiplicative components, or set "
                 "allow_unstable=True."
             )
         return [form]
@@ -119,29 +127,26 @@ class ETS(Smoothing):
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.seasonal is None:
             for name in ("season_length", "gamma"):
-                yield name, "without a season. Set seasonal='additive' or 'multiplicative', or leave it out"
+                yield name, f"with seasonal=None. Set seasonal='additive' or 'multiplicative', or omit `{name}`"
         if self.trend is None:
-            yield "beta", "without a trend. Set trend='additive' or 'multiplicative', or leave it out"
+            yield "beta", "with trend=None. Set trend='additive' or 'multiplicative', or omit `beta`"
         if not self.damped:
-            yield "phi", "without a damped trend. Set damped=True, or leave it out"
+            yield "phi", "with damped=False. Set damped=True, or omit `phi`"
 
     def _season(self, panel: Panel) -> int:
         return 1 if self.seasonal is None else resolve_season(self.season_length, panel, self, "season_length")
 
-    def _rates(self) -> Sequence[float | None]:
+    def _fixed_rates(self) -> Sequence[float | None]:
         return self.alpha, self.beta, self.gamma, self.phi
 
-    def _fits(self, panel: Panel, y: Floats, matrix: Floats, season: int, forms: list[Form]) -> Any:
+    def _fit_forms(self, panel: Panel, y: Floats, design: Floats, season: int, forms: list[Form]) -> Any:
         if self.engine == "statsmodels":
             return fit_by_statsmodels(self, panel, y, season, forms)
-        return super()._fits(panel, y, matrix, season, forms)
+        return super()._fit_forms(panel, y, design, season, forms)
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        return (
-            statsmodels_capabilities(self._additive_capabilities(declared))
-            if self.engine == "statsmodels"
-            else self._additive_capabilities(declared)
-        )
+        capabilities = self._capabilities_of_forms(declared)
+        return statsmodels_capabilities(capabilities) if self.engine == "statsmodels" else capabilities
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

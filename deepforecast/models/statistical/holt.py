@@ -9,6 +9,7 @@ from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.kernels.ets.forms import Form
+from deepforecast.models.statistical._form_selection import COMPONENT_CODES
 from deepforecast.models.statistical._single_form import Smoothing
 
 
@@ -22,16 +23,16 @@ class Holt(Smoothing):
     `trend="multiplicative"` ETS(A,M,N). Parameters that are None are estimated by least squares, which here is maximum
     likelihood.
 
-    Intervals follow a formula, those of a multiplicative trend sample paths, with Student's t with n
-    - k degrees of freedom and a variance 1 + k / n times as large for k estimated parameters; with
-    30 values an 80 % interval 12 steps ahead covers about 69 %.
+    Intervals are computed by a formula, with a multiplicative trend from sample paths. They use
+    Student's t with n - k degrees of freedom and a variance 1 + k / n times as large for k estimated
+    parameters; with 30 values an 80 % interval 12 steps ahead covers about 69 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 58 %, M1 monthly
     73 %, M4 hourly (100 series) 90 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
 
     See Also
     --------
-    HoltWinters : With a season.
+    HoltWinters : With a seasonal component.
     SES : Without a trend.
 
     References
@@ -60,29 +61,29 @@ class Holt(Smoothing):
     trend: Literal["additive", "multiplicative"] = param(default="additive", help="type of the trend component")
     alpha: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="smoothing parameter of the level; None: estimated",
+        help="smoothing parameter of the level; None: estimated from the data",
     )
     beta: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="smoothing parameter of the trend; None: estimated",
+        help="smoothing parameter of the trend; None: estimated from the data",
     )
     phi: float | None = param(
         default=None, above=0, at_most=1,
-        help="damping parameter of the trend; None: estimated",
+        help="damping parameter of the trend; None: estimated from the data",
     )
 
     def _forms(self) -> list[Form]:
-        return [Form(0, 2 if self.trend == "multiplicative" else 1, int(self.damped), 0)]
+        return [Form(error=0, trend=COMPONENT_CODES[self.trend], damped=int(self.damped), season=0)]
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if not self.damped:
-            yield "phi", "without a damped trend. Set damped=True, or leave it out"
+            yield "phi", "with damped=False. Set damped=True, or omit `phi`"
 
-    def _rates(self) -> Sequence[float | None]:
+    def _fixed_rates(self) -> Sequence[float | None]:
         return self.alpha, self.beta, None, self.phi
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        return self._additive_capabilities(declared)
+        return self._capabilities_of_forms(declared)
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

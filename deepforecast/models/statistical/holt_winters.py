@@ -24,15 +24,16 @@ class HoltWinters(Smoothing):
         level' = q + alpha u,   slope' = phi slope + beta u,   s' = s + gamma v,
 
     where u = v = y - mu if the season is additive, else u = (y - mu) / s and v = (y - mu) / q. All
-    initial states are estimated, of the season all but one. A season longer than 60 starts from the
-    averages of its first cycles; a season of 1 step is none. A multiplicative season that fails for
-    a series is replaced by an additive one, with a warning.
+    initial states are estimated; the last seasonal state follows from the others. Seasonal states of
+    more than 60 steps start from the averages of the first cycles; with `season_length=1` the model
+    is non-seasonal. A multiplicative season that fails for a series is replaced by an additive one,
+    with a warning.
 
-    Intervals follow a formula if the season is additive, else sample paths
+    Intervals are computed by a formula if the season is additive, else from sample paths
     (ETS(error="multiplicative", seasonal="multiplicative") has errors in proportion to the level,
-    and a formula), with Student's t with n - k degrees of freedom and a variance 1 + k / n times as
-    large for k estimated parameters; with 30 values of monthly data an 80 % interval 12 steps ahead
-    covers about 65 %.
+    and a formula). They use Student's t with n - k degrees of freedom and a variance 1 + k / n times
+    as large for k estimated parameters; with 30 values of monthly data an 80 % interval 12 steps
+    ahead covers about 65 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 61 %, M1 monthly
     73 %, M4 hourly (100 series) 88 %, NN5 daily 89 % (benchmarks/bench_coverage.py).
@@ -40,7 +41,7 @@ class HoltWinters(Smoothing):
     See Also
     --------
     AutoETS : Chooses the form.
-    Holt : Without a season.
+    Holt : Without a seasonal component.
 
     References
     ----------
@@ -57,46 +58,46 @@ class HoltWinters(Smoothing):
 
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 'auto': by the frequency of the data",
+        help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     seasonal: Literal["additive", "multiplicative"] = param(
-        default="additive", search=("additive", "multiplicative"), help="season type"
+        default="additive", search=("additive", "multiplicative"), help="type of the seasonal component"
     )
     damped: bool = param(default=False, search=(False, True), help="whether to damp the trend")
     alpha: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="smoothing parameter of the level; None: estimated",
+        help="smoothing parameter of the level; None: estimated from the data",
     )
     beta: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="smoothing parameter of the trend; None: estimated",
+        help="smoothing parameter of the trend; None: estimated from the data",
     )
     gamma: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="smoothing parameter of the season; None: estimated",
+        help="smoothing parameter of the seasonal component; None: estimated from the data",
     )
     phi: float | None = param(
         default=None, above=0, at_most=1,
-        help="damping parameter of the trend; None: estimated",
+        help="damping parameter of the trend; None: estimated from the data",
     )
 
     def _forms(self) -> list[Form]:
-        return [Form(0, 1, int(self.damped), COMPONENT_CODES[self.seasonal])]
+        return [Form(error=0, trend=1, damped=int(self.damped), season=COMPONENT_CODES[self.seasonal])]
 
     def _season(self, panel: Panel) -> int:
         return resolve_season(self.season_length, panel, self, "season_length")
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if not self.damped:
-            yield "phi", "without a damped trend. Set damped=True, or leave it out"
+            yield "phi", "with damped=False. Set damped=True, or omit `phi`"
         if self.season_length == 1:
-            yield "gamma", "without a season. Pass a season_length above 1, or leave it out"
+            yield "gamma", "with season_length=1. Pass a larger season_length, or omit `gamma`"
 
-    def _rates(self) -> Sequence[float | None]:
+    def _fixed_rates(self) -> Sequence[float | None]:
         return self.alpha, self.beta, self.gamma, self.phi
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        return self._additive_capabilities(declared)
+        return self._capabilities_of_forms(declared)
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

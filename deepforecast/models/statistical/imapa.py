@@ -17,7 +17,7 @@ class IMAPA(TemporalAggregation):
     """Intermittent multiple aggregation prediction algorithm (IMAPA).
 
     The mean of `ADIDA` forecasts with blocks of 1, 2, 3, ... rows, up to the mean interval between
-    demands, so that no single aggregation level has to be right. Each level has its own smoothing
+    demands, which avoids the choice of a single aggregation level. Each level has its own smoothing
     parameter, which minimizes squared errors between 0.1 and 0.3; its blocks end with the series of
     the fit. Intervals are computed as in `TSB`, with the demand probability of `Croston`.
 
@@ -45,17 +45,17 @@ class IMAPA(TemporalAggregation):
 
     max_block: int = param(
         default=50, at_least=1,
-        help="largest number of rows per block, if the mean interval between demands is longer",
+        help="largest number of rows per block; used if the mean interval between demands is longer",
     )
     alpha: float | None = param(
         default=None, above=0, at_most=1, low=0.02, high=0.7, log=True,
-        help="smoothing parameter of the block sums; None: estimated per level",
+        help="smoothing parameter of the block sums; None: estimated for each aggregation level",
     )
 
-    def _block_sizes(self, panel: Panel) -> Ints:
+    def _rows_per_block(self, panel: Panel) -> Ints:
         largest = np.minimum(mean_interval(panel), self.max_block)[:, None]
-        block_sizes = np.arange(1, self.max_block + 1)
-        return np.where(block_sizes <= largest, block_sizes, 0).astype(np.int64)
+        rows_per_block = np.arange(1, self.max_block + 1)  # level 1, 2, ... has blocks of 1, 2, ... rows
+        return np.where(rows_per_block <= largest, rows_per_block, 0).astype(np.int64)
 
     def _alpha_bounds(self) -> tuple[float, float]:
         return ALPHA_BOUNDS if self.alpha is None else (self.alpha, self.alpha)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from deepforecast.core.registry import register
-from deepforecast.models.statistical._line_smoothing import Fiorucci, ThetaForm
+from deepforecast.models.statistical._line_smoothing import ForecTheta, ThetaForm
 
 
 @register
-class OptimizedTheta(Fiorucci):
+class OptimizedTheta(ForecTheta):
     """Optimized Theta model (OTM): theta is estimated together with alpha and the initial level.
 
     theta is at least 1 and may be infinite, which gives the full drift of the line; alpha lies in
@@ -31,7 +31,7 @@ class OptimizedTheta(Fiorucci):
 
     References
     ----------
-    Fiorucci, J. A., Pellegrini, T. R., Louzada, F., Petropoulos, F. and Koehler, A. B. (2016).
+    ForecTheta, J. A., Pellegrini, T. R., Louzada, F., Petropoulos, F. and Koehler, A. B. (2016).
     Models for optimising the theta method and their relationship to state space models.
     *International Journal of Forecasting* 32. doi:10.1016/j.ijforecast.2016.02.005
 

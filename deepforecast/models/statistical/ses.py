@@ -20,9 +20,9 @@ class SES(Smoothing):
     estimated by maximum likelihood, which here is least squares. A missing value is treated as an
     error of 0; future covariates enter linearly.
 
-    Interval: sigma^2 (1 + (h - 1) alpha^2), with Student's t with n - k degrees of freedom and a
-    variance 1 + k / n times as large for k estimated parameters; with 30 values an 80 % interval 12
-    steps ahead covers about 75 %.
+    Intervals use the variance sigma^2 (1 + (h - 1) alpha^2) at step h, 1 + k / n times as large for k
+    estimated parameters, and Student's t with n - k degrees of freedom; with 30 values an 80 %
+    interval 12 steps ahead covers about 75 %.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 58 %, M1 monthly
     75 %, M4 hourly (100 series) 82 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
@@ -50,17 +50,17 @@ class SES(Smoothing):
 
     alpha: float | None = param(
         default=None, at_least=0, at_most=1,
-        help="smoothing parameter of the level; None: estimated",
+        help="smoothing parameter of the level; None: estimated from the data",
     )
 
     def _forms(self) -> list[Form]:
-        return [Form(0, 0, 0, 0)]
+        return [Form(error=0, trend=0, damped=0, season=0)]
 
-    def _rates(self) -> Sequence[float | None]:
+    def _fixed_rates(self) -> Sequence[float | None]:
         return self.alpha, None, None, None
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        return self._additive_capabilities(declared)
+        return self._capabilities_of_forms(declared)
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

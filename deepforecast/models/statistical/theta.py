@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.models.statistical._line_smoothing import ThetaFamily, ThetaForm, weight_of
+from deepforecast.models.statistical._line_smoothing import ThetaFamily, ThetaForm, line_weight
 
 
 @register
@@ -59,9 +59,9 @@ class Theta(ThetaFamily):
 
     theta: float = param(
         default=2.0, at_least=1.0, low=1.0, high=4.0,
-        help="curvature of the smoothed theta line; 1: simple exponential smoothing",
+        help="curvature of the theta line that is smoothed; 1: simple exponential smoothing",
     )
 
     def _forms(self) -> tuple[ThetaForm, ...]:
-        weight = weight_of(self.theta)
-        return (ThetaForm(dynamic=False, weight=(weight, weight), alpha=(1e-4, 0.9999)),)
+        weight = line_weight(self.theta)
+        return (ThetaForm(dynamic=False, weight_bounds=(weight, weight), alpha_bounds=(1e-4, 0.9999)),)

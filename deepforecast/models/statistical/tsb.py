@@ -9,10 +9,16 @@ from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._demand import Intermittent, fit_demand, mask_before_demand, update_demand, zero_if_unknown
+from deepforecast.models.statistical._demand import (
+    PROBABILITY,
+    Intermittent,
+    fit_demand,
+    mask_before_demand,
+    update_demand,
+    zero_if_unknown,
+)
 
-PROBABILITY = 1
-SIZE_BOUNDS, PROBABILITY_BOUNDS = (0.1, 0.3), (0.01, 0.3)
+SIZE_BOUNDS, PROBABILITY_BOUNDS = (0.1, 0.3), (0.01, 0.3)  # of estimated smoothing parameters
 
 
 @register
@@ -21,9 +27,9 @@ class TSB(Intermittent):
 
     Demand size and demand probability are smoothed separately: z' = z + a (size - z) at each
     demand, and p' = p + b (d - p) in each period, where d is 1 in periods with demand and 0
-    otherwise. The forecast z p falls while there is no demand, where that of `Croston` stays.
-    Parameters that are None minimize squared one-step errors, a of the sizes between 0.1 and 0.3, b
-    of the occurrences between 0.01 and 0.3. Any value other than 0 is a demand; missing values are
+    otherwise. The forecast z p falls while there is no demand, whereas that of `Croston` stays
+    constant. Parameters that are None minimize squared one-step errors: a of the sizes between 0.1 and
+    0.3, b of the probability between 0.01 and 0.3. Any value other than 0 is a demand; missing values are
     skipped; a series without any demand is forecast as 0.
 
     The forecast distribution is discrete: 0 and the last 100 demand sizes, with equal weights times
@@ -67,9 +73,9 @@ class TSB(Intermittent):
         bounds = [default if alpha is None else (alpha, alpha) for alpha, default in zip(alphas, default_bounds, strict=True)]
         return LearnedState(fit_demand(panel, PROBABILITY, bounds))
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        state = update_demand(panel, PROBABILITY, learned["alpha"], None if fresh else learned)
-        return LearnedState(state, history=panel if fresh else None)
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        state = update_demand(panel, PROBABILITY, learned["alpha"], None if from_start else learned)
+        return LearnedState(state, history=panel if from_start else None)
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         return {"alpha_size": learned["alpha"][:, 0], "alpha_probability": learned["alpha"][:, 1]}

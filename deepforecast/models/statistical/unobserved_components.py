@@ -68,22 +68,24 @@ class UnobservedComponents(Structural):
 
     level: Level = param(
         default="local linear trend", search=LEVELS[3:],
-        help="level and trend specification of statsmodels",
+        help="specification of level and trend, one of statsmodels' names",
     )
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season of the dummy seasonal; 1: none; 'auto': by the frequency",
+        help="period of the dummy-variable seasonal component; 1: no such component; 'auto': inferred from the"
+        " frequency of the data, or 1 with `trigonometric`",
     )
     stochastic_season: bool = param(
-        default=True, search=(False, True), help="whether the dummy seasonal is stochastic",
+        default=True, search=(False, True), help="whether the dummy-variable seasonal component is stochastic",
     )
     trigonometric: list[int] | None = param(
         default=None, at_least=2,
-        help="periods of trigonometric seasons, for long or several ones; season_length='auto' is then 1",
+        help="periods of trigonometric seasonal components, suited to long or multiple seasonalities; None: no such"
+        " component",
     )
     harmonics: int | None = param(
         default=None, at_least=1,
-        help="largest number of harmonics per trigonometric season; None: half its length",
+        help="largest number of harmonics per trigonometric seasonal component; None: half its period",
     )
     cycle: bool = param(default=False, help="whether to add a cycle with an estimated period")
     cycle_period: tuple[float, float] | Literal["auto"] = param(
@@ -94,7 +96,7 @@ class UnobservedComponents(Structural):
     stochastic_cycle: bool = param(default=False, help="whether the cycle is stochastic")
     damped_cycle: bool = param(default=False, help="whether to damp the cycle")
     autoregressive: int | None = param(
-        default=None, at_least=1, help="order of the autoregressive component; None: none",
+        default=None, at_least=1, help="order of the autoregressive component; None: no such component",
     )
 
     @classmethod
@@ -104,45 +106,53 @@ class UnobservedComponents(Structural):
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if not self.trigonometric:
-            yield "harmonics", "without a trigonometric season. Pass trigonometric=[...], or leave it out"
+            yield "harmonics", "with trigonometric=None. Pass trigonometric=[...], or omit `harmonics`"
         if not self.cycle:
             for name in ("cycle_period", "stochastic_cycle", "damped_cycle"):
-                yield name, "without a cycle. Set cycle=True, or leave it out"
+                yield name, f"with cycle=False. Set cycle=True, or omit `{name}`"
         if self.season_length == NO_SEASON:
-            yield "stochastic_season", "without a dummy seasonal. Pass a season_length above 1, or leave it out"
+            yield "stochastic_season", "with season_length=1. Pass a larger season_length, or omit `stochastic_season`"
 
     def _min_observations(self, panel: Panel) -> int:
         n_trigonometric = sum(season["harmonics"] * 2 for season in self._trigonometric_seasons())
-        states = 2 + max(self._season(panel) - 1, 0) + n_trigonometric + 2 * self.cycle + (self.autoregressive or 0)
-        return states + len(panel.series.columns.future) + 3
+        n_level, n_dummies, n_cycle = 2, max(self._season(panel) - 1, 0), 2 * self.cycle
+        n_states = n_level + n_dummies + n_trigonometric + n_cycle + (self.autoregressive or 0)
+        return n_states + len(panel.series.columns.future) + 3
 
     def _min_observations_to_fit(self, panel: Panel) -> int:
         periods = self._cycle_periods(panel)
-        n_cycle_rows = 0 if periods is None or self.cycle_period != "auto" else int(periods[0, 0]) + 1
+        # By default the longest period is the length of the history, which must be above the shortest one.
+        n_cycle_rows = 0 if (periods is None or self.cycle_period != "auto") else int(periods[0, 0]) + 1
         return max(super()._min_observations_to_fit(panel), n_cycle_rows)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        """Fit; check the bounds of the cycle first, and warn of series whose estimated period lies at a bound."""
         periods = self._cycle_periods(panel)
         if periods is not None:
-            self._refuse_short_cycle(panel, periods)
+            self._check_cycle_periods(panel, periods)
         learned = super()._fit(panel, monitor)
         if periods is not None:
-            position = learned["names"].index("frequency.cycle")
-            varies = learned["scale"] > 0
-            period = 2 * np.pi / np.where(varies, learned["params"][:, position], np.nan)
-            shortest, longest = periods.T
-            at_bound = np.flatnonzero((period < (1 + BOUND_TOLERANCE) * shortest) | (period > (1 - BOUND_TOLERANCE) * longest))
-            if len(at_bound):
-                first = at_bound[0]
-                warn(
-                    f"{self.name}: the estimated period of the cycle lies at a bound of cycle_period in series "
-                    f"{panel.series.labels(at_bound)} (the first: {period[first]:.4g} time steps, bounds {shortest[first]:.4g} "
-                    f"and {longest[first]:.4g}). Set cycle_period=(shortest, longest) around the period of your data.",
-                    TrainingWarning,
-                )
+            self._warn_at_bound(panel, learned, periods)
         return learned
 
-    def _refuse_short_cycle(self, panel: Panel, periods: Floats) -> None:
+    def _warn_at_bound(self, panel: Panel, learned: LearnedState, periods: Floats) -> None:
+        """Warn of series whose estimated period lies at one of the bounds `periods`, (series, 2)."""
+        position = learned["names"].index("frequency.cycle")
+        is_estimated = learned["scale"] > 0  # not constant
+        period = 2 * np.pi / np.where(is_estimated, learned["params"][:, position], np.nan)
+        shortest, longest = periods.T
+        at_bound = np.flatnonzero((period < (1 + BOUND_TOLERANCE) * shortest) | (period > (1 - BOUND_TOLERANCE) * longest))
+        if len(at_bound):
+            example = at_bound[0]
+            warn(
+                f"{self.name}: the estimated period of the cycle lies at a bound of `cycle_period` for series "
+                f"{panel.series.labels(at_bound)} (the first: {period[example]:.4g} time steps, bounds {shortest[example]:.4g} "
+                f"and {longest[example]:.4g}). Set cycle_period=(shortest, longest) around the period of your data.",
+                TrainingWarning,
+            )
+
+    def _check_cycle_periods(self, panel: Panel, periods: Floats) -> None:
+        """Raise a `DataError` for series whose history is not longer than the shortest period of the cycle."""
         shortest, longest = periods.T
         short = np.flatnonzero(shortest >= longest)
         if len(short):
@@ -152,6 +162,7 @@ class UnobservedComponents(Structural):
             )
 
     def _season(self, panel: Panel) -> int:
+        """Period of the dummy-variable seasonal component; 1: no such component."""
         if self.season_length != "auto":
             return int(self.season_length)
         if self.trigonometric:
@@ -159,7 +170,8 @@ class UnobservedComponents(Structural):
         frequency = panel.calendar.frequency
         if not frequency.base:
             raise ParameterError(
-                f"{self.name}: season_length='auto' cannot be inferred from integer time. Pass season_length (1: none)."
+                f"{self.name}: season_length='auto' cannot be inferred from an integer time column. Pass `season_length` (1: "
+                "non-seasonal)."
             )
         return (seasons(frequency) or (1,))[0]
 
@@ -167,7 +179,7 @@ class UnobservedComponents(Structural):
         if not self.cycle:
             return None
         shortest, longest = self._cycle_period(panel)
-        limit = panel.lengths if self.cycle_period == "auto" else np.inf  # by default a cycle must fit into the history
+        limit = panel.lengths if self.cycle_period == "auto" else np.inf  # by default the history contains a whole cycle
         return np.column_stack([np.full(len(panel), shortest), np.minimum(longest, limit) * np.ones(len(panel))])
 
     def _cycle_period(self, panel: Panel) -> tuple[float, float]:
@@ -187,16 +199,18 @@ class UnobservedComponents(Structural):
         if longest <= SHORTEST_PERIOD:
             time = f"frequency {panel.calendar.freq}" if frequency.base else "integer time"
             raise ParameterError(
-                f"{self.name}: cycle_period='auto' has no default for {time}. Pass (shortest, longest) in time "
+                f"{self.name}: cycle_period='auto' is not available for {time}. Pass (shortest, longest) in time "
                 "steps, for example cycle_period=(10, 40)."
             )
         return max(shortest, SHORTEST_PERIOD), longest
 
     def _trigonometric_seasons(self) -> list[dict[str, int]]:
+        """statsmodels' `freq_seasonal`: period and number of harmonics of each trigonometric season."""
         max_harmonics = self.harmonics or 10**6
         return [{"period": period, "harmonics": min(period // 2, max_harmonics)} for period in self.trigonometric or ()]
 
     def _specification(self, panel: Panel) -> dict[str, Any]:
+        """Arguments of statsmodels' `UnobservedComponents` besides values, regressors and cycle bounds."""
         season = self._season(panel)
         return {
             "level": self.level,

@@ -50,7 +50,7 @@ def test_the_order_chosen_is_the_best_of_those_visited_and_each_is_its_own_fit()
     y = air()["y"].to_numpy(float)
     series = ScaledSeries.from_values(y, np.empty((len(y), 0)))
     search = Search(series, SearchOptions(), choose_differences(series, 1, 12, "kpss", 2), 1, 12)
-    best = search.best_fit()
+    best = search.run()
     scores = [fit.criterion("aicc") for fit in search.fits_by_key.values() if fit is not None]
     assert len(scores) > 10
     assert best.criterion("aicc") <= min(scores) + 1e-6

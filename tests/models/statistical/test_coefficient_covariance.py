@@ -73,7 +73,7 @@ def test_what_is_not_known_goes_on_with_the_rows_and_over_missing_ones():
         through = model.predict(level=80, frame=frame[:85], future=ahead)
         stepped = model.update(frame[60:85]).predict(level=80, future=ahead)
     pd.testing.assert_frame_equal(stepped, through, rtol=1e-8)
-    assert model.state_.learned["doubt"].any(axis=-1).sum() == 2
+    assert model.state_.learned["coefficient_directions"].any(axis=-1).sum() == 2
 
 
 def test_columns_that_say_the_same_widen_nothing_beyond_bounds():
@@ -117,7 +117,7 @@ def test_long_seasons_count_their_waves():
     learned = model.state_.learned
     used = np.count_nonzero(learned["beta"][0, 1:])
     assert used >= 2
-    assert np.count_nonzero(learned["doubt"][0].any(axis=1)) >= used
+    assert np.count_nonzero(learned["coefficient_directions"][0].any(axis=1)) >= used
     bands = model.predict(level=80)
     width = (bands["AutoARIMA-hi-80"] - bands["AutoARIMA-lo-80"]).to_numpy()
     assert np.isfinite(width).all()

@@ -161,7 +161,7 @@ def test_variances_of_persistent_errors_are_those_of_their_paths():
 def test_the_slope_of_theta_is_as_uncertain_as_in_a_regression(alpha):
     """Rows of the regression on first level and slope, and the forecasts' own, inverted in full."""
     n, steps = 60, 18
-    known = {"alpha": [alpha], "count": [n], "weight": [0.5], "freedom": [50.0]}
+    known = {"alpha": [alpha], "n_errors": [n], "weight": [0.5], "degrees_of_freedom": [50.0]}
     learned = LearnedState({**{name: np.array(one) for name, one in known.items()}, "age": np.array([2])})
     t = np.arange(1, n + steps + 3)
     slopes = (1 - (1 - alpha) ** t) / alpha

@@ -99,11 +99,11 @@ def test_auto_theta_is_the_best_by_its_criterion(criterion):
         for theta in forms:
             own = found._form(dynamic=model is DynamicTheta, theta=theta)
             x, _ = _line_smoothing._rescale(learned.history.y - np.repeat(learned["centre"], 40), learned.history.indptr)
-            bounds = [np.full(12, bound) for bound in (*own.alpha, *own.weight, np.nan)]
+            bounds = [np.full(12, bound) for bound in (*own.alpha_bounds, *own.weight_bounds, np.nan)]
             fit = kernel.estimate(
                 x, learned.history.indptr, bounds[:2], bounds[2:4], bounds[4], np.full(12, own.dynamic), np.zeros(12, np.int64)
             )
-            scores.append(found._score(own, fit[2], np.full(12, 40)))
+            scores.append(found._selection_criterion(own, fit[2], np.full(12, 40)))
             weights.append(fit[1])
     best = np.argmin(scores, axis=0)
     np.testing.assert_array_equal(learned["weight"], np.array(weights)[best, np.arange(12)])

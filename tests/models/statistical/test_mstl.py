@@ -136,7 +136,7 @@ def test_mstl_keeps_its_season_through_a_long_gap() -> None:
 def test_decompose_refuses_by_name() -> None:
     frame = daily()
     short = pd.concat([frame, daily(13, 1, "short")])
-    with pytest.raises(DataError, match=r"short has 13"):
+    with pytest.raises(DataError, match=r"too short: short \(13 rows\)"):
         decompose(short)
     with pytest.raises(ParameterError, match="season"):
         decompose(frame, 1)
@@ -185,7 +185,7 @@ def test_forecasts_are_the_rest_plus_the_last_cycle_of_each_season(inner: Any) -
     ahead = np.arange(200)
     season = sum(parts[f"season_{m}"].to_numpy()[-m:][ahead % m] for m in (24, 168))
     middle = theirs.iloc[:, :1].to_numpy()
-    wider = model.state_.learned["wider"][0]  # for the seasons taken out, see below
+    wider = model.state_.learned["deviation_factor"][0]  # for the seasons taken out, see below
     assert 1.01 < wider < 3.0
     theirs = middle + (theirs - middle) * np.array([1.0, wider, wider])
     np.testing.assert_allclose(model.predict(level=80).iloc[:, 2:], theirs + np.asarray(season)[:, None], rtol=1e-10)
@@ -307,7 +307,7 @@ def test_bands_count_the_seasons_taken_out(season, rows, window):
     parts = decompose(frame, season_length=season, seasonal_window=window, freq=1)
     kept = np.var(frame["y"] - parts[f"season_{season}"]) / np.var(y)
     model = MSTL(season_length=season, seasonal_window=window, trend_model=Naive()).fit(frame, freq=1)
-    wider = model.state_.learned["wider"][0] ** 2
+    wider = model.state_.learned["deviation_factor"][0] ** 2
     assert 1 - (wider - 1) / (wider + 1) == pytest.approx(kept, abs=0.04)
 
 

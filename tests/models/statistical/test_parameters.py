@@ -110,7 +110,7 @@ def test_mstl_has_those_of_the_model_of_the_rest() -> None:
 
 
 def test_a_rest_without_parameters_is_said() -> None:
-    with pytest.raises(CapabilityError, match="no table of parameters"):
+    with pytest.raises(CapabilityError, match="statistical model to have a table of parameters, got Naive"):
         MSTL(season_length=7, trend_model=Naive()).fit(frame().drop(columns=["shop", "price"])).parameters()
 
 

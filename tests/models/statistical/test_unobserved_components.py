@@ -221,7 +221,7 @@ def test_short_series_is_refused() -> None:
 
 
 def test_an_optimiser_that_found_no_maximum_is_said() -> None:
-    with pytest.warns(TrainingWarning, match=r"before a maximum in series s00\. Set max_iter above 1\."):
+    with pytest.warns(TrainingWarning, match=r"before a maximum for series s00\. Set max_iter above 1\."):
         UnobservedComponents(horizon=3, max_iter=1).fit(monthly(1))
 
 
@@ -277,7 +277,7 @@ def test_cycle_period_is_one_and_a_half_to_twelve_years(freq: str, expected: tup
     assert UnobservedComponents(cycle=True)._cycle_period(Panel.from_frame(frame)) == expected
 
 
-@pytest.mark.filterwarnings("ignore:.*lies at a bound of cycle_period")
+@pytest.mark.filterwarnings("ignore:.*lies at a bound of `cycle_period`")
 def test_cycle_period_bounds_the_estimated_period() -> None:
     model = UnobservedComponents(level="random walk", season_length=1, cycle=True, cycle_period=(20, 30)).fit(monthly(1))
     assert 20 <= 2 * np.pi / model.parameters()["frequency.cycle"][0] <= 30
@@ -299,13 +299,13 @@ def test_period_at_a_bound_is_warned_of() -> None:
     assert len(caught) == 1
     model = UnobservedComponents(horizon=10, **given, cycle_period=(5, 30)).fit(ten_months(60))  # without a warning
     assert 2 * np.pi / model.parameters()["frequency.cycle"].to_numpy() == pytest.approx([25, 10], rel=0.02)
-    with pytest.warns(TrainingWarning, match=r"in series b \(the first: 11 time steps, bounds 11 and 13\)"):
+    with pytest.warns(TrainingWarning, match=r"for series b \(the first: 11 time steps, bounds 11 and 13\)"):
         UnobservedComponents(horizon=10, **given, cycle_period=(11, 13)).fit(ten_months(60))
     flat = pd.concat([ten_months(60).query("unique_id == 'a'"), ten_months(60).query("unique_id == 'b'").assign(y=1.0)])
     UnobservedComponents(horizon=10, **given).fit(flat)
 
 
-@pytest.mark.filterwarnings("ignore:.*lies at a bound of cycle_period")
+@pytest.mark.filterwarnings("ignore:.*lies at a bound of `cycle_period`")
 def test_cycle_by_default_fits_into_the_history_of_each_series() -> None:
     frame = pd.concat([ten_months(200).query("unique_id == 'a'"), ten_months(60).query("unique_id == 'b'")])
     panel = Panel.from_frame(frame)
@@ -318,7 +318,7 @@ def test_cycle_by_default_fits_into_the_history_of_each_series() -> None:
     assert len(model.predict(frame=short)) == 2
 
 
-@pytest.mark.filterwarnings("ignore:.*lies at a bound of cycle_period")
+@pytest.mark.filterwarnings("ignore:.*lies at a bound of `cycle_period`")
 def test_cycle_period_is_validated() -> None:
     with pytest.raises(ParameterError, match="cycle_period"):
         UnobservedComponents(cycle=True, cycle_period=(1, 10))
@@ -328,11 +328,11 @@ def test_cycle_period_is_validated() -> None:
         UnobservedComponents(cycle=True, cycle_period=(40, 20)).fit(monthly(1))
     with pytest.raises(ParameterError, match=r"Set, for example, cycle_period=\(2, 6\)"):
         UnobservedComponents(cycle=True, cycle_period=(3, 3)).fit(monthly(1))
-    with pytest.raises(ParameterError, match=r"cycle_period.* has no effect without a cycle"):
+    with pytest.raises(ParameterError, match=r"cycle_period.* has no effect with cycle=False"):
         UnobservedComponents(cycle_period=(20, 40)).fit(monthly(1))
     daily, integers = (monthly(1, 90).assign(ds=ds) for ds in (pd.date_range("2020-01-01", periods=90), np.arange(90)))
     for frame, time in ((daily, "frequency D"), (integers, "integer time")):
-        with pytest.raises(ParameterError, match=rf"no default for {time}\. Pass \(shortest, longest\) in time steps"):
+        with pytest.raises(ParameterError, match=rf"is not available for {time}\. Pass \(shortest, longest\) in time steps"):
             UnobservedComponents(season_length=1, cycle=True).fit(frame)
         UnobservedComponents(season_length=1, level="random walk", cycle=True, cycle_period=(10, 40)).fit(frame)
 

@@ -11,7 +11,7 @@ from deepforecast.kernels.ets.filter import Model
 from deepforecast.kernels.ets.forecasts import forecast_deviations
 from deepforecast.kernels.ets.forms import Form
 from deepforecast.models.statistical import _variance_explosion
-from deepforecast.models.statistical._variance_explosion import judged_steps, log_variance
+from deepforecast.models.statistical._variance_explosion import examined_steps, log_variance
 
 
 def skewed(count: int = 6, length: int = 800) -> pd.DataFrame:
@@ -92,5 +92,5 @@ def test_variance_of_logarithms_is_that_of_additive_errors(form, steps):
 
 
 def test_long_histories_are_judged_beyond_the_horizon():
-    assert judged_steps(np.array([40, 4000]), 14).tolist() == [14, 1000]
-    assert judged_steps(np.array([3]), None).tolist() == [1]
+    assert examined_steps(np.array([40, 4000]), 14).tolist() == [14, 1000]
+    assert examined_steps(np.array([3]), None).tolist() == [1]
