@@ -150,7 +150,7 @@ def test_the_calendar_is_a_place_too() -> None:
         ({"patch_length": 4, "stride": 5}, r"stride=5 and patch_length=4\. Use stride=4"),
         ({"patch_length": 1, "stride": 2}, "stride=2 has no effect with patch_length=1. Leave it out"),
         ({"teacher_forcing": "free"}, "teacher_forcing=free has no effect .* Leave it out, or set output='autoregressive'"),
-        ({"encoder_layers": 1, "decoder_layers": 1, "n_layers": 3}, "n_layers=3 has no effect with both .* Leave out one"),
+        ({"encoder_layers": 1, "decoder_layers": 1, "n_layers": 3}, "n_layers=3 has no effect with both .* Leave one of the three out"),
     ],
 )
 def test_what_does_not_go_together_is_refused(given: dict[str, Any], said: str) -> None:
