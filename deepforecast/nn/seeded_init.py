@@ -17,10 +17,10 @@ RANDOM_FUNCTIONS = frozenset({
 
 
 class SeededInit(TorchFunctionMode):
-    """Context in which random numbers of this thread come from a generator with the given seed.
+    """Context in which torch's random numbers in this thread are drawn from a generator of its own.
 
     They equal those of torch's global generator after `torch.manual_seed(seed)`. On the device
-    "meta", where nothing is drawn, it has no effect.
+    "meta", on which nothing is drawn, the context has no effect.
 
     Parameters
     ----------

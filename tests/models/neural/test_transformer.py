@@ -163,7 +163,7 @@ def test_layers_are_as_many_as_are_asked_for() -> None:
     body = made(encoder_layers=3, n_layers=1, dim_feedforward=5, stride=2, patch_length=4).fit(frame).network_.body
     assert (len(body.window_encoder.encoder.layers), len(body.decoder.layers)) == (3, 1)
     assert body.window_encoder.encoder.layers[0].feedforward.linear1.out_features == 5
-    assert body.window_encoder.patches.count == 12
+    assert body.window_encoder.patches.n_patches == 12
 
 
 def test_a_fit_of_every_sort_goes_on_and_back() -> None:
