@@ -158,7 +158,7 @@ def self_attention(encoded: Tensor, valid: Tensor | None = None) -> tuple[Tensor
     Examples
     --------
     >>> rows = torch.tensor([[[100.0, 0.0], [0.0, 100.0]]])
-    >>> bool((self_attention(rows)[0] == rows).all())  # orthogonal steps attend to themselves only
+    >>> bool((self_attention(rows)[0] == rows).all())  # orthogonal rows attend only to themselves
     True
     """
     return attend(dot(encoded, encoded), encoded, valid)

@@ -98,8 +98,8 @@ def flatten_covariates(inputs: Inputs) -> list[Tensor]:
     """Return past, future and static covariates, each flattened to (batch, n), without empty ones.
 
     The mask of observed values is left out: on M4, with short histories and with a fifth of the
-    values hidden, forecasts are more accurate without it (it mainly indicates the length of the
-    series).
+    values hidden, forecasts are more accurate without it (it mainly encodes the length of
+    the series).
     """
     covariates = (inputs.past.flatten(1), inputs.future.flatten(1), inputs.static)
     return [covariate for covariate in covariates if covariate.shape[1]]

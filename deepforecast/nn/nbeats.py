@@ -141,7 +141,7 @@ class Block(nn.Module):
         Parameters
         ----------
         residual : Tensor of shape (batch, input_size)
-            Window minus the backcasts of the blocks before.
+            The window minus the backcasts of the previous blocks.
         covariates : sequence of Tensor of shape (batch, n)
 
         Returns

@@ -129,9 +129,7 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
             },
         )
     except (MisconfigurationException, TypeError, ValueError, ImportError) as error:
-        raise ParameterError(
-            f"`trainer` and the training parameters must be valid for Lightning's Trainer: {error}"
-        ) from error
+        raise ParameterError(f"The training parameters must be valid for Lightning's Trainer: {error}") from error
     if type(trainer.strategy.launcher).__name__ == "_MultiProcessingLauncher":
         raise ParameterError(
             f"strategy={trainer_options['strategy']!r} cannot be used: its worker processes return only the "

@@ -184,7 +184,7 @@ class TrainingMonitor:
             return "interrupted"
         if time_limit is not None and self.record.seconds[-1] >= time_limit:
             return "time limit reached"
-        return "stopped from outside" if self.monitor.should_stop else ""
+        return "stopped by the caller" if self.monitor.should_stop else ""
 
     def _record_and_recover(self) -> None:
         """Record the losses since the last check, and take a snapshot or restore the last one.

@@ -41,10 +41,10 @@ def test_models_without_training_steps_are_refused() -> None:
 
 
 def test_what_is_drawn(library: Callable[..., Any]) -> None:
-    figure = plot_training(library(REPORT), stopped="no improvement on validation")
+    figure = plot_training(library(REPORT), stopped="no better on validation")
     loss, rate, norm = figure.axes
     assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "learning rate", "norm of the gradient (logarithmic)"]
-    assert figure.get_suptitle() == "step 100 of 200 kept; no improvement on validation"
+    assert figure.get_suptitle() == "step 100 of 200 kept; no better on validation"
     every, mean, validation = loss.lines[:3]
     np.testing.assert_allclose(every.get_ydata(), REPORT.loss)
     np.testing.assert_allclose(mean.get_ydata(), REPORT.loss.groupby((STEPS - 1) // 4).mean())

@@ -170,7 +170,7 @@ def test_told_to_stop_with_the_best_so_far() -> None:
     seen: list[tuple[float, int]] = []
     monitor = Monitor(lambda value, step: seen.append((value, step)), stop_when=stopping(13))
     model = watched(lstm(validation_size=10, validate_every=5), monitor)
-    assert model.stopped_ == "stopped from outside"
+    assert model.stopped_ == "stopped by the caller"
     assert len(model.training_report_) == 13
     assert [step for _, step in seen] == [5, 10]
     best = min(seen)

@@ -34,24 +34,7 @@ def fake_device_step(model: NeuralForecaster, device: str) -> None:
 
     horizon = model.default_horizon or DEFAULT_HORIZON
     length = max(model.input_size, 1) if isinstance(model.input_size, int) else 3 * horizon
-    numeric = ("future", "past")
-    categorical = ("future_kind", "past_kind")
-    names = (*numeric, *categorical, "static", "static_kind")
-    columns = WindowColumns(
-        input_size=length,
-        horizon=horizon,
-        numeric=numeric,
-        n_future=1,
-        categorical=categorical,
-        n_future_codes=1,
-        static=("static",),
-        static_codes=("static_kind",),
-        counts={"future_kind": 3, "past_kind": 2, "static_kind": 4},
-        loc=dict.fromkeys(names, 0.0),
-        scale=dict.fromkeys(names, 1.0),
-        calendar=(),
-        time_features=model._time_features(None),
-    )
+    columns = _example_columns(model, length, horizon)
     n_calendar = columns.calendar_width
     with torch_defaults(), FakeTensorMode():
         network = _fit.build_network(model, columns, SEASON_LENGTH).train()
@@ -87,6 +70,30 @@ def fake_device_step(model: NeuralForecaster, device: str) -> None:
     ]
     if misplaced:
         raise RuntimeError(f"The gradient of weight {misplaced[0]} must be on the device of the weight.")
+
+
+def _example_columns(model: NeuralForecaster, input_size: int, horizon: int) -> WindowColumns:
+    """Columns with two past covariates, of which one is a future covariate, and a static one, of each
+    type: numeric and categorical.
+    """
+    numeric = ("future", "past")
+    categorical = ("future_kind", "past_kind")
+    names = (*numeric, *categorical, "static", "static_kind")
+    return WindowColumns(
+        input_size=input_size,
+        horizon=horizon,
+        numeric=numeric,
+        n_future=1,
+        categorical=categorical,
+        n_future_codes=1,
+        static=("static",),
+        static_codes=("static_kind",),
+        counts={"future_kind": 3, "past_kind": 2, "static_kind": 4},
+        loc=dict.fromkeys(names, 0.0),
+        scale=dict.fromkeys(names, 1.0),
+        calendar=(),
+        time_features=model._time_features(None),
+    )
 
 
 def _move(network: nn.Module, device: str) -> None:
