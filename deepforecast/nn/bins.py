@@ -54,7 +54,9 @@ class BinnedHead(Head):
             raise ParameterError(
                 f"`spacing` must be 'dense' or 'uniform', got {format_value(spacing)}."
             )
-        self.low, self.high, self.spacing = float(low), float(high), spacing
+        self.low = float(low)
+        self.high = float(high)
+        self.spacing = spacing
         self.register_buffer(
             "edges", _bin_edges(self.n, self.low, self.high, spacing), persistent=False
         )

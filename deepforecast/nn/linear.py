@@ -75,7 +75,9 @@ class DLinearBody(DirectBody):
 
     def features(self, inputs: Inputs) -> Tensor:
         """Return (batch, horizon, out_features)."""
-        trend, remainder, y = self.trend.weight, self.remainder.weight, inputs.y
+        trend = self.trend.weight
+        remainder = self.remainder.weight
+        y = inputs.y
         if y.shape[0] == 1:  # merging the maps costs more than it saves for a single window
             smooth = y @ self.average.T
             window = functional.linear(smooth, trend) + functional.linear(

@@ -48,8 +48,11 @@ class ForecastNetwork(nn.Module):
         n_future_codes: int = 0,
     ) -> None:
         super().__init__()
-        self.sizes, self.body, self.head = sizes, body, head
-        self.scaler, self.n_future_codes = scaler, n_future_codes
+        self.sizes = sizes
+        self.body = body
+        self.head = head
+        self.scaler = scaler
+        self.n_future_codes = n_future_codes
         self.temporal_embedding = CategoryEmbedding(tuple(temporal)) if temporal else None
         self.static_embedding = CategoryEmbedding(tuple(static)) if static else None
         self.level_ratio: Tensor | None
@@ -85,7 +88,9 @@ class ForecastNetwork(nn.Module):
         if self.scaler == "difference":
             both_observed = observed * nn.functional.pad(observed[:, :-1], (1, 0))
             z = (z - nn.functional.pad(z[:, :-1], (1, 0))) * both_observed
-        past, future, static = batch.past, batch.future, batch.static
+        past = batch.past
+        future = batch.future
+        static = batch.static
         if self.temporal_embedding is not None:
             past = torch.cat([past, self.temporal_embedding(batch.past_codes)], dim=-1)
             if self.n_future_codes:

@@ -218,12 +218,15 @@ class NeuralProphetBody(DirectBody):
         trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
         series_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
         coefficients = self.weight[:, self.location_index] + series_coefficients
-        columns, multiplier, components = self._evaluate_columns(covariates), _trend_multiplier(trend, inputs), {"trend": trend}
-        first = 0
+        columns = self._evaluate_columns(covariates)
+        multiplier = _trend_multiplier(trend, inputs)
+        components = {"trend": trend}
+        start = 0  # first column of the component
         for component in self.spec.components:
-            stop = first + component.columns.stop - component.columns.start
-            contribution = _batched_dot(columns[..., first:stop], coefficients[..., first:stop])
-            components[component.name], first = multiplier * contribution if component.multiplicative else contribution, stop
+            stop = start + component.columns.stop - component.columns.start
+            contribution = _batched_dot(columns[..., start:stop], coefficients[..., start:stop])
+            components[component.name] = multiplier * contribution if component.multiplicative else contribution
+            start = stop
         lag_effects = self._lag_effects(inputs, torch.stack(list(components.values())).sum(0))
         effects = {name: component[:, -self.horizon :] for name, component in components.items()}
         effects |= {name: component[..., self.location_index] for name, component in lag_effects.items()}

@@ -38,6 +38,7 @@ class Patching:
     stride: int = 1
 
     def __post_init__(self) -> None:
+        """Raise `ParameterError` if the stride is longer than a patch."""
         if self.stride > self.length:
             raise ParameterError(
                 f"`stride` must be at most `patch_length`, or time steps would be skipped, got stride={self.stride} and "

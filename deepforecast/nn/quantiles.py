@@ -86,6 +86,7 @@ class QuantileHead(Head):
         return self._monotone_values(raw) @ raw.new_tensor(weights)
 
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+        """Interpolate between the trained quantiles; raise for probabilities outside their range."""
         if bool(((p < self.probability_range[0]) | (p > self.probability_range[1])).any()):
             self._raise_outside_range(float(p.min()), float(p.max()))
         return interpolate_quantiles(

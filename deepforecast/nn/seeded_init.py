@@ -41,6 +41,7 @@ class SeededInit(TorchFunctionMode):
         self.on_cpu = torch.get_default_device().type == "cpu"
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of torch, with this context's generator if it draws random numbers."""
         keywords = kwargs or {}
         if (
             self.on_cpu

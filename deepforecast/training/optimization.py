@@ -77,6 +77,7 @@ def compile_loss(loss: Any) -> Any:
     state: dict[str, Any] = {"loss": torch.compile(loss), "was_called": False}
 
     def call(*arguments: Any) -> Any:
+        """Compute the loss; only the first call can fall back to the uncompiled one."""
         if state["was_called"]:
             return state["loss"](*arguments)
         state["was_called"] = True

@@ -77,8 +77,11 @@ class TrainingMonitor:
         checkpoints: Checkpoints | None = None,
         validation: ValidationWindows | None = None,
     ) -> None:
-        self.network, self.options, self.monitor = network, options, monitor
-        self.checkpoints, self.validation = checkpoints, validation
+        self.network = network
+        self.options = options
+        self.monitor = monitor
+        self.checkpoints = checkpoints
+        self.validation = validation
         self.step = 0 if checkpoints is None else checkpoints.step
         self.record = TrainingRecord()
         self.interrupted = False
@@ -261,6 +264,7 @@ class TrainingMonitor:
         return TrainingError(f"{rule} of {self.options.max_steps}{note}. {REMEDY}")
 
     def _warn_of_undone_steps(self) -> None:
+        """Warn if steps were undone, with their number and the final factor of the learning rate."""
         if self.n_undone_steps:
             warn(
                 f"{self.n_undone_steps} of {self.step} training steps were undone, as the loss or its "

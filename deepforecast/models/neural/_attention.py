@@ -56,6 +56,7 @@ def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[Attenti
     many for a frame.
     """
     def run_batch(batch: Batch, windows: slice) -> tuple[Any, Any]:
+        """Return raw output and scale of the batch, after recording its attention weights."""
         inputs, scaling = forecaster.network.inputs(batch)
         raw = forecaster.network.features(inputs)
         n_windows = windows.stop - windows.start  # without the padding of the batch

@@ -438,6 +438,7 @@ class NeuralForecaster(Forecaster):
         self, learned: LearnedState, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,
         learning_rate: float | None = None,
     ) -> LearnedState:
+        """Train the network further, and estimate the residual correlation again."""
         from deepforecast.models.neural import _fine_tuning
 
         return self._fit_residual_correlation(
@@ -456,8 +457,12 @@ class NeuralForecaster(Forecaster):
             return learned
         return _residual_correlation.fit_residual_correlation(self, learned, panel)
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        by_series = _series_state.from_history(self, learned, panel) if fresh else _series_state.advance(learned, panel)
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        """The state after the observations of `panel`; the network does not change."""
+        if from_start:
+            by_series = _series_state.from_history(self, learned, panel)
+        else:
+            by_series = _series_state.advance(learned, panel)
         return replace(learned, by_series=by_series)
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
@@ -484,6 +489,7 @@ class NeuralForecaster(Forecaster):
         return False
 
     def _attention_maps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Sequence[AttentionMap]:
+        """Attention weights of the next `steps`, empty without attention, see `_attention`."""
         if not self.has_attention:
             return ()
         from deepforecast.models.neural import _attention

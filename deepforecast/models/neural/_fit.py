@@ -90,6 +90,7 @@ def _fit_network(
         shared["scale"] = [float(values[0]) for values in scales]
 
     def snapshot() -> tuple[Panel, LearnedState]:
+        """The panel and the current state, with a copy of the network and an empty record."""
         current_network = deepcopy(network).cpu().eval()
         return original_panel, LearnedState(
             _series_state.last_observations(panel, columns, scales),

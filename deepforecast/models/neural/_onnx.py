@@ -210,7 +210,9 @@ def _probabilities(head: Head) -> tuple[float, ...]:
 
 def _example_inputs(columns: WindowColumns, has_series_scale: bool) -> dict[str, Tensor]:
     """Two example windows, by name of the input; inputs without columns are left out."""
-    length, horizon, n_calendar = columns.input_size, columns.horizon, columns.calendar_width
+    length = columns.input_size
+    horizon = columns.horizon
+    n_calendar = columns.calendar_width
     shapes = {
         "past": (length, len(columns.numeric) + n_calendar), "future": (horizon, columns.n_future + n_calendar),
         "static": (len(columns.static),), "past_codes": (length, len(columns.categorical)),

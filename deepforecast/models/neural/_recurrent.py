@@ -91,6 +91,7 @@ class RecurrentForecaster(AutoregressiveForecaster):
         return self.output == "autoregressive"
 
     def _idle(self) -> Iterator[tuple[str, str]]:
+        """Names of parameters that have no effect with the other values, and the reason and fix."""
         if self.output == "direct":
             reason = "with output='direct'. Leave it out, or set output='autoregressive'"
             yield "teacher_forcing", reason

@@ -69,6 +69,7 @@ class NBEATS(NeuralForecaster):
     )
 
     def _idle(self) -> Iterator[tuple[str, str]]:
+        """Names of parameters that have no effect with the other values, and the reason and fix."""
         if "trend" not in self.stacks:
             yield "degree", "without a trend stack. Leave it out, or set stacks=['trend', 'season']"
 

@@ -191,6 +191,7 @@ class Seq2Seq(AutoregressiveForecaster):
         return Seq2SeqBody(sizes, options)
 
     def _idle(self) -> Iterator[tuple[str, str]]:
+        """Names of parameters that have no effect with the other values, and the reason and fix."""
         if self.attention is None:
             for name in (
                 "decoder",

@@ -176,6 +176,7 @@ class Transformer(AutoregressiveForecaster):
         )
 
     def _idle(self) -> Iterator[tuple[str, str]]:
+        """Names of parameters that have no effect with the other values, and the reason and fix."""
         if self.encoder_layers is not None and self.decoder_layers is not None:
             yield "n_layers", "with both encoder_layers and decoder_layers. Leave one of the three out"
         if self.patch_length == 1:
