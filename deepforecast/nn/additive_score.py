@@ -39,9 +39,8 @@ def additive(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
     """
     if not torch.is_grad_enabled():
         return _forward(queries, keys, direction)
-    if (
-        queries.shape[1] == 1
-    ):  # a single query needs little memory, and torch's autograd is twice as fast
+    # A single query needs little memory, and torch's autograd is twice as fast.
+    if queries.shape[1] == 1:
         return torch.matmul(torch.tanh(queries + keys), direction).unsqueeze(1)
     return AdditiveScoreFunction.apply(queries, keys, direction)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -63,7 +62,9 @@ class AdditiveScoreFunction(torch.autograd.Function):
         the sums of g v (1 - t^2) over keys and queries.
         """
         queries, keys, direction = context.saved_tensors
-        gradient, query_gradients, key_gradients = upstream[0], [], []
+        gradient = upstream[0]
+        query_gradients: list[Tensor] = []
+        key_gradients: list[Tensor] = []
         direction_gradient = torch.zeros_like(direction)
         for chunk in _chunks(queries, keys):
             activations = (queries[chunk].unsqueeze(2) + keys[chunk].unsqueeze(1)).tanh_()
@@ -71,13 +72,14 @@ class AdditiveScoreFunction(torch.autograd.Function):
             direction_gradient += torch.mv(
                 activations.flatten(0, 2).t(), gradient[chunk].reshape(-1)
             )
-            slope = activations.square_().neg_().add_(1).mul_(weighted_gradient)
-            query_gradients.append(slope.sum(2) * direction)
-            key_gradients.append(slope.sum(1) * direction)
+            derivative = activations.square_().neg_().add_(1).mul_(weighted_gradient)  # g (1 - t^2)
+            query_gradients.append(derivative.sum(2) * direction)
+            key_gradients.append(derivative.sum(1) * direction)
         return torch.cat(query_gradients), torch.cat(key_gradients), direction_gradient
 
 
 def _forward(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+    """Compute the scores (batch, queries, keys) chunk by chunk, without a graph for gradients."""
     scores = [
         torch.matmul((queries[chunk].unsqueeze(2) + keys[chunk].unsqueeze(1)).tanh_(), direction)
         for chunk in _chunks(queries, keys)
@@ -86,9 +88,8 @@ def _forward(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
 
 
 def _chunks(queries: Tensor, keys: Tensor) -> list[slice]:
-    """Return slices of windows whose tanh has about `CHUNK_SIZE` numbers."""
-    windows, n_queries, width = queries.shape
+    """Return slices of windows whose tanh has at most about `CHUNK_SIZE` numbers, at least one slice."""
+    n_windows, n_queries, width = queries.shape
     chunk_length = max(CHUNK_SIZE // max(n_queries * keys.shape[1] * width, 1), 1)
-    return [slice(first, first + chunk_length) for first in range(0, windows, chunk_length)] or [
-        slice(0, 0)
-    ]
+    chunks = [slice(begin, begin + chunk_length) for begin in range(0, n_windows, chunk_length)]
+    return chunks or [slice(0, 0)]

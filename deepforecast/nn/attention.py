@@ -178,6 +178,13 @@ class Attention(nn.Module):
         Width of the encoder outputs.
     window_length : int
         Time steps per window.
+
+    Attributes
+    ----------
+    log_scale : Parameter or None
+        Logarithm of the learned scale of the scores.
+    centre : Module or None
+        Network that predicts the centre of local attention from the query.
     """
 
     def __init__(
@@ -186,16 +193,14 @@ class Attention(nn.Module):
         super().__init__()
         if options.score not in SCORES:
             raise ParameterError(
-                f"`attention` must be one of {', '.join(map(repr, SCORES))}; got {format_value(options.score)}."
+                f"`attention` must be one of {', '.join(map(repr, SCORES))}, got {format_value(options.score)}. "
+                "Import the module that registers a score of your own first."
             )
         self.options = options
         score_class = SCORES[options.score]
         # Scores such as the dot product need keys as wide as the queries.
-        key_width = (
-            query_width
-            if options.separate_values or (score_class.same_width and width != query_width)
-            else width
-        )
+        needs_projection = options.separate_values or (score_class.same_width and width != query_width)
+        key_width = query_width if needs_projection else width
         self.score = score_class(query_width, key_width, window_length)
         projects_keys = score_class.uses_keys and (options.separate_values or key_width != width)
         self.to_keys: nn.Module = nn.Linear(width, key_width) if projects_keys else nn.Identity()
@@ -239,9 +244,9 @@ class Attention(nn.Module):
         scores = cast(Tensor, self.score(queries, keys))
         if scores.shape != (*queries.shape[:2], values.shape[1]):
             raise ParameterError(
-                f"A score must return shape (batch, queries, keys), here {(*queries.shape[:2], values.shape[1])}; "
-                f"{type(self.score).__name__} (attention={self.options.score!r}) returned "
-                f"{tuple(scores.shape)}. Fix its forward()."
+                f"`forward` of a score must return shape (batch, queries, keys), here "
+                f"{(*queries.shape[:2], values.shape[1])}; that of {type(self.score).__name__} "
+                f"(attention={self.options.score!r}) returned {tuple(scores.shape)}. Use another score, or fix it."
             )
         if self.log_scale is not None:
             scores = scores * self.log_scale.exp()
@@ -255,8 +260,8 @@ class Attention(nn.Module):
     def _centres(self, queries: Tensor, valid: Tensor) -> Tensor:
         """Predict the centre of local attention (Luong et al. 2015, eq. 9), (batch, queries).
 
-        It lies between the first and the last valid time step; the valid ones are the last of the
-        window.
+        It is a fractional index of a time step, between the first valid one and the end of the
+        window; all steps from the first valid one on are valid.
         """
         fraction = cast(nn.Module, self.centre)(queries).squeeze(-1).sigmoid()
         offset: Tensor = fraction * (valid.sum(-1) - 1).clamp(min=0)
@@ -264,7 +269,9 @@ class Attention(nn.Module):
 
 
 def valid_steps(observed: Tensor) -> Tensor:
-    """Mask the padding before the first observed value, (batch, steps) -> (batch, 1, steps); later
-    missing values are valid.
+    """Return a mask that is False for the padding before the first observed value.
+
+    `observed` (batch, steps) is 1 or 0; the mask has shape (batch, 1, steps). Later missing values
+    are valid.
     """
     return observed.cummax(1).values.unsqueeze(1) > 0

@@ -1,6 +1,4 @@
-"""Containers of what a network reads: gathered windows (`Batch`) and scaled inputs of a body
-(`Inputs`).
-"""
+"""Inputs of networks: gathered windows (`Batch`), and scaled inputs of a body (`Inputs`)."""
 
 from __future__ import annotations
 
@@ -51,6 +49,7 @@ class Batch:
         return self._map(lambda tensor: tensor[begin:end])
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
+        """Return the batch with the function applied to every tensor."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(
             self, **{name: function(value) for name, value in values.items() if value is not None}
@@ -59,11 +58,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the body of a network reads: scaled, float32, categories as embedding vectors.
+    """Inputs of the body of a network: scaled, float32, categories as embedding vectors.
 
-    `y` is 0 where the value is missing and `observed` is 0 there, else 1. Only bodies with
-    `uses_series_id` get `static_codes`, the codes of the static categories, and `level`, the
-    position of 0 on the scale of z, in units of the scale below loc.
+    `y` is 0 where the value is missing; `observed` is 0 there, else 1. Only bodies with
+    `uses_series_id` get `static_codes`, the codes of the static categories, and `level`, which is
+    loc / scale of the window: y = 0 corresponds to z = -level.
     """
 
     y: Tensor  # (B, L)
@@ -76,7 +75,7 @@ class Inputs:
 
     @property
     def past_features(self) -> Tensor:
-        """All features of the window concatenated: (batch, input_size, 2 + past + static)."""
+        """Values, mask, past and static features concatenated: (batch, input_size, 2 + past + static)."""
         length = self.y.shape[1]
         features = [self.y.unsqueeze(-1), self.observed.unsqueeze(-1), self.past]
         if self.static.shape[1]:
@@ -85,7 +84,7 @@ class Inputs:
 
     @property
     def future_features(self) -> Tensor:
-        """All features of the horizon concatenated: (batch, horizon, future + static)."""
+        """Future and static features concatenated: (batch, horizon, future + static)."""
         if not self.static.shape[1]:
             return self.future
         return torch.cat(
@@ -95,7 +94,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class InputSizes:
-    """Widths of the fields of `Inputs`, and of the output of the body.
+    """Widths of the fields of `Inputs` and of the output of the body, and what the columns are.
 
     Parameters
     ----------
@@ -104,13 +103,13 @@ class InputSizes:
     horizon : int
         Time steps after the cutoff.
     out_features : int
-        Numbers per step that the head reads.
+        Width of the output of the body per step, which the head takes.
     past, future, static : int, default 0
         Widths of the past, future and static covariates, embeddings included.
     season : int, default 1
         Season length in time steps, 1: none.
     location_slice : slice, optional
-        Output features that are locations on the scale of the window, see `Head.location_slice`.
+        Output features that are locations in units of z, see `Head.location_slice`.
     cyclic_columns : tuple of (int, int)
         Per cyclic calendar feature the column of its sine in `past` and in `future`; its cosine is
         the next column.

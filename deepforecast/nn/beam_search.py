@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deepforecast.nn.network import ForecastNetwork
 
 StepFunction = Callable[[State, Tensor, Tensor, int], tuple[Tensor, State]]
+"""Function of state, previous value, future features and step index, as `AutoregressiveBody.step`."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ def beam_search(
     steps : int
         Number of steps.
     initial_log_probability : Tensor of shape (series, m), optional
-        Log-probabilities of m initial paths per series; the windows are then the ends of these
-        paths, those of a series side by side. None: one window per series.
+        Log-probabilities of m initial paths per series, which are continued. There is then one window
+        per path, with the paths of a series next to each other. None: one window per series.
 
     Returns
     -------
@@ -69,58 +70,54 @@ def beam_search(
     head = network.head
     if not isinstance(head, BinnedHead):
         raise ParameterError(
-            f'The head must be "bins" for beam search, got {head.name!r}. Set head="bins".'
+            f"Beam search requires head='bins', got {head.name!r}. Set head='bins'."
         )
     log_probability = (
         first_input(inputs).new_zeros(len(inputs.y), 1, dtype=torch.float64)
         if initial_log_probability is None
         else initial_log_probability
     )
-    series, n_paths = log_probability.shape
-    state, advance, shared = _initial_search(network, inputs)
-    shared = (
-        shared if n_paths == 1 else 0
-    )  # a path that moves to another window takes the window's state along
-    origin = torch.arange(series * n_paths, device=log_probability.device).view(series, n_paths)
-    series_index, bin_centers, previous = (
-        torch.arange(series, device=log_probability.device).unsqueeze(1),
-        head.values(),
-        first_input(inputs),
-    )
-    future, values = (
-        inputs.future_features[::n_paths],
-        log_probability.new_zeros(series, n_paths, 0, dtype=previous.dtype),
-    )
+    n_series, n_paths = log_probability.shape
+    state, advance, n_shared = _initial_search(network, inputs)
+    if n_paths > 1:  # each path has a window of its own, whose tensors follow the path
+        n_shared = 0
+    origin = torch.arange(n_series * n_paths, device=log_probability.device).view(n_series, n_paths)
+    series_index = torch.arange(n_series, device=log_probability.device).unsqueeze(1)
+    bin_centers = head.values()
+    previous = first_input(inputs)
+    future = inputs.future_features[::n_paths]  # equal for all paths of a series
+    values = log_probability.new_zeros(n_series, n_paths, 0, dtype=previous.dtype)
     for step in range(steps):
         n_paths = log_probability.shape[1]
         raw, state = advance(state, previous, future[:, step].repeat_interleave(n_paths, 0), step)
         candidates = log_probability.unsqueeze(-1) + head.log_probabilities(as_float64(raw)).to(
             log_probability.device
-        ).view(series, n_paths, -1)
+        ).view(n_series, n_paths, -1)
         log_probability, flat_index = candidates.flatten(1).topk(
             min(width, n_paths * head.n), dim=1
         )
-        parent, code = flat_index // head.n, flat_index % head.n
-        state = select_paths(state, shared, (series_index * n_paths + parent).flatten())
+        parent = flat_index // head.n  # path that is continued
+        code = flat_index % head.n  # bin of its next value
+        state = select_paths(state, n_shared, (series_index * n_paths + parent).flatten())
         previous = bin_centers[code.flatten()]
         prefixes = values.gather(1, parent.unsqueeze(-1).expand(-1, -1, step))
-        values = torch.cat([prefixes, previous.view(series, -1, 1)], dim=-1)
+        values = torch.cat([prefixes, previous.view(n_series, -1, 1)], dim=-1)
         origin = origin.gather(1, parent)
     return Beams(values, log_probability, origin)
 
 
 def _initial_search(network: ForecastNetwork, inputs: Inputs) -> tuple[State, StepFunction, int]:
-    """Return a state, a step function, and how many tensors of the state paths share.
+    """Return an initial state, a step function, and the number of tensors of the state that paths share.
 
-    The state of a direct body is its output for all steps.
+    The state of a direct body is its output for all steps, from which the step function selects one.
     """
     if not isinstance(network.body, DirectBody):
         return network.initial_state(inputs), network.step, network.body.shared_state
 
-    def unrolled(
-        state: State, previous: Tensor, future: Tensor, number: int
+    def select_step(
+        state: State, previous: Tensor, future: Tensor, step_index: int
     ) -> tuple[Tensor, State]:
-        raw = state[0][:, number]
+        raw = state[0][:, step_index]
         return raw.repeat_interleave(previous.shape[0] // raw.shape[0], 0), state
 
-    return (network.features(inputs),), unrolled, 1
+    return (network.features(inputs),), select_step, 1

@@ -48,13 +48,15 @@ class BinnedHead(Head):
         self.n = self.out_features = validate_integer(n, "n", minimum=2, maximum=2**20)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ParameterError(
-                f"`low` and `high` must be finite with low < high; got {format_value(low)} and {format_value(high)}."
+                f"`low` and `high` must be finite with low < high, got {format_value(low)} and {format_value(high)}."
             )
         if spacing not in ("dense", "uniform"):
             raise ParameterError(
-                f'`spacing` must be "dense" or "uniform"; got {format_value(spacing)}.'
+                f"`spacing` must be 'dense' or 'uniform', got {format_value(spacing)}."
             )
-        self.low, self.high, self.spacing = float(low), float(high), spacing
+        self.low = float(low)
+        self.high = float(high)
+        self.spacing = spacing
         self.register_buffer(
             "edges", _bin_edges(self.n, self.low, self.high, spacing), persistent=False
         )
@@ -97,8 +99,9 @@ class BinnedHead(Head):
         return raw.softmax(-1) @ self.values().to(raw)
 
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
-        probability, edges = raw.softmax(-1), self.edges.to(raw)
-        cdf = probability.cumsum(-1)
+        """Invert the piecewise linear CDF; results do not exceed the upper edge of their bin."""
+        edges = self.edges.to(raw)
+        cdf = raw.softmax(-1).cumsum(-1)  # at the upper edge of each bin
         cdf = cdf / cdf[..., -1:]  # ends at exactly 1 despite rounding, so that every p has a bin
         code = torch.searchsorted(cdf.contiguous(), p.contiguous())
         lower_cdf = torch.where(code > 0, cdf.gather(-1, (code - 1).clamp_min(0)), 0.0)
@@ -108,7 +111,7 @@ class BinnedHead(Head):
 
 
 def _bin_edges(n: int, low: float, high: float, spacing: str) -> Tensor:
-    """Return the n + 1 bin edges."""
+    """Return the n + 1 bin edges (float32), uniform in z, or in asinh(ASINH_SCALE * z) if "dense"."""
     if spacing == "uniform":
         return torch.linspace(low, high, n + 1, dtype=torch.float64).float()
     ends = [math.asinh(ASINH_SCALE * limit) for limit in (low, high)]

@@ -20,9 +20,7 @@ class DirectBody(nn.Module, ABC):
     """A body that computes all steps at once (direct multi-step forecasting)."""
 
     uses_history: bool = True  # whether the output depends on the values of the window
-    needs_history: ClassVar[bool] = (
-        True  # whether a window without observed values cannot be forecast
-    )
+    needs_history: ClassVar[bool] = True  # whether a window must have an observed value
     uses_series_id: ClassVar[bool] = False  # whether `Inputs` must have `static_codes` and `level`
 
     def penalty(self) -> Tensor | None:
@@ -31,15 +29,15 @@ class DirectBody(nn.Module, ABC):
 
     @abstractmethod
     def features(self, inputs: Inputs) -> Tensor:
-        """Return what the head reads, (batch, horizon, out_features)."""
+        """Return the raw output for the head, (batch, horizon, out_features)."""
 
 
 class AutoregressiveBody(nn.Module, ABC):
     """A body that computes one step after the other from the previous value.
 
-    The first `shared_state` tensors of its state belong to the window: they stay (batch, ...) when
-    N sample paths continue each window. All others have shape (batch * N, ...), the paths of a
-    window side by side.
+    If N sample paths continue each window, the first `shared_state` tensors of the state are shared
+    by the paths of a window and have shape (batch, ...). All others have shape (batch * N, ...), the
+    paths of a window next to each other.
     """
 
     shared_state: ClassVar[int] = 0
@@ -56,7 +54,7 @@ class AutoregressiveBody(nn.Module, ABC):
 
     @abstractmethod
     def step(
-        self, state: State, previous: Tensor, future: Tensor, number: int
+        self, state: State, previous: Tensor, future: Tensor, step_index: int
     ) -> tuple[Tensor, State]:
         """Compute the next step.
 
@@ -67,13 +65,13 @@ class AutoregressiveBody(nn.Module, ABC):
             Scaled value of the step before.
         future : Tensor of shape (batch * N, future_features)
             Future features of the step.
-        number : int
+        step_index : int
             Index of the step, from 0.
 
         Returns
         -------
         raw : Tensor of shape (batch * N, out_features)
-            What the head reads.
+            Raw output for the head.
         state : State
             The state after the step.
         """
@@ -82,9 +80,12 @@ class AutoregressiveBody(nn.Module, ABC):
         """Compute all steps given the values before them: (batch, horizon) -> (batch, horizon,
         out_features).
 
-        Subclasses override it where one parallel pass gives the same result.
+        This one calls `step` in a loop; subclasses override it if a parallel pass gives the same
+        result.
         """
-        state, raw_steps, future = self.initial_state(inputs), [], inputs.future_features
+        state = self.initial_state(inputs)
+        future = inputs.future_features
+        raw_steps: list[Tensor] = []
         for step in range(previous.shape[1]):
             raw, state = self.step(state, previous[:, step], future[:, step], step)
             raw_steps.append(raw)
@@ -99,7 +100,7 @@ class AttentionWeights:
     A patch has the position of its last time step.
     """
 
-    kind: str  # "cross": from the horizon to the window; "self": within one of them
+    kind: str  # "cross": from the horizon to the window; "self": within the window or the horizon
     layer: int
     weights: Tensor  # (B, heads, queries, keys)
     queries: Tensor  # (queries,) int64
@@ -116,18 +117,18 @@ class AttentionBody(ABC):
         """
 
 
-def repeat_paths(state: State, shared: int, count: int) -> State:
-    """Return a state from which `count` paths continue each window; the first `shared` tensors are
-    not repeated.
+def repeat_paths(state: State, n_shared: int, n_paths: int) -> State:
+    """Return a state from which `n_paths` paths continue each window; the first `n_shared` tensors
+    are not repeated.
     """
-    return state[:shared] + tuple(tensor.repeat_interleave(count, 0) for tensor in state[shared:])
+    return state[:n_shared] + tuple(tensor.repeat_interleave(n_paths, 0) for tensor in state[n_shared:])
 
 
-def select_paths(state: State, shared: int, parent: Tensor) -> State:
-    """Return the state of the paths with index `parent` (batch * N,); the first `shared` tensors
+def select_paths(state: State, n_shared: int, parent: Tensor) -> State:
+    """Return the state of the paths with index `parent` (batch * N,); the first `n_shared` tensors
     are unchanged.
     """
-    return state[:shared] + tuple(tensor.index_select(0, parent) for tensor in state[shared:])
+    return state[:n_shared] + tuple(tensor.index_select(0, parent) for tensor in state[n_shared:])
 
 
 def stack_steps(steps: list[Tensor]) -> Tensor:

@@ -23,8 +23,8 @@ class ConvolutionalOptions:
 class Convolutional(nn.Module):
     """Residual gated convolutions (GLU), (batch, steps, width_in) -> (batch, steps, hidden_size).
 
-    As all steps lie in the past, kernels are centred and look both ways, with zero padding at the
-    ends.
+    Layer l has dilation 2^l. As all steps lie in the past, kernels are centred on their step, with
+    zero padding at both ends of the window.
 
     References
     ----------

@@ -1,7 +1,6 @@
-"""Heads of count distributions: the likelihood and the quantiles are those of the counts y = scale
-* z.
+"""Heads of count distributions, whose likelihood and quantiles are those of the counts y = scale * z.
 
-Everything is in float64: float32 cannot hold the logarithms of large factorials precisely enough.
+Everything is in float64, as float32 is not precise enough for the logarithms of large factorials.
 """
 
 from __future__ import annotations
@@ -28,19 +27,21 @@ class CountHead(Head):
     is_count: ClassVar[bool] = True
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Compute the negative log-likelihood of y."""
-        scale, parameters = as_float64(scaling.scale), as_float64(raw)
+        """Compute the negative log-likelihood of y, with negative targets as 0."""
+        scale = as_float64(scaling.scale)
+        parameters = as_float64(raw)
         y = as_float64(target).clamp_min(0) * scale
         return self._negative_log_likelihood(parameters, y, _rate(parameters, scale)).to(raw)
 
     def median(self, raw: Tensor) -> Tensor:
-        """Return the mean: the median is a step function of the parameters, and often 0."""
+        """Return the mean, in place of the median, a step function of the parameters and often 0."""
         return self._mean(raw)
 
     def _mean(self, raw: Tensor) -> Tensor:
         return softplus_floor(raw[..., 0])
 
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+        """Compute quantiles of y in numpy, and divide them by the scale; 0 if the scale is 0."""
         rate = _rate(raw, scale.squeeze(-1)).unsqueeze(-1)
         tensors = torch.broadcast_tensors(*self._quantile_parameters(raw, p), rate)  # type: ignore[no-untyped-call]
         probability, *parameters = (tensor.detach().cpu().numpy().reshape(-1) for tensor in tensors)
@@ -53,7 +54,7 @@ class CountHead(Head):
         """Compute the negative log-likelihood of y, (batch, horizon)."""
 
     def _quantile_parameters(self, raw: Tensor, p: Tensor) -> tuple[Tensor, ...]:
-        """Return p and the parameters (..., 1) other than the rate."""
+        """Return the probabilities (..., N) for `_count_quantiles`, and parameters (..., 1) without rate."""
         return (p,)
 
     @abstractmethod
@@ -103,6 +104,7 @@ class ZeroInflatedNegativeBinomialHead(CountHead):
     out_features = 3
 
     def _negative_log_likelihood(self, raw: Tensor, y: Tensor, rate: Tensor) -> Tensor:
+        """Compute -log(pi [y = 0] + (1 - pi) P(y)), with pi = sigmoid of the third feature."""
         count_nll = _negative_binomial_nll(y, rate, softplus_floor(raw[..., 1])) - logsigmoid(
             -raw[..., 2]
         )
@@ -112,8 +114,9 @@ class ZeroInflatedNegativeBinomialHead(CountHead):
         return softplus_floor(raw[..., 0]) * torch.sigmoid(-raw[..., 2])
 
     def _quantile_parameters(self, raw: Tensor, p: Tensor) -> tuple[Tensor, ...]:
-        """Return the probability conditional on no extra zero; it is negative if the quantile is an
-        extra zero.
+        """Return the probabilities conditional on no extra zero, and the dispersion.
+
+        A probability is negative if the quantile is an extra zero.
         """
         upper_tail = (1 - p) / torch.sigmoid(-raw[..., 2:])
         return 1 - upper_tail, softplus_floor(raw[..., 1:2])
@@ -123,26 +126,30 @@ class ZeroInflatedNegativeBinomialHead(CountHead):
 
 
 def _rate(raw: Tensor, scale: Tensor) -> Tensor:
+    """Compute the rate in units of y, (batch, horizon), at least MIN_RATE."""
     return (softplus_floor(raw[..., 0]) * scale).clamp_min(MIN_RATE)
 
 
 def _negative_binomial_nll(y: Tensor, rate: Tensor, dispersion: Tensor) -> Tensor:
-    """Compute the negative log-likelihood of the negative binomial distribution with size 1 /
-    dispersion.
+    """Compute the negative log-likelihood of the negative binomial distribution.
+
+    With r = 1 / dispersion and q = dispersion * rate: log Gamma(r) + log y! - log Gamma(y + r)
+    + r log(1 + q) + y log(1 + 1 / q).
     """
-    size = 1 / dispersion
-    log_coefficient = torch.lgamma(size) + torch.lgamma(y + 1) - torch.lgamma(y + size)
-    odds = dispersion * rate
-    return log_coefficient + size * torch.log1p(odds) + y * torch.log1p(1 / odds)
+    r = 1 / dispersion
+    log_coefficient = torch.lgamma(r) + torch.lgamma(y + 1) - torch.lgamma(y + r)
+    q = dispersion * rate
+    return log_coefficient + r * torch.log1p(q) + y * torch.log1p(1 / q)
 
 
 def _negative_binomial_quantiles(
     p: Float64Array, dispersion: Float64Array, rate: Float64Array
 ) -> Float64Array:
+    """Compute negative binomial quantiles; for p < 0 they are 0. All arrays are (n,)."""
     from scipy.special import betainc
 
-    def cdf(count: Float64Array, size: Float64Array, share: Float64Array) -> Float64Array:
-        return np.asarray(betainc(size, count + 1, share))
+    def cdf(count: Float64Array, r: Float64Array, success_probability: Float64Array) -> Float64Array:
+        return np.asarray(betainc(r, count + 1, success_probability))
 
     return count_quantile(
         cdf,
@@ -160,6 +167,6 @@ def _approximate_quantiles(
     from scipy.special import ndtri
 
     deviation = np.sqrt(rate * (1 + dispersion * rate))
-    skew = (1 + 2 * dispersion * rate) / deviation
-    units = np.clip(ndtri(p), -40, 40)
-    return np.asarray(rate + deviation * (units + skew * (units**2 - 1) / 6))
+    skewness = (1 + 2 * dispersion * rate) / deviation
+    normal_quantile = np.clip(ndtri(p), -40, 40)
+    return np.asarray(rate + deviation * (normal_quantile + skewness * (normal_quantile**2 - 1) / 6))

@@ -27,7 +27,7 @@ def first_input(inputs: Inputs) -> Tensor:
 def decode_greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) -> Tensor:
     """Decode with the median (or mean) of each step as the next input.
 
-    Returns what the head reads of every step, (batch, horizon, out_features).
+    Returns the raw output of every step, (batch, horizon, out_features).
     """
     state, previous = network.initial_state(inputs), first_input(inputs)
     future = inputs.future_features
@@ -53,9 +53,9 @@ def decode_teacher_forced(
     target_mask : Tensor of shape (batch, horizon)
         1 where the target is observed, else 0.
     ratio : float
-        Teacher-forcing ratio: 1: all steps, in one pass; below: each step with this probability,
-        otherwise the network's own median (scheduled sampling, Bengio et al. 2015,
-        arXiv:1506.03099).
+        Teacher-forcing ratio. 1: all steps get the true value, and are computed in one pass. Below 1:
+        each step gets it with this probability, otherwise the median that the network predicts
+        (scheduled sampling, Bengio et al. 2015, arXiv:1506.03099).
 
     Returns
     -------
@@ -111,25 +111,20 @@ def decode_samples(
     Tensor of shape (batch, samples * (1 + n_values), horizon)
         In units of z.
     """
-    count, probabilities = uniform.shape[1], uniform.unsqueeze(-1)
-    low, high = network.head.probability_range
+    n_samples = uniform.shape[1]
+    probabilities = uniform.unsqueeze(-1)
     if n_values:
-        probabilities = torch.cat(
-            [
-                probabilities,
-                (probabilities + torch.arange(n_values, device=probabilities.device)) / n_values,
-            ],
-            dim=-1,
-        )
-    probabilities = probabilities.clamp(low, high)
+        strata = torch.arange(n_values, device=probabilities.device)
+        probabilities = torch.cat([probabilities, (probabilities + strata) / n_values], dim=-1)
+    lowest, highest = network.head.probability_range
+    probabilities = probabilities.clamp(lowest, highest)
     state = repeat_paths(
-        network.initial_state(inputs), network.autoregressive_body.shared_state, count
+        network.initial_state(inputs), network.autoregressive_body.shared_state, n_samples
     )
-    previous, future = (
-        first_input(inputs).repeat_interleave(count, 0),
-        inputs.future_features.repeat_interleave(count, 0),
-    )
-    scale, samples = scaling.scale.repeat_interleave(count, 0).squeeze(1), []
+    previous = first_input(inputs).repeat_interleave(n_samples, 0)
+    future = inputs.future_features.repeat_interleave(n_samples, 0)
+    scale = scaling.scale.repeat_interleave(n_samples, 0).squeeze(1)
+    samples: list[Tensor] = []
     for step in range(uniform.shape[2]):
         raw, state = network.step(state, previous, future[:, step], step)
         sample = network.head.sample(
@@ -137,10 +132,11 @@ def decode_samples(
         )
         previous = sample[:, 0].to(previous.dtype)
         samples.append(sample)
-    # (batch * samples, steps, 1 + n_values) -> all paths first, then their further draws
+    # (batch * samples, steps, 1 + n_values) to (batch, (1 + n_values) * samples, steps): the paths, then
+    # the further draws.
     return (
         stack_steps(samples)
-        .view(-1, count, len(samples), 1 + n_values)
+        .view(-1, n_samples, len(samples), 1 + n_values)
         .permute(0, 3, 1, 2)
         .flatten(1, 2)
     )
@@ -163,9 +159,8 @@ def apply_temperature(raw: Tensor, temperature: float, top_p: float) -> Tensor:
         return raw
     values, order = raw.sort(dim=-1, descending=True, stable=True)
     probability = values.softmax(-1)
-    excluded = (
-        probability.cumsum(-1) - probability >= top_p
-    )  # the values before it reach top_p already; the first is always kept
+    # A value is excluded if those before it reach top_p already; the first is always kept.
+    excluded = probability.cumsum(-1) - probability >= top_p
     return raw.masked_fill(torch.zeros_like(excluded).scatter(-1, order, excluded), -torch.inf)
 
 
@@ -175,7 +170,10 @@ def median(network: ForecastNetwork, raw: Tensor) -> Tensor:
 
 
 def _previous_values(first: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
-    """Return the value before each step, (batch, horizon); the last observed one if it is missing."""
+    """Return the value before each step, (batch, horizon), or the last observed one if it is missing.
+
+    `first` (batch,) is the last observed value of the window.
+    """
     values = torch.cat([first.unsqueeze(1), target[:, :-1]], dim=1)
     observed = torch.cat([torch.ones_like(target_mask[:, :1]), target_mask[:, :-1]], dim=1)
     order = torch.arange(values.shape[1], device=values.device).expand_as(values)

@@ -91,8 +91,8 @@ class LaplaceHead(SymmetricHead, LocationScaleHead):
 
     def standard_quantile(self, p: Tensor) -> Tensor:
         """Return quantiles of the Laplace distribution with mean absolute deviation 1."""
-        tail = torch.minimum(p, 1 - p)  # precise in both tails
-        distance = -(2 * tail).log()
+        tail_probability = torch.minimum(p, 1 - p)  # precise in both tails
+        distance = -(2 * tail_probability).log()
         return torch.where(p < 0.5, -distance, distance)
 
     def from_standard_quantile(self, raw: Tensor, standard_quantiles: Tensor) -> Tensor:
@@ -109,11 +109,9 @@ class StudentTHead(SymmetricHead):
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """Compute the negative log-density."""
-        loc, scale, degrees_of_freedom = (
-            raw[..., 0],
-            softplus_floor(raw[..., 1]),
-            2 + softplus_floor(raw[..., 2]),
-        )
+        loc = raw[..., 0]
+        scale = softplus_floor(raw[..., 1])
+        degrees_of_freedom = 2 + softplus_floor(raw[..., 2])
         log_kernel = (0.5 * (degrees_of_freedom + 1)) * torch.log1p(
             ((target - loc) / scale).square() / degrees_of_freedom
         )
@@ -131,8 +129,9 @@ class StudentTHead(SymmetricHead):
 
 @final
 class LogNormalHead(LocationScaleHead):
-    """Log-normal distribution with mean and deviation of the logarithm; z below 1e-12 counts as
-    1e-12.
+    """Log-normal distribution with mean and standard deviation of the logarithm.
+
+    Targets z below MIN_VALUE count as MIN_VALUE.
     """
 
     name: ClassVar[str] = "lognormal"
@@ -141,7 +140,8 @@ class LogNormalHead(LocationScaleHead):
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """Compute the negative log-density."""
-        logarithm, deviation = target.clamp_min(MIN_VALUE).log(), softplus_floor(raw[..., 1])
+        logarithm = target.clamp_min(MIN_VALUE).log()
+        deviation = softplus_floor(raw[..., 1])
         log_kernel = 0.5 * ((logarithm - raw[..., 0]) / deviation).square()
         return log_kernel + deviation.log() + logarithm + HALF_LOG_TWO_PI
 
@@ -174,6 +174,6 @@ def log_gamma_half_step(a: Tensor) -> Tensor:
         1 / 8 - square * (1 / 192 - square * (1 / 640 - square * (17 / 14336)))
     )
     product = 1 + 0.5 / a
-    for number in range(1, 5):
-        product = product * (1 + 0.5 / (a + number))
+    for shift in range(1, 5):
+        product = product * (1 + 0.5 / (a + shift))
     return series - product.log()

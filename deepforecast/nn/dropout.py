@@ -38,8 +38,12 @@ class Dropout(nn.Module):
 
 
 def dropout_mask(x: Tensor, p: float) -> Tensor:
-    """Return a random mask in the shape of `x`: 0 with probability p, else 1 / (1 - p)."""
-    count, n_dropped = x.numel(), round(p * 65_536)
-    bits = torch.empty((count + 3) // 4, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-    random_bits = bits.view(torch.int16)[:count].view(x.shape)
-    return (random_bits >= n_dropped - 32_768).to(x.dtype).mul_(65_536 / (65_536 - n_dropped))
+    """Return a random mask in the shape of `x`: 0 with probability p, else 1 / (1 - p).
+
+    Each number compares a random int16, four of which are drawn as one int64, with a threshold.
+    """
+    n_numbers = x.numel()
+    threshold = round(p * 65_536)  # of the 65,536 values of an int16, so many drop the number
+    random_int64 = torch.empty((n_numbers + 3) // 4, dtype=torch.int64, device=x.device).random_(-(2**63), None)
+    random_int16 = random_int64.view(torch.int16)[:n_numbers].view(x.shape)
+    return (random_int16 >= threshold - 32_768).to(x.dtype).mul_(65_536 / (65_536 - threshold))

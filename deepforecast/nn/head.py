@@ -1,4 +1,4 @@
-"""Base class of heads, which know the loss and the predictive distribution."""
+"""Base class of heads, which define the loss and the predictive distribution."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ SOFTPLUS_FLOOR = 1e-6
 
 
 class Head(nn.Module, ABC):
-    """Base class of heads: reads `out_features` numbers per step and gives loss, mean, quantiles
-    and samples.
+    """Base class of heads, which compute loss, mean, quantiles and samples from the output of a body.
 
-    Everything is in scaled units z, with y = loc + scale * z; `raw` is float32 or float64. A head
-    whose `support` is not "real" gets windows scaled without shift (loc = 0); if `is_count`, y is
-    an integer. A head without `has_distribution` gives points only.
+    The output `raw` (..., out_features) is float32 or float64. Everything is in scaled units z, with
+    y = loc + scale * z. A head whose `support` is not "real" gets windows scaled without shift (loc
+    = 0); if `is_count`, y is an integer. A head without `has_distribution` gives points only.
     `HEADS[head.name](**head.settings)` constructs an equal head.
     """
 
@@ -93,13 +92,12 @@ class Head(nn.Module, ABC):
         Tensor of shape (..., Q)
         """
         raw, p = as_float64(raw), as_float64(p).to(raw.device)
-        n_extra = max(p.ndim - raw.ndim, 0)
+        n_extra = max(p.ndim - raw.ndim, 0)  # leading axes of p before those of raw
         batch_shape = torch.broadcast_shapes(raw.shape[:-1], p.shape[n_extra:-1])  # type: ignore[no-untyped-call]
         p = p.expand(*p.shape[:n_extra], *batch_shape, p.shape[-1])
         last_axes = tuple(range(-1 - n_extra, -1))
-        aligned = p.movedim(
-            tuple(range(n_extra)), last_axes
-        )  # (batch_shape, extra, Q): heads get p (batch_shape, N)
+        # To (batch_shape, extra, Q); `_quantiles` gets p (batch_shape, N) with N = extra * Q.
+        aligned = p.movedim(tuple(range(n_extra)), last_axes)
         scale = p.new_ones(()) if scale is None else as_float64(scale).to(p.device)
         values = self._quantiles(
             raw.expand(*batch_shape, -1),

@@ -66,14 +66,11 @@ class ImplicitQuantileHead(Head):
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """Compute twice the pinball loss, averaged over `N_TRAINING_PROBABILITIES` probabilities."""
-        offset = (
-            torch.rand(*target.shape, N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device)
-            if self.training
-            else 0.5
-        )
-        p = (
-            torch.arange(N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device) + offset
-        ) / N_TRAINING_PROBABILITIES  # (batch, horizon, N) or (N,)
+        offset: Tensor | float = 0.5  # within each of the N equal parts of (0, 1)
+        if self.training:
+            offset = torch.rand(*target.shape, N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device)
+        index = torch.arange(N_TRAINING_PROBABILITIES, dtype=raw.dtype, device=raw.device)
+        p = (index + offset) / N_TRAINING_PROBABILITIES  # (batch, horizon, N) or (N,)
         return pinball(self.values(raw, p), target, 2 * p - 1)
 
     def values(self, raw: Tensor, p: Tensor) -> Tensor:
@@ -82,9 +79,8 @@ class ImplicitQuantileHead(Head):
         embedded = functional.linear(
             torch.cos(math.pi * p.unsqueeze(-1) * frequency), *_weights_as(self.embed, raw)
         )
-        modulated = raw[..., 1:].unsqueeze(-2) * (
-            1 + functional.relu(embedded)
-        )  # (..., N, features)
+        # (..., N, features)
+        modulated = raw[..., 1:].unsqueeze(-2) * (1 + functional.relu(embedded))
         deviations = functional.linear(
             functional.silu(modulated), *_weights_as(self.out, raw)
         ).squeeze(-1)
@@ -105,8 +101,10 @@ class ImplicitQuantileHead(Head):
 
 
 def _knots(raw: Tensor) -> Tensor:
+    """Return the probabilities of the grid, (N_KNOTS,)."""
     return torch.linspace(0, 1, N_KNOTS, dtype=raw.dtype, device=raw.device)
 
 
 def _weights_as(layer: nn.Linear, raw: Tensor) -> tuple[Tensor, Tensor]:
+    """Return weight and bias of the layer in the dtype of `raw`."""
     return layer.weight.to(raw.dtype), layer.bias.to(raw.dtype)

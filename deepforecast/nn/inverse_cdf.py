@@ -1,4 +1,4 @@
-"""Inverse distribution functions in float64: by interpolation, bisection, or scipy."""
+"""Inverse distribution functions in float64, by interpolation, bisection or scipy."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-MAX_BISECTIONS = 64  # beyond, the bracket is below the rounding error
-MAX_COUNT = 2.0**60
+MAX_BISECTIONS = 64  # after these the bracket is smaller than the rounding error
+MAX_COUNT = 2.0**60  # largest count returned as a quantile
 
 
 def interpolate_quantiles(values: Tensor, knots: Tensor, p: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ def interpolate_quantiles(values: Tensor, knots: Tensor, p: Tensor) -> Tensor:
 
 
 def make_monotone(values: Tensor, p: Tensor) -> Tensor:
-    """Make values (..., N), which are nondecreasing in p (..., N) up to rounding, exactly so."""
+    """Remove rounding errors from values (..., N) that should be nondecreasing in p (..., N)."""
     if values.shape[-1] < 2:
         return values
     order = p.argsort(-1)
@@ -50,15 +50,15 @@ def make_monotone(values: Tensor, p: Tensor) -> Tensor:
 def student_t_quantile(p: Tensor, degrees_of_freedom: Tensor) -> Tensor:
     """Compute quantiles of Student's t distribution, (..., N) after broadcasting.
 
-    The upper tail mirrors the lower one, where p has the finest resolution.
+    Those of the upper tail are minus those of the lower tail, where p has the finest resolution.
     """
     from scipy.special import stdtrit
 
-    tail = torch.minimum(p, 1 - p)
-    low = torch.as_tensor(
-        stdtrit(_to_array(degrees_of_freedom), _to_array(tail)), dtype=p.dtype, device=p.device
+    tail_probability = torch.minimum(p, 1 - p)
+    lower_quantile = torch.as_tensor(
+        stdtrit(_to_array(degrees_of_freedom), _to_array(tail_probability)), dtype=p.dtype, device=p.device
     )
-    return torch.where(p < 0.5, low, -low)
+    return torch.where(p < 0.5, lower_quantile, -lower_quantile)
 
 
 def bisect(
@@ -93,14 +93,15 @@ def count_quantile(
     affects the speed only.
     """
     guess = np.clip(np.floor(np.nan_to_num(guess)), 0, MAX_COUNT)
-    sufficient = cdf(guess, *parameters) >= p
-    low, high = (
-        np.where(sufficient, -1.0, guess),
-        np.where(sufficient, guess, np.inf),
-    )  # cdf(low) < p <= cdf(high)
-    step, active = np.ones_like(guess), np.flatnonzero(np.isinf(high) | (high > 0))
+    is_upper = cdf(guess, *parameters) >= p
+    # Bracket: cdf(low) < p <= cdf(high).
+    low = np.where(is_upper, -1.0, guess)
+    high = np.where(is_upper, guess, np.inf)
+    step = np.ones_like(guess)
+    active = np.flatnonzero(np.isinf(high) | (high > 0))
     while len(active):
-        step_size, is_unbounded = step[active], np.isinf(high[active])
+        step_size = step[active]
+        is_unbounded = np.isinf(high[active])
         candidate = np.where(
             is_unbounded,
             np.minimum(low[active] + step_size, MAX_COUNT),
@@ -123,6 +124,7 @@ def _bisect_counts(
     high: Float64Array,
     parameters: tuple[Float64Array, ...],
 ) -> Float64Array:
+    """Bisect the brackets cdf(low) < p <= cdf(high) in place until `high` is the quantile."""
     active = np.flatnonzero(_has_integer_between(low, high))
     while len(active):
         middle = np.floor((low[active] + high[active]) / 2)

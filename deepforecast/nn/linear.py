@@ -23,8 +23,8 @@ class NLinearBody(DirectBody):
     ----------
     sizes : InputSizes
     location_slice : slice, optional
-        Output features that are on the scale of the window (`Head.location_slice`); the last value
-        is added to these only. With scalers whose loc is the last value it is 0.
+        Output features that are locations (`Head.location_slice`); the last value is added to these
+        only. With scalers whose loc is the last value, the last value is 0.
     """
 
     positions: Tensor
@@ -36,7 +36,7 @@ class NLinearBody(DirectBody):
         self.window = nn.Linear(sizes.input_size, sizes.horizon * sizes.out_features)
         self.covariates = CovariateMap(sizes)
         self.register_buffer("positions", torch.arange(1.0, sizes.input_size + 1), persistent=False)
-        location_mask = torch.zeros(sizes.out_features)
+        location_mask = torch.zeros(sizes.out_features)  # 1 for features that are locations
         if location_slice is not None:
             location_mask[location_slice] = 1.0
         self.register_buffer("location_mask", location_mask, persistent=False)
@@ -75,8 +75,10 @@ class DLinearBody(DirectBody):
 
     def features(self, inputs: Inputs) -> Tensor:
         """Return (batch, horizon, out_features)."""
-        trend, remainder, y = self.trend.weight, self.remainder.weight, inputs.y
-        if y.shape[0] == 1:  # for a single window merging the maps costs more
+        trend = self.trend.weight
+        remainder = self.remainder.weight
+        y = inputs.y
+        if y.shape[0] == 1:  # merging the maps costs more than it saves for a single window
             smooth = y @ self.average.T
             window = functional.linear(smooth, trend) + functional.linear(
                 y - smooth, remainder, self.remainder.bias
@@ -101,8 +103,7 @@ class DLinearBody(DirectBody):
 
 
 class CovariateMap(nn.Module):
-    """Linear effects of covariates: past and static ones act on all steps, future ones on their own
-    step.
+    """Linear effects of covariates: past and static ones on all steps, future ones on their own step.
 
     The weights start at 0: a linear term has no symmetry to break, and random weights would only
     add noise.
@@ -139,8 +140,8 @@ class CovariateMap(nn.Module):
 
 
 def moving_average(length: int, kernel: int) -> Tensor:
-    """Return the matrix (length, length) of a centred moving average over `kernel` (odd) steps, the
-    ends repeated.
+    """Return the matrix (length, length) of a centred moving average over `kernel` (odd) steps, with
+    the first and last values repeated beyond the ends.
     """
     neighbors = torch.arange(length).unsqueeze(1) + torch.arange(kernel) - kernel // 2
     matrix = torch.zeros(length, length, dtype=torch.float64)

@@ -14,9 +14,8 @@ Loss = Callable[[Tensor, Tensor, Scale], Tensor]
 """Function of point (batch, horizon), target (batch, horizon) and `Scale`, to (batch, horizon)."""
 
 MIN_NAIVE_ERROR = 1e-4  # smaller naive errors are rounding; such series would dominate the loss
-SMAPE_EPSILON = (
-    1e-4  # added to |y| + |point| in units of z, as the gradient of sMAPE is unbounded at 0
-)
+# Added to |y| + |point| in units of z, as the gradient of sMAPE is unbounded at 0.
+SMAPE_EPSILON = 1e-4
 
 
 def absolute(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
@@ -50,13 +49,13 @@ def smape(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
     loc.
     """
     level = torch.where(scaling.scale > 0, scaling.loc / scaling.scale, torch.inf).to(point.dtype)
-    size = (level + target).abs() + (level + point).abs()
-    return 2 * absolute(point, target, scaling) / (size + SMAPE_EPSILON)
+    denominator = (level + target).abs() + (level + point).abs()
+    return 2 * absolute(point, target, scaling) / (denominator + SMAPE_EPSILON)
 
 
 def owa(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-    """Compute sMAPE in percent / 13.5 + MASE / 1.9: relative to Naive2 on M4, as the overall
-    weighted average.
+    """Compute sMAPE / 13.5 % + MASE / 1.9, twice the overall weighted average (OWA) of the M4
+    competition; the divisors are about the errors of Naive2 there.
     """
     return smape(point, target, scaling) * (100 / 13.5) + mase(point, target, scaling) / 1.9
 

@@ -23,8 +23,8 @@ class MixtureHead(Head):
     Parameters
     ----------
     n : int, default 3
-        Number of components. Their initial means are spread over normal quantiles, so that they can
-        specialise.
+        Number of components. Their initial means are normal quantiles at evenly spaced probabilities,
+        so that the components differ from the start.
 
     References
     ----------
@@ -73,21 +73,21 @@ class MixtureHead(Head):
         return (log_weights.exp() * means).sum(-1)
 
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
-        """Compute quantiles by bisection between the extreme quantiles of the components, in the
-        lower tail.
+        """Compute quantiles by bisection between the smallest and the largest quantile of a component.
+
+        For p > 0.5 the distribution is mirrored (z to -z), as small probabilities are more precise
+        than those near 1.
         """
         log_weights, means, deviations = (
             parameter.unsqueeze(-2) for parameter in self.components(raw)
         )  # (..., 1, n)
-        side, tail = torch.where(p < 0.5, 1.0, -1.0).to(p), torch.minimum(p, 1 - p)
-        mirrored = (
-            side.unsqueeze(-1) * means
-        )  # for p > 0.5 the distribution is mirrored, where small p have finer resolution
-        component_quantiles = ndtri(tail).unsqueeze(-1) * deviations + mirrored
-        cdf = partial(mixture_cdf, weights=log_weights.exp(), means=mirrored, deviations=deviations)
-        return make_monotone(
-            side * bisect(cdf, tail, component_quantiles.amin(-1), component_quantiles.amax(-1)), p
-        )
+        sign = torch.where(p < 0.5, 1.0, -1.0).to(p)
+        tail_probability = torch.minimum(p, 1 - p)
+        mirrored_means = sign.unsqueeze(-1) * means
+        component_quantiles = ndtri(tail_probability).unsqueeze(-1) * deviations + mirrored_means
+        cdf = partial(mixture_cdf, weights=log_weights.exp(), means=mirrored_means, deviations=deviations)
+        quantiles = bisect(cdf, tail_probability, component_quantiles.amin(-1), component_quantiles.amax(-1))
+        return make_monotone(sign * quantiles, p)
 
 
 def mixture_cdf(value: Tensor, weights: Tensor, means: Tensor, deviations: Tensor) -> Tensor:

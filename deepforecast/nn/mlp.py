@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.body import DirectBody
 from deepforecast.nn.dropout import Dropout
-from deepforecast.nn.normalization import normalization as normalization_named
+from deepforecast.nn.normalization import normalization as make_normalization
 
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "gelu", "silu", "tanh")
 
@@ -45,12 +45,12 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         layers: list[nn.Module] = []
-        for size in hidden_sizes:
+        for width in hidden_sizes:
             layers += [
-                nn.Linear(width_in, size),
-                *_hidden_modules(size, dropout, activation, normalization),
+                nn.Linear(width_in, width),
+                *_hidden_modules(width, dropout, activation, normalization),
             ]
-            width_in = size
+            width_in = width
         self.layers = nn.Sequential(*layers, nn.Linear(width_in, width_out))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -81,10 +81,8 @@ class MLPBody(DirectBody):
     ) -> None:
         super().__init__()
         self.shape = (sizes.horizon, sizes.out_features)
-        width_in, width_out = (
-            sizes.input_size + covariates_width(sizes),
-            sizes.horizon * sizes.out_features,
-        )
+        width_in = sizes.input_size + covariates_width(sizes)
+        width_out = sizes.horizon * sizes.out_features
         self.mlp = MLP(width_in, hidden_sizes, width_out, dropout, activation, normalization)
 
     def features(self, inputs: Inputs) -> Tensor:
@@ -113,11 +111,12 @@ def covariates_width(sizes: InputSizes) -> int:
 
 
 def _hidden_modules(
-    size: int, dropout: float, activation: str, normalization: str | None
+    width: int, dropout: float, activation: str, normalization: str | None
 ) -> list[nn.Module]:
+    """Return the modules after the linear map of a hidden layer: normalisation, activation, dropout."""
     modules: list[nn.Module] = []
     if normalization is not None:
-        modules.append(normalization_named(normalization, size))
+        modules.append(make_normalization(normalization, width))
     modules.append(_activation(activation))
     if dropout:
         modules.append(Dropout(dropout))
@@ -125,6 +124,7 @@ def _hidden_modules(
 
 
 def _activation(name: str) -> nn.Module:
+    """Return the activation function of this name as a module; it may overwrite its input."""
     module: nn.Module
     if name in ("relu", "leaky_relu", "elu"):  # in place: their gradients need the output only
         module = {"relu": nn.ReLU, "leaky_relu": nn.LeakyReLU, "elu": nn.ELU}[name](inplace=True)

@@ -63,7 +63,7 @@ def attention(
     query : Tensor of shape (batch, heads, queries, dim)
     keys, values : Tensor of shape (batch, heads, keys, dim)
     mask : AttentionMask
-        Only its bias and `causal` are used; rotations are applied before.
+        Only its bias and `causal` are used: queries and keys are rotated already.
     attention_maps : list of Tensor, optional
         List to which the weights (batch, heads, queries, keys) are appended. They are materialised
         only if it is passed; otherwise memory grows with queries + keys.
@@ -82,8 +82,9 @@ def attention(
 
 
 def attention_weights(query: Tensor, keys: Tensor, mask: AttentionMask = NO_MASK) -> Tensor:
-    """Return the weights (batch, heads, queries, keys), which sum to 1 over the keys, or are 0 if
-    all keys are masked.
+    """Compute softmax(q k^T / sqrt(dim) + bias), (batch, heads, queries, keys).
+
+    The weights of a query sum to 1 over the keys, or are 0 if all keys are masked.
     """
     scores = query @ keys.transpose(-1, -2) * query.shape[-1] ** -0.5
     if mask.bias is not None:
@@ -92,6 +93,7 @@ def attention_weights(query: Tensor, keys: Tensor, mask: AttentionMask = NO_MASK
         future_keys = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
         scores = scores.masked_fill(future_keys, -torch.inf)
     visible = scores > -torch.inf
+    # The smallest float in place of -inf keeps the softmax of a fully masked query finite.
     weights: Tensor = (
         scores.masked_fill(~visible, torch.finfo(scores.dtype).min).softmax(-1) * visible
     )
@@ -99,8 +101,7 @@ def attention_weights(query: Tensor, keys: Tensor, mask: AttentionMask = NO_MASK
 
 
 def padding_bias(valid: Tensor) -> Tensor:
-    """Turn a mask of valid keys into a bias: (batch, keys) of 1 and 0 -> (batch, 1, 1, keys) of 0
-    and -inf.
+    """Convert a mask of valid keys (batch, keys), 1 or 0, to a bias (batch, 1, 1, keys), 0 or -inf.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def apply_rotary(heads: Tensor, rotation: Rotation | None) -> Tensor:
     """
     if rotation is None:
         return heads
-    first, second = heads.chunk(2, dim=-1)
+    first, second = heads.chunk(2, dim=-1)  # the two features of each pair
     return heads * rotation[0] + torch.cat([-second, first], dim=-1) * rotation[1]
 
 
@@ -153,10 +154,8 @@ class SelfAttention(nn.Module):
     ) -> Tensor:
         """Attend among tokens, (batch, tokens, width) -> (batch, tokens, width)."""
         query, keys, values = split_heads(self.in_proj(inputs), 3, self.n_heads)
-        query, keys = (
-            apply_rotary(query, mask.query_rotation),
-            apply_rotary(keys, mask.key_rotation),
-        )
+        query = apply_rotary(query, mask.query_rotation)
+        keys = apply_rotary(keys, mask.key_rotation)
         return cast(
             Tensor, self.out_proj(merge_heads(attention(query, keys, values, mask, attention_maps)))
         )
@@ -165,7 +164,7 @@ class SelfAttention(nn.Module):
         self,
         token: Tensor,
         cache: Tensor,
-        number: int,
+        token_index: int,
         cache_size: int,
         mask: AttentionMask = NO_MASK,
     ) -> tuple[Tensor, Tensor]:
@@ -176,11 +175,12 @@ class SelfAttention(nn.Module):
         token : Tensor of shape (batch, width)
         cache : Tensor of shape (batch, 2, heads, capacity, dim)
             Keys and values of earlier tokens (key-value cache).
-        number : int
+        token_index : int
             Index of the token, from 0.
         cache_size : int
-            Capacity of the cache after it had to grow. Later tokens are written into it in place,
-            so that callers who need gradients pass `number + 1` and get a new cache at every step.
+            Capacity of a new cache, if the token does not fit into `cache`. Later tokens are written
+            into it in place. A caller who needs gradients must pass `token_index + 1`, to get a new
+            cache at every step.
         mask : AttentionMask
 
         Returns
@@ -194,15 +194,16 @@ class SelfAttention(nn.Module):
             new_entry = torch.stack(
                 [apply_rotary(projections[:, 1], mask.key_rotation), projections[:, 2]], 1
             )
-        if cache.shape[3] > number:
-            cache[:, :, :, number : number + 1] = new_entry
+        if cache.shape[3] > token_index:
+            cache[:, :, :, token_index : token_index + 1] = new_entry
         else:
             unused = new_entry.new_empty(
-                *new_entry.shape[:3], cache_size - number - 1, new_entry.shape[4]
+                *new_entry.shape[:3], cache_size - token_index - 1, new_entry.shape[4]
             )
             cache = torch.cat([cache, new_entry, unused], dim=3)
-        cached = cache[:, :, :, : number + 1]
-        return self.out_proj(attention(query, cached[:, 0], cached[:, 1], mask).flatten(1)), cache
+        cached = cache[:, :, :, : token_index + 1]
+        context = attention(query, cached[:, 0], cached[:, 1], mask)
+        return self.out_proj(context.flatten(1)), cache
 
 
 class CrossAttention(nn.Module):
@@ -277,9 +278,10 @@ class KeyValueProjection(nn.Module):
 def check_heads(width: int, n_heads: int) -> int:
     """Return `n_heads`, or raise `ParameterError` if it does not divide the width."""
     if width % n_heads:
+        nearest_multiple = max(round(width / n_heads), 1) * n_heads
         raise ParameterError(
             f"`d_model` must be divisible by `n_heads`, got d_model={width} and n_heads={n_heads}. Use "
-            f"n_heads={_nearest_divisor(width, n_heads)} or d_model={max(round(width / n_heads), 1) * n_heads}."
+            f"n_heads={_nearest_divisor(width, n_heads)} or d_model={nearest_multiple}."
         )
     return n_heads
 
@@ -287,10 +289,10 @@ def check_heads(width: int, n_heads: int) -> int:
 def split_heads(projected: Tensor, n_parts: int, n_heads: int) -> list[Tensor]:
     """Split (batch, tokens, n_parts * width) into `n_parts` views (batch, heads, tokens, dim).
 
-    No copy is made; `chunk` lets autograd join the gradients in one copy.
+    No copy is made, and with `chunk` autograd joins the gradients in a single copy.
     """
-    windows, length, width = projected.shape
-    shape = windows, length, n_heads, width // (n_parts * n_heads)
+    n_windows, n_tokens, total_width = projected.shape
+    shape = n_windows, n_tokens, n_heads, total_width // (n_parts * n_heads)
     return [chunk.view(shape).transpose(1, 2) for chunk in projected.chunk(n_parts, dim=-1)]
 
 
@@ -300,15 +302,16 @@ def merge_heads(heads: Tensor) -> Tensor:
 
 
 def init_projection(projection: nn.Linear) -> None:
-    """Initialise each width x width block by Glorot and Bengio (2010), and the bias with 0."""
+    """Initialise each width x width block as Glorot and Bengio (2010), and the bias with 0, in place."""
     width = projection.in_features
     with torch.no_grad():
-        for first in range(0, projection.out_features, width):
-            nn.init.xavier_uniform_(projection.weight[first : first + width])
+        for begin in range(0, projection.out_features, width):
+            nn.init.xavier_uniform_(projection.weight[begin : begin + width])
     nn.init.zeros_(projection.bias)
 
 
 def _nearest_divisor(width: int, n_heads: int) -> int:
+    """Return the divisor of the width that is nearest to `n_heads`, the smaller one of two."""
     return min(
         (divisor for divisor in range(1, width + 1) if width % divisor == 0),
         key=lambda divisor: abs(divisor - n_heads),

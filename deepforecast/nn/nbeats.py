@@ -65,16 +65,15 @@ class NBEATSBody(DirectBody):
     ) -> None:
         super().__init__()
         block_list: list[Block] = []
-        self.block_order: list[tuple[str, int]] = []  # stack and block, in order of evaluation
+        # Name of the stack and index of the block, in order of evaluation; shared blocks are repeated.
+        self.block_order: list[tuple[str, int]] = []
         for name, stack in zip(number_duplicates(stacks), stacks, strict=True):
             basis = None if stack == "generic" else _basis(stack, sizes, degree, period)
-            for number in range(blocks):
-                if basis is None or number == 0:
-                    final = (
-                        len(self.block_order) + 1 == len(stacks) * blocks
-                    )  # no block needs its backcast
+            for index in range(blocks):
+                if basis is None or index == 0:
+                    is_last = len(self.block_order) + 1 == len(stacks) * blocks
                     block_list.append(
-                        Block(sizes, hidden_sizes, basis, dropout, has_backcast=not final)
+                        Block(sizes, hidden_sizes, basis, dropout, has_backcast=not is_last)
                     )
                 self.block_order.append((name, len(block_list) - 1))
         self.blocks = nn.ModuleList(block_list)
@@ -94,21 +93,20 @@ class NBEATSBody(DirectBody):
 
     def _forecasts(self, inputs: Inputs) -> Iterator[tuple[str, Tensor]]:
         """Yield the stack's name and the forecast of each block."""
-        residual, covariates = inputs.y, flatten_covariates(inputs)
-        for name, number in self.block_order:
-            backcast, forecast = self.blocks[number](residual, covariates)
+        residual = inputs.y
+        covariates = flatten_covariates(inputs)
+        for name, block_index in self.block_order:
+            backcast, forecast = self.blocks[block_index](residual, covariates)
             yield name, forecast
             if backcast is not None:
-                residual = (
-                    residual - backcast
-                ) * inputs.observed  # missing values have no residual
+                residual = (residual - backcast) * inputs.observed  # missing values have no residual
 
 
 class Block(nn.Module):
-    """A multilayer perceptron whose outputs are the coefficients of the basis, or the values if
-    there is none.
+    """A multilayer perceptron whose outputs are the coefficients of the basis, or the values if there
+    is no basis.
 
-    `has_backcast` is False for the last block.
+    The last block has no backcast, as no block follows that needs it.
     """
 
     backcast_basis: Tensor
@@ -123,26 +121,16 @@ class Block(nn.Module):
         has_backcast: bool = True,
     ) -> None:
         super().__init__()
-        self.shape = (
-            (sizes.horizon, sizes.out_features)
-            if basis is None
-            else (basis.forecast.shape[1], sizes.out_features)
-        )
-        self.length = (
-            0
-            if not has_backcast
-            else sizes.input_size
-            if basis is None
-            else basis.backcast.shape[1]
-        )
+        n_forecast = sizes.horizon if basis is None else basis.forecast.shape[1]
+        n_backcast = sizes.input_size if basis is None else basis.backcast.shape[1]
+        self.shape = (n_forecast, sizes.out_features)  # of the forecast's coefficients
+        self.length = n_backcast if has_backcast else 0  # number of the backcast's coefficients
         self.has_basis = basis is not None
         if basis is not None:
             self.register_buffer("backcast_basis", basis.backcast, persistent=False)
             self.register_buffer("forecast_basis", basis.forecast, persistent=False)
-        width_in, width_out = (
-            sizes.input_size + covariates_width(sizes),
-            self.length + self.shape[0] * self.shape[1],
-        )
+        width_in = sizes.input_size + covariates_width(sizes)
+        width_out = self.length + self.shape[0] * self.shape[1]
         self.mlp = MLP(width_in, hidden_sizes, width_out, dropout)
 
     def forward(
@@ -202,24 +190,25 @@ def harmonics(times: Tensor, period: float) -> Tensor:
     `times` (n,) are in time steps; the result has shape (n, functions). There is no constant, which
     belongs to the trend, and no sine at the Nyquist frequency, which is 0 at every step.
     """
-    cycles = torch.arange(1, max(int(period / 2), 1) + 1, device=times.device)
-    angles = 2 * math.pi / period * times.unsqueeze(1) * cycles
+    orders = torch.arange(1, max(int(period / 2), 1) + 1, device=times.device)
+    angles = 2 * math.pi / period * times.unsqueeze(1) * orders
     return torch.cat([angles.cos(), angles[:, : math.ceil(period / 2) - 1].sin()], dim=1)
 
 
 def _basis(stack: str, sizes: InputSizes, degree: int, period: float | None) -> Basis:
-    """Return the basis of a stack. Times are counted from the cutoff: the window ends at -1, the
-    horizon starts at 0.
+    """Return the basis of a trend or seasonal stack.
+
+    Times are counted from the cutoff: the window ends at -1, the horizon starts at 0. Those of
+    polynomials are divided by the lengths of window and horizon.
     """
-    length, horizon = sizes.input_size, sizes.horizon
-    past, future = (
-        torch.arange(-length, 0, dtype=torch.float64),
-        torch.arange(horizon, dtype=torch.float64),
-    )
+    length = sizes.input_size
+    horizon = sizes.horizon
+    past = torch.arange(-length, 0, dtype=torch.float64)
+    future = torch.arange(horizon, dtype=torch.float64)
     if stack == "trend":
         return Basis(
             polynomials(past / length, degree).float(),
             polynomials(future / horizon, degree).float(),
         )
-    cycle = float(max(period or horizon, 2))
-    return Basis(harmonics(past, cycle).float(), harmonics(future, cycle).float())
+    longest_period = float(max(period or horizon, 2))
+    return Basis(harmonics(past, longest_period).float(), harmonics(future, longest_period).float())

@@ -19,9 +19,9 @@ from deepforecast.nn.scaling import Scale, scale_window
 class ForecastNetwork(nn.Module):
     """Scaler, category embeddings, a body and a head.
 
-    With a `DirectBody`, `features(inputs)` gives what the head reads, (batch, horizon,
-    out_features). With an `AutoregressiveBody`, `initial_state(inputs)` gives a state and
-    `step(state, previous, future, number)` what the head reads of the next step.
+    The raw output is what the head takes. With a `DirectBody`, `features(inputs)` returns that of
+    all steps, (batch, horizon, out_features). With an `AutoregressiveBody`, `initial_state(inputs)`
+    returns a state, and `step(state, previous, future, step_index)` the raw output of the next step.
 
     Parameters
     ----------
@@ -48,29 +48,32 @@ class ForecastNetwork(nn.Module):
         n_future_codes: int = 0,
     ) -> None:
         super().__init__()
-        self.sizes, self.body, self.head = sizes, body, head
-        self.scaler, self.n_future_codes = scaler, n_future_codes
+        self.sizes = sizes
+        self.body = body
+        self.head = head
+        self.scaler = scaler
+        self.n_future_codes = n_future_codes
         self.temporal_embedding = CategoryEmbedding(tuple(temporal)) if temporal else None
         self.static_embedding = CategoryEmbedding(tuple(static)) if static else None
         self.level_ratio: Tensor | None
-        self.register_buffer(
-            "level_ratio", torch.ones(1) if scaler == "level" else None
-        )  # of the panel, see `scale_window`
+        # Estimated from the training panel, see `scale_window`.
+        self.register_buffer("level_ratio", torch.ones(1) if scaler == "level" else None)
+        # RevIN: factor and offset.
         self.affine = nn.Parameter(torch.tensor([1.0, 0.0])) if scaler == "revin" else None
 
     @property
     def n_multiplications(self) -> int:
-        """Approximate multiplications per window. `over_time` of a body is how often its weights
-        are used; True: per time step.
+        """Approximate number of multiplications per window.
+
+        A body can state in `over_time` how often its weights are used per window; True: once per
+        time step of the window.
         """
-        weights, reuse = (
-            sum(parameter.numel() for parameter in self.body.parameters()),
-            getattr(self.body, "over_time", False),
-        )
-        return weights * (self.sizes.input_size if reuse is True else int(reuse) or 1)
+        n_weights = sum(parameter.numel() for parameter in self.body.parameters())
+        n_uses = getattr(self.body, "over_time", False)
+        return n_weights * (self.sizes.input_size if n_uses is True else int(n_uses) or 1)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Scale]:
-        """Return what the head reads of every step, (batch, horizon, out_features), and the scale."""
+        """Return the raw output of every step, (batch, horizon, out_features), and the scale."""
         inputs, scaling = self.inputs(batch)
         return self.features(inputs), scaling
 
@@ -85,7 +88,9 @@ class ForecastNetwork(nn.Module):
         if self.scaler == "difference":
             both_observed = observed * nn.functional.pad(observed[:, :-1], (1, 0))
             z = (z - nn.functional.pad(z[:, :-1], (1, 0))) * both_observed
-        past, future, static = batch.past, batch.future, batch.static
+        past = batch.past
+        future = batch.future
+        static = batch.static
         if self.temporal_embedding is not None:
             past = torch.cat([past, self.temporal_embedding(batch.past_codes)], dim=-1)
             if self.n_future_codes:
@@ -99,7 +104,7 @@ class ForecastNetwork(nn.Module):
         return Inputs(z, observed, past, future, static, batch.static_codes, scaling.level), scaling
 
     def features(self, inputs: Inputs) -> Tensor:
-        """Return what the head reads of all steps; autoregressive bodies are decoded greedily."""
+        """Return the raw output of all steps; autoregressive bodies are decoded greedily."""
         if isinstance(self.body, DirectBody):
             raw = self.body.features(inputs)
             return self._restore_location(
@@ -114,28 +119,28 @@ class ForecastNetwork(nn.Module):
         return self.autoregressive_body.initial_state(inputs)
 
     def step(
-        self, state: State, previous: Tensor, future: Tensor, number: int
+        self, state: State, previous: Tensor, future: Tensor, step_index: int
     ) -> tuple[Tensor, State]:
-        """Return what the head reads of step `number`, (batch, out_features), and the next state;
-        `previous` (batch,) is in units of z.
+        """Return the raw output of a step, (batch, out_features), and the next state; `previous`
+        (batch,) is in units of z.
         """
-        raw, state = self.autoregressive_body.step(state, previous, future, number)
+        raw, state = self.autoregressive_body.step(state, previous, future, step_index)
         return self._restore_location(raw, raw), state
 
     def loss(self, batch: Batch, teacher_forcing_ratio: float | None = None) -> Tensor:
         """Compute the mean loss over the observed targets, plus the penalty of the body in
-        training.
+        training. Windows with scale 0 (constant) do not count.
 
         Parameters
         ----------
         batch : Batch
-            With a target.
+            Batch with a target.
         teacher_forcing_ratio : float, optional
-            Share of the steps of an autoregressive body whose input is the true previous value.
+            Fraction of the steps of an autoregressive body whose input is the true previous value.
             None: 1 in training, else 0, as in forecasts.
         """
         if batch.target is None:
-            raise ValueError("the batch must have a target")
+            raise ValueError("The batch must have a target.")
         inputs, scaling = self.inputs(batch)
         target = scaling.standardize(torch.nan_to_num(batch.target, 0.0))
         target_mask = (batch.target == batch.target) & (scaling.scale > 0)
@@ -163,11 +168,13 @@ class ForecastNetwork(nn.Module):
         """The body, if it is autoregressive; raises TypeError otherwise."""
         if isinstance(self.body, AutoregressiveBody):
             return self.body
-        raise TypeError(f"the body must be autoregressive, got {type(self.body).__name__}")
+        raise TypeError(f"The body must be autoregressive, got {type(self.body).__name__}.")
 
     def _restore_location(self, raw: Tensor, cumulated: Tensor) -> Tensor:
-        """Bring the location features back to the scale of z: cumulative sums of differences,
-        inverse of RevIN's affine map.
+        """Return `raw` with the location features transformed back to units of z.
+
+        They are taken from `cumulated`, the cumulative sums of `raw` for the scaler "difference",
+        else `raw` itself; for "revin" the affine map is inverted.
         """
         location_slice = self.head.location_slice
         if location_slice is None or (cumulated is raw and self.affine is None):

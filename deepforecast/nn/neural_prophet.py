@@ -65,7 +65,7 @@ class AdditiveSpec:
     time_column : int
         The future covariate that is the time, scaled to 0..1 over the training history.
     changepoints : tuple of float or None
-        Times at which the slope may change; None: a flat trend.
+        Scaled times at which the slope may change; None: a constant trend.
     components : tuple of Component
     uses_lags : bool, default True
         Whether the target is autoregressive (AR-Net).
@@ -131,42 +131,46 @@ class NeuralProphetBody(DirectBody):
     def __init__(self, sizes: InputSizes, spec: AdditiveSpec) -> None:
         super().__init__()
         location_slice = sizes.location_slice or slice(0, 1)
-        self.spec, self.horizon, self.width, self.location_index = spec, sizes.horizon, sizes.out_features, location_slice.start
+        self.spec = spec
+        self.horizon = sizes.horizon
+        self.width = sizes.out_features
+        self.location_index = location_slice.start  # the output feature that is the sum of components
         self.uses_history = bool(spec.uses_lags or spec.lagged_covariates)
         self.uses_lags = spec.uses_lags
-        self.first_columns: dict[str, int] = {}  # first index of contiguous columns
+        self.first_columns: dict[str, int] = {}  # index of the first column, by buffer, if contiguous
         self._register_components(spec.components)
         self._register_columns("future_columns", spec.future_columns)
         self.register_buffer("changepoints", torch.tensor(spec.changepoints or (), dtype=torch.float32), persistent=False)
-        self.offset, self.slope = nn.Parameter(torch.zeros(1)), None
+        self.offset = nn.Parameter(torch.zeros(1))
+        self.slope = None
         self.slope_changes = nn.Parameter(torch.zeros(len(self.changepoints)))
         if spec.changepoints is not None:
             self.slope = nn.Parameter(torch.zeros(1))
         self.weight = nn.Parameter(torch.zeros(len(self.component_columns), sizes.out_features))
         self.raw_bias = nn.Parameter(torch.zeros(sizes.horizon, sizes.out_features))
-        trend = (1 + (self.slope is not None) + len(self.changepoints)) * spec.per_series_trend
-        n_series_parameters = trend + sum(
-            block.columns.stop - block.columns.start for block in spec.components if block.per_series
+        n_trend_parameters = (1 + (self.slope is not None) + len(self.changepoints)) * spec.per_series_trend
+        n_series_parameters = n_trend_parameters + sum(
+            component.columns.stop - component.columns.start for component in spec.components if component.per_series
         )
         self.series_parameters = None
         if n_series_parameters and spec.n_series:
             self.series_parameters = nn.Parameter(torch.zeros(spec.n_series, n_series_parameters))
-        shape = sizes.horizon * sizes.out_features
-        self.lag_layers = _lag_network(sizes.input_size, spec.hidden_sizes, shape) if spec.uses_lags else None
+        width_out = sizes.horizon * sizes.out_features
+        self.lag_layers = _lag_network(sizes.input_size, spec.hidden_sizes, width_out) if spec.uses_lags else None
         self.covariate_layers = nn.ModuleList(
-            _lag_network(sizes.input_size * (block.stop - block.start), spec.hidden_sizes, shape)
-            for _, block in spec.lagged_covariates
+            _lag_network(sizes.input_size * (columns.stop - columns.start), spec.hidden_sizes, width_out)
+            for _, columns in spec.lagged_covariates
         )
 
-    def _register_components(self, terms: Sequence[Component]) -> None:
-        """Register buffers with the covariate column, gate and prior of each column of the
-        components.
+    def _register_components(self, components: Sequence[Component]) -> None:
+        """Register buffers with an entry for each column of the components: its covariate column,
+        shift, gate (column, factor, offset) and prior precision.
         """
-        ranges = [range(component.columns.start, component.columns.stop) for component in terms]
-        components_by_column = [component for component, columns in zip(terms, ranges, strict=True) for _ in columns]
+        ranges = [range(component.columns.start, component.columns.stop) for component in components]
+        components_by_column = [component for component, columns in zip(components, ranges, strict=True) for _ in columns]
         gates = [component.gate or (0, 0.0, 1.0) for component in components_by_column]
-        self.has_gates = any(component.gate is not None for component in terms)
-        self.has_shifts = any(component.shift for component in terms)
+        self.has_gates = any(component.gate is not None for component in components)
+        self.has_shifts = any(component.shift for component in components)
         self._register_columns("component_columns", [column for columns in ranges for column in columns])
         self._register_columns("gate_columns", [gate[0] for gate in gates])
         per_series = [index for index, component in enumerate(components_by_column) if component.per_series]
@@ -193,8 +197,8 @@ class NeuralProphetBody(DirectBody):
         """
         covariates = self._time_covariates(inputs)
         trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
-        own_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
-        coefficients = self.weight[:, self.location_index] + own_coefficients
+        series_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
+        coefficients = self.weight[:, self.location_index] + series_coefficients
         columns = self._evaluate_columns(covariates)
         base = trend + _batched_dot(columns, coefficients * (1.0 - self.multiplicative))
         if any(component.multiplicative for component in self.spec.components):
@@ -212,14 +216,17 @@ class NeuralProphetBody(DirectBody):
         """
         covariates = self._time_covariates(inputs)
         trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
-        own_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
-        coefficients = self.weight[:, self.location_index] + own_coefficients
-        columns, multiplier, components = self._evaluate_columns(covariates), _trend_multiplier(trend, inputs), {"trend": trend}
-        first = 0
+        series_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
+        coefficients = self.weight[:, self.location_index] + series_coefficients
+        columns = self._evaluate_columns(covariates)
+        multiplier = _trend_multiplier(trend, inputs)
+        components = {"trend": trend}
+        start = 0  # first column of the component
         for component in self.spec.components:
-            stop = first + component.columns.stop - component.columns.start
-            contribution = _batched_dot(columns[..., first:stop], coefficients[..., first:stop])
-            components[component.name], first = multiplier * contribution if component.multiplicative else contribution, stop
+            stop = start + component.columns.stop - component.columns.start
+            contribution = _batched_dot(columns[..., start:stop], coefficients[..., start:stop])
+            components[component.name] = multiplier * contribution if component.multiplicative else contribution
+            start = stop
         lag_effects = self._lag_effects(inputs, torch.stack(list(components.values())).sum(0))
         effects = {name: component[:, -self.horizon :] for name, component in components.items()}
         effects |= {name: component[..., self.location_index] for name, component in lag_effects.items()}
@@ -227,15 +234,19 @@ class NeuralProphetBody(DirectBody):
         return {name: nn.functional.pad(component.unsqueeze(-1), shape) for name, component in effects.items()}
 
     def penalty(self) -> Tensor | None:
-        """Return the negative log-prior divided by the number of training values."""
-        spec, free_precision = self.spec, 0.5 / TREND_PRIOR_SCALE**2
-        penalty = free_precision * self.offset.square().sum() + self.slope_changes.abs().sum() / spec.changepoint_prior_scale
+        """Return the negative log-prior divided by the number of training values.
+
+        A normal prior with scale s adds x^2 / (2 s^2), a Laplace prior |x| / s.
+        """
+        spec = self.spec
+        half_precision = 0.5 / TREND_PRIOR_SCALE**2
+        penalty = half_precision * self.offset.square().sum() + self.slope_changes.abs().sum() / spec.changepoint_prior_scale
         penalty = penalty + 0.5 * (self.weight[:, self.location_index].square() * self.precision).sum()
         if self.slope is not None:
-            penalty = penalty + free_precision * self.slope.square().sum()
+            penalty = penalty + half_precision * self.slope.square().sum()
         if self.series_parameters is not None:
             trend, slope_changes, coefficients = self._split_series_parameters(self.series_parameters)
-            penalty = penalty + free_precision * trend.square().sum() + slope_changes.abs().sum() / spec.changepoint_prior_scale
+            penalty = penalty + half_precision * trend.square().sum() + slope_changes.abs().sum() / spec.changepoint_prior_scale
             penalty = penalty + 0.5 * (coefficients.square() * self.precision[self.per_series_columns]).sum()
         if spec.lag_prior_scale is not None:
             networks = [layers for layers in (self.lag_layers, *self.covariate_layers) if layers is not None]
@@ -247,12 +258,14 @@ class NeuralProphetBody(DirectBody):
         self, trend: Sequence[float], slope_changes: Sequence[float], coefficients: dict[str, Sequence[float]],
         raw_bias: dict[int, float],
     ) -> None:  # fmt: skip
-        """Set offset and slope, changes of slope, coefficients by component, and biases of the
-        features that are no locations.
+        """Set initial values of the shared parameters.
+
+        `trend` is (offset, slope), `coefficients` has those of some components by name, and
+        `raw_bias` the biases of output features by their index.
         """
         with torch.no_grad():
-            for number, value in raw_bias.items():
-                self.raw_bias[:, number] = value
+            for feature, value in raw_bias.items():
+                self.raw_bias[:, feature] = value
             self.offset[0] = trend[0]
             if self.slope is not None:
                 self.slope[0] = trend[1]
@@ -284,7 +297,7 @@ class NeuralProphetBody(DirectBody):
         return columns * (self._select_columns(covariates, "gate_columns") * self.gate_factor + self.gate_offset)
 
     def _trend(self, covariates: Tensor, inputs: Inputs) -> Tensor:
-        """Compute the trend, (batch, steps)."""
+        """Compute the trend, (batch, steps), with the parameters of each window's series if there are any."""
         time = covariates[..., self.spec.time_column]
         series_parameters = self._select_series_parameters(inputs) if self.spec.per_series_trend else None
         offset: Tensor = self.offset
@@ -300,8 +313,9 @@ class NeuralProphetBody(DirectBody):
         return values
 
     def _select_series_parameters(self, inputs: Inputs) -> Tensor | None:
-        """Return the parameters of each window's series, (batch, parameters); an unknown series
-        gets the mean of all.
+        """Return the parameters of each window's series, (batch, parameters), or None without them.
+
+        A series not seen in fit gets the mean of all series.
         """
         if self.series_parameters is None or inputs.static_codes is None:
             return None
@@ -310,11 +324,14 @@ class NeuralProphetBody(DirectBody):
         return torch.where(codes > 0, parameters, self.series_parameters.mean(0))
 
     def _split_series_parameters(self, series_parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Split the parameters into those of offset and slope, of changepoints, and of components."""
+        """Split parameters (batch, parameters) into offset and slope, changes of slope, and coefficients
+        of components.
+        """
         n_trend = (1 + (self.slope is not None)) * self.spec.per_series_trend
         n_changepoints = len(self.changepoints) * self.spec.per_series_trend
-        first = n_trend + n_changepoints
-        return series_parameters[:, :n_trend], series_parameters[:, n_trend:first], series_parameters[:, first:]
+        trend = series_parameters[:, :n_trend]
+        slope_changes = series_parameters[:, n_trend : n_trend + n_changepoints]
+        return trend, slope_changes, series_parameters[:, n_trend + n_changepoints :]
 
     def _select_columns(self, covariates: Tensor, name: str) -> Tensor:
         """Select columns of (batch, steps, columns), as a view if they are contiguous."""
@@ -324,12 +341,16 @@ class NeuralProphetBody(DirectBody):
         return covariates[..., self.first_columns[name] : self.first_columns[name] + len(columns)]
 
     def _series_coefficients(self, series_parameters: Tensor) -> Tensor:
-        """Scatter the coefficients of the series to all columns, (batch, columns)."""
+        """Return the coefficients of each window's series for all columns, (batch, columns), 0 if shared."""
         zeros = series_parameters.new_zeros(len(series_parameters), len(self.component_columns))
         return zeros.index_add(1, self.per_series_columns, self._split_series_parameters(series_parameters)[2])
 
     def _lag_effects(self, inputs: Inputs, base: Tensor) -> dict[str, Tensor]:
-        """Return the effects of the lags, each (batch, horizon, out_features)."""
+        """Return the effects of the lags by component, each (batch, horizon, out_features).
+
+        `base` (batch, input_size + horizon) is the sum of the other components, from which the
+        deviations of the window are computed.
+        """
         effects: dict[str, Tensor] = {}
         if self.lag_layers is not None:
             deviations = (inputs.y - base[:, : -self.horizon]) * inputs.observed

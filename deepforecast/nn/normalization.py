@@ -21,7 +21,7 @@ def normalization(name: str | None, width: int) -> nn.Module:
     """
     if name not in NORMALIZATIONS:
         raise ParameterError(
-            f"`normalization` must be one of {', '.join(map(repr, NORMALIZATIONS))}; got {format_value(name)}."
+            f"`normalization` must be one of {', '.join(map(repr, NORMALIZATIONS))}, got {format_value(name)}."
         )
     return NORMALIZATIONS[name](width)
 
@@ -29,8 +29,8 @@ def normalization(name: str | None, width: int) -> nn.Module:
 class BatchNorm(nn.Module):
     """Batch normalisation over all axes but the last (Ioffe and Szegedy 2015, arXiv:1502.03167).
 
-    As `nn.BatchNorm1d`, but for inputs (..., width). A single vector has no variance: it is
-    normalised by the running statistics in training, too. Splitting a batch changes the gradient.
+    As `nn.BatchNorm1d`, but for inputs (..., width). A single vector has no variance and is normalised
+    by the running statistics, in training too. Splitting a batch changes the gradient.
     """
 
     running_mean: Tensor
@@ -45,12 +45,18 @@ class BatchNorm(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Normalise (..., width)."""
-        rows = hidden.reshape(-1, hidden.shape[-1])
-        learns = self.training and rows.shape[0] > 1
-        figures = (self.running_mean, self.running_var, self.weight, self.bias)
-        return F.batch_norm(
-            rows, *figures, training=learns, momentum=self.momentum, eps=self.eps
-        ).view(hidden.shape)
+        vectors = hidden.reshape(-1, hidden.shape[-1])
+        normalized = F.batch_norm(
+            vectors,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            training=self.training and vectors.shape[0] > 1,
+            momentum=self.momentum,
+            eps=self.eps,
+        )
+        return normalized.view(hidden.shape)
 
 
 NORMALIZATIONS: dict[str | None, Callable[[int], nn.Module]] = {

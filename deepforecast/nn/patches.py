@@ -14,12 +14,13 @@ from deepforecast.errors import ParameterError
 
 @dataclass(frozen=True)
 class Patching:
-    """Patches of `length` time steps every `stride` steps, the last one ending at the last step;
-    the start is zero-padded.
+    """Patches of `length` time steps every `stride` steps.
+
+    The last patch ends at the last step of the window; the start of the window is zero-padded.
 
     Parameters
     ----------
-    n_rows : int
+    input_size : int
         Time steps per window.
     length : int, default 1
         Time steps per patch.
@@ -28,35 +29,36 @@ class Patching:
 
     Examples
     --------
-    >>> Patching(n_rows=96, length=16, stride=8).count, Patching(5, 2, 2).end_positions
+    >>> Patching(input_size=96, length=16, stride=8).n_patches, Patching(5, 2, 2).end_positions
     (12, (0, 2, 4))
     """
 
-    n_rows: int
+    input_size: int
     length: int = 1
     stride: int = 1
 
     def __post_init__(self) -> None:
+        """Raise `ParameterError` if the stride is longer than a patch."""
         if self.stride > self.length:
             raise ParameterError(
-                f"`stride` must not exceed `patch_length`, or time steps would be skipped; got stride={self.stride} and "
+                f"`stride` must be at most `patch_length`, or time steps would be skipped, got stride={self.stride} and "
                 f"patch_length={self.length}. Use stride={self.length} or a larger patch_length."
             )
 
     @property
-    def count(self) -> int:
-        """Number of patches."""
-        return -(-self.n_rows // self.stride)
+    def n_patches(self) -> int:
+        """Number of patches per window."""
+        return -(-self.input_size // self.stride)
 
     @property
     def first_end(self) -> int:
         """Index of the last time step of the first patch."""
-        return self.n_rows - 1 - (self.count - 1) * self.stride
+        return self.input_size - 1 - (self.n_patches - 1) * self.stride
 
     @property
     def end_positions(self) -> tuple[int, ...]:
         """Indices of the last time steps of the patches."""
-        return tuple(range(self.first_end, self.n_rows, self.stride))
+        return tuple(range(self.first_end, self.input_size, self.stride))
 
     def unfold(self, values: Tensor) -> Tensor:
         """Cut (batch, steps, columns) into (batch, patches, columns * length)."""
@@ -73,12 +75,12 @@ class Patching:
         return values[:, self.first_end :: self.stride]
 
 
-def default_patch_length(n_rows: int) -> int:
-    """Return min(16, n_rows // 4), at least 1.
+def default_patch_length(input_size: int) -> int:
+    """Return a quarter of the window, at most 16 and at least 1.
 
     Examples
     --------
     >>> default_patch_length(336), default_patch_length(24), default_patch_length(3)
     (16, 6, 1)
     """
-    return max(min(16, n_rows // 4), 1)
+    return max(min(16, input_size // 4), 1)

@@ -20,7 +20,8 @@ class PointHead(Head):
     Parameters
     ----------
     loss : {"mae", "mse", "huber", "mase", "smape", "owa"}, default "mae"
-        Training loss; it decides whether the point is a median, a mean, or between.
+        Training loss. With "mse" the point is a mean, with "mae" and "mase" a median, with "huber"
+        between them.
     """
 
     name: ClassVar[str] = "point"
@@ -31,7 +32,7 @@ class PointHead(Head):
         super().__init__()
         if loss not in LOSSES:
             raise ParameterError(
-                f"`loss` must be one of {format_list(LOSSES, max_shown=20)}; got {format_value(loss)}."
+                f"`loss` must be one of {format_list(LOSSES, max_shown=20)}, got {format_value(loss)}."
             )
         self.loss_name = loss
         self._loss = LOSSES[loss]

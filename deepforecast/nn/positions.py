@@ -76,13 +76,13 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         if encoding not in ENCODINGS:
             raise ParameterError(
-                f"`positional_encoding` must be one of {', '.join(map(repr, ENCODINGS))}; got {format_value(encoding)}."
+                f"`positional_encoding` must be one of {', '.join(map(repr, ENCODINGS))}, got {format_value(encoding)}."
             )
-        self.encoding, self.width, self.cyclic_columns = encoding, width, tuple(cyclic_columns)
-        past, future = (
-            torch.tensor(positions, dtype=torch.float64)
-            for positions in (token_positions.past, token_positions.future)
-        )
+        self.encoding = encoding
+        self.width = width
+        self.cyclic_columns = tuple(cyclic_columns)
+        past = torch.tensor(token_positions.past, dtype=torch.float64)
+        future = torch.tensor(token_positions.future, dtype=torch.float64)
         if encoding == "sinusoidal":
             self._register_tables(
                 past=sinusoidal_encoding(past, width), future=sinusoidal_encoding(future, width)
@@ -91,15 +91,11 @@ class PositionalEncoding(nn.Module):
             self.past = nn.Parameter(0.02 * torch.randn(len(past), width))
             self.future = nn.Parameter(0.02 * torch.randn(len(future), width))
         elif encoding == "rotary":
-            past_rotation, future_rotation = (
-                rotary_angles(positions, _rotary_width(width, n_heads))
-                for positions in (past, future)
-            )
+            head_width = _rotary_width(width, n_heads)
+            cos_past, sin_past = rotary_angles(past, head_width)
+            cos_future, sin_future = rotary_angles(future, head_width)
             self._register_tables(
-                cos_past=past_rotation[0],
-                sin_past=past_rotation[1],
-                cos_future=future_rotation[0],
-                sin_future=future_rotation[1],
+                cos_past=cos_past, sin_past=sin_past, cos_future=cos_future, sin_future=sin_future
             )
         elif encoding == "alibi":
             head_slopes = alibi_slopes(n_heads)
@@ -109,18 +105,20 @@ class PositionalEncoding(nn.Module):
             )  # fmt: skip
         elif encoding == "calendar" and not cyclic_columns:
             raise ParameterError(
-                "positional_encoding='calendar' must have cyclic calendar features, and the network has none. Set e.g. "
+                "positional_encoding='calendar' requires cyclic calendar features, and the network has none. Set e.g. "
                 "calendar=['hour', 'day_of_week'], or use positional_encoding='sinusoidal'."
             )
 
     def add_to(self, tokens: Tensor, columns: Tensor, is_future: bool, first: int = 0) -> Tensor:
-        """Add the encoding to tokens (batch, n, width), for the encodings that are added.
+        """Add the encoding to tokens (batch, n, width) if it is sinusoidal, learned or of the calendar.
+
+        The other encodings change the attention scores; for these the tokens are returned unchanged.
 
         Parameters
         ----------
         tokens : Tensor of shape (batch, n, width)
         columns : Tensor of shape (batch, n, columns)
-            Covariates of the tokens, read by "calendar".
+            Covariates of the tokens, used by "calendar" only.
         is_future : bool
             Whether the tokens belong to the horizon.
         first : int, default 0
@@ -144,35 +142,35 @@ class PositionalEncoding(nn.Module):
         rotation = self.rotation(is_future=False)
         return AttentionMask(bias, query_rotation=rotation, key_rotation=rotation)
 
-    def future_mask(self, causal: bool, count: int) -> AttentionMask:
-        """Return the mask of the self-attention among the first `count` tokens of the horizon."""
+    def future_mask(self, causal: bool, n_tokens: int) -> AttentionMask:
+        """Return the mask of the self-attention among the first `n_tokens` tokens of the horizon."""
         if self.encoding == "alibi":
-            bias = self.future_bias[:, :, :count, :count]
+            bias = self.future_bias[:, :, :n_tokens, :n_tokens]
             return AttentionMask(
                 bias + torch.full_like(bias[0, 0], -torch.inf).triu(1) if causal else bias
             )
-        rotation = self.rotation(True, 0, count)
+        rotation = self.rotation(True, 0, n_tokens)
         return AttentionMask(None, causal, rotation, rotation)
 
-    def cross_mask(self, bias: Tensor, count: int) -> AttentionMask:
-        """Return the mask of the attention from the first `count` tokens of the horizon to the
-        window.
+    def cross_mask(self, bias: Tensor, n_tokens: int) -> AttentionMask:
+        """Return the mask of the attention from the first `n_tokens` tokens of the horizon to the
+        window; `bias` (batch, 1, 1, keys) masks the padding.
 
         The keys are rotated when they are projected, by `rotation(is_future=False)`.
         """
-        bias = self.cross_bias[:, :, :count] + bias if self.encoding == "alibi" else bias
-        return AttentionMask(bias, query_rotation=self.rotation(True, 0, count))
+        if self.encoding == "alibi":
+            bias = self.cross_bias[:, :, :n_tokens] + bias
+        return AttentionMask(bias, query_rotation=self.rotation(True, 0, n_tokens))
 
-    def step_masks(self, number: int, bias: Tensor) -> tuple[AttentionMask, AttentionMask]:
-        """Return the masks of decoder step `number`: of its self-attention and of its attention to
-        the window.
+    def step_masks(self, step_index: int, bias: Tensor) -> tuple[AttentionMask, AttentionMask]:
+        """Return the masks of one decoder step: of its self-attention and of its attention to the
+        window; `bias` (batch, 1, 1, keys) masks the padding.
         """
         if self.encoding == "alibi":
-            self_bias = self.future_bias[:, :, number : number + 1, : number + 1]
-            return AttentionMask(self_bias), AttentionMask(
-                self.cross_bias[:, :, number : number + 1] + bias
-            )
-        rotation = self.rotation(True, number, number + 1)
+            self_bias = self.future_bias[:, :, step_index : step_index + 1, : step_index + 1]
+            cross_bias = self.cross_bias[:, :, step_index : step_index + 1] + bias
+            return AttentionMask(self_bias), AttentionMask(cross_bias)
+        rotation = self.rotation(True, step_index, step_index + 1)
         return AttentionMask(None, query_rotation=rotation, key_rotation=rotation), AttentionMask(
             bias, query_rotation=rotation
         )
@@ -200,15 +198,16 @@ def sinusoidal_encoding(positions: Tensor, width: int) -> Tensor:
     >>> (100 * sinusoidal_encoding(torch.tensor([0.0, 1.0]), 4)).round().tolist()
     [[0.0, 100.0, 0.0, 100.0], [84.0, 54.0, 1.0, 100.0]]
     """
-    pairs = (width + 1) // 2
-    frequencies = MAX_WAVELENGTH ** (-torch.arange(pairs, dtype=positions.dtype) * 2 / width)
+    n_pairs = (width + 1) // 2
+    frequencies = MAX_WAVELENGTH ** (-torch.arange(n_pairs, dtype=positions.dtype) * 2 / width)
     angle = positions.unsqueeze(1) * frequencies
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :width]
 
 
 def rotary_angles(positions: Tensor, width: int) -> Rotation:
-    """Compute cosines and sines of position / 10000^(2i / width), (n,) -> two tensors (n, width)
-    (Su et al. 2021, eq. 15).
+    """Compute the cosines and the sines of position / 10000^(2i / width) (Su et al. 2021, eq. 15).
+
+    Positions (n,) give two tensors (n, width); columns i and i + width / 2 are equal.
     """
     frequencies = MAX_WAVELENGTH ** (-torch.arange(width // 2, dtype=positions.dtype) * 2 / width)
     angle = (positions.unsqueeze(1) * frequencies).repeat(1, 2)
@@ -227,8 +226,9 @@ def alibi_slopes(n_heads: int) -> Tensor:
 
 
 def alibi_bias(queries: Tensor, keys: Tensor, slopes: Tensor) -> Tensor:
-    """Compute -slope * |query position - key position|: (queries,), (keys,), (heads,) -> (1, heads,
-    queries, keys).
+    """Compute the bias -slope * |query position - key position|, (1, heads, queries, keys).
+
+    `queries` (queries,) and `keys` (keys,) are positions, `slopes` has shape (heads,).
     """
     return -slopes[None, :, None, None] * (queries.unsqueeze(1) - keys.unsqueeze(0)).abs()
 
@@ -242,10 +242,11 @@ def calendar_encoding(columns: Tensor, sine_columns: Sequence[int], width: int) 
     n_harmonics = math.ceil(width / (2 * len(sine_columns)))
     sine = torch.stack([columns[..., column] for column in sine_columns], dim=-1)
     cosine = torch.stack([columns[..., column + 1] for column in sine_columns], dim=-1)
-    s, c, encodings = sine, cosine, [sine, cosine]
+    encodings = [sine, cosine]
+    sine_k, cosine_k = sine, cosine  # sin(k a), cos(k a)
     for _ in range(n_harmonics - 1):
-        s, c = s * cosine + c * sine, c * cosine - s * sine
-        encodings += [s, c]
+        sine_k, cosine_k = sine_k * cosine + cosine_k * sine, cosine_k * cosine - sine_k * sine
+        encodings += [sine_k, cosine_k]
     return torch.cat(encodings, dim=-1)[..., :width]
 
 

@@ -23,13 +23,15 @@ DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 class QuantileHead(Head):
     """Quantiles at given probabilities and at 0.5, trained with the pinball loss.
 
-    The median is the location feature; the others are at distances from it, sums of softplus(raw),
-    so that they cannot cross. With raw = 0 they are the quantiles of the standard normal
-    distribution. Between them quantiles are interpolated linearly; there are none outside.
+    The feature of the median is a location. The other quantiles are at distances from it that are
+    sums of softplus(raw), so that they cannot cross. With raw = 0 they are the quantiles of the
+    standard normal distribution. Between the trained quantiles others are interpolated linearly;
+    beyond them there are none, and `quantiles` raises.
 
     Parameters
     ----------
     probabilities : sequence of float, default DECILES
+        Probabilities of the trained quantiles; 0.5 is added.
     """
 
     name: ClassVar[str] = "quantiles"
@@ -39,10 +41,8 @@ class QuantileHead(Head):
     def __init__(self, probabilities: Sequence[float] = DECILES) -> None:
         super().__init__()
         self.probabilities = tuple(validate_quantiles([*probabilities, 0.5]))
-        self.out_features, self.median_index = (
-            len(self.probabilities),
-            self.probabilities.index(0.5),
-        )
+        self.out_features = len(self.probabilities)
+        self.median_index = self.probabilities.index(0.5)
         levels = torch.tensor(self.probabilities, dtype=torch.float64)
         self.register_buffer(
             "step_matrix", _step_matrix(levels, self.median_index).float(), persistent=False
@@ -56,7 +56,7 @@ class QuantileHead(Head):
 
     @property
     def probability_range(self) -> tuple[float, float]:
-        """Smallest and largest probability learned."""
+        """Smallest and largest probability of a trained quantile."""
         return self.probabilities[0], self.probabilities[-1]
 
     @property
@@ -86,8 +86,9 @@ class QuantileHead(Head):
         return self._monotone_values(raw) @ raw.new_tensor(weights)
 
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+        """Interpolate between the trained quantiles; raise for probabilities outside their range."""
         if bool(((p < self.probability_range[0]) | (p > self.probability_range[1])).any()):
-            self._refuse_outside(float(p.min()), float(p.max()))
+            self._raise_outside_range(float(p.min()), float(p.max()))
         return interpolate_quantiles(
             self._monotone_values(raw), p.new_tensor(self.probabilities), p
         )
@@ -95,20 +96,21 @@ class QuantileHead(Head):
     def _monotone_values(self, raw: Tensor) -> Tensor:
         return self.values(raw).cummax(-1).values  # sums may decrease by rounding
 
-    def _refuse_outside(self, *ends: float) -> None:
+    def _raise_outside_range(self, *probabilities: float) -> None:
+        """Raise the error of `QuantileForecast` for probabilities outside the range."""
         empty = np.empty((0, 0, self.out_features))
-        QuantileForecast(empty[..., 0], self.probabilities, empty).quantiles(sorted(set(ends)))
+        QuantileForecast(empty[..., 0], self.probabilities, empty).quantiles(sorted(set(probabilities)))
 
 
 def _step_matrix(levels: Tensor, median_index: int) -> Tensor:
-    """Return the matrix from softplus(raw) to distances from the median, spaced as normal
-    quantiles.
+    """Return the matrix (levels, levels) from softplus(raw) to signed distances from the median.
+
+    Feature i is multiplied by the distance of normal quantile i to its neighbour towards the median,
+    and counts in the distances of quantile i and of all farther from the median.
     """
     spacing = torch.special.ndtri(levels).diff() / np.log(2)  # softplus(0) = log 2
     index = torch.arange(len(levels))
     above = (index[:, None] > median_index) & (index[None, :] >= index[:, None])
     below = (index[:, None] < median_index) & (index[None, :] <= index[:, None])
-    row_spacing = torch.cat([spacing[:median_index], spacing.new_zeros(1), spacing[median_index:]])[
-        :, None
-    ]  # the gap on the side of the median
-    return above * row_spacing - below * row_spacing
+    row_spacing = torch.cat([spacing[:median_index], spacing.new_zeros(1), spacing[median_index:]])
+    return above * row_spacing[:, None] - below * row_spacing[:, None]

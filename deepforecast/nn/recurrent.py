@@ -1,9 +1,9 @@
 """Stacked recurrent layers: LSTM, GRU and plain RNN, bidirectional, residual, normalised.
 
 Windows are padded on the left, so that every window ends at the cutoff, where the final state is
-read. Sequences are not packed: the layers learn to ignore padding by the mask of observed values
-among their inputs. (Packing needs the lengths on the CPU at every step, prevents tracing, and
-assumes padding on the right.)
+taken. Sequences are not packed: one of the inputs is the mask of observed values, from which the
+layers learn to ignore the padding. (Packing needs the lengths on the CPU at every step, prevents
+tracing, and assumes padding on the right.)
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CELLS: dict[str, Callable[..., nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU, "
 """
 
 MIN_FUSED_SIZE = 6_000
-"""Numbers in a state from which, on a CPU, an LSTM step is faster as a fused sequence of length 1
-than as a cell.
+"""Size of a state (batch * hidden_size) from which an LSTM step on a CPU is faster as a fused
+sequence of length 1 than as a cell.
 
 Measured with hidden sizes 16, 64 and 128: one window takes 28, 29, 32 us as a cell and 78, 81, 102
 us fused; 256 windows take 84, 210, 569 us as a cell and 91, 148, 281 us fused.
@@ -87,37 +87,34 @@ class Recurrent(nn.Module):
     def __init__(self, width_in: int, options: RecurrentOptions, uses_output: bool = True) -> None:
         super().__init__()
         self.options, self.output_size = options, options.output_size
-        # One torch module (one cuDNN call) runs all layers if there is nothing between them.
+        # If there is nothing between the layers, one torch module (one cuDNN call) runs all of them.
         self.stacked = options.normalization is None and not (
             options.residual and options.n_layers > 1
         )
-        widths = (
-            [width_in] if self.stacked else [width_in, *[self.output_size] * (options.n_layers - 1)]
-        )
-        self.cells = nn.ModuleList(
-            [
-                _make_cells(width, options, options.n_layers if self.stacked else 1)
-                for width in widths
-            ]
-        )
-        names = [options.normalization] * (options.n_layers - 1) + [
-            options.normalization if uses_output else None
-        ]
+        if self.stacked:
+            cells = [_make_cells(width_in, options, options.n_layers)]
+        else:
+            input_widths = [width_in, *[self.output_size] * (options.n_layers - 1)]
+            cells = [_make_cells(width, options, 1) for width in input_widths]
+        self.cells = nn.ModuleList(cells)
+        last_normalization = options.normalization if uses_output else None
+        names = [options.normalization] * (options.n_layers - 1) + [last_normalization]
         self.norms = nn.ModuleList([normalization(name, self.output_size) for name in names])
         self.drop = Dropout(options.dropout)
 
     def forward(self, inputs: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Process a sequence, from a zero or a given state."""
+        """Process a sequence (batch, steps, width_in) from a state; None: zeros.
+
+        Returns the outputs (batch, steps, output_size) and the final state.
+        """
         packed_state = None if state is None else self._pack_state(state)
         if self.stacked:
             hidden, final_state = _run_cells(self.cells[0], inputs, packed_state)
             return hidden, _unpack_state(final_state)
         n_layers = len(self.norms)
-        layer_states = (
-            None
-            if packed_state is None
-            else list(zip(*(tensor.chunk(n_layers) for tensor in packed_state), strict=True))
-        )
+        layer_states = None
+        if packed_state is not None:
+            layer_states = list(zip(*(tensor.chunk(n_layers) for tensor in packed_state), strict=True))
         final_states: list[State] = []
 
         def run(layer: int, layer_inputs: Tensor) -> Tensor:
@@ -136,11 +133,13 @@ class Recurrent(nn.Module):
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         """Process one time step (batch, width_in) from a state; returns (batch, output_size) and
-        the next state. Unidirectional only.
+        the next state.
+
+        Raises `ParameterError` for bidirectional layers.
         """
         if self.options.bidirectional:
             raise ParameterError(
-                "A layer that reads in both directions cannot go step by step. Set bidirectional=False."
+                "Layers that process a window in both directions cannot process single steps. Set bidirectional=False."
             )
         if self._uses_fused_kernel(inputs):
             hidden, final_state = self(inputs.unsqueeze(1), state)
@@ -160,8 +159,9 @@ class Recurrent(nn.Module):
         )
 
     def _apply_layers(self, inputs: Tensor, run: Callable[[int, Tensor], Tensor]) -> Tensor:
-        """Run layer after layer with normalisation, dropout and residual connections; the latter
-        bypass the normalisation.
+        """Return the output of the last layer, with `run(layer, inputs)` for the recurrent layers.
+
+        Between the layers are normalisation and dropout; residual connections bypass both.
         """
         hidden = run(0, inputs)
         for layer in range(1, len(self.norms)):
@@ -186,6 +186,7 @@ class Recurrent(nn.Module):
         return cast(list[Tensor], cells.all_weights[layer if self.stacked else 0])
 
     def _uses_fused_kernel(self, inputs: Tensor) -> bool:
+        """Return whether a step (batch, width_in) is faster as a sequence, see `MIN_FUSED_SIZE`."""
         # Not while tracing: the batch size would be traced as a constant.
         is_lstm_on_cpu = (
             self.options.cell == "lstm"
@@ -196,9 +197,10 @@ class Recurrent(nn.Module):
 
 
 def _make_cells(width_in: int, options: RecurrentOptions, n_layers: int) -> nn.RNNBase:
+    """Return one of torch's recurrent modules with `n_layers` layers."""
     if options.cell not in CELLS:
         raise ParameterError(
-            f"`cell` must be one of {', '.join(map(repr, CELLS))}; got {format_value(options.cell)}."
+            f"`cell` must be one of {', '.join(map(repr, CELLS))}, got {format_value(options.cell)}."
         )
     keywords = {"nonlinearity": options.nonlinearity} if options.cell == "rnn" else {}
     return CELLS[options.cell](
@@ -220,14 +222,16 @@ def _run_cells(cells: nn.Module, inputs: Tensor, state: State | None) -> tuple[T
 
 
 def _unpack_state(state: State) -> State:
+    """Split the state of torch's layers, the inverse of `Recurrent._pack_state`."""
     return tuple(tensor for tensors in state for tensor in tensors.unbind(0))
 
 
 def _cell_step(
     options: RecurrentOptions, inputs: Tensor, state: State, weights: list[Tensor]
 ) -> State:
-    """Compute one step of one layer by the functional cell, at a fifth of the module's time for a
-    single window.
+    """Compute the next state of one layer by torch's functional cell, whose first tensor is the output.
+
+    For a single window this takes a fifth of the time of the module.
     """
     if options.cell == "lstm":
         return cast(State, torch.lstm_cell(inputs, state, *weights))

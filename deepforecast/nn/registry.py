@@ -48,7 +48,7 @@ def make_head(
     Raises
     ------
     ParameterError
-        If there is no such head, or an option does not belong to it.
+        If there is no such head, or if it does not have an option that is given.
 
     Examples
     --------
@@ -61,11 +61,11 @@ def make_head(
         return _check_options(name, name.name, loss, quantiles)
     if not isinstance(name, str):
         raise ParameterTypeError(
-            f"`head` must be one of {_head_names()}, or a Head; got {format_value(name)} ({type(name).__name__})."
+            f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)} ({type(name).__name__})."
         )
     if name not in HEADS:
         raise ParameterError(
-            f"`head` must be one of {_head_names()}, or a Head; got {format_value(name)}."
+            f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)}."
         )
     if name == PointHead.name and loss is not None:
         return _check_options(PointHead(loss), name, None, quantiles)
@@ -77,15 +77,17 @@ def make_head(
 def _check_options(
     head: Head, name: str, loss: str | None, quantiles: Sequence[float] | None
 ) -> Head:
-    """Return the head, or raise if an option is left that it does not have."""
-    for option, value, owner in (
+    """Return the head; raise `ParameterError` if `loss` or `quantiles` is not None, as the caller
+    passes only options that the head does not have.
+    """
+    for option, value, head_with_option in (
         ("loss", loss, PointHead.name),
         ("quantiles", quantiles, QuantileHead.name),
     ):
         if value is not None:
             raise ParameterError(
-                f'`{option}` cannot be used with head="{name}", got {option}={format_value(value)}. '
-                f'Use head="{owner}" or leave it out.'
+                f"`{option}` cannot be used with head={name!r}, got {option}={format_value(value)}. "
+                f"Use head={head_with_option!r}, or leave out `{option}`."
             )
     return head
 

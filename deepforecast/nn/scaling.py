@@ -1,4 +1,9 @@
-"""Scaling of windows, in float64 before anything becomes float32, and its exact inverse."""
+"""Scaling of windows to float32, computed in float64, and its exact inverse.
+
+The functions of the scalers take y (batch, steps), 0 where missing, the mask of observed values, 1
+or 0, and their number (batch, 1), at least 1; they return loc and scale, (batch, 1) each. A window
+without observed values is treated as zeros.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,9 @@ import torch
 from torch import Tensor
 
 from deepforecast.nn.batch import Batch
+
+NORMAL_IQR = 1.349  # interquartile range of the standard normal distribution
+MIN_RELATIVE_SCALE = 1e-14  # of the largest |y|: a hundred times the rounding error of a constant window
 
 Scaler = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """Function of y (0 where missing), the mask of observed values and their number (at least 1), to
@@ -21,8 +29,8 @@ class Scale:
     """Scale of a window: y = loc + scale * z. A constant window has scale 0: its y is loc for every
     z.
 
-    `naive` is the mean absolute (seasonal) difference of the window in units of z, if there is a
-    target and the head needs it; otherwise 1.
+    `naive` is the mean absolute (seasonal) difference of the window in units of z, the error of the
+    (seasonal) naive forecast, if there is a target and the head needs it; otherwise 1.
     """
 
     loc: Tensor  # (B, 1) float64
@@ -31,7 +39,7 @@ class Scale:
 
     @property
     def level(self) -> Tensor:
-        """Level in units of z, loc / scale: (batch, 1) float32."""
+        """Location in units of the scale, loc / scale: (batch, 1) float32."""
         return (self.loc / _divisor(self.scale)).float()
 
     def unstandardize(self, z: Tensor) -> Tensor:
@@ -71,27 +79,28 @@ def scale_window(
         1 where observed, else 0.
     scale : Scale
     """
-    y, observed = torch.nan_to_num(batch.y, 0.0), (batch.y == batch.y)
-    mask64 = observed.double()
-    count = mask64.sum(1, keepdim=True).clamp(min=1.0)
+    y = torch.nan_to_num(batch.y, 0.0)
+    mask64 = (batch.y == batch.y).double()
+    n_observed = mask64.sum(1, keepdim=True).clamp(min=1.0)
     if scaler.endswith("/series"):
         loc, scale = batch.loc, batch.scale
     else:
-        loc, scale = SCALER_FUNCTIONS[scaler if allow_shift else "mean_abs"](y, mask64, count)
+        loc, scale = SCALER_FUNCTIONS[scaler if allow_shift else "mean_abs"](y, mask64, n_observed)
         if scaler == "level" and level_ratio is not None:
             scale = scale * level_ratio
+    # z of a constant window is 0.
     unless_constant = torch.where(scale > 0, scale, torch.full_like(scale, torch.inf))
-    z, mask = ((y - loc) / unless_constant * mask64).float(), mask64.float()
-    naive = (
-        _naive(z, mask, season)
-        if season and batch.target is not None
-        else z.new_ones((z.shape[0], 1))
-    )
+    z = ((y - loc) / unless_constant * mask64).float()
+    mask = mask64.float()
+    if season and batch.target is not None:
+        naive = _naive_error(z, mask, season)
+    else:
+        naive = z.new_ones((z.shape[0], 1))
     return z, mask, Scale(loc, scale, naive)
 
 
 def series_scale(y: Tensor, scaler: str) -> tuple[Tensor, Tensor]:
-    """Return loc and scale of whole series (series, steps) with NaN for missing values."""
+    """Return loc and scale (series, 1) of whole series (series, steps) with NaN for missing values."""
     mask = (y == y).double()
     return SCALER_FUNCTIONS[scaler](
         torch.nan_to_num(y, 0.0), mask, mask.sum(1, keepdim=True).clamp(min=1.0)
@@ -99,19 +108,31 @@ def series_scale(y: Tensor, scaler: str) -> tuple[Tensor, Tensor]:
 
 
 def level_ratio(y: Tensor) -> float:
-    """Return the median over windows of mean |y - last value| / mean |y|."""
+    """Return the median over windows of mean |y - last value| / mean |y|.
+
+    The scaler "level" multiplies its scale, mean |y|, by it, so that z has about unit size.
+    `y` (windows, steps) has NaN for missing values; constant windows are left out, and without
+    any other the result is 1.
+    """
     mask = (y == y).double()
-    values, count = torch.nan_to_num(y, 0.0), mask.sum(1, keepdim=True).clamp(min=1.0)
-    distance, size = _last(values, mask, count)[1], _level(values, mask, count)[1]
-    ratios = (distance / _divisor(size))[size > 0]
+    values = torch.nan_to_num(y, 0.0)
+    n_observed = mask.sum(1, keepdim=True).clamp(min=1.0)
+    _, mean_distance = _last(values, mask, n_observed)
+    _, mean_abs = _level(values, mask, n_observed)
+    ratios = (mean_distance / _divisor(mean_abs))[mean_abs > 0]
     return float(ratios.median()) if len(ratios) else 1.0
 
 
 def _divisor(scale: Tensor) -> Tensor:
+    """Return the scale, with 1 in place of 0."""
     return torch.where(scale > 0, scale, torch.ones_like(scale))
 
 
-def _naive(z: Tensor, mask: Tensor, season: int) -> Tensor:
+def _naive_error(z: Tensor, mask: Tensor, season: int) -> Tensor:
+    """Compute the mean |z_t - z_{t-season}| over pairs of observed values, (batch, 1).
+
+    The lag is 1 if the window is not longer than a season. A window of one step gives 1.
+    """
     lag = season if season < z.shape[1] else 1
     if z.shape[1] < 2:
         return torch.ones_like(z[:, :1])
@@ -120,19 +141,24 @@ def _naive(z: Tensor, mask: Tensor, season: int) -> Tensor:
     return changes / both_observed.sum(1, keepdim=True).clamp(min=1.0)
 
 
-def _standard(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    loc = y.sum(1, keepdim=True) / count
-    deviation = (y - loc) * mask
-    largest = deviation.abs().amax(1, keepdim=True)
-    unit = deviation / _divisor(largest)  # squares neither underflow nor overflow
-    return _unless_constant(loc, (unit.square().sum(1, keepdim=True) / count).sqrt() * largest, y)
+def _standard(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean; standard deviation (divisor n)."""
+    loc = y.sum(1, keepdim=True) / n_observed
+    deviations = (y - loc) * mask
+    largest = deviations.abs().amax(1, keepdim=True)
+    relative_deviations = deviations / _divisor(largest)  # their squares neither underflow nor overflow
+    scale = (relative_deviations.square().sum(1, keepdim=True) / n_observed).sqrt() * largest
+    return _unless_constant(loc, scale, y)
 
 
-def _robust(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def _robust(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+    """Median; interquartile range / 1.349 (1 for a standard normal), or the standard deviation if it
+    is 0. A quartile between two values is their midpoint.
+    """
     empty = mask.sum(1, keepdim=True) == 0
     sorted_values = torch.where((mask > 0) | empty, y, torch.full_like(y, torch.inf)).sort(1).values
-    positions = [share * (count - 1) for share in (0.25, 0.5, 0.75)]
-    low, middle, high = (
+    positions = [probability * (n_observed - 1) for probability in (0.25, 0.5, 0.75)]
+    lower_quartile, median, upper_quartile = (
         (
             sorted_values.gather(1, position.floor().long())
             + sorted_values.gather(1, position.ceil().long())
@@ -140,59 +166,60 @@ def _robust(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
         / 2
         for position in positions
     )
-    _, fallback = _standard(y, mask, count)
-    scale = (high - low) / 1.349
-    return middle, torch.where(scale > 0, scale, fallback)
+    _, fallback = _standard(y, mask, n_observed)
+    scale = (upper_quartile - lower_quartile) / NORMAL_IQR
+    return median, torch.where(scale > 0, scale, fallback)
 
 
-def _min_max(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    low = torch.where(mask > 0, y, torch.full_like(y, torch.inf)).amin(1, keepdim=True)
-    high = torch.where(mask > 0, y, torch.full_like(y, -torch.inf)).amax(1, keepdim=True)
-    empty = low > high
-    return torch.where(empty, torch.zeros_like(low), low), torch.where(
-        empty, torch.zeros_like(low), high - low
-    )
+def _min_max(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+    """Minimum; range."""
+    minimum = torch.where(mask > 0, y, torch.full_like(y, torch.inf)).amin(1, keepdim=True)
+    maximum = torch.where(mask > 0, y, torch.full_like(y, -torch.inf)).amax(1, keepdim=True)
+    empty = minimum > maximum
+    zeros = torch.zeros_like(minimum)
+    return torch.where(empty, zeros, minimum), torch.where(empty, zeros, maximum - minimum)
 
 
-def _mean_abs(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    scale = y.abs().sum(1, keepdim=True) / count
+def _mean_abs(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+    """0; mean absolute value."""
+    scale = y.abs().sum(1, keepdim=True) / n_observed
     return torch.zeros_like(scale), scale
 
 
-def _last(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def _last(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
     """Last observed value; mean absolute distance from it."""
     loc = last_observed(y, mask)
-    return _unless_constant(loc, ((y - loc).abs() * mask).sum(1, keepdim=True) / count, y)
+    return _unless_constant(loc, ((y - loc).abs() * mask).sum(1, keepdim=True) / n_observed, y)
 
 
-def _level(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Last observed value; mean absolute value, so that errors are relative."""
-    loc, distance = _last(y, mask, count)
+def _level(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+    """Last observed value; mean absolute value, so that errors are relative, or 0 if constant."""
+    loc, distance = _last(y, mask, n_observed)
     return loc, torch.where(
-        distance > 0, y.abs().sum(1, keepdim=True) / count, torch.zeros_like(distance)
+        distance > 0, y.abs().sum(1, keepdim=True) / n_observed, torch.zeros_like(distance)
     )
 
 
-def _difference(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Last observed value; mean absolute difference of consecutive values."""
+def _difference(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+    """Last observed value; mean absolute difference of consecutive values, or distance from the last
+    one if it is 0.
+    """
     both_observed = mask[:, 1:] * mask[:, :-1]
     changes = ((y[:, 1:] - y[:, :-1]).abs() * both_observed).sum(1, keepdim=True)
-    loc, fallback = _last(y, mask, count)
+    loc, fallback = _last(y, mask, n_observed)
     scale = changes / both_observed.sum(1, keepdim=True).clamp(min=1.0)
     return loc, torch.where(scale > 0, scale, fallback)
 
 
-def _none(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.zeros_like(count), torch.ones_like(count)
+def _none(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+    """0; 1."""
+    return torch.zeros_like(n_observed), torch.ones_like(n_observed)
 
 
 def _unless_constant(loc: Tensor, scale: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Set a scale below 1e-14 of the largest |y| to 0: a hundred times the rounding error of a
-    constant window.
-    """
-    return loc, torch.where(
-        scale > 1e-14 * y.abs().amax(1, keepdim=True), scale, torch.zeros_like(scale)
-    )
+    """Return loc and scale, with scale 0 if the window is constant up to rounding errors."""
+    is_varying = scale > MIN_RELATIVE_SCALE * y.abs().amax(1, keepdim=True)
+    return loc, torch.where(is_varying, scale, torch.zeros_like(scale))
 
 
 def last_observed(y: Tensor, mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Attention scores by name: a function for the arithmetic and a module for the weights of each.
+"""Attention scores by name, each with a function that computes it and a module with its weights.
 
 Shapes: queries (batch, queries, dim), keys (batch, keys, key_dim), scores (batch, queries, keys).
 `Score.prepare_keys` computes what depends on the keys alone once per window, for all decoder steps
@@ -54,8 +54,8 @@ def general(queries: Tensor, keys: Tensor, weight: Tensor) -> Tensor:
 
 
 def location(queries: Tensor, weight: Tensor) -> Tensor:
-    """Compute W q with one row of W (keys, dim) per time step: the keys do not matter (Luong et al.
-    2015).
+    """Compute W q with one row of W (keys, dim) per time step (Luong et al. 2015); the score does not
+    depend on the keys.
     """
     return functional.linear(queries, weight)
 
@@ -147,7 +147,9 @@ def score(name: str) -> Callable[[ScoreClass], ScoreClass]:
     Raises
     ------
     ParameterError
-        If the name is taken by another class.
+        If another class has the name.
+    ParameterTypeError
+        If the decorated object is not a subclass of `Score`.
 
     See Also
     --------
@@ -157,11 +159,12 @@ def score(name: str) -> Callable[[ScoreClass], ScoreClass]:
     def register(score_class: ScoreClass) -> ScoreClass:
         if not (isinstance(score_class, type) and issubclass(score_class, Score)):
             raise ParameterTypeError(
-                f"`score` must decorate a subclass of Score; got {format_value(score_class)}."
+                f"`score` must decorate a subclass of Score, got {format_value(score_class)}."
             )
         if SCORES.get(name, score_class).__qualname__ != score_class.__qualname__:
             raise ParameterError(
-                f"The name of a score must be unique; {name!r} is taken. Use another name."
+                f"The name of a score must be unique, got {name!r}, the name of {SCORES[name].__qualname__}. "
+                "Use another name."
             )
         SCORES[name] = score_class
         return score_class
@@ -183,10 +186,8 @@ class Additive(Score):
 
     def __init__(self, query_width: int, key_width: int, window_length: int) -> None:
         super().__init__(query_width, key_width, window_length)
-        self.query, self.key = (
-            nn.Linear(query_width, query_width),
-            nn.Linear(key_width, query_width, bias=False),
-        )
+        self.query = nn.Linear(query_width, query_width)
+        self.key = nn.Linear(key_width, query_width, bias=False)
         self.direction = nn.Parameter(torch.empty(query_width))
         self._initialize()
 
@@ -200,10 +201,12 @@ class Additive(Score):
         before the attention has any effect.
         """
         width = len(self.direction)
-        directions = nn.init.orthogonal_(torch.empty(-(-width // 2), width)).repeat(2, 1)[:width]
-        sign = torch.where(torch.arange(width) < -(-width // 2), 1.0, -1.0)
+        half_width = -(-width // 2)
+        directions = nn.init.orthogonal_(torch.empty(half_width, width)).repeat(2, 1)[:width]
+        sign = torch.where(torch.arange(width) < half_width, 1.0, -1.0)
         self.query.weight.copy_(directions)
         self.key.weight.copy_(-directions @ torch.eye(width, self.key.in_features))
+        # tanh'' has its extremes at c = atanh(1 / sqrt(3)); the factor makes the second derivative -2 w w^T.
         self.query.bias.copy_(math.atanh(3**-0.5) * sign)
         self.direction.copy_(0.75 * 3**0.5 * sign)
 
@@ -278,8 +281,10 @@ class Location(Score):
 
 @score("cosine")
 class Cosine(Score):
-    """The cosine similarity of q and k. It lies in [-1, 1]: sharp attention over many time steps
-    needs a learned scale.
+    """The cosine similarity of q and k.
+
+    It is in [-1, 1], so that attention concentrated on few of many time steps requires a learned
+    scale.
     """
 
     initial_scale = 10.0
@@ -307,12 +312,14 @@ class Gaussian(Score):
 
 
 def _append_half_square(keys: Tensor) -> Tensor:
+    """Append -|k|^2 / 2 to each key, (batch, keys, dim) -> (batch, keys, dim + 1)."""
     return torch.cat([keys, -0.5 * keys.square().sum(-1, keepdim=True)], dim=-1)
 
 
 def _gaussian_scores(queries: Tensor, keys: Tensor) -> Tensor:
-    """Compute q . k - |k|^2 / 2 - |q|^2 / 2, the first two terms by one product with extended
-    queries [q, 1].
+    """Compute q . k - |k|^2 / 2 - |q|^2 / 2 for keys [k, -|k|^2 / 2], see `_append_half_square`.
+
+    The first two terms are one product with the queries [q, 1].
     """
     extended_queries = functional.pad(queries, (0, 1), value=1.0)
     return torch.baddbmm(

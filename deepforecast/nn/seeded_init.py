@@ -17,10 +17,10 @@ RANDOM_FUNCTIONS = frozenset({
 
 
 class SeededInit(TorchFunctionMode):
-    """Context in which random numbers of this thread come from a generator with the given seed.
+    """Context in which torch's random numbers in this thread are drawn from a generator of its own.
 
     They equal those of torch's global generator after `torch.manual_seed(seed)`. On the device
-    "meta", where nothing is drawn, it has no effect.
+    "meta", on which nothing is drawn, the context has no effect.
 
     Parameters
     ----------
@@ -41,6 +41,7 @@ class SeededInit(TorchFunctionMode):
         self.on_cpu = torch.get_default_device().type == "cpu"
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of torch, with this context's generator if it draws random numbers."""
         keywords = kwargs or {}
         if (
             self.on_cpu

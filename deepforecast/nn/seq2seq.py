@@ -81,74 +81,68 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
 
     def __init__(self, sizes: InputSizes, options: Seq2SeqOptions) -> None:
         super().__init__()
-        layers, window_length, width = options.layers, sizes.input_size, options.layers.hidden_size
+        layers = options.layers
+        hidden_size = layers.hidden_size
         self.options = options
-        past_encoding, future_encoding = (
-            time_encoding(window_length, sizes.horizon)
-            if options.positional_encoding
-            else (None, None)
-        )
+        past_encoding, future_encoding = None, None
+        if options.positional_encoding:
+            past_encoding, future_encoding = time_encoding(sizes.input_size, sizes.horizon)
         self.register_buffer("past_encoding", past_encoding, persistent=False)
         self.register_buffer("future_encoding", future_encoding, persistent=False)
         encoding_size = 0 if past_encoding is None else past_encoding.shape[-1]
-        encoder = RecurrentEncoder if options.kernel_size is None else ConvolutionalEncoder
-        self.encoder = encoder(
-            sizes.past_features + encoding_size, layers, options.kernel_size or 0
-        )
-        decoder_width, self.attention, self.attends_first, self.skip = (
-            1 + sizes.future_features + encoding_size,
-            None,
-            False,
-            None,
-        )
-        self.combine: nn.Module | None = None
+        encoder_width = sizes.past_features + encoding_size
+        encoder_class = RecurrentEncoder if options.kernel_size is None else ConvolutionalEncoder
+        self.encoder = encoder_class(encoder_width, layers, options.kernel_size or 0)
+        decoder_width = 1 + sizes.future_features + encoding_size
+        self.attends_before_step = options.attention is not None and options.decoder == "bahdanau"
+        self.attention: Attention | None = None
+        self.skip: nn.Module | None = None  # from the inputs to the outputs of the encoder
+        self.combine: nn.Module | None = None  # of decoder output and context
         if options.attention is not None:
-            self.attention = Attention(options.attention, width, layers.output_size, window_length)
-            self.attends_first = options.decoder == "bahdanau"
-            self.skip = nn.Linear(
-                sizes.past_features + encoding_size, layers.output_size, bias=False
-            )
-            self.combine = nn.Linear(width + layers.output_size, width)
-            decoder_width += (
-                layers.output_size if self.attends_first else width if options.input_feeding else 0
-            )
+            self.attention = Attention(options.attention, hidden_size, layers.output_size, sizes.input_size)
+            self.skip = nn.Linear(encoder_width, layers.output_size, bias=False)
+            self.combine = nn.Linear(hidden_size + layers.output_size, hidden_size)
+            if self.attends_before_step:
+                decoder_width += layers.output_size
+            elif options.input_feeding:
+                decoder_width += hidden_size
         self.decoder = Recurrent(decoder_width, replace(layers, bidirectional=False))
         self.start_token = (
             nn.Parameter(torch.zeros(())) if options.start_value == "learned" else None
         )
-        self.drop, self.out = Dropout(layers.dropout), nn.Linear(width, sizes.out_features)
+        self.drop = Dropout(layers.dropout)
+        self.out = nn.Linear(hidden_size, sizes.out_features)
 
     def initial_state(self, inputs: Inputs) -> State:
         """Encode the window and return the decoder's state at the cutoff."""
         return self._encode(inputs)[0]
 
     def step(
-        self, state: State, previous: Tensor, future: Tensor, number: int
+        self, state: State, previous: Tensor, future: Tensor, step_index: int
     ) -> tuple[Tensor, State]:
-        """Return what the head reads of the next step, (batch * N, out_features), and the next
-        state.
-        """
-        readout, _, state = self._step(state, previous, future, number)
+        """Return the raw output of the next step, (batch * N, out_features), and the next state."""
+        readout, _, state = self._step(state, previous, future, step_index)
         return self.out(self.drop(readout)), state
 
     def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
-        """Compute all steps given the values before them; in one pass unless a step depends on the
-        attention of the one before.
+        """Compute all steps given the values before them.
+
+        One pass is enough unless the recurrent step has an attention output as input.
         """
         readouts, _ = self._decode_teacher_forced(self.initial_state(inputs), inputs, previous)
         return cast(Tensor, self.out(self.drop(readouts)))
 
     def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
-        """Return the attention from the horizon to the window, and that within the window if there
-        is self-attention.
+        """Return the weights of the self-attention within the window and of the attention from the
+        horizon to the window, as far as the body has them.
         """
         state, self_weights = self._encode(inputs)
         past_steps = torch.arange(1 - inputs.y.shape[1], 1, device=previous.device)
-        attention_maps = (
-            []
-            if self_weights is None
-            else [AttentionWeights("self", 0, self_weights.unsqueeze(1), past_steps, past_steps)]
-        )
+        attention_maps: list[AttentionWeights] = []
+        if self_weights is not None:
+            attention_maps.append(
+                AttentionWeights("self", 0, self_weights.unsqueeze(1), past_steps, past_steps)
+            )
         if self.attention is not None:
             _, weights = self._decode_teacher_forced(state, inputs, previous)
             steps = torch.arange(1, previous.shape[1] + 1, device=previous.device)
@@ -158,10 +152,11 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         return attention_maps
 
     def _encode(self, inputs: Inputs) -> tuple[State, Tensor | None]:
-        """Return the state at the cutoff and the self-attention weights (batch, steps, steps) or
-        None.
+        """Return the state at the cutoff, see the class, and the self-attention weights (batch, steps,
+        steps) or None.
         """
-        features, self_weights = inputs.past_features, None
+        features = inputs.past_features
+        self_weights = None
         if self.past_encoding is not None:
             features = torch.cat(
                 [features, self.past_encoding.expand(len(features), -1, -1)], dim=-1
@@ -175,35 +170,33 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         if self.options.self_attention:
             encoded, self_weights = self_attention(encoded, valid)
         keys, values = self.attention.keys_and_values(self.drop(encoded))
-        fed_context = (
-            (encoded.new_zeros(len(features), self.decoder.output_size),)
-            if self._feeds_input
-            else ()
-        )
-        return (keys, values, valid, *fed_context, *state), self_weights
+        if self._feeds_input:
+            initial_readout = encoded.new_zeros(len(features), self.decoder.output_size)
+            return (keys, values, valid, initial_readout, *state), self_weights
+        return (keys, values, valid, *state), self_weights
 
     @property
     def _feeds_input(self) -> bool:
-        return self.attention is not None and self.options.input_feeding and not self.attends_first
+        """Whether the attentional output of a step is an input of the next one."""
+        return self.attention is not None and self.options.input_feeding and not self.attends_before_step
 
     def _step(
-        self, state: State, previous: Tensor, future: Tensor, number: int
+        self, state: State, previous: Tensor, future: Tensor, step_index: int
     ) -> tuple[Tensor, Tensor, State]:
         """Return output (batch * N, hidden_size), attention weights (batch, N, steps) and the next
-        state.
+        state; without attention the second is meaningless.
         """
-        memory, decoder_state, context = (
-            state[: self.shared_state],
-            state[self.shared_state :],
-            None,
-        )
-        if self.start_token is not None and number == 0:
+        memory = state[: self.shared_state]  # keys, values and mask of the window
+        decoder_state = state[self.shared_state :]
+        context = None
+        if self.start_token is not None and step_index == 0:
             previous = self.start_token.expand_as(previous)
         decoder_inputs = [previous.unsqueeze(-1), future]
         if self.future_encoding is not None:
-            decoder_inputs.append(self.future_encoding[number].expand(len(previous), -1))
-        weights = previous
-        if self.attends_first:
+            decoder_inputs.append(self.future_encoding[step_index].expand(len(previous), -1))
+        weights = previous  # placeholder if there is no attention
+        if self.attends_before_step:
+            # The query is the hidden vector of the last layer.
             context, weights = self._attend(decoder_state[self.options.layers.n_layers - 1], memory)
             decoder_inputs.append(context)
         elif self._feeds_input:
@@ -215,11 +208,9 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         if context is None:
             context, weights = self._attend(hidden, memory)
         readout = self._combine(hidden, context)
-        return (
-            readout,
-            weights,
-            (*memory, *((readout,) if self._feeds_input else ()), *decoder_state),
-        )
+        if self._feeds_input:
+            return readout, weights, (*memory, readout, *decoder_state)
+        return readout, weights, (*memory, *decoder_state)
 
     def _attend(self, hidden: Tensor, memory: State) -> tuple[Tensor, Tensor]:
         """Return context (batch * N, dim) and weights (batch, N, steps) for hidden states (batch *
@@ -230,6 +221,7 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         return context.flatten(0, 1), weights
 
     def _combine(self, hidden: Tensor, context: Tensor) -> Tensor:
+        """Compute the attentional output tanh(W [hidden; context]) (Luong et al. 2015, eq. 5)."""
         return torch.tanh(cast(nn.Module, self.combine)(torch.cat([hidden, context], dim=-1)))
 
     def _decode_teacher_forced(
@@ -239,7 +231,7 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         steps) of all steps.
         """
         future = inputs.future_features[:, : previous.shape[1]]
-        if not (self.attends_first or self._feeds_input):
+        if not (self.attends_before_step or self._feeds_input):
             return self._decode_parallel(state, future, previous)
         readouts, weight_steps = [], []
         for step in range(previous.shape[1]):
@@ -251,6 +243,7 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
     def _decode_parallel(
         self, state: State, future: Tensor, previous: Tensor
     ) -> tuple[Tensor, Tensor]:
+        """`_decode_teacher_forced` in one pass, for decoders whose inputs are known in advance."""
         if self.start_token is not None:
             previous = torch.cat(
                 [self.start_token.expand(len(previous), 1), previous[:, 1:]], dim=1

@@ -54,7 +54,7 @@ class LayerOptions:
 
 @dataclass(frozen=True)
 class DecodingPosition:
-    """Index of a decoder step, from 0, and the capacity of a cache that has to grow."""
+    """Index of a decoder step, from 0, and the capacity of a new cache, see `SelfAttention.step`."""
 
     step: int
     cache_size: int
@@ -93,8 +93,9 @@ class EncoderLayer(ResidualLayer):
         mask: AttentionMask = NO_MASK,
         attention_maps: list[Tensor] | None = None,
     ) -> Tensor:
-        """Map (batch, tokens, d_model) to the same shape; `attention_maps` gets the weights (batch,
-        heads, tokens, tokens).
+        """Map (batch, tokens, d_model) to the same shape.
+
+        The weights (batch, heads, tokens, tokens) are appended to `attention_maps`.
         """
         inputs = self.sublayer(
             0, inputs, lambda hidden: self.attention(hidden, mask, attention_maps)
@@ -125,9 +126,10 @@ class DecoderLayer(ResidualLayer):
         keys, values : Tensor of shape (batch, heads, keys, dim)
             Projections of the encoder outputs.
         masks : (AttentionMask, AttentionMask)
-            Of the self-attention and of the attention to the encoder outputs.
+            Masks of the self-attention and of the attention to the encoder outputs.
         attention_maps : list of Tensor, optional
-            Gets the weights (batch, heads, horizon, horizon) and (batch, heads, horizon, keys).
+            List to which the weights (batch, heads, horizon, horizon) and (batch, heads, horizon,
+            keys) are appended.
 
         Returns
         -------
@@ -166,7 +168,7 @@ class DecoderLayer(ResidualLayer):
         token : Tensor of shape (batch * N, d_model)
         cache : Tensor
         """
-        new_caches: list[Tensor] = []
+        new_caches: list[Tensor] = []  # one, set by `attend_to_self`
 
         def attend_to_self(hidden: Tensor) -> Tensor:
             attended, new_cache = self.attention.step(
@@ -220,8 +222,10 @@ class Decoder(nn.Module):
         masks: tuple[AttentionMask, AttentionMask],
         attention_maps: list[Tensor] | None = None,
     ) -> Tensor:
-        """Decode (batch, horizon, d_model); `memory` has keys and values (batch, heads, keys, dim)
-        of each layer in turn.
+        """Decode all steps in parallel, (batch, horizon, d_model) -> the same shape.
+
+        `memory` is [keys of layer 1, values of layer 1, keys of layer 2, ...], each (batch, heads,
+        keys, dim).
         """
         for layer, keys, values in zip(self.layers, memory[::2], memory[1::2], strict=True):
             steps = layer(steps, keys, values, masks, attention_maps)
@@ -257,7 +261,7 @@ class FeedForward(nn.Module):
         super().__init__()
         if activation not in ACTIVATIONS:
             raise ParameterError(
-                f"`activation` must be one of {', '.join(map(repr, ACTIVATIONS))}; got {format_value(activation)}."
+                f"`activation` must be one of {', '.join(map(repr, ACTIVATIONS))}, got {format_value(activation)}."
             )
         self.activation = activation
         self.linear1 = nn.Linear(

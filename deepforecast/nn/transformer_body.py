@@ -73,7 +73,8 @@ class WindowEncoder(nn.Module):
         self, sizes: InputSizes, options: TransformerOptions, future_positions: Sequence[int]
     ) -> None:
         super().__init__()
-        width, heads = options.layer.d_model, options.layer.n_heads
+        width = options.layer.d_model
+        n_heads = options.layer.n_heads
         self.patches = Patching(sizes.input_size, options.patch_length, options.stride)
         self.past_positions = tuple(
             end - sizes.input_size + 1 for end in self.patches.end_positions
@@ -86,18 +87,20 @@ class WindowEncoder(nn.Module):
             options.positional_encoding,
             TokenPositions(self.past_positions, tuple(future_positions)),
             width,
-            heads,
+            n_heads,
             sizes.cyclic_columns,
         )
         self.drop = Dropout(options.layer.dropout)
         self.encoder = Encoder(options.layer, options.encoder_layers)
-        self.key_value_projection = KeyValueProjection(width, heads, options.decoder_layers)
+        self.key_value_projection = KeyValueProjection(width, n_heads, options.decoder_layers)
 
     def forward(
         self, inputs: Inputs, attention_maps: list[Tensor] | None = None
     ) -> tuple[list[Tensor], Tensor]:
-        """Return keys and values of each layer (batch, heads, keys, dim), and the padding bias
-        (batch, 1, 1, keys).
+        """Return the keys and values of the decoder layers, and the padding bias (batch, 1, 1, keys).
+
+        They are [keys of layer 1, values of layer 1, keys of layer 2, ...], each (batch, heads, keys,
+        dim). A patch is padding if its last time step is before the first observed value.
         """
         bias = padding_bias(self.patches.select_ends(inputs.observed.cumsum(1).clamp(max=1.0)))
         encoded = self.encoder(self.tokens(inputs), self.positions.past_mask(bias), attention_maps)
@@ -122,13 +125,13 @@ class WindowEncoder(nn.Module):
 
 
 class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
-    """Transformer with an autoregressive decoder: a step sees the previous value, the steps before
-    it and the window.
+    """Transformer with an autoregressive decoder: a step depends on the previous value, the steps
+    before it and the window.
 
     Training is parallel over the steps with a causal mask. In forecasts the encoder runs once and
-    the decoder uses a key-value cache. The first step also sees all past covariates of the last
-    time step. The state has the keys and values of the window, the padding bias and the context of
-    the first step, all shared by paths, then one cache per layer.
+    the decoder uses a key-value cache. All past covariates of the last time step of the window are
+    inputs of the first step, too. The state has the keys and values of the window, the padding bias
+    and the context of the first step, all shared by paths, then one cache per layer.
 
     Parameters
     ----------
@@ -147,7 +150,7 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
             nn.Linear(sizes.past, options.layer.d_model, bias=False) if sizes.past else None
         )
         self.decoder = Decoder(options.layer, options.decoder_layers)
-        self.over_time = self.window_encoder.patches.count
+        self.over_time = self.window_encoder.patches.n_patches
         self.out = nn.Linear(options.layer.d_model, sizes.out_features)
 
     def initial_state(self, inputs: Inputs) -> State:
@@ -158,24 +161,23 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         return (torch.stack(memory, 1), bias, self._first_step_context(inputs), *caches)
 
     def step(
-        self, state: State, previous: Tensor, future: Tensor, number: int
+        self, state: State, previous: Tensor, future: Tensor, step_index: int
     ) -> tuple[Tensor, State]:
-        """Return what the head reads of the next step, (batch * N, out_features), and the next
-        state.
+        """Return the raw output of the next step, (batch * N, out_features), and the next state.
 
         Without gradients the caches are written in place, so that a state can be continued only
         once.
         """
         memory, bias, first_step_context, *caches = state
-        cache_size = number + 1 if torch.is_grad_enabled() else self.horizon
-        token = self._tokens(previous.unsqueeze(1), future.unsqueeze(1), number).squeeze(1)
-        if number == 0:
+        cache_size = step_index + 1 if torch.is_grad_enabled() else self.horizon
+        token = self._tokens(previous.unsqueeze(1), future.unsqueeze(1), step_index).squeeze(1)
+        if step_index == 0:
             token = (
                 token.view(len(first_step_context), -1, token.shape[-1]) + first_step_context
             ).flatten(0, 1)
-        masks = self.window_encoder.positions.step_masks(number, bias)
+        masks = self.window_encoder.positions.step_masks(step_index, bias)
         hidden, new_caches = self.decoder.step(
-            token, caches, memory.unbind(1), DecodingPosition(number, cache_size), masks
+            token, caches, memory.unbind(1), DecodingPosition(step_index, cache_size), masks
         )
         return self.out(hidden), (memory, bias, first_step_context, *new_caches)
 
@@ -200,15 +202,19 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
     def _decode(
         self, inputs: Inputs, previous: Tensor, attention_maps: list[Tensor] | None = None
     ) -> Tensor:
+        """Decode all steps in parallel given the values (batch, steps) before them, to (batch, steps,
+        d_model).
+        """
         memory, bias = self.window_encoder(inputs, attention_maps)
-        count, positions = previous.shape[1], self.window_encoder.positions
-        masks = positions.future_mask(True, count), positions.cross_mask(bias, count)
-        tokens = self._tokens(previous, inputs.future_features[:, :count])
+        n_steps = previous.shape[1]
+        positions = self.window_encoder.positions
+        masks = positions.future_mask(True, n_steps), positions.cross_mask(bias, n_steps)
+        tokens = self._tokens(previous, inputs.future_features[:, :n_steps])
         tokens = torch.cat([tokens[:, :1] + self._first_step_context(inputs), tokens[:, 1:]], dim=1)
         return cast(Tensor, self.decoder(tokens, memory, masks, attention_maps))
 
     def _first_step_context(self, inputs: Inputs) -> Tensor:
-        """Project the past covariates of the last time step, (batch, 1, d_model)."""
+        """Project the past covariates of the last time step, (batch, 1, d_model); 0 without any."""
         if self.first_step_projection is None:
             return inputs.y.new_zeros(len(inputs.y), 1, self.out.in_features)
         return cast(Tensor, self.first_step_projection(inputs.past[:, -1:]))
@@ -229,9 +235,9 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
 class TransformerDirect(DirectBody, AttentionBody):
     """Transformer with a direct decoder: a token per patch of the horizon, without a causal mask.
 
-    A token reads the future covariates of its steps and the values one season before (or `horizon`
-    steps before, if no season fits into the window). Patches of the horizon do not overlap; the
-    last one is cut at the end.
+    Inputs of a token are the future covariates of its steps and the values one season before (or
+    `horizon` steps before, if no season fits into the window). Patches of the horizon do not
+    overlap; the last one is cut at the end.
 
     Parameters
     ----------
@@ -241,25 +247,27 @@ class TransformerDirect(DirectBody, AttentionBody):
 
     def __init__(self, sizes: InputSizes, options: TransformerOptions) -> None:
         super().__init__()
-        self.horizon, self.lag = sizes.horizon, readout_lag(sizes, sizes.season)
-        self.length = min(options.patch_length, sizes.horizon)
-        self.count = -(-sizes.horizon // self.length)
+        self.horizon = sizes.horizon
+        self.lag = readout_lag(sizes, sizes.season)
+        self.patch_length = min(options.patch_length, sizes.horizon)
+        self.n_patches = -(-sizes.horizon // self.patch_length)
+        # Position of the last step of each patch.
         self.last_steps = [
-            min((index + 1) * self.length, sizes.horizon) for index in range(self.count)
+            min((index + 1) * self.patch_length, sizes.horizon) for index in range(self.n_patches)
         ]
         self.window_encoder = WindowEncoder(sizes, options, self.last_steps)
         self.step_projection = nn.Linear(
-            self.length * (2 + sizes.future_features), options.layer.d_model
+            self.patch_length * (2 + sizes.future_features), options.layer.d_model
         )
         self.decoder = Decoder(options.layer, options.decoder_layers)
-        self.over_time = self.window_encoder.patches.count
-        self.out = nn.Linear(options.layer.d_model, self.length * sizes.out_features)
+        self.over_time = self.window_encoder.patches.n_patches
+        self.out = nn.Linear(options.layer.d_model, self.patch_length * sizes.out_features)
 
     def features(self, inputs: Inputs) -> Tensor:
         """Return (batch, horizon, out_features)."""
         raw = self.out(self._decode(inputs))
         return cast(
-            Tensor, raw.reshape(raw.shape[0], self.count * self.length, -1)[:, : self.horizon]
+            Tensor, raw.reshape(raw.shape[0], self.n_patches * self.patch_length, -1)[:, : self.horizon]
         )
 
     def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
@@ -268,7 +276,7 @@ class TransformerDirect(DirectBody, AttentionBody):
         """
         attention_maps: list[Tensor] = []
         self._decode(inputs, attention_maps)
-        patch_index = torch.arange(self.horizon, device=inputs.y.device) // self.length
+        patch_index = torch.arange(self.horizon, device=inputs.y.device) // self.patch_length
         n_encoder_layers = len(self.window_encoder.encoder.layers)
         attention_maps[n_encoder_layers:] = [
             weights[:, :, patch_index] for weights in attention_maps[n_encoder_layers:]
@@ -282,9 +290,10 @@ class TransformerDirect(DirectBody, AttentionBody):
         )
 
     def _decode(self, inputs: Inputs, attention_maps: list[Tensor] | None = None) -> Tensor:
+        """Decode the tokens of the horizon, (batch, patches, d_model)."""
         memory, bias = self.window_encoder(inputs, attention_maps)
         positions = self.window_encoder.positions
-        masks = positions.future_mask(False, self.count), positions.cross_mask(bias, self.count)
+        masks = positions.future_mask(False, self.n_patches), positions.cross_mask(bias, self.n_patches)
         return cast(Tensor, self.decoder(self._tokens(inputs), memory, masks, attention_maps))
 
     def _tokens(self, inputs: Inputs) -> Tensor:
@@ -294,12 +303,13 @@ class TransformerDirect(DirectBody, AttentionBody):
         )
         steps = F.pad(
             torch.cat([lagged_values, inputs.future_features], dim=-1),
-            (0, 0, 0, self.count * self.length - self.horizon),
+            (0, 0, 0, self.n_patches * self.patch_length - self.horizon),
         )
-        tokens = self.step_projection(steps.reshape(steps.shape[0], self.count, -1))
+        tokens = self.step_projection(steps.reshape(steps.shape[0], self.n_patches, -1))
+        # Covariates at the last step of each patch.
         columns = torch.cat(
             [
-                inputs.future[:, self.length - 1 : self.horizon - 1 : self.length],
+                inputs.future[:, self.patch_length - 1 : self.horizon - 1 : self.patch_length],
                 inputs.future[:, -1:],
             ],
             dim=1,
@@ -318,10 +328,11 @@ def label_attention_maps(
     past_steps: Tensor,
     future_steps: tuple[Tensor, Tensor],
 ) -> list[AttentionWeights]:
-    """Label the weights of the encoder layers and of both attentions of each decoder layer.
+    """Convert weights to `AttentionWeights` with kind, layer and positions.
 
-    `past_steps` are the positions of the window, `future_steps` those of the horizon as queries and
-    as keys.
+    `attention_maps` are those of the encoder layers, then two for each decoder layer: self-attention
+    and attention to the window. `past_steps` are the positions of the tokens of the window,
+    `future_steps` those of the horizon as queries and as keys.
     """
     maps = [
         AttentionWeights("self", layer, weights, past_steps, past_steps)

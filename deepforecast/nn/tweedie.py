@@ -13,7 +13,9 @@ from deepforecast.nn.head import Head, Support, as_float64, softplus_floor
 from deepforecast.nn.inverse_cdf import Float64Array, make_monotone
 from deepforecast.nn.scaling import Scale
 
-MAX_ITERATIONS = 64  # about six Newton steps are typical, more with bisections
+MAX_ITERATIONS = 64  # about six Newton steps are typical, more if steps are replaced by bisections
+
+MAX_DEVIATIONS = 45.0  # upper bound of a root, in standard deviations above its approximate mean
 
 
 @final
@@ -37,16 +39,17 @@ class TweedieHead(Head):
     out_features = 2
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Compute the negative log-density (at 0 the negative log-probability) in float64, as the
-        Bessel functions need it.
+        """Compute the negative log-density, at 0 the negative log-probability.
+
+        It is computed in float64, the precision that the Bessel function needs.
         """
         parameters, y = as_float64(raw), as_float64(target).clamp_min(0)
         mean, dispersion = _parameters(parameters)
         deviance = 2 * (mean.sqrt() - y.sqrt()).square() / (dispersion * mean.sqrt())
         positive_y = torch.where(y > 0, y, torch.ones_like(y))
         bessel = torch.special.i1e(4 * positive_y.sqrt() / dispersion)
-        density = math.log(2) - dispersion.log() - 0.5 * positive_y.log() + bessel.log()
-        return (deviance - torch.where(y > 0, density, torch.zeros_like(y))).to(raw)
+        log_factor = math.log(2) - dispersion.log() - 0.5 * positive_y.log() + bessel.log()
+        return (deviance - torch.where(y > 0, log_factor, torch.zeros_like(y))).to(raw)
 
     def median(self, raw: Tensor) -> Tensor:
         """Return the mean, as the median is often 0."""
@@ -56,9 +59,10 @@ class TweedieHead(Head):
         return softplus_floor(raw[..., 0])
 
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+        """Compute quantiles from those x of the chi-square distribution, y = dispersion sqrt(mean) x / 4."""
         mean, dispersion = (tensor.unsqueeze(-1) for tensor in _parameters(raw))
-        rate = (2 * mean.sqrt() / dispersion).expand_as(p)
-        arrays = (tensor.detach().cpu().numpy().reshape(-1) for tensor in (p, 2 * rate))
+        half_noncentrality = (2 * mean.sqrt() / dispersion).expand_as(p)
+        arrays = (tensor.detach().cpu().numpy().reshape(-1) for tensor in (p, 2 * half_noncentrality))
         x = torch.as_tensor(
             _noncentral_chi2_quantiles(*arrays), dtype=p.dtype, device=p.device
         ).view(p.shape)
@@ -66,6 +70,7 @@ class TweedieHead(Head):
 
 
 def _parameters(raw: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and dispersion, (...) each."""
     return softplus_floor(raw[..., 0]), softplus_floor(raw[..., 1])
 
 
@@ -73,14 +78,18 @@ def _noncentral_chi2_quantiles(p: Float64Array, noncentrality: Float64Array) -> 
     """Return quantiles of the noncentral chi-square distribution with 0 degrees of freedom, all
     arrays (n,).
 
-    Newton's method for the square root, which is about normal around sqrt(noncentrality) for large
-    noncentrality, safeguarded by bisection.
+    They are 0 up to the probability of 0, exp(-noncentrality / 2). The others are found by Newton's
+    method, safeguarded by bisection, for the square root, which for large noncentrality is about
+    normal with mean sqrt(noncentrality) and variance 1.
     """
     from scipy.special import ndtri
 
-    quantiles, active = np.zeros_like(p), np.flatnonzero(p > np.exp(-0.5 * noncentrality))
-    probabilities, centre = p[active], np.sqrt(noncentrality[active])
-    low, high = np.zeros_like(probabilities), centre + 45.0
+    quantiles = np.zeros_like(p)
+    active = np.flatnonzero(p > np.exp(-0.5 * noncentrality))
+    probabilities = p[active]
+    centre = np.sqrt(noncentrality[active])
+    low = np.zeros_like(probabilities)
+    high = centre + MAX_DEVIATIONS
     root = np.clip(centre + ndtri(probabilities), 0.1, high)
     for _ in range(MAX_ITERATIONS):
         if not len(active):
@@ -101,7 +110,7 @@ def _noncentral_chi2_quantiles(p: Float64Array, noncentrality: Float64Array) -> 
 def _newton_step(
     root: Float64Array, centre: Float64Array, probability: Float64Array
 ) -> Float64Array:
-    """Return the next Newton iterate; it is not finite where the density is 0."""
+    """Return the next Newton iterate root - (F(root^2) - p) / F'; it is not finite where F' is 0."""
     from scipy.special import i1e
 
     density = centre * i1e(centre * root) * np.exp(-0.5 * (root - centre) ** 2)
@@ -110,10 +119,11 @@ def _newton_step(
 
 
 def _noncentral_chi2_cdf(root: Float64Array, centre: Float64Array) -> Float64Array:
-    """Return P(X <= root^2) for 0 degrees of freedom and noncentrality centre^2, from the CDF with
-    2 degrees of freedom.
+    """Return P(X <= root^2) for 0 degrees of freedom and noncentrality centre^2.
+
+    It is the CDF with 2 degrees of freedom plus I_0(root centre) exp(-(root^2 + centre^2) / 2).
     """
     from scipy.special import chndtr, i0e
 
-    two: Any = chndtr(root**2, 2.0, centre**2)
-    return np.asarray(two + i0e(centre * root) * np.exp(-0.5 * (root - centre) ** 2))
+    cdf_two: Any = chndtr(root**2, 2.0, centre**2)
+    return np.asarray(cdf_two + i0e(centre * root) * np.exp(-0.5 * (root - centre) ** 2))

@@ -15,11 +15,11 @@ from deepforecast.nn.batch import Batch
 
 @dataclass(frozen=True)
 class WindowStore:
-    """Time steps of all series, concatenated with NaN padding in between so that no window spans
-    two series.
+    """Time steps of all series on a device, concatenated with NaN padding in between so that no window
+    contains values of two series.
 
-    A window is given by its first row: `rows[start : start + input_size + horizon]`. Missing values
-    are NaN.
+    A window consists of the rows `start` to `start + input_size + horizon - 1`. Missing values are
+    NaN.
     """
 
     y: Tensor  # (N,) float64
@@ -67,27 +67,35 @@ class WindowStore:
         )
 
     def gather(self, start: Tensor, calendar_start: Tensor, series: Tensor) -> Batch:
-        """Gather the windows that start at these rows of the panel and of the calendar, of these
-        series; each (batch,).
+        """Gather a batch of windows.
+
+        Parameters
+        ----------
+        start, calendar_start : Tensor of shape (batch,)
+            First row of each window in `y` and in `calendar`.
+        series : Tensor of shape (batch,)
+            Index of the series of each window.
         """
         length = self.input_size
-        y = slice_windows(self.y.unsqueeze(1), start, length + self.horizon).squeeze(2)
-        numeric = slice_windows(self.numeric, start, length + self.horizon)
-        category_codes = slice_windows(self.category_codes, start, length + self.horizon)
-        calendar = slice_windows(self.calendar, calendar_start, length + self.horizon)
+        total_length = length + self.horizon
+        y = slice_windows(self.y.unsqueeze(1), start, total_length).squeeze(2)
+        numeric = slice_windows(self.numeric, start, total_length)
+        category_codes = slice_windows(self.category_codes, start, total_length)
+        calendar = slice_windows(self.calendar, calendar_start, total_length)
+        past = numeric[:, :length]
+        if self.calendar.shape[1]:
+            past = torch.cat([past, calendar[:, :length]], dim=2)
         return Batch(
-            y[:, :length],
-            torch.cat([numeric[:, :length], calendar[:, :length]], dim=2)
-            if self.calendar.shape[1]
-            else numeric[:, :length],
-            torch.cat([numeric[:, length:, : self.n_future], calendar[:, length:]], dim=2),
-            self.static.index_select(0, series),
-            category_codes[:, :length],
-            category_codes[:, length:, : self.n_future_codes],
-            self.static_codes.index_select(0, series),
-            self.loc.index_select(0, series),
-            self.scale.index_select(0, series),
-            y[:, length:],
+            y=y[:, :length],
+            past=past,
+            future=torch.cat([numeric[:, length:, : self.n_future], calendar[:, length:]], dim=2),
+            static=self.static.index_select(0, series),
+            past_codes=category_codes[:, :length],
+            future_codes=category_codes[:, length:, : self.n_future_codes],
+            static_codes=self.static_codes.index_select(0, series),
+            loc=self.loc.index_select(0, series),
+            scale=self.scale.index_select(0, series),
+            target=y[:, length:],
         )
 
 
@@ -95,8 +103,9 @@ def slice_windows(rows: Tensor, start: Tensor, length: int) -> Tensor:
     """Slice windows of (N, columns) to (batch, length, columns), each copied as one contiguous
     block.
     """
-    count, width = rows.shape
+    n_rows, width = rows.shape
     if not width:
         return rows.new_empty((len(start), length, 0))
-    views = rows.as_strided((count - length + 1, length, width), (width, width, 1))
+    # Entry i of the overlapping view is the window that starts at row i.
+    views = rows.as_strided((n_rows - length + 1, length, width), (width, width, 1))
     return views.index_select(0, start)

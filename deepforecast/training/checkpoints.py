@@ -1,5 +1,6 @@
-"""Checkpoints of a training run: weights, optimizer state and record, written atomically; the last
-two are kept.
+"""Checkpoints of a training run: weights, optimizer state and record, written atomically.
+
+The last two checkpoints of a run stay on disk.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".checkpoint"
 MAX_CHECKPOINTS = 2
+# Parameters that may differ when a run is resumed.
 IGNORED_PARAMETERS = (
     "checkpoint_dir", "checkpoint_every", "progress", "time_limit", "accelerator", "devices", "trainer", "alias"
 )  # fmt: skip
@@ -28,13 +30,13 @@ IGNORED_PARAMETERS = (
 
 @dataclass
 class Checkpoints:
-    """The checkpoints of one run in their own folder.
+    """The checkpoints of one run, in a folder of their own.
 
     Parameters
     ----------
     folder : Path
     run : dict of str
-        Settings and data of the run, as texts; a checkpoint with others is refused.
+        Settings and data of the run, as texts; a checkpoint with other ones is refused.
     contents : (dict, dict), optional
         Manifest and arrays of the last checkpoint.
     """
@@ -45,8 +47,10 @@ class Checkpoints:
 
     @classmethod
     def from_folder(cls, folder: str, run: Mapping[str, Any]) -> Checkpoints:
-        """Read the last checkpoint of a folder; a missing folder is created with the first
-        checkpoint.
+        """Read the last checkpoint of a folder, if there is one.
+
+        A missing folder is created with the first checkpoint. Raises `TrainingError` if the
+        checkpoint is that of another run.
         """
         run_texts = {
             name: value if isinstance(value, str) else repr(value) for name, value in run.items()
@@ -67,17 +71,17 @@ class Checkpoints:
 
     @property
     def stopped_early(self) -> bool:
-        """Whether the run had ended before its last step."""
+        """Whether the run ended before its last step for another reason, e.g. early stopping."""
         return self.contents is not None and bool(self.contents[0]["why"])
 
     def write(self, training_monitor: TrainingMonitor) -> None:
-        """Write the state of the run."""
+        """Write the state of the run, and delete all checkpoints but the last one before it."""
         record = asdict(training_monitor.record)
         validation = record.pop("validation")
         manifest = {
             "run": self.run, "step": training_monitor.step, "damping": training_monitor.lr_damping,
-            "retries": training_monitor.retries, "since": training_monitor.checks_without_improvement,
-            "good_step": training_monitor.good_step, "steps_undone": training_monitor.steps_undone,
+            "retries": training_monitor.n_retries, "since": training_monitor.checks_without_improvement,
+            "good_step": training_monitor.good_step, "steps_undone": training_monitor.n_undone_steps,
             "best": None if training_monitor.best is None else training_monitor.best[0],
             "kept": record.pop("best_step"), "why": record.pop("stop_reason"),
         }  # fmt: skip
@@ -125,15 +129,11 @@ class Checkpoints:
                 means[str(index)].to(parameter.device)
                 for index, parameter in enumerate(training_monitor.weight_average.values)
             ]
-        training_monitor.lr_damping, training_monitor.retries = (
-            manifest["damping"],
-            manifest["retries"],
-        )
+        training_monitor.lr_damping = manifest["damping"]
+        training_monitor.n_retries = manifest["retries"]
         training_monitor.checks_without_improvement = manifest["since"]
-        training_monitor.good_step, training_monitor.steps_undone = (
-            manifest["good_step"],
-            manifest["steps_undone"],
-        )
+        training_monitor.good_step = manifest["good_step"]
+        training_monitor.n_undone_steps = manifest["steps_undone"]
         if manifest["best"] is not None:
             training_monitor.best = (float(manifest["best"]), _select_tensors(arrays, "best:"))
         record = training_monitor.record
@@ -145,6 +145,7 @@ class Checkpoints:
         record.best_step, record.stop_reason = int(manifest["kept"]), str(manifest["why"])
 
     def _read(self, path: Path) -> None:
+        """Read a checkpoint into `contents`; raise `TrainingError` if it is that of another run."""
         self.contents = bundle.read(path)
         stored_run = self.contents[0].get("run")
         if stored_run != self.run:
@@ -155,25 +156,27 @@ class Checkpoints:
                 if stored_texts.get(name) != self.run.get(name)
             )
             raise TrainingError(
-                f"A run must be resumed with its own settings and data; {path} differs in "
-                f"{', '.join(differing)}. Pass another `checkpoint_dir`, or delete the folder to start again."
+                f"A run must be resumed with its own settings and data; those of {path} differ in: "
+                f"{', '.join(differing)}. Set another `checkpoint_dir`, or delete the folder to start again."
             )
 
     def _delete_old(self) -> None:
         """Delete all but the last checkpoint, and temporary files of interrupted writes."""
-        for old in [
+        for path in [
             *sorted(self.folder.glob(f"*{SUFFIX}"))[: 1 - MAX_CHECKPOINTS],
             *self.folder.glob(".deepforecast-*.tmp"),
         ]:
             with suppress(FileNotFoundError):
-                old.unlink()
+                path.unlink()
 
 
 def _to_array(value: Any) -> np.ndarray:
+    """Return a contiguous copy of a tensor or number as an array."""
     return np.array(torch.as_tensor(value).detach().cpu().numpy(), order="C")
 
 
 def _select_tensors(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, torch.Tensor]:
+    """Return copies of the arrays whose names have the prefix, as tensors by the rest of the name."""
     return {
         name[len(prefix) :]: torch.from_numpy(array.copy())
         for name, array in arrays.items()

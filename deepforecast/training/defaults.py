@@ -49,27 +49,28 @@ def torch_defaults(*, autocast: bool = False) -> Iterator[None]:
 
 @dataclass
 class _DefaultDtype:
-    """How many blocks need float32, and the dtype to restore after the last of them."""
+    """The number of blocks that need float32 now, and the dtype to restore after the last of them."""
 
     lock: Any = field(default_factory=threading.Lock)
-    blocks: int = 0
+    n_blocks: int = 0
     previous: Any = None
 
 
 @contextmanager
 def _float32(torch: Any) -> Iterator[None]:
+    """Set torch's default dtype to float32 inside the block, see `torch_defaults`."""
     with _dtype.lock:
         current = torch.get_default_dtype()
-        if not _dtype.blocks or current is not torch.float32:
+        if not _dtype.n_blocks or current is not torch.float32:
             _dtype.previous = current
             torch.set_default_dtype(torch.float32)
-        _dtype.blocks += 1
+        _dtype.n_blocks += 1
     try:
         yield
     finally:
         with _dtype.lock:
-            _dtype.blocks -= 1
-            if not _dtype.blocks:
+            _dtype.n_blocks -= 1
+            if not _dtype.n_blocks:
                 torch.set_default_dtype(_dtype.previous)
 
 

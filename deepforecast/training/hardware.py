@@ -1,5 +1,6 @@
-"""Threads, device and precision of a run. They follow from sizes, not from timing, so that results
-are reproducible.
+"""Threads, device and precision of a run.
+
+They are chosen by the sizes of the run, not by timing, so that results are reproducible.
 """
 
 from __future__ import annotations
@@ -22,28 +23,30 @@ MEMORY_FRACTION = 0.5
 
 
 def threads_for(network: ForecastNetwork, options: TrainingOptions) -> int:
-    """Return the number of threads for a training step."""
-    cell_parameters = [
-        parameter
+    """Return the number of threads for a training step: 1 if it is small."""
+    n_cell_weights = sum(
+        parameter.numel()
         for layer in network.modules()
         if isinstance(layer, torch.nn.RNNBase)
         for parameter in layer.parameters()
-    ]
-    work = network.n_multiplications + sum(parameter.numel() for parameter in cell_parameters) * (
-        network.sizes.input_size - 1
-    )  # used once per time step
-    return torch_threads() if work * options.batch_size >= MIN_PARALLEL_WORK else 1
+    )
+    # Weights of recurrent cells are used once per time step.
+    n_multiplications = network.n_multiplications + n_cell_weights * (network.sizes.input_size - 1)
+    return torch_threads() if n_multiplications * options.batch_size >= MIN_PARALLEL_WORK else 1
 
 
 def place_on_device(windows: WindowStore, device: torch.device) -> WindowStore:
-    """Move the windows to the device if they fit; otherwise batches are moved one by one."""
+    """Return the windows on the device if they fit into its memory, else unchanged.
+
+    Batches of windows that are not on the device are moved one by one.
+    """
     if windows.y.device == device or windows.nbytes > MEMORY_FRACTION * free_memory(device):
         return windows
     return windows.to(device)
 
 
 def free_memory(device: torch.device) -> float:
-    """Return the free memory of a device in bytes; 0 if unknown."""
+    """Return the free memory of a device in bytes; 0 if unknown, infinite for the CPU."""
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
     if device.type == "mps":
@@ -52,7 +55,7 @@ def free_memory(device: torch.device) -> float:
 
 
 def device_type(accelerator: str) -> str:
-    """Return the device type for an accelerator name of Lightning."""
+    """Return torch's device type for an accelerator name of Lightning; 'auto' and 'gpu': the GPU."""
     if accelerator not in ("auto", "gpu"):
         return "cuda" if accelerator == "cuda" else accelerator
     if torch.cuda.is_available():
@@ -61,7 +64,7 @@ def device_type(accelerator: str) -> str:
 
 
 def precision_for(options: TrainingOptions) -> str:
-    """Return the requested precision, or the next best of the device, with a warning."""
+    """Return the requested precision, or with a warning a similar one that the device supports."""
     requested, device = options.precision, device_type(options.accelerator)
     precision = requested
     if requested == "16-mixed" and device == "cpu":

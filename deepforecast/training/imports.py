@@ -22,7 +22,8 @@ trains at a time. Loading and forecasting do not need it.
 def quiet_import() -> Iterator[None]:
     """Restore warning filters, environment and `random` after imports inside the block.
 
-    If the libraries are imported already nothing is touched, as another thread may be using these.
+    If torch and Lightning are imported already, nothing is restored, as other threads may have
+    changed these in the meantime.
     """
     if all(name in sys.modules for name in ("torch", "pytorch_lightning")):
         yield

@@ -16,17 +16,18 @@ from deepforecast.training.sampler import WindowSampler
 
 RATES = np.geomspace(1e-6, 1.0, 100)
 SMOOTHING = 0.9  # decay of the exponential moving average of the losses
-DIVERGED_FACTOR = 4.0  # stop where the loss is this many times the smallest
-RATE_DIVISOR = 10.0  # the rate of the smallest loss over this: there the loss still falls
+DIVERGED_FACTOR = 4.0  # the test stops if the loss is this many times the smallest
+MIN_RATES = 11  # rates before the test may stop for this reason
+RATE_DIVISOR = 10.0  # at the rate of the smallest loss divided by this, the loss is still decreasing
 
 
 def find_learning_rate(
-    network: ForecastNetwork, steps: WindowSampler, options: TrainingOptions
+    network: ForecastNetwork, sampler: WindowSampler, options: TrainingOptions
 ) -> float:
     """Find a learning rate by training a copy of the network with rates that grow from 1e-6 to 1.
 
-    The batches are not those of the run. Returns the rate of the smallest smoothed loss, divided by
-    `RATE_DIVISOR`.
+    The test stops early if the loss diverges. Its batches are not those of the run. Returns the
+    rate of the smallest smoothed loss, divided by `RATE_DIVISOR`.
 
     References
     ----------
@@ -39,7 +40,7 @@ def find_learning_rate(
     for step, rate in enumerate(RATES):
         for group in optimizer.param_groups:
             group["lr"] = float(rate)
-        batch = next(steps.step_batches(steps.stop_step + step))
+        batch = next(sampler.step_batches(sampler.stop_step + step))
         seed_generators(options.seed * 1_000_003 + step, batch.y.device)
         optimizer.zero_grad()
         loss = trial.loss(batch)
@@ -48,26 +49,28 @@ def find_learning_rate(
         optimizer.step()
         losses.append(float(loss.detach()))
         if not math.isfinite(losses[-1]) or (
-            step > 10 and losses[-1] > DIVERGED_FACTOR * max(min(losses), 1e-3)
+            step >= MIN_RATES and losses[-1] > DIVERGED_FACTOR * max(min(losses), 1e-3)
         ):
             break
     return choose_rate(np.array(losses))
 
 
 def choose_rate(losses: Floats) -> float:
-    """Return the learning rate for the losses of the first `len(losses)` of `RATES`.
+    """Return the learning rate given the losses (n,) of the first n of `RATES`.
+
+    The losses are smoothed by an exponential moving average with bias correction.
 
     Examples
     --------
     >>> choose_rate(np.concatenate([np.full(50, 1.0), np.linspace(1.0, 0.5, 20), np.linspace(0.5, 9.0, 10)])) < 1e-2
     True
     """
-    weight_sum, smoothed, mean = 0.0, [], 0.0
+    mean = 0.0
+    weight_sum = 0.0
+    smoothed_losses: list[float] = []
     for loss in losses[np.isfinite(losses)]:
-        mean, weight_sum = (
-            SMOOTHING * mean + (1 - SMOOTHING) * float(loss),
-            SMOOTHING * weight_sum + (1 - SMOOTHING),
-        )
-        smoothed.append(mean / weight_sum)
-    best = int(np.argmin(smoothed)) if smoothed else 0
-    return float(max(RATES[best] / RATE_DIVISOR, RATES[0]))
+        mean = SMOOTHING * mean + (1 - SMOOTHING) * float(loss)
+        weight_sum = SMOOTHING * weight_sum + (1 - SMOOTHING)
+        smoothed_losses.append(mean / weight_sum)
+    index = int(np.argmin(smoothed_losses)) if smoothed_losses else 0
+    return float(max(RATES[index] / RATE_DIVISOR, RATES[0]))

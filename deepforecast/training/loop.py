@@ -33,22 +33,28 @@ from deepforecast.training.training_monitor import CHECK_EVERY, TrainingMonitor,
 
 def train(
     network: ForecastNetwork,
-    steps: WindowSampler,
+    sampler: WindowSampler,
     validation: ValidationWindows | None,
     options: TrainingOptions,
     monitor: Monitor,
     run: Mapping[str, Any] | None = None,
 ) -> TrainingRecord:
-    """Train a network in place.
+    """Train a network in place; afterwards it is on the CPU, in evaluation mode.
+
+    With checkpoints, a run that was interrupted continues from the last one. Ctrl-C ends the
+    training with a warning, and the network keeps the weights learned so far.
 
     Parameters
     ----------
     network : ForecastNetwork
-    steps : WindowSampler
+    sampler : WindowSampler
+        Training batches.
     validation : ValidationWindows, optional
+        Windows that select the best weights.
     options : TrainingOptions
+        A `learning_rate` of 0 is found by a range test.
     monitor : Monitor
-        Receives the progress, and may stop the training.
+        Receives the progress and can stop the training.
     run : mapping, optional
         Settings and data that identify the run in its checkpoints.
 
@@ -73,11 +79,11 @@ def train(
             if not options.learning_rate:
                 options = replace(
                     options,
-                    learning_rate=find_learning_rate(network, steps, options) * options.lr_factor,
+                    learning_rate=find_learning_rate(network, sampler, options) * options.lr_factor,
                 )
             training_monitor = TrainingMonitor(network, options, monitor, checkpoints, validation)
             with stop_on_interrupt(training_monitor):
-                _run_trainer(training_monitor, steps, options)
+                _run_trainer(training_monitor, sampler, options)
         finally:
             network.eval().cpu().zero_grad()
         if training_monitor.interrupted:
@@ -90,29 +96,33 @@ def train(
 
 
 def _run_trainer(
-    training_monitor: TrainingMonitor, steps: WindowSampler, options: TrainingOptions
+    training_monitor: TrainingMonitor, sampler: WindowSampler, options: TrainingOptions
 ) -> None:
+    """Run Lightning's Trainer; a run whose checkpoint is that of its end only restores its state."""
     grouped = not needs_single_steps(options)
-    training = FitModule(training_monitor.network, options, training_monitor, grouped)
+    module = FitModule(training_monitor.network, options, training_monitor, grouped)
     if training_monitor.step >= options.max_steps or (
         training_monitor.checkpoints is not None and training_monitor.checkpoints.stopped_early
     ):
-        training_monitor.start(training.configure_optimizers())
+        training_monitor.start(module.configure_optimizers())
         return
     trainer = make_trainer(options, grouped)
     device = trainer.strategy.root_device
-    steps.first_step, steps.windows = training_monitor.step, place_on_device(steps.windows, device)
+    sampler.first_step = training_monitor.step
+    sampler.windows = place_on_device(sampler.windows, device)
     if training_monitor.validation is not None:
-        training_monitor.validation.windows = steps.windows
+        training_monitor.validation.windows = sampler.windows
     collected_warnings: Any = {}
     try:
-        with collect_warnings(collected_warnings):  # their location would be a line of Lightning
-            trainer.fit(training, GroupedSampler(steps, CHECK_EVERY) if grouped else steps)
+        # Emitted afterwards, warnings have the location of the user's call in place of Lightning's.
+        with collect_warnings(collected_warnings):
+            trainer.fit(module, GroupedSampler(sampler, CHECK_EVERY) if grouped else sampler)
     finally:
         emit_warnings(collected_warnings)
 
 
 def _open_checkpoints(options: TrainingOptions, run: Mapping[str, Any]) -> Checkpoints | None:
+    """Return the checkpoints of the run, or None without `checkpoint_dir`; raise for 16-mixed precision."""
     if options.checkpoint_dir is None:
         return None
     if options.precision == "16-mixed":

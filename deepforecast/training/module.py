@@ -31,13 +31,17 @@ from deepforecast.training.sampler import StepGroup, WindowSampler
 if TYPE_CHECKING:
     from deepforecast.training.training_monitor import TrainingMonitor
 
+# Distances between the seeds of runs and of processes, which leave room for the numbers of batches.
+SEED_STRIDE = 1_000_003
+RANK_STRIDE = 1_000_000_007
+
 
 class ForecastModule(pl.LightningModule):
     """LightningModule with the loss, optimizer, learning-rate schedule and gradient clipping of
     `options`.
 
-    With a `training_monitor` (a fit) steps are monitored and seeded; without one (a user's own
-    Trainer) the Trainer decides.
+    With a `training_monitor` (in `fit`) steps are monitored and seeded, and the monitor determines
+    the learning rate and the end of training; without one it is the user's own Trainer.
 
     Parameters
     ----------
@@ -45,7 +49,7 @@ class ForecastModule(pl.LightningModule):
     options : TrainingOptions
     training_monitor : TrainingMonitor, optional
     groups_steps : bool, default False
-        Whether `CHECK_EVERY` steps are made per batch of Lightning, which saves its overhead; for a
+        Whether a batch of Lightning consists of `CHECK_EVERY` steps, which saves its overhead; for a
         fit without callbacks and loggers.
     on_finished : callable, optional
         Called at the end of a user's own Trainer.
@@ -63,48 +67,46 @@ class ForecastModule(pl.LightningModule):
         on_diverged: Callable[[TrainingError], None] | None = None,
     ) -> None:
         super().__init__()
-        self.network, self.options, self.training_monitor, self.on_finished = (
-            network,
-            options,
-            training_monitor,
-            on_finished,
-        )
+        self.network = network
+        self.options = options
+        self.training_monitor = training_monitor
+        self.on_finished = on_finished
         self.on_diverged = on_diverged
         self.automatic_optimization = not groups_steps
         self._loss: Any = compile_loss(network.loss) if options.compile else network.loss
-        self._weights = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        self._parameters_to_train = [parameter for parameter in network.parameters() if parameter.requires_grad]
         self._sigterm_handler: Any = None
         if training_monitor is None or "logger" in options.trainer:
             self.save_hyperparameters(dict(options.hyperparameters))
 
-    def training_step(self, batch: Batch | StepGroup, number: int) -> Tensor | None:
-        """Return the loss of a batch, or make a group of steps."""
+    def training_step(self, batch: Batch | StepGroup, batch_index: int) -> Tensor | None:
+        """Return the loss of a batch; for a group of steps, train them and return None."""
         if isinstance(batch, StepGroup):
             self._train_steps(batch)
             return None
         with torch_defaults(autocast=True):  # autocast as set by the Trainer
-            loss = self._compute_loss(batch, number % self.options.accumulate_grad_batches)
+            loss = self._compute_loss(batch, batch_index % self.options.accumulate_grad_batches)
             if self.training_monitor is None or self.trainer.loggers or self.options.progress:
                 self.log_dict({"loss": loss.detach()}, prog_bar=True, batch_size=len(batch))
         return loss
 
     def optimizer_step(
-        self, epoch: int, number: int, optimizer: Any, optimizer_closure: Any = None
+        self, epoch: int, batch_index: int, optimizer: Any, optimizer_closure: Any = None
     ) -> None:
         """Step with the learning rate of the schedule."""
         self._set_learning_rate(optimizer)
         optimizer.step(closure=optimizer_closure)
 
-    def on_train_batch_end(self, step_values: Any, batch: Any, number: int) -> None:
-        """Report the loss to the training monitor, and stop if it requests that."""
+    def on_train_batch_end(self, step_values: Any, batch: Any, batch_index: int) -> None:
+        """Report the loss to the training monitor, and stop training if it returns that it ended."""
         if self.training_monitor is None or isinstance(batch, StepGroup):
             return
         loss = step_values["loss"].detach()
         if self.trainer.world_size > 1:  # all processes must take the same decisions
             loss = self.trainer.strategy.reduce(loss.clone(), reduce_op="mean")
         self.training_monitor.record_loss(loss)
-        if (number + 1) % self.options.accumulate_grad_batches:
-            return
+        if (batch_index + 1) % self.options.accumulate_grad_batches:
+            return  # the step continues with the next batch
         ended = self.training_monitor.finish_step()
         if self.trainer.world_size > 1:
             ended = self.trainer.strategy.reduce_boolean_decision(ended, all=False)
@@ -119,7 +121,7 @@ class ForecastModule(pl.LightningModule):
             )
 
     def validation_step(self, batch: Batch, _: int) -> None:
-        """Log the validation loss, in a user's own Trainer."""
+        """Log the validation loss, for the user's own Trainer."""
         with torch_defaults(autocast=True):
             self.log("validation", self.network.loss(batch), batch_size=len(batch))
 
@@ -130,52 +132,57 @@ class ForecastModule(pl.LightningModule):
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
     ) -> None:
-        """Clip by the options, unless a user's own Trainer clips."""
+        """Clip gradients as in `options`, unless the user's own Trainer has a limit."""
         if gradient_clip_val is not None:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
             return
-        norm = clip_gradients(self._weights, self.options)
+        norm = clip_gradients(self._parameters_to_train, self.options)
         if self.training_monitor is not None:
             self.training_monitor.gradient_norm = norm
 
     def _compute_loss(self, batch: Batch, batch_index: int) -> Tensor:
+        """Compute the loss of a batch, with index `batch_index` in its step.
+
+        In a fit, torch's generators are seeded for each batch. With several processes each computes
+        the loss of its part of the batch.
+        """
         step = (
             int(self.global_step) if self.training_monitor is None else self.training_monitor.step
         )
-        rank, processes = self.trainer.global_rank, self.trainer.world_size
-        if self.training_monitor is not None:  # the caller's generators are restored, see `loop`
+        rank = self.trainer.global_rank
+        n_processes = self.trainer.world_size
+        if self.training_monitor is not None:  # `loop` restores the caller's generators
             step_seed = (
-                self.options.seed * 1_000_003
+                self.options.seed * SEED_STRIDE
                 + step * self.options.accumulate_grad_batches
                 + batch_index
             )
-            seed_generators(step_seed + rank * 1_000_000_007, batch.y.device)
-        if processes > 1:  # each process has drawn the same batch and takes its share
+            seed_generators(step_seed + rank * RANK_STRIDE, batch.y.device)
+        if n_processes > 1:  # all processes draw the same batch, and each takes a part of it
             batch = batch.select_windows(
-                len(batch) * rank // processes, len(batch) * (rank + 1) // processes
+                len(batch) * rank // n_processes, len(batch) * (rank + 1) // n_processes
             )
         loss: Tensor = self._loss(batch, teacher_forcing_ratio(self.options, step))
         return loss
 
     def _train_steps(self, step_group: StepGroup) -> None:
-        training_monitor, optimizer, n_batches = (
-            self.training_monitor,
-            self.trainer.optimizers[0],
-            self.options.accumulate_grad_batches,
-        )
-        weights, device = self._weights, self.device
+        """Train a group of steps without Lightning's loop, until the training monitor ends the run."""
+        training_monitor = self.training_monitor
+        optimizer = self.trainer.optimizers[0]
+        parameters = self._parameters_to_train
+        n_batches = self.options.accumulate_grad_batches  # per step
         if training_monitor is None:
-            raise RuntimeError("groups of steps must have a training monitor")
+            raise RuntimeError("A group of steps requires a training monitor.")
         for batch_index, batch in step_group:
-            loss = self._compute_loss(to_device(batch, device), batch_index)
+            loss = self._compute_loss(to_device(batch, self.device), batch_index)
             loss = loss if n_batches == 1 else loss / n_batches
             if not batch_index:
-                for parameter in weights:
+                for parameter in parameters:
                     parameter.grad = None
             loss.backward()  # type: ignore[no-untyped-call]
             training_monitor.record_loss(loss)
             if batch_index + 1 == n_batches:
-                training_monitor.gradient_norm = clip_gradients(weights, self.options)
+                training_monitor.gradient_norm = clip_gradients(parameters, self.options)
                 self._set_learning_rate(optimizer)
                 optimizer.step()
                 if training_monitor.finish_step():
@@ -183,6 +190,7 @@ class ForecastModule(pl.LightningModule):
                     return
 
     def _set_learning_rate(self, optimizer: Any) -> None:
+        """Set the learning rate of the next step."""
         if self.training_monitor is not None:
             learning_rate = self.training_monitor.learning_rate()
         else:
@@ -193,51 +201,52 @@ class ForecastModule(pl.LightningModule):
             group["lr"] = learning_rate
 
     def setup(self, stage: str) -> None:
-        """Turn dropout on, and remember the SIGTERM handler, which Lightning is about to replace."""
+        """Set the training mode, and store the SIGTERM handler, which Lightning replaces after this."""
         if stage == "fit":
             self.network.train()
         if threading.current_thread() is threading.main_thread():
             self._sigterm_handler = signal.getsignal(signal.SIGTERM)
 
     def on_train_start(self) -> None:
-        """Start the training monitor and restore the SIGTERM handler: files are written atomically."""
+        """Start the training monitor and restore the SIGTERM handler.
+
+        As files are written atomically, a run can be terminated at any time. With the user's own
+        Trainer, the learning rate schedule is set to span its steps.
+        """
         if self.training_monitor is not None:
             if self._sigterm_handler is not None:
                 signal.signal(signal.SIGTERM, self._sigterm_handler)
             self.training_monitor.start(
                 self.trainer.optimizers[0], self.trainer.precision_plugin.forward_context
             )
-            if not self.trainer.is_global_zero:  # only one process writes
+            if not self.trainer.is_global_zero:  # only one process writes checkpoints
                 self.training_monitor.checkpoints = None
-        elif math.isfinite(
-            planned := self.trainer.estimated_stepping_batches
-        ):  # the schedule spans the Trainer's steps
+        elif math.isfinite(planned := self.trainer.estimated_stepping_batches):
             self.options = replace(self.options, max_steps=int(planned))
 
     def on_fit_end(self) -> None:
-        """Turn dropout off."""
+        """Set the evaluation mode, and call `on_finished`."""
         self.network.eval()
         if self.on_finished is not None:
             self.on_finished()
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """For a user's own Trainer: turn dropout off after an error, and raise one if the loss
-        diverges.
+        """Return the callbacks for the user's own Trainer, unless it has them already.
+
+        They set the evaluation mode after an error, and raise one if the loss diverges.
         """
         callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
-        present = any(isinstance(callback, DivergenceCheck) for callback in callbacks)
-        return (
-            []
-            if present or self.training_monitor is not None
-            else [EvalOnException(), DivergenceCheck()]
-        )
+        has_check = any(isinstance(callback, DivergenceCheck) for callback in callbacks)
+        if has_check or self.training_monitor is not None:
+            return []
+        return [EvalOnException(), DivergenceCheck()]
 
 
 class FitModule(ForecastModule):
     """The module of a fit, whose batches come without a LightningDataModule."""
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, _: int) -> Any:
-        """Move a batch to the device if its windows are not stored there."""
+        """Move a batch to the device if it is not there; steps of a group move their own batches."""
         return to_device(batch, device) if isinstance(batch, Batch) else batch
 
 
@@ -258,7 +267,10 @@ class ForecastDataModule(pl.LightningDataModule):
 
 
 class NoBatches:
-    """An iterable without batches and without a length: Lightning warns of loaders of length 0."""
+    """An iterable without batches.
+
+    It has no length either, as Lightning warns about a length of 0.
+    """
 
     def __iter__(self) -> Iterator[Batch]:
         return iter(())

@@ -15,19 +15,13 @@ from deepforecast.training.options import TrainingOptions
 
 
 def make_optimizer(network: ForecastNetwork, options: TrainingOptions) -> torch.optim.Optimizer:
-    """Return AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with weight decay on matrices
-    only.
+    """Return AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) for the parameters with gradients.
+
+    Weight decay applies to parameters with two or more axes only.
     """
-    matrices = [
-        parameter
-        for parameter in network.parameters()
-        if parameter.requires_grad and parameter.ndim > 1
-    ]
-    vectors = [
-        parameter
-        for parameter in network.parameters()
-        if parameter.requires_grad and parameter.ndim <= 1
-    ]
+    trainable = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    matrices = [parameter for parameter in trainable if parameter.ndim > 1]
+    vectors = [parameter for parameter in trainable if parameter.ndim <= 1]
     groups = [
         {"params": matrices, "weight_decay": options.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
@@ -40,12 +34,12 @@ def make_optimizer(network: ForecastNetwork, options: TrainingOptions) -> torch.
     )
 
 
-def clip_gradients(weights: Sequence[Tensor], options: TrainingOptions) -> Tensor:
+def clip_gradients(parameters: Sequence[Tensor], options: TrainingOptions) -> Tensor:
     """Clip gradients in place by norm or by value, and return the norm before clipping.
 
-    Equal to torch's `clip_grad_value_` and `clip_grad_norm_`, in a third of their time.
+    The result equals that of torch's `clip_grad_norm_` or `clip_grad_value_`, in a third of the time.
     """
-    gradients = [parameter.grad for parameter in weights if parameter.grad is not None]
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
     limit = options.gradient_clip_val
     if limit is not None and options.gradient_clip_algorithm == "norm":
@@ -56,17 +50,18 @@ def clip_gradients(weights: Sequence[Tensor], options: TrainingOptions) -> Tenso
     return norm
 
 
-def seed_generators(number: int, device: torch.device) -> None:
-    """Seed the generators of the CPU and of the device; `torch.manual_seed` would take 3 ms to seed
-    all devices.
+def seed_generators(seed: int, device: torch.device) -> None:
+    """Seed torch's global generators of the CPU and of the device.
+
+    `torch.manual_seed` seeds all devices, which takes 3 ms.
     """
-    torch.default_generator.manual_seed(number % 2**63)
+    torch.default_generator.manual_seed(seed % 2**63)
     if device.type in ("cuda", "mps"):
-        getattr(torch, device.type).manual_seed(number % 2**63)
+        getattr(torch, device.type).manual_seed(seed % 2**63)
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """Move a batch to the device, from pinned memory where the copy can overlap with computation."""
+    """Return the batch on the device; for CUDA it is copied from pinned memory, asynchronously."""
     if batch.y.device == device:
         return batch
     if device.type == "cuda":
@@ -75,21 +70,26 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
 
 
 def compile_loss(loss: Any) -> Any:
-    """Compile the loss by `torch.compile`, or use it as it is, with a warning, if that fails."""
-    state: dict[str, Any] = {"act": torch.compile(loss), "tried": False}
+    """Return the loss compiled by `torch.compile`.
+
+    Compilation happens in the first call. If it fails, the loss is used uncompiled, with a warning.
+    """
+    state: dict[str, Any] = {"loss": torch.compile(loss), "was_called": False}
 
     def call(*arguments: Any) -> Any:
-        if state["tried"]:
-            return state["act"](*arguments)
-        state["tried"] = True
+        """Compute the loss; only the first call can fall back to the uncompiled one."""
+        if state["was_called"]:
+            return state["loss"](*arguments)
+        state["was_called"] = True
         try:
-            return state["act"](*arguments)
+            return state["loss"](*arguments)
         except RuntimeError as error:  # base class of the compiler's errors
-            state["act"] = loss
+            state["loss"] = loss
             value = loss(*arguments)  # an error of the loss itself is raised here
-            message = str(error).strip().partition("\n")[0][:200]
+            first_line = str(error).strip().partition("\n")[0][:200]
             warn(
-                f"torch cannot compile the network; it is trained uncompiled. Set compile=False. torch: {message}",
+                f"torch cannot compile the network, which is trained uncompiled: {first_line}. Set compile=False to "
+                "silence this warning.",
                 TrainingWarning,
             )
             return value

@@ -46,10 +46,10 @@ class TrainingOptions:
 
 
 def schedule_factor(options: TrainingOptions, step: int) -> float:
-    """Return the learning rate of a step (from 0) relative to the largest.
+    """Return the learning rate of a step (from 0) divided by the maximum learning rate.
 
-    Linear warmup, then a cosine decay (Loshchilov and Hutter 2017, arXiv:1608.03983) to 1e-3
-    ("one_cycle") or 0 ("cosine"), or a constant.
+    After a linear warmup it is constant, or a cosine decay (Loshchilov and Hutter 2017,
+    arXiv:1608.03983) to 1e-3 ("one_cycle") or 0 ("cosine").
 
     Examples
     --------
@@ -65,14 +65,17 @@ def schedule_factor(options: TrainingOptions, step: int) -> float:
         return 1.0
     progress = min((step + 1 - warmup_steps) / max(options.max_steps - warmup_steps, 1), 1.0)
     minimum = 1e-3 if options.lr_schedule == "one_cycle" else 0.0
+    # The factor below 1 keeps the learning rate of the last step above the minimum.
     return minimum + (1 - minimum) * 0.5 * (
         1 + cos(pi * progress * options.max_steps / (options.max_steps + 1))
     )
 
 
 def teacher_forcing_ratio(options: TrainingOptions, step: int) -> float:
-    """Return the teacher-forcing ratio of a step by its schedule (Bengio et al. 2015,
-    arXiv:1506.03099).
+    """Return the probability of teacher forcing at a step (Bengio et al. 2015, arXiv:1506.03099).
+
+    By the schedule it is 1 ("constant"), 0 ("free"), or decays from 1 to 0, linearly or as a
+    sigmoid.
 
     Examples
     --------

@@ -1,5 +1,6 @@
-"""Batches of a training run: windows are drawn by seed and step, so that an interrupted run can be
-resumed exactly.
+"""Batches of a training run.
+
+The windows of a step depend on seed and step only, so that an interrupted run can be resumed exactly.
 """
 
 from __future__ import annotations
@@ -17,21 +18,19 @@ from deepforecast.nn.batch import Batch
 from deepforecast.nn.windows import WindowStore
 
 MAX_VALIDATION_WINDOWS = 16_384
-"""Largest number of windows per validation: with 10,000 series it would otherwise cost more than
-training.
-"""
+"""Largest number of windows per validation, which could otherwise take more time than training."""
 
 
 @dataclass
 class WindowSampler:
-    """The batches of steps `first_step` to `stop_step`, gathered on the device of the windows.
+    """The batches of steps `first_step` to `stop_step - 1`, gathered on the device of the windows.
 
     Parameters
     ----------
     windows : WindowStore
     rows : WindowArrays
     window_index : WindowIndex
-        Numbers and draws the windows.
+        Index of the training windows, from which they are drawn.
     batch_size : int
     seed : int
     by_series : bool
@@ -39,7 +38,7 @@ class WindowSampler:
     stop_step : int
     first_step : int, default 0
     accumulate_grad_batches : int, default 1
-        Batches per step; together they are the windows of one batch of their total size.
+        Batches per step; together they have the windows of a single batch of their total size.
     epoch : int, default 0
         Epoch of a user's own Trainer.
     """
@@ -85,28 +84,32 @@ class WindowSampler:
 
 
 class StepGroup:
-    """Consecutive steps: yields (index within the step, batch)."""
+    """The batches of steps `begin` to `end - 1`, as pairs (index within the step, batch)."""
 
-    def __init__(self, steps: WindowSampler, begin: int, end: int) -> None:
-        self.steps, self.begin, self.end = steps, begin, end
+    def __init__(self, sampler: WindowSampler, begin: int, end: int) -> None:
+        self.sampler = sampler
+        self.begin = begin
+        self.end = end
 
     def __iter__(self) -> Iterator[tuple[int, Batch]]:
         for step in range(self.begin, self.end):
-            yield from enumerate(self.steps.step_batches(step))
+            yield from enumerate(self.sampler.step_batches(step))
 
 
 class GroupedSampler:
-    """All steps in groups of `count`."""
+    """All steps of a sampler in groups of `group_size` steps; the last group can be smaller."""
 
-    def __init__(self, steps: WindowSampler, count: int) -> None:
-        self.steps, self.count = steps, count
+    def __init__(self, sampler: WindowSampler, group_size: int) -> None:
+        self.sampler = sampler
+        self.group_size = group_size
 
     def __len__(self) -> int:
-        return -(-(self.steps.stop_step - self.steps.first_step) // self.count)
+        return -(-(self.sampler.stop_step - self.sampler.first_step) // self.group_size)
 
     def __iter__(self) -> Iterator[StepGroup]:
-        for begin in range(self.steps.first_step, self.steps.stop_step, self.count):
-            yield StepGroup(self.steps, begin, min(begin + self.count, self.steps.stop_step))
+        stop_step = self.sampler.stop_step
+        for begin in range(self.sampler.first_step, stop_step, self.group_size):
+            yield StepGroup(self.sampler, begin, min(begin + self.group_size, stop_step))
 
 
 @dataclass
@@ -133,13 +136,13 @@ class ValidationWindows:
 
     @cached_property
     def window_numbers(self) -> Ints:
-        """Numbers of the windows."""
-        count = len(self.window_index)
-        if count <= MAX_VALIDATION_WINDOWS:
-            return np.arange(count)
+        """Sorted numbers of the windows in `window_index`."""
+        n_windows = len(self.window_index)
+        if n_windows <= MAX_VALIDATION_WINDOWS:
+            return np.arange(n_windows)
         return np.sort(
             np.random.default_rng(0).choice(
-                count, MAX_VALIDATION_WINDOWS, replace=False, shuffle=False
+                n_windows, MAX_VALIDATION_WINDOWS, replace=False, shuffle=False
             )
         )
 
@@ -151,16 +154,16 @@ def gather_batch(
     cutoff: Ints,
     n_usable: Ints | None = None,
 ) -> Batch:
-    """Gather the windows of these series and cutoffs.
+    """Gather the windows of these series and cutoffs, each (batch,).
 
-    `n_usable` is the number of time steps of each series that may be targets; later targets become
-    NaN.
+    A cutoff is the number of time steps of the series before it. `n_usable` (series,) is the number
+    of leading time steps of each series that may be targets; later targets become NaN. None: all.
     """
     device = windows.y.device
     start, time = rows.window_start(series, cutoff)
     batch = windows.gather(*(torch.from_numpy(index).to(device) for index in (start, time, series)))
     if n_usable is None or batch.target is None:
         return batch
-    n_left = torch.from_numpy(n_usable[series] - cutoff).to(device)
-    beyond = torch.arange(windows.horizon, device=device) >= n_left.unsqueeze(1)
-    return replace(batch, target=batch.target.masked_fill(beyond, torch.nan))
+    n_targets = torch.from_numpy(n_usable[series] - cutoff).to(device)
+    is_held_out = torch.arange(windows.horizon, device=device) >= n_targets.unsqueeze(1)
+    return replace(batch, target=batch.target.masked_fill(is_held_out, torch.nan))

@@ -68,13 +68,13 @@ _LOGGERS = (
 
 
 class Interrupted(BaseException):
-    """A Ctrl-C that ends the run at once. Lightning would turn KeyboardInterrupt into the end of
-    the process.
+    """A Ctrl-C that ends the run at once; it takes the place of KeyboardInterrupt, for which
+    Lightning would end the process.
     """
 
 
 def needs_single_steps(options: TrainingOptions) -> bool:
-    """Return whether callbacks, loggers, devices or precision need single steps instead of groups."""
+    """Return whether callbacks, loggers, devices or precision require single steps instead of groups."""
     return bool(options.progress or options.trainer or options.devices != 1 or options.precision != "32-true")  # fmt: skip
 
 
@@ -84,13 +84,13 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
     Raises
     ------
     ParameterError
-        If `trainer` has an argument with a model parameter of its own, or Lightning refuses an
+        If `trainer` has an argument that is a parameter of the model, or Lightning refuses an
         argument.
     """
     trainer_options = dict(options.trainer)
     for name, parameter in PARAMETERS.items():
         if name in trainer_options:
-            raise ParameterError(f"`trainer` cannot set {name!r}, a parameter of its own. Use {parameter}= instead.")
+            raise ParameterError(f"`trainer` cannot contain {name!r}, got {name}={trainer_options[name]!r}. Use {parameter}= instead.")
     callbacks = _check_instances(trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks")
     for callback, (name, parameter) in product(callbacks, CALLBACKS.items()):
         if isinstance(callback, getattr(pl.callbacks, name)):
@@ -105,7 +105,7 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
 
         logger = _check_instances(list(logger) if isinstance(logger, list | tuple) else [logger], Logger, "logger")
     if not (logger or callbacks):
-        # Otherwise files in the working folder would be read.
+        # Otherwise Lightning would search the working folder for its files.
         trainer_options.setdefault("default_root_dir", NO_OUTPUT_DIR)
     accelerator = _check_accelerator(options)
     has_checkpoint = any(isinstance(callback, pl.callbacks.Checkpoint) for callback in callbacks)
@@ -129,7 +129,7 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
             },
         )
     except (MisconfigurationException, TypeError, ValueError, ImportError) as error:
-        raise ParameterError(f"The arguments of Lightning's Trainer must be valid; it refused them: {error}") from error
+        raise ParameterError(f"The training parameters must be valid for Lightning's Trainer: {error}") from error
     if type(trainer.strategy.launcher).__name__ == "_MultiProcessingLauncher":
         raise ParameterError(
             f"strategy={trainer_options['strategy']!r} cannot be used: its worker processes return only the "
@@ -139,43 +139,44 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
 
 
 def _check_accelerator(options: TrainingOptions) -> str:
-    """Return the accelerator; MPS has no float64, which the scaling of windows needs."""
+    """Return the accelerator, the CPU for "auto" on MPS; raise `ParameterError` if it is MPS.
+
+    MPS has no float64, which the scaling of windows requires.
+    """
     if device_type(options.accelerator) != "mps":
         return options.accelerator
     if options.accelerator == "auto":
         return "cpu"
     raise ParameterError(
-        f"The device must have float64, in which windows are scaled; mps has none, got "
+        f"`accelerator` must be a device with float64, in which windows are scaled; mps has none, got "
         f"accelerator={options.accelerator!r}. Use accelerator='cpu'."
     )
 
 
 def _check_instances(values: Any, expected_class: type, option: str) -> list[Any]:
-    """Return instances of pytorch_lightning's classes; the package `lightning` has other classes of
-    the same names.
+    """Return the values as a list; raise `ParameterError` unless all are instances of the class.
+
+    The package `lightning` has other classes with the same names as `pytorch_lightning`.
     """
     instances = list(values) if isinstance(values, list | tuple) else [values]
     for instance in instances:
         if not isinstance(instance, expected_class):
-            foreign = any(
+            is_other_package = any(
                 base.__module__.partition(".")[0] == "lightning" for base in type(instance).__mro__
             )
-            origin = (
-                "an object of the package lightning, which has other classes of the same names"
-                if foreign
-                else "not one"
-            )
+            origin = " of the package lightning, whose classes are different ones" if is_other_package else ""
             raise ParameterError(
-                f"`trainer` must have objects of pytorch_lightning for {option!r}; {type(instance).__name__} is {origin}. "
-                "Use the classes of pytorch_lightning."
+                f"{option!r} of `trainer` must be instances of classes of pytorch_lightning, got "
+                f"{type(instance).__name__}{origin}. Use the classes of pytorch_lightning."
             )
     return instances
 
 
 @contextlib.contextmanager
 def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
-    """Restore generators, log levels, warning filters and environment after the block; silence
-    Lightning inside.
+    """Restore generators, log levels, warning filters and environment after the block.
+
+    Inside it Lightning is silent, gradients are enabled, and no other thread can train.
     """
     cuda = device_type(options.accelerator) == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     devices = list(range(torch.cuda.device_count())) if cuda else []
@@ -202,10 +203,10 @@ def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stop_on_interrupt(training_monitor: TrainingMonitor) -> Iterator[None]:
-    """Let Ctrl-C end the run after the current step, with the weights learned so far.
+    """Make Ctrl-C end the run after the current step, with the weights learned so far.
 
     A second Ctrl-C ends it at once, and so does the first in a run that is one of several (e.g. of
-    a backtest).
+    a backtest). Outside the main thread, or if Ctrl-C is ignored, nothing is changed.
     """
     previous_handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or previous_handler in (

@@ -26,18 +26,21 @@ from deepforecast.training.weights import (
     validation_loss,
 )
 
-CHECK_EVERY = 10  # steps between checks of the losses, which synchronise with the device
+CHECK_EVERY = 10  # steps between checks of the losses, each of which synchronises with the device
 MAX_RETRIES = 5  # restarts from the same weights
-RECOVERY_STEPS = 50  # steps within which losses must become finite again
-DIVERGED_FACTOR = 10.0  # a loss this many times that of the untrained network has diverged
+RECOVERY_STEPS = 50  # number of steps within which losses must become finite again
+DIVERGED_FACTOR = 10.0  # a loss this many times that of the untrained network counts as diverged
 REMEDY = (
-    "Set a smaller `learning_rate` or another `scaler`, or look for extreme values in the data."
+    "Set a smaller `learning_rate` or another `scaler`, or remove extreme values from the data."
 )
 
 
 @dataclass
 class TrainingRecord:
-    """Loss, learning rate, gradient norm and time of each step, and the validation losses by step."""
+    """Loss, learning rate, gradient norm and elapsed seconds of each step, and validation loss by step.
+
+    The final weights are those after `best_step` (from 1).
+    """
 
     loss: list[float] = field(default_factory=list)
     rate: list[float] = field(default_factory=list)
@@ -49,13 +52,13 @@ class TrainingRecord:
 
 
 class TrainingMonitor:
-    """Monitors a training run and decides when it ends.
+    """Records a training run, recovers it from divergence, validates, and ends it.
 
     Every `CHECK_EVERY` steps the losses are checked: if they are finite and not above
-    `DIVERGED_FACTOR` times that of the untrained network, the weights are saved; otherwise the last
-    saved weights are restored and the learning rate is halved. It also validates and writes
-    checkpoints. All decisions depend on the step number only, so that a resumed run takes the same
-    ones.
+    `DIVERGED_FACTOR` times that of the untrained network, a snapshot of the run is taken; otherwise
+    the last snapshot is restored and the learning rate is halved. The monitor also writes
+    checkpoints. When it does what depends on the number of steps only, so that a resumed run has
+    the same result.
 
     Parameters
     ----------
@@ -74,89 +77,98 @@ class TrainingMonitor:
         checkpoints: Checkpoints | None = None,
         validation: ValidationWindows | None = None,
     ) -> None:
-        self.network, self.options, self.monitor = network, options, monitor
-        self.checkpoints, self.validation = checkpoints, validation
+        self.network = network
+        self.options = options
+        self.monitor = monitor
+        self.checkpoints = checkpoints
+        self.validation = validation
         self.step = 0 if checkpoints is None else checkpoints.step
-        self.record, self.interrupted = TrainingRecord(), False
-        self.lr_damping, self.retries, self.checks_without_improvement = 1.0, 0, 0
-        self.best: tuple[float, Weights] | None = None
+        self.record = TrainingRecord()
+        self.interrupted = False
+        self.lr_damping = 1.0  # factor of the learning rate, halved by every restart
+        self.n_retries = 0  # since the last snapshot
+        self.checks_without_improvement = 0
+        self.best: tuple[float, Weights] | None = None  # smallest validation loss and its weights
         self.weight_average: ModelAverage | None = None
         self.gradient_norm: Tensor | None = None
         self.optimizer: Any = None
         self._context: Callable[[], Any] = contextlib.nullcontext
-        self._step_loss: Tensor | None = None
-        self._losses: list[Tensor] = []
+        self._step_loss: Tensor | None = None  # of the batches of the current step
+        self._losses: list[Tensor] = []  # of the steps since the last check
         self._norms: list[Tensor] = []
-        self._rate = 0.0
-        self._good_snapshot: Any = None
+        self._learning_rate = 0.0
+        self._snapshot: Any = None  # of the run after `good_step`
         self.good_step = self.step
-        self.steps_undone = 0
+        self.n_undone_steps = 0
         self._start_time = time.monotonic()
 
     def start(
         self, optimizer: torch.optim.Optimizer, context: Callable[[], Any] = contextlib.nullcontext
     ) -> None:
-        """Start from the current weights or the last checkpoint; `context` is that of a forward
-        pass (mixed precision).
+        """Start from the current weights or the last checkpoint.
+
+        `context` creates the context of a forward pass in validation (mixed precision).
         """
         self.optimizer, self._context = optimizer, context
         if self.options.ema_decay:
             self.weight_average = ModelAverage.from_network(self.network, self.options.ema_decay)
         if self.checkpoints is not None:
             self.checkpoints.restore(self)
-        self._good_snapshot = take_snapshot(self.network, optimizer, self.weight_average)
-        self._start_time = time.monotonic() - (
-            self.record.seconds[-1] if self.record.seconds else 0.0
-        )
+        self._snapshot = take_snapshot(self.network, optimizer, self.weight_average)
+        seconds_before = self.record.seconds[-1] if self.record.seconds else 0.0
+        self._start_time = time.monotonic() - seconds_before
 
     def learning_rate(self) -> float:
-        """Return the learning rate of the next step."""
-        self._rate = (
+        """Return the learning rate of the next step, and store it for the record."""
+        self._learning_rate = (
             self.options.learning_rate * self.lr_damping * schedule_factor(self.options, self.step)
         )
-        return self._rate
+        return self._learning_rate
 
     def record_loss(self, loss: Tensor) -> None:
-        """Add the loss of a batch; a step sums those of its batches."""
+        """Add the loss of a batch to that of the current step."""
         self._step_loss = (
             loss.detach() if self._step_loss is None else self._step_loss + loss.detach()
         )
 
     def finish_step(self) -> bool:
-        """Record a step and return whether it was the last."""
+        """Record a step, and return whether the run ends after it.
+
+        At some steps the losses are checked, the network is validated and a checkpoint is written.
+        """
         options, record = self.options, self.record
         if self._step_loss is not None and self.gradient_norm is not None:
             self._losses.append(self._step_loss)
             self._norms.append(self.gradient_norm)
         self._step_loss = None
-        record.rate.append(self._rate)
+        record.rate.append(self._learning_rate)
         record.seconds.append(time.monotonic() - self._start_time)
         self.step += 1
         if self.weight_average is not None:
             self.weight_average.update(self.network, self.step)
-        last = self.step >= options.max_steps
-        checks = last or self.step % CHECK_EVERY == 0
-        if checks:
-            self._check_losses()
-        if self.validation is not None and (last or self.step % options.validate_every == 0):
+        is_last = self.step >= options.max_steps
+        has_check = is_last or self.step % CHECK_EVERY == 0
+        if has_check:
+            self._record_and_recover()
+        if self.validation is not None and (is_last or self.step % options.validate_every == 0):
             self._validate(self.validation)
-        if (
-            self.checkpoints is not None
-            and checks
-            and (last or self.step % options.checkpoint_every < CHECK_EVERY)
-        ):
+        # At the first check after every `checkpoint_every` steps.
+        writes_checkpoint = is_last or self.step % options.checkpoint_every < CHECK_EVERY
+        if self.checkpoints is not None and has_check and writes_checkpoint:
             self.checkpoints.write(self)
         record.stop_reason = record.stop_reason or self._stop_reason()
-        return last or bool(record.stop_reason)
+        return is_last or bool(record.stop_reason)
 
     def finish(self) -> TrainingRecord:
-        """Give the network its final weights (the best on validation, the average, or the last) and
-        return the record.
+        """Load the final weights into the network (the best on validation, the moving average, or
+        the last ones) and return the record.
+
+        Raises `TrainingError` if the loss has diverged at the end; warns if steps were undone.
         """
         if self._losses:
-            self._check_losses()
-        if not self.interrupted and (not self._finite_since(self.good_step) or not self.good_step):
-            raise self._divergence()
+            self._record_and_recover()
+        if not self.interrupted and (not self._is_finite_since(self.good_step) or not self.good_step):
+            raise self._divergence_error()
         self._warn_of_undone_steps()
         if self.best is not None:
             self.network.load_state_dict(self.best[1])
@@ -164,60 +176,83 @@ class TrainingMonitor:
             self.record.best_step = self.good_step
             if self.weight_average is not None:
                 self.weight_average.copy_to(self.network)
-        done = "all steps done" if self.step >= self.options.max_steps else "a callback stopped it"
-        self.record.stop_reason = self.record.stop_reason or done
+        reason = "all steps done" if self.step >= self.options.max_steps else "a callback stopped it"
+        self.record.stop_reason = self.record.stop_reason or reason
         return self.record
 
     def _stop_reason(self) -> str:
-        limit = self.options.time_limit
+        """Return the reason to end the run after this step, or an empty text."""
+        time_limit = self.options.time_limit
         if self.interrupted:
             return "interrupted"
-        if limit is not None and self.record.seconds[-1] >= limit:
-            return "time was up"
+        if time_limit is not None and self.record.seconds[-1] >= time_limit:
+            return "time limit reached"
         return "stopped by the caller" if self.monitor.should_stop else ""
 
-    def _check_losses(self) -> None:
-        losses, norms = torch.stack(self._losses).tolist(), torch.stack(self._norms).tolist()
-        self._losses, self._norms = [], []
+    def _record_and_recover(self) -> None:
+        """Record the losses since the last check, and take a snapshot or restore the last one.
+
+        Raises `TrainingError` if the run cannot recover.
+        """
+        losses = torch.stack(self._losses).tolist()
+        norms = torch.stack(self._norms).tolist()
+        self._losses = []
+        self._norms = []
         self.record.loss += losses
         self.record.norm += norms
-        first, recent = self.record.loss[0], sum(losses) / len(losses)
-        finite = self._finite_since(self.step - len(losses))
-        if finite and recent - first <= (DIVERGED_FACTOR - 1) * max(abs(first), 1.0):
-            self._good_snapshot = take_snapshot(self.network, self.optimizer, self.weight_average)
-            self.good_step = self.step
-            self.retries = 0
-            if self.validation is None:
-                self.monitor.report(recent, self.step, self.options.max_steps)
-            return
-        self.retries += 1
-        self.steps_undone += len(losses)
-        if not math.isfinite(first):
-            raise TrainingError(
-                f"The loss must be finite before the first step, got {first:g}. Set another "
-                "`scaler`, or look for extreme values in the data."
-            )
-        past_recovery = self.step - self.good_step >= RECOVERY_STEPS
-        if self.retries > MAX_RETRIES or (past_recovery and not self._finite_since(self.good_step)):
-            raise self._divergence()
-        self.lr_damping /= 2
-        restore_snapshot(self._good_snapshot, self.network, self.optimizer, self.weight_average)
+        initial_loss = self.record.loss[0]
+        recent_loss = sum(losses) / len(losses)
+        is_finite = self._is_finite_since(self.step - len(losses))
+        # A loss can be negative or about 0, hence the difference, and at least 1 as reference.
+        if is_finite and recent_loss - initial_loss <= (DIVERGED_FACTOR - 1) * max(abs(initial_loss), 1.0):
+            self._accept_progress(recent_loss)
+        else:
+            self._roll_back(len(losses))
 
-    def _finite_since(self, step: int) -> bool:
+    def _accept_progress(self, recent_loss: float) -> None:
+        """Take a snapshot of the run, and report the loss if there is no validation."""
+        self._snapshot = take_snapshot(self.network, self.optimizer, self.weight_average)
+        self.good_step = self.step
+        self.n_retries = 0
+        if self.validation is None:
+            self.monitor.report(recent_loss, self.step, self.options.max_steps)
+
+    def _roll_back(self, n_steps: int) -> None:
+        """Restore the last snapshot, `n_steps` steps before, and halve the learning rate.
+
+        Raises `TrainingError` after too many attempts.
+        """
+        self.n_retries += 1
+        self.n_undone_steps += n_steps
+        initial_loss = self.record.loss[0]
+        if not math.isfinite(initial_loss):
+            raise TrainingError(
+                f"The loss must be finite before the first step, got {initial_loss:g}. Set another "
+                "`scaler`, or remove extreme values from the data."
+            )
+        is_past_recovery = self.step - self.good_step >= RECOVERY_STEPS
+        if self.n_retries > MAX_RETRIES or (is_past_recovery and not self._is_finite_since(self.good_step)):
+            raise self._divergence_error()
+        self.lr_damping /= 2
+        restore_snapshot(self._snapshot, self.network, self.optimizer, self.weight_average)
+
+    def _is_finite_since(self, step: int) -> bool:
+        """Return whether all recorded losses and gradient norms after this step are finite."""
         return all(map(math.isfinite, (*self.record.loss[step:], *self.record.norm[step:])))
 
-    def _divergence(self) -> TrainingError:
+    def _divergence_error(self) -> TrainingError:
+        """Return the error for losses that are not finite, or else too large."""
         losses = self.record.loss
         finite = map(math.isfinite, map(sum, zip(losses, self.record.norm, strict=True)))
-        diverged_steps = [
+        nonfinite_steps = [
             step
             for step, is_finite in enumerate(finite, 1)
             if not is_finite and step > self.good_step
         ]
-        if diverged_steps:
-            steps = "at" if diverged_steps[0] == self.step else f"from step {diverged_steps[0]} to"
+        if nonfinite_steps:
+            steps = "at" if nonfinite_steps[0] == self.step else f"from step {nonfinite_steps[0]} to"
             rule = (
-                "The loss and its gradients must be finite, got nan or inf "
+                "The loss and its gradients must be finite, got NaN or infinity "
                 f"{steps} step {self.step}"
             )
         else:
@@ -225,21 +260,25 @@ class TrainingMonitor:
                 f"The loss must not grow to {DIVERGED_FACTOR:g} times that of the untrained network, got "
                 f"{losses[-1]:g} after {losses[0]:g} at step {self.step}"
             )
-        was_retried = self.retries > 1  # steps were made from earlier weights
-        retried = "; earlier weights and lower learning rates did not help" if was_retried else ""
-        return TrainingError(f"{rule} of {self.options.max_steps}{retried}. {REMEDY}")
+        note = "; restarts from earlier weights with lower learning rates failed" if self.n_retries > 1 else ""
+        return TrainingError(f"{rule} of {self.options.max_steps}{note}. {REMEDY}")
 
     def _warn_of_undone_steps(self) -> None:
-        if self.steps_undone:
+        """Warn if steps were undone, with their number and the final factor of the learning rate."""
+        if self.n_undone_steps:
             warn(
-                f"{self.steps_undone} of {self.step} training steps were undone, as the loss or its "
+                f"{self.n_undone_steps} of {self.step} training steps were undone, as the loss or its "
                 f"gradients were not finite or the loss was {DIVERGED_FACTOR:g} times that of the untrained "
-                "network; training went on from earlier weights at "
+                "network; training continued from earlier weights with "
                 f"{self.lr_damping:g} times the learning rate. {REMEDY}",
                 TrainingWarning,
             )
 
     def _validate(self, validation: ValidationWindows) -> None:
+        """Compute and report the validation loss, with averaged weights if there are any.
+
+        Stores the weights if they are the best so far, and stops the run if `patience` is exceeded.
+        """
         weights_context = (
             self.weight_average.applied(self.network)
             if self.weight_average is not None
@@ -249,20 +288,18 @@ class TrainingMonitor:
             value = validation_loss(self.network, validation, self._context)
             self.record.validation[self.step] = value
             if not math.isfinite(value):
-                return  # the next check restores earlier weights
+                return  # the next check of the training losses restores earlier weights
             self.checks_without_improvement += 1
             if self.best is None or value < self.best[0]:
-                self.best, self.checks_without_improvement, self.record.best_step = (
-                    (value, self._weights()),
-                    0,
-                    self.step,
-                )
+                self.best = (value, self._copy_weights())
+                self.checks_without_improvement = 0
+                self.record.best_step = self.step
         self.monitor.report(value, self.step, self.options.max_steps)
         if (
             self.options.patience is not None
             and self.checks_without_improvement >= self.options.patience
         ):
-            self.record.stop_reason = "no better on validation"
+            self.record.stop_reason = "no improvement on validation"
 
-    def _weights(self) -> Weights:
+    def _copy_weights(self) -> Weights:
         return {name: value.detach().clone() for name, value in self.network.state_dict().items()}

@@ -15,6 +15,7 @@ from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.optimization import to_device
 
 Weights = dict[str, Tensor]
+"""A state dict: weights and buffers by name."""
 
 
 @dataclass
@@ -38,8 +39,9 @@ class ModelAverage:
         return cls([parameter.detach().clone() for parameter in network.parameters()], decay)
 
     def update(self, network: ForecastNetwork, step: int) -> None:
-        """Update after step number `step`; the decay is at most (step + 1) / (step + 10), to forget
-        the first steps faster.
+        """Update the average in place after training step `step` (from 1).
+
+        The decay is at most (step + 1) / (step + 10), so that the first steps are forgotten faster.
         """
         decay = min(self.decay, (step + 1) / (step + 10))
         torch._foreach_lerp_(
@@ -53,7 +55,7 @@ class ModelAverage:
 
     @contextlib.contextmanager
     def applied(self, network: ForecastNetwork) -> Iterator[None]:
-        """Give the network the average inside the block."""
+        """Replace the weights of the network by the average inside the block, and restore them after it."""
         weights = [parameter.detach().clone() for parameter in network.parameters()]
         self.copy_to(network)
         try:
@@ -66,7 +68,7 @@ class ModelAverage:
 def take_snapshot(
     network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: ModelAverage | None
 ) -> Any:
-    """Copy weights, optimizer state and average."""
+    """Return copies of weights and buffers, optimizer state and average, for `restore_snapshot`."""
     weights = {name: value.detach().clone() for name, value in network.state_dict().items()}
     moments = [
         {name: _copy(value) for name, value in optimizer.state[parameter].items()}
@@ -80,13 +82,13 @@ def take_snapshot(
 
 
 def restore_snapshot(
-    saved: Any,
+    snapshot: Any,
     network: ForecastNetwork,
     optimizer: torch.optim.Optimizer,
     average: ModelAverage | None,
 ) -> None:
-    """Restore a snapshot, which can be used again."""
-    weights, moments, means = saved
+    """Restore a snapshot in place; it can be restored several times."""
+    weights, moments, average_values = snapshot
     network.load_state_dict(weights)
     optimizer.state.clear()
     for parameter, parameter_state in zip(network.parameters(), moments, strict=True):
@@ -95,24 +97,28 @@ def restore_snapshot(
                 name: _copy(value) for name, value in parameter_state.items()
             }
     if average is not None:
-        average.values = [parameter.clone() for parameter in means]
+        average.values = [parameter.clone() for parameter in average_values]
 
 
 def validation_loss(
     network: ForecastNetwork, batches: Iterable[Batch], context: Callable[[], Any]
 ) -> float:
-    """Return the mean loss over the validation windows."""
+    """Return the mean loss over the validation windows; the network is in training mode afterwards.
+
+    `context` creates the context of the forward passes.
+    """
     device = next(network.parameters()).device
-    total, count = 0.0, 0
+    loss_sum = 0.0
+    n_windows = 0
     network.eval()
     try:
         with torch.no_grad(), context():
             for batch in batches:
-                total += float(network.loss(to_device(batch, device))) * len(batch)
-                count += len(batch)
+                loss_sum += float(network.loss(to_device(batch, device))) * len(batch)
+                n_windows += len(batch)
     finally:
         network.train()
-    return total / count
+    return loss_sum / n_windows
 
 
 def _copy(value: Any) -> Any:

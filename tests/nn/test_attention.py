@@ -150,7 +150,7 @@ def test_paths_of_a_window_share_its_keys() -> None:
 
 
 def test_an_unknown_score_is_refused_with_the_list() -> None:
-    with pytest.raises(ParameterError, match=r"`attention` must be one of 'additive', 'dot'.*; got nearest"):
+    with pytest.raises(ParameterError, match=r"`attention` must be one of 'additive', 'dot'.*, got nearest"):
         made(score="nearest")
 
 

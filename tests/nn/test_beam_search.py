@@ -185,5 +185,5 @@ def test_paths_go_on_from_windows_of_their_own() -> None:
 def test_other_heads_have_no_countable_paths() -> None:
     sizes = InputSizes(input_size=12, horizon=H, out_features=2)
     net = ForecastNetwork(sizes, Apart(sizes), make_head("normal"))
-    with pytest.raises(ParameterError, match=r"must be \"bins\" for beam search, got 'normal'"):
+    with pytest.raises(ParameterError, match=r"requires head='bins', got 'normal'"):
         beam_search(net, some_inputs(sizes), 2, H)

@@ -29,7 +29,7 @@ def test_by_name(name: str | None) -> None:
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(ParameterError, match="one of None, 'layer', 'batch', 'rms'; got group"):
+    with pytest.raises(ParameterError, match="one of None, 'layer', 'batch', 'rms', got group"):
         normalization("group", 4)
 
 

@@ -13,7 +13,7 @@ from deepforecast.nn.patches import Patching, default_patch_length
 def test_they_are_the_stretches_that_end_there(rows: int, length: int, stride: int) -> None:
     patches, values = Patching(rows, length, stride), torch.arange(2.0 * rows * 3).view(2, rows, 3) + 1
     found = patches.unfold(values)
-    assert found.shape == (2, patches.count, 3 * length)
+    assert found.shape == (2, patches.n_patches, 3 * length)
     assert patches.end_positions[-1] == rows - 1
     for patch, end in enumerate(patches.end_positions):
         one = found[:, patch].view(2, *((length, 3) if length == 1 else (3, length)))

@@ -120,7 +120,7 @@ def test_the_calendar_is_wound_around_its_circles() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"`positional_encoding` must be one of 'sinusoidal', .*; got round"):
+    with pytest.raises(ParameterError, match=r"`positional_encoding` must be one of 'sinusoidal', .*, got round"):
         told("round")
     with pytest.raises(ParameterError, match=r"calendar=\['hour', 'day_of_week'\]"):
         told("calendar")

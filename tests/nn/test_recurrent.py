@@ -178,7 +178,7 @@ def test_the_memory_lasts_in_bfloat16() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ParameterError, match="`cell` must be one of 'lstm', 'gru', 'rnn'; got lstn"):
+    with pytest.raises(ParameterError, match="`cell` must be one of 'lstm', 'gru', 'rnn', got lstn"):
         Recurrent(4, RecurrentOptions("lstn"))
     both = Recurrent(4, RecurrentOptions(hidden_size=6, bidirectional=True))
     with pytest.raises(ParameterError, match="both directions"):

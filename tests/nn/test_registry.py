@@ -174,9 +174,9 @@ def test_heads_by_name() -> None:
     ("name", "options", "words"),
     [
         ("gauss", {}, ["`head` must be one of point, quantiles", "zero_inflated", "gauss"]),
-        ("normal", {"loss": "mse"}, ['`loss` cannot be used with head="normal", got loss=mse', 'Use head="point"']),
-        ("point", {"quantiles": [0.1]}, ['`quantiles` cannot be used with head="point"', 'Use head="quantiles"']),
-        ("quantiles", {"loss": "mse"}, ['`loss` cannot be used with head="quantiles"']),
+        ("normal", {"loss": "mse"}, ["`loss` cannot be used with head='normal', got loss=mse", "Use head='point'"]),
+        ("point", {"quantiles": [0.1]}, ["`quantiles` cannot be used with head='point'", "Use head='quantiles'"]),
+        ("quantiles", {"loss": "mse"}, ["`loss` cannot be used with head='quantiles'"]),
         ("point", {"loss": "rmse"}, ["`loss` must be one of mae, mse", "got rmse"]),
         ("quantiles", {"quantiles": [0.0]}, ["`quantiles` must be between 0 and 1"]),
     ],

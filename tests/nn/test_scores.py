@@ -123,7 +123,7 @@ def test_on_another_device_nothing_is_left_behind(name: str) -> None:
 
 
 def test_names_are_unique_and_of_scores() -> None:
-    with pytest.raises(ParameterError, match="'dot' is taken"):
+    with pytest.raises(ParameterError, match="must be unique, got 'dot', the name of Dot"):
 
         @scores.score("dot")
         class Other(Score):

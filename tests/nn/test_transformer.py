@@ -163,7 +163,7 @@ def test_the_small_network_bends_as_its_name_says() -> None:
 
 
 def test_what_there_is_none_of_is_refused() -> None:
-    with pytest.raises(ParameterError, match="`activation` must be one of 'relu', 'gelu', 'swiglu'; got tanh"):
+    with pytest.raises(ParameterError, match="`activation` must be one of 'relu', 'gelu', 'swiglu', got tanh"):
         FeedForward(WIDTH, 24, "tanh")
     with pytest.raises(ParameterError, match=r"d_model=16 and n_heads=5\. Use n_heads=4 or d_model=15"):
         Encoder(LayerOptions(WIDTH, 5), 1)

@@ -59,7 +59,7 @@ def test_a_loss_that_is_not_finite_at_the_last_step_is_an_error(
     make: Any, broken: int, max_steps: int, steps: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_losses(monkeypatch, range(broken, max_steps + 1))
-    with pytest.raises(TrainingError, match=rf"got nan or inf {steps}\. Set a smaller"):
+    with pytest.raises(TrainingError, match=rf"got NaN or infinity {steps}\. Set a smaller"):
         make(max_steps=max_steps).fit(FRAME)
 
 
@@ -75,7 +75,7 @@ def test_steps_lost_to_losses_that_recover_are_warned_of_once(
     make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_losses(monkeypatch, {26, 47})
-    with pytest.warns(TrainingWarning, match=r"^20 of 60 training steps.* at 0.25 times") as warned:
+    with pytest.warns(TrainingWarning, match=r"^20 of 60 training steps.* with 0.25 times") as warned:
         model = make(max_steps=60, lr_schedule="constant", warmup=0.0).fit(FRAME)
     assert len(warned) == 1
     report = model.training_report_
@@ -203,7 +203,7 @@ def test_a_users_own_trainer_ends_with_an_error(
     break_losses(monkeypatch, broken)
     model = lstm(max_steps=steps)
     with pytest.raises(
-        TrainingError, match=rf"got nan or inf at step {ended}; .* at step 10\. Set"
+        TrainingError, match=rf"got NaN or infinity at step {ended}; .* at step 10\. Set"
     ):
         own_trainer(model, steps)
     for use in (model.predict, lambda: model.save(tmp_path / "model.dfc")):
@@ -228,7 +228,7 @@ def test_a_users_own_trainer_that_recovers_is_warned_of_once(
     monkeypatch.setattr(ForecastModule, "on_before_optimizer_step", without_nan)
     break_losses(monkeypatch, {13, 14})
     with pytest.warns(
-        TrainingWarning, match="^The loss of 2 training batches was not finite"
+        TrainingWarning, match="^The loss was NaN or infinite in 2 training batches; at the last step, 30, it is finite"
     ) as warned:
         model = own_trainer(lstm(max_steps=30), 30)
     assert len([one for one in warned if one.category is TrainingWarning]) == 1

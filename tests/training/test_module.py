@@ -140,7 +140,7 @@ def test_where_torch_cannot_compile_the_network_is_trained_as_it_is(monkeypatch:
         return broken
 
     monkeypatch.setattr(torch, "compile", compiler)
-    with pytest.warns(TrainingWarning, match="no compiler here$") as said:
+    with pytest.warns(TrainingWarning, match="uncompiled: no compiler here. Set compile=False") as said:
         model = lstm(max_steps=5, compile=True).fit(FRAME)
     assert len(said) == 1
     assert same(model, lstm(max_steps=5).fit(FRAME))

@@ -66,7 +66,7 @@ def test_resumed_run_with_early_stopping(tmp_path: Path) -> None:
     """Patience goes on where it was; a run that has stopped stays so."""
     given = {"validation_size": 10, "validate_every": 3, "patience": 3, "learning_rate": 0.3, "max_steps": 200}
     whole = lstm(**given).fit(FRAME)
-    assert whole.stopped_ == "no better on validation"
+    assert whole.stopped_ == "no improvement on validation"
     steps = len(whole.training_report_)
     assert 10 < steps < 200
     model = lstm(**given, checkpoint_dir=str(tmp_path), checkpoint_every=5)
@@ -117,7 +117,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 def test_checkpoint_of_another_run_is_refused_naming_the_difference(name: str, tmp_path: Path) -> None:
     cut(lstm(checkpoint_dir=str(tmp_path), checkpoint_every=5), 12)
     before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
-    with pytest.raises(TrainingError, match=rf"step-000000010.*differs in .*{name}.*delete the folder"):
+    with pytest.raises(TrainingError, match=rf"step-000000010.*differ in: .*{name}.*delete the folder"):
         lstm(**OTHERS[name], checkpoint_dir=str(tmp_path)).fit(FRAME)
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
 
@@ -128,7 +128,7 @@ def test_checkpoint_of_other_data_or_another_model_is_refused(tmp_path: Path) ->
     other = FRAME.assign(y=FRAME.y.where(FRAME.index != 50, FRAME.y + 1))
     shifted = FRAME.assign(ds=FRAME.ds + pd.Timedelta(days=1))
     for frame in (other, shifted):
-        with pytest.raises(TrainingError, match=r"differs in.*data"):
+        with pytest.raises(TrainingError, match=r"differ in.*data"):
             model.fit(frame)
     with pytest.raises(TrainingError, match="model"):
         DLinear(horizon=4, checkpoint_dir=str(tmp_path)).fit(FRAME)

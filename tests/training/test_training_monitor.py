@@ -76,7 +76,7 @@ def test_patience_ends_after_so_many_looks_without_a_better_one() -> None:
         recent_windows=20,
     )
     report = model.fit(noise()).training_report_
-    assert model.stopped_ == "no better on validation"
+    assert model.stopped_ == "no improvement on validation"
     assert len(report) < 400
     assert int(report.step[report.kept].iloc[0]) == len(report) - 15
     assert report.validation.dropna().iloc[-4:].idxmin() == len(report) - 16
@@ -90,7 +90,7 @@ def test_a_loss_that_is_no_number_on_validation_is_not_the_best(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [({"patience": 3}, "Set `validation_size` to"), ({"validation_size": 89}, "got 89 with at most 90")]
+    ("given", "said"), [({"patience": 3}, "Set `validation_size` to"), ({"validation_size": 89}, "validation_size=89 and at most 90")]
 )
 def test_validation_that_cannot_be(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
@@ -143,7 +143,7 @@ def test_a_loss_that_blows_up_goes_back_to_the_last_good_weights_at_half_the_rat
         "head": "point",
         "loss": "mse",
     }
-    with pytest.warns(TrainingWarning, match=r"40 of 100 training steps were undone.* at 0.0625 times") as warned:
+    with pytest.warns(TrainingWarning, match=r"40 of 100 training steps were undone.* with 0.0625 times") as warned:
         report = lstm(**given, learning_rate=0.5, max_steps=100).fit(FRAME).training_report_
     assert len(warned) == 1
     rates = report.rate.unique()
@@ -160,7 +160,7 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped(monkeypatch, step=0.01)
     model = lstm(max_steps=100_000, time_limit=0.3).fit(FRAME)
     report = model.training_report_
-    assert model.stopped_ == "time was up"
+    assert model.stopped_ == "time limit reached"
     assert 0.3 <= report.seconds.iloc[-1] < 3.0
     assert (report.seconds.iloc[:-1] < 0.3).all()
     assert np.isfinite(model.predict().LSTM).all()

@@ -63,21 +63,23 @@ class Predictor:
 
     @classmethod
     def from_model(cls, model: NeuralForecaster, quantiles: Sequence[float]) -> Predictor:
-        """Create a predictor from a fitted model."""
-        state, levels = model.fitted_state(), tuple(validate_quantiles(quantiles)) if len(quantiles) else ()
+        """Create a predictor from a fitted model.
+
+        The predictor has copies of the model and of the network, which later calls of `fit` do not
+        change. Raises `CapabilityError` for quantiles of calibrated intervals.
+        """
+        state = model.fitted_state()
+        levels = tuple(validate_quantiles(quantiles)) if len(quantiles) else ()
         if levels and state.calibration is not None:
             raise CapabilityError(
                 f"{model.name} cannot predict quantiles from arrays, as its intervals are "
                 "calibrated. Use predict(level=...)."
             )
-        shared = {**state.learned.shared, "network": deepcopy(state.learned.shared["network"]).requires_grad_(False)}
-        return cls(
-            model.clone(),
-            LearnedState(
-                {}, shared, series=replace(state.series.take(np.arange(1)), native_ids=None)
-            ),
-            levels,
-        )
+        network = deepcopy(state.learned.shared["network"]).requires_grad_(False)
+        shared = {**state.learned.shared, "network": network}
+        # One series is enough: `_series` takes the calendar from it and sets the times of each call.
+        series = replace(state.series.take(np.arange(1)), native_ids=None)
+        return cls(model.clone(), LearnedState({}, shared, series=series), levels)
 
     @property
     def window_columns(self) -> WindowColumns:
@@ -100,7 +102,7 @@ class Predictor:
         y : array of shape (steps,) or (series, steps), or list of arrays
             Histories, which may have different lengths in a list; NaN where missing.
         past : mapping, optional
-            Every covariate of the fit by name, each of the shape of `y`: numbers, or codes of
+            Every covariate seen in `fit`, by name, each of the shape of `y`: numbers, or codes of
             categories (from 0; -1 if unknown).
         future : mapping, optional
             Future covariates by name over the horizon, each of shape (series, horizon) or
@@ -121,13 +123,17 @@ class Predictor:
         return PredictorOutput(points, forecast.quantiles(self.levels) if self.levels else np.empty((*points.shape, 0)))
 
     def _forecast(self, y: Any, past: Any, future: Any, static: Any, last_time: Any) -> Forecast:
-        columns, histories = self.window_columns, _to_series(y)
+        """Forecast of the network from arrays, see `__call__`; checks their names and shapes."""
+        columns = self.window_columns
+        histories = _to_series(y)
         if self.model.missing != "auto" and any(np.isnan(history).any() for history in histories):
             raise DataError(
                 f"`y` must not have missing values, as missing={self.model.missing!r} of "
-                f"{self.model.name} applies to frames only. Fill them first."
+                f"{self.model.name} applies to frames only. Fill them before the call, or fit with "
+                "missing='auto'."
             )
-        recent_values = _last_rows(histories, columns.input_size, "y")
+        recent_values = _last_values(histories, columns.input_size, "y")
+        n_series = len(recent_values)
         loc, scale = self._scales(histories)
         by_series: dict[str, Any] = {"tail": recent_values, "place": loc, "spread": scale}
         _check_names(past, (*columns.numeric, *columns.categorical), "past")
@@ -135,21 +141,25 @@ class Predictor:
         _check_names(static, (*columns.static, *columns.static_codes), "static")
         for name in past:
             fill_value = -1.0 if name in columns.categorical else np.nan
-            values = _last_rows(_to_series(past[name]), columns.input_size, name, len(recent_values), fill_value)
+            values = _last_values(_to_series(past[name]), columns.input_size, name, n_series, fill_value)
             by_series[f"tail:{name}"] = _encode_categories(values, columns, name)
         for name in static:
-            values = np.broadcast_to(np.asarray(static[name], dtype=np.float64), (len(recent_values),))
+            values = np.broadcast_to(np.asarray(static[name], dtype=np.float64), (n_series,))
             by_series[f"static:{name}"] = _encode_categories(values, columns, name)
         future_values = {
-            name: _future_rows(values, len(recent_values), columns.horizon, name)
+            name: _future_values(values, n_series, columns.horizon, name)
             for name, values in future.items()
         }
         covariates = {name: Covariate(_encode_categories(values, columns, name)) for name, values in future_values.items()}
-        learned = replace(self.learned, by_series=by_series, series=self._series(last_time, len(recent_values)))
+        learned = replace(self.learned, by_series=by_series, series=self._series(last_time, n_series))
         return self.model._forecast(learned, columns.horizon, covariates)
 
     def _scales(self, histories: list[Floats]) -> tuple[Floats, Floats]:
-        """Location and scale per series, as in `fit` and `predict(frame=...)`."""
+        """Location and scale of each series, two arrays (series,), as in `predict(frame=...)`.
+
+        They are those of the panel seen in fit, those of the given histories, or 0 and 1 if each
+        window is scaled by itself.
+        """
         loc, scale = np.zeros(len(histories)), np.ones(len(histories))
         panel_scale = self.learned.shared.get("scale")
         if panel_scale is not None:
@@ -159,48 +169,60 @@ class Predictor:
                 loc[index], scale[index] = _series_state.estimate_scale(history, self.model.scaler)
         return loc, scale
 
-    def _series(self, last_time: Any, count: int) -> Series:
+    def _series(self, last_time: Any, n_series: int) -> Series:
+        """The series seen in fit with the last timestamps of this call.
+
+        Raises `ParameterError` if the network uses calendar features and `last_time` is None.
+        """
         series = self.learned.series
         if series is None:
             raise DataError(
-                "A predictor must be created from a fitted model with series; there are none."
+                "A predictor requires a model with series, and its state has none. Use "
+                "`model.predictor()` of a fitted model."
             )
         if not self.window_columns.uses_time:
-            return replace(series, last=np.zeros(count, dtype=np.int64))
+            return replace(series, last=np.zeros(n_series, dtype=np.int64))
         if last_time is None:
             raise ParameterError(
                 f"`last_time` must be set, as the network uses calendar features "
                 f"({format_list(self.window_columns.calendar)}). "
                 "Pass the timestamp of the last value of y, or fit with calendar=None."
             )
-        return replace(series, last=np.broadcast_to(positions(series, last_time), (count,)))
+        return replace(series, last=np.broadcast_to(calendar_positions(series, last_time), (n_series,)))
 
 
-def positions(series: Series, last_time: Any) -> Any:
-    """Timestamps (in UTC for series with a time zone) as positions on the calendar of the fit."""
+def calendar_positions(series: Series, last_time: Any) -> Any:
+    """Convert timestamps to positions on the calendar seen in fit, (timestamps,) int64.
+
+    Timestamps of series with a time zone are in UTC. Raises `DataError` for other values and for
+    timestamps that are not on the calendar.
+    """
     calendar = series.calendar
     try:
-        raw = np.atleast_1d(np.asarray(last_time, dtype=f"datetime64[{calendar.time.unit}]")).astype(np.int64)
+        timestamps = np.atleast_1d(np.asarray(last_time, dtype=f"datetime64[{calendar.time.unit}]")).astype(np.int64)
     except (ValueError, TypeError):
         raise DataError(
-            f"`last_time` must be a timestamp, or one per series, got {format_value(last_time)}."
+            f"`last_time` must be one timestamp, or one per series, got {format_value(last_time)}."
         ) from None
-    grid_positions = calendar.positions(raw)
-    if (grid_positions == OFF_GRID).any():
+    positions = calendar.positions(timestamps)
+    if (positions == OFF_GRID).any():
+        example = calendar.format(int(series.last[0]))
         raise DataError(
-            f"`last_time` must match the frequency {calendar.freq} of the fit, got "
-            f"{format_value(last_time)}."
+            f"`last_time` must be a timestamp of frequency {calendar.freq!r} (as in fit), got "
+            f"{format_value(last_time)}. Pass for example {example}."
         )
-    return grid_positions
+    return positions
 
 
 def _to_series(values: Any) -> list[Floats]:
-    """One array per series."""
+    """Convert a matrix (series, steps), a vector or a list of vectors to a list with one float64
+    array per series; raise `DataError` for anything else.
+    """
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
         if values.ndim > 2 or not values.size:
             raise DataError(
-                "An array must have shape (steps,) or (series, steps) and not be empty, got "
-                f"{values.shape}."
+                "An array must have shape (steps,) or (series, steps) and must not be empty, got "
+                f"shape {values.shape}."
             )
         matrix = np.atleast_2d(values).astype(np.float64)
         return list(matrix)
@@ -216,39 +238,51 @@ def _to_series(values: Any) -> list[Floats]:
     return series
 
 
-def _last_rows(histories: list[Floats], rows: int, name: str, count: int | None = None, fill_value: float = np.nan) -> Floats:
-    """The last `rows` values of each series, left-padded with `fill_value`."""
-    if count is not None and len(histories) != count:
-        raise DataError(f"{name} must have as many series as y, {count}, got {len(histories)}.")
-    recent_values = np.full((len(histories), rows), fill_value)
+def _last_values(
+    histories: list[Floats], length: int, name: str, n_series: int | None = None, fill_value: float = np.nan
+) -> Floats:
+    """The last values of each series, (series, length), short series left-padded with `fill_value`.
+
+    Raises `DataError` for infinite values and for other than `n_series` series; `name` is that of
+    the variable in the message.
+    """
+    if n_series is not None and len(histories) != n_series:
+        raise DataError(f"{name!r} must have as many series as `y` ({n_series}), got {len(histories)}.")
+    recent_values = np.full((len(histories), length), fill_value)
     for index, history in enumerate(histories):
         if len(history):
-            recent_values[index, -min(rows, len(history)) :] = history[-rows:]
+            recent_values[index, -min(length, len(history)) :] = history[-length:]
     if np.isinf(recent_values).any():
-        raise DataError(f"{name} must be finite, or NaN where missing, but has an infinite value.")
+        raise DataError(
+            f"{name!r} must be finite, or NaN where missing, got an infinite value. Replace it with NaN."
+        )
     return recent_values
 
 
-def _future_rows(values: Any, count: int, horizon: int, name: str) -> Floats:
+def _future_values(values: Any, n_series: int, horizon: int, name: str) -> Floats:
+    """A future covariate as an array (series, horizon); raise `DataError` for other shapes."""
     array = np.atleast_2d(np.asarray(values, dtype=np.float64))
-    if array.shape != (count, horizon):
+    if array.shape != (n_series, horizon):
         raise DataError(
-            f"future: {name} must have shape (series, horizon) = ({count}, {horizon}), got "
-            f"{array.shape}."
+            f"Future covariate {name!r} must have shape (series, horizon) = ({n_series}, {horizon}), "
+            f"got {array.shape}."
         )
     return array
 
 
 def _encode_categories(values: Floats, columns: WindowColumns, name: str) -> Floats:
-    """Numbers unchanged; codes of categories that were not in the fit become -1."""
-    count = columns.counts.get(name)
-    return values if count is None else np.where((values >= 0) & (values < count), np.nan_to_num(values), -1.0)
+    """Values of a numeric column unchanged; codes of categories not seen in fit become -1."""
+    n_categories = columns.counts.get(name)
+    if n_categories is None:
+        return values
+    return np.where((values >= 0) & (values < n_categories), np.nan_to_num(values), -1.0)
 
 
 def _check_names(columns: Mapping[str, Any], names: tuple[str, ...], argument: str) -> None:
+    """Raise `DataError` unless the keys of `columns` are `names`, in any order."""
     if set(columns) != set(names):
         expected = format_list(names) if names else "none"
         raise DataError(
-            f"`{argument}` must have the columns of the fit ({expected}), got "
-            f"{format_value(list(columns))}."
+            f"`{argument}` must contain the columns seen in fit ({expected}), got "
+            f"{format_list(columns) if columns else 'none'}."
         )

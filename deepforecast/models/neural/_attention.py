@@ -32,40 +32,44 @@ def attention_maps(
     """The attention weights of the next `steps`, one map per layer and block of `horizon` steps.
 
     Each step receives the median of the previous one. Beyond the trained horizon the window moves
-    on and ends with the network's own forecast.
+    on and ends with the medians forecast before.
     """
-    forecaster, maps = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model)), list[AttentionMap]()
-    recent_values, first_observed = forecaster.recent_values, _first_observed(forecaster.recent_values)
+    forecaster = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model))
+    maps: list[AttentionMap] = []
+    recent_values = forecaster.recent_values
+    first_observed = _first_observed(recent_values)
     for begin in range(0, steps, forecaster.horizon):
-        batch_maps = list[list[AttentionWeights]]()
+        batch_maps: list[list[AttentionWeights]] = []  # batches of layers
         run_batch = _recording_pass(forecaster, batch_maps, first_observed)
         raw_loc_scale = forecaster._run_batches(recent_values, begin, run_batch, MAX_WINDOWS)
         block_forecast = HeadForecast(forecaster.network.head, *raw_loc_scale, forecaster.name)
-        for layer in zip(*batch_maps, strict=True):
-            maps.append(_layer_weights(layer, begin, steps, first_observed))
+        layers = zip(*batch_maps, strict=True)
+        maps += [_layer_weights(layer, begin, steps, first_observed) for layer in layers]
         recent_values = np.concatenate([recent_values, block_forecast.point("median")], axis=1)[:, -recent_values.shape[1] :]
     return maps
 
 
 def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[AttentionWeights]], first_observed: Ints) -> Any:
-    """A forward pass that appends its attention weights to `batch_maps`.
+    """Return a forward pass for `_run_batches` that appends the weights of each batch to `batch_maps`.
 
-    The first batch determines the total number of weights, which is refused if too large for a
-    frame.
+    The first batch determines the number of weights of all batches; the pass raises if they are too
+    many for a frame.
     """
-    def run_batch(batch: Batch, rows: slice) -> tuple[Any, Any]:
+    def run_batch(batch: Batch, windows: slice) -> tuple[Any, Any]:
+        """Return raw output and scale of the batch, after recording its attention weights."""
         inputs, scaling = forecaster.network.inputs(batch)
-        raw, count = forecaster.network.features(inputs), rows.stop - rows.start
+        raw = forecaster.network.features(inputs)
+        n_windows = windows.stop - windows.start  # without the padding of the batch
         previous_values = torch.cat([first_value(inputs).unsqueeze(1), median(forecaster.network, raw)[:, :-1].float()], dim=1)
         layers = forecaster.network.body.attention_maps(inputs, previous_values)
-        batch_maps.append([replace(layer, weights=layer.weights[:count]) for layer in layers])
+        batch_maps.append([replace(layer, weights=layer.weights[:n_windows]) for layer in layers])
         if len(batch_maps) == 1:
-            n_weights = sum(
-                _layer_weights((layer,), 0, forecaster.steps, first_observed[rows]).n_rows()
+            n_batch_weights = sum(
+                _layer_weights((layer,), 0, forecaster.steps, first_observed[windows]).n_rows()
                 for layer in batch_maps[0]
             )
             refuse_large_frame(
-                n_weights * forecaster.blocks * len(first_observed) // count,
+                n_batch_weights * forecaster.blocks * len(first_observed) // n_windows,
                 forecaster.name,
                 len(first_observed),
             )
@@ -75,16 +79,24 @@ def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[Attenti
 
 
 def _layer_weights(batches: tuple[AttentionWeights, ...], begin: int, steps: int, first_observed: Ints) -> AttentionMap:
-    """The map of one layer, up to step `steps`; positions count from the last observation (0)."""
-    first_batch, weights = batches[0], np.concatenate([batch.weights.numpy() for batch in batches])
-    queries, keys = first_batch.queries.numpy() + begin, first_batch.keys.numpy() + begin
-    weights, queries = weights[:, :, queries <= steps], queries[queries <= steps]
-    used = (keys <= steps) | weights.any(axis=(0, 1, 2))
-    weights, keys = weights[..., used], keys[used]
+    """Join the batches of one layer to a map of the steps up to `steps`.
+
+    Positions are counted from the last observation (0), so that those of a block start at `begin`.
+    Keys after `steps` are dropped unless they have weight.
+    """
+    first_batch = batches[0]
+    weights = np.concatenate([batch.weights.numpy() for batch in batches])  # (series, heads, queries, keys)
+    queries = first_batch.queries.numpy() + begin
+    keys = first_batch.keys.numpy() + begin
+    weights = weights[:, :, queries <= steps]
+    queries = queries[queries <= steps]
+    has_weight = (keys <= steps) | weights.any(axis=(0, 1, 2))
+    weights = weights[..., has_weight]
+    keys = keys[has_weight]
     unobserved = keys[None] < first_observed[:, None]
     # Some bodies also attend to the padding before the first observation.
     attends_padding = (weights.sum(axis=(1, 2)) * unobserved).sum(axis=1) > 0
-    first = min(int(queries.min()), int(keys.min()))
+    first_position = min(int(queries.min()), int(keys.min()))
     return AttentionMap(
         first_batch.kind,
         first_batch.layer,
@@ -92,7 +104,7 @@ def _layer_weights(batches: tuple[AttentionWeights, ...], begin: int, steps: int
         weights,
         queries,
         keys,
-        np.where(attends_padding, first, first_observed),
+        np.where(attends_padding, first_position, first_observed),
     )
 
 

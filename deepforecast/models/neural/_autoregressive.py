@@ -24,15 +24,16 @@ class AutoregressiveForecaster(NeuralForecaster):
 
     decoding: Literal["sample", "greedy", "beam"] = param(
         default="sample",
-        help="decoding of the point forecast: sample paths, greedy or beam search",
+        help="decoding of the point forecast; 'sample': median or mean of sample paths, 'greedy': one path, "
+        "'beam': most probable path",
     )
     temperature: float = param(
         default=1.0, above=0,
-        help="softmax temperature of sampling with head='bins'; below 1: less varied samples",
+        help="softmax temperature of sampling with head='bins'; below 1: less variation between samples",
     )
     top_p: float = param(
         default=1.0, above=0, at_most=1,
-        help="probability mass to sample from with head='bins' (nucleus sampling)",
+        help="probability of the most probable bins to sample from with head='bins' (nucleus sampling); 1: all bins",
     )
     beam_width: int | None = param(
         default=None, at_least=1,
@@ -56,6 +57,7 @@ class AutoregressiveForecaster(NeuralForecaster):
         return (*super().predict_params, *decoding_parameters)
 
     def _decoding_options(self) -> DecodingOptions:
+        """The options of decoding; raise `ParameterError` for values that exclude each other."""
         if self.head != "bins":
             for name in ("temperature", "top_p"):
                 if getattr(self, name) != 1.0:
@@ -69,7 +71,7 @@ class AutoregressiveForecaster(NeuralForecaster):
         if self.decoding == "greedy" and not self.autoregressive:
             raise ParameterError(
                 "decoding='greedy' cannot be used with output='direct', which predicts all "
-                "steps at once. Leave it out, or set output='autoregressive'."
+                "steps at once. Set output='autoregressive', or leave out `decoding`."
             )
         if self.beam_width is not None and self.decoding != "beam":
             setting = f"decoding={self.decoding!r}"

@@ -43,9 +43,9 @@ HeadName = Literal[
 Loss = Literal["mae", "mse", "huber", "mase", "smape", "owa"]
 DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
-# Epochs from which the coverage of prediction intervals was half the nominal one or less:
+# From this number of epochs on, prediction intervals covered half of their nominal level or less:
 # benchmarks/results/small_panels.md
-OVERFIT_PASSES = 30
+OVERFIT_EPOCHS = 30
 
 NEURAL = Capabilities(
     future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
@@ -64,7 +64,8 @@ class NeuralForecaster(Forecaster):
 
     input_size: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="length of the input window in time steps; 'auto': from horizon and season",
+        help="length of the input window in time steps; 'auto': 3 horizons or 2 seasons (the longer one), "
+        "as far as the longest series permits",
     )
     head: HeadName = param(
         default="quantiles", search=("quantiles", "normal", "student_t"),
@@ -72,11 +73,13 @@ class NeuralForecaster(Forecaster):
     )  # fmt: skip
     quantiles: list[float] | None = param(
         default=None, above=0, below=1,
-        help="quantile levels trained with head='quantiles'; None: 15 from 0.005 to 0.995",
+        help="quantile levels trained with head='quantiles'; None: 15 levels from 0.005 to 0.995",
     )
     loss: Loss = param(default="mae", help="loss function of head='point'")
     scaler: Scaler = param(
-        default="standard", help="scaler of the target",
+        default="standard",
+        help="scaler of the target, e.g. 'standard' (mean and standard deviation), 'last' (last value and mean "
+        "absolute deviation from it), 'revin' (as 'standard', with a learned affine map) or 'none'",
     )
     scaler_scope: Literal["window", "series", "panel"] = param(
         default="window",
@@ -84,13 +87,13 @@ class NeuralForecaster(Forecaster):
     )
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="number of time steps per season; 'auto': from the frequency",
+        help="number of time steps per season; 'auto': inferred from the frequency",
     )
     calendar: list[str] | Literal["auto"] | None = param(
-        default="auto", help="calendar features; 'auto': by frequency, None: none",
+        default="auto", help="calendar features; 'auto': chosen by the frequency, None: no calendar features",
     )
     bounds: tuple[float | None, float | None] | None = param(
-        default=None, help="lower and upper bound of forecasts, e.g. (0, None)",
+        default=None, help="lower and upper bound of forecasts, e.g. (0, None); None: no bound",
     )
     max_steps: int | Literal["auto"] = param(
         default="auto", group="training", at_least=1,
@@ -98,11 +101,12 @@ class NeuralForecaster(Forecaster):
     )
     max_epochs: int | None = param(
         default=None, group="training", at_least=1,
-        help="number of epochs, instead of max_steps; None: max_steps",
+        help="number of epochs, in place of max_steps; None: max_steps determines the length of training",
     )
     batch_size: int | Literal["auto"] = param(
         default="auto", group="training", at_least=1,
-        help="number of windows per batch; 'auto': by the number of windows, at least 32",
+        help="number of windows per batch; 'auto': an eighth of the training windows, at least 32 and at most 256 "
+        "(NBEATS: 1024)",
     )
     sample_by: Literal["windows", "series"] = param(
         default="windows", group="training",
@@ -110,14 +114,15 @@ class NeuralForecaster(Forecaster):
     )
     recent_windows: int | None = param(
         default=None, group="training", at_least=1,
-        help="number of most recent windows per series to train on; None: all",
+        help="number of most recent windows per series to train on; None: all windows",
     )
     learning_rate: float | Literal["find"] = param(
         default=3e-3, group="training", above=0, low=1e-4, high=1e-2, log=True,
-        help="maximum learning rate; 'find': by a learning rate range test",
+        help="maximum learning rate; 'find': chosen by a learning rate range test",
     )
     lr_schedule: Literal["one_cycle", "cosine", "constant"] = param(
-        default="one_cycle", group="training", help="learning rate schedule",
+        default="one_cycle", group="training",
+        help="learning rate schedule after the warmup; 'one_cycle' and 'cosine': cosine decay, 'constant': no decay",
     )
     warmup: float = param(
         default=0.1, group="training", at_least=0, below=1,
@@ -128,11 +133,12 @@ class NeuralForecaster(Forecaster):
     )
     gradient_clip_val: float | None = param(
         default=1.0, group="training", above=0,
-        help="maximum of the gradient's norm or elements; None: no clipping",
+        help="maximum norm of the gradient, or absolute value of its elements, see gradient_clip_algorithm; "
+        "None: no clipping",
     )
     gradient_clip_algorithm: Literal["norm", "value"] = param(
         default="norm", group="training",
-        help="whether to limit the norm of the gradient or the absolute value of each element",
+        help="whether gradient_clip_val limits the norm of the gradient or the absolute value of each element",
     )
     accumulate_grad_batches: int = param(
         default=1, group="training", at_least=1,
@@ -144,15 +150,16 @@ class NeuralForecaster(Forecaster):
     )
     validation_size: int | None = param(
         default=None, group="training", at_least=1,
-        help="number of last observations per series to select the best weights on; None: none",
+        help="number of last observations per series held out for validation, which selects the best weights; "
+        "None: no validation",
     )
     validate_every: int = param(
         default=50, group="training", at_least=1,
-        help="number of training steps between validations",
+        help="number of training steps between validation checks",
     )
     patience: int | None = param(
         default=None, group="training", at_least=1,
-        help="validations without improvement before training stops; None: no early stopping",
+        help="number of validation checks without improvement before training stops; None: no early stopping",
     )
     time_limit: float | None = param(
         default=None, group="training", above=0,
@@ -166,10 +173,11 @@ class NeuralForecaster(Forecaster):
         default="32-true", group="training", help="floating-point precision of training",
     )
     accelerator: Literal["auto", "cpu", "gpu", "mps", "tpu"] = param(
-        default="auto", group="training", help="device type to train on",
+        default="auto", group="training",
+        help="device type to train on; 'auto': the best one available, except MPS",
     )
     devices: int | Literal["auto"] | list[int] = param(
-        default=1, group="training", help="number or indices of devices",
+        default=1, group="training", help="number of devices, or list of their indices; 'auto': all devices",
     )
     compile: bool = param(
         default=False, group="training", help="whether to compile the network with torch.compile",
@@ -177,22 +185,23 @@ class NeuralForecaster(Forecaster):
     progress: bool = param(default=False, group="training", help="whether to show a progress bar")
     checkpoint_dir: str | None = param(
         default=None, group="training",
-        help="folder of checkpoints to resume interrupted training from; None: no checkpoints",
+        help="folder to write checkpoints to and to resume interrupted training from; None: no checkpoints",
     )
     checkpoint_every: int = param(
         default=100, group="training", at_least=1,
         help="number of training steps between checkpoints",
     )
     trainer: dict[str, Any] | None = param(
-        default=None, group="training", help="additional arguments of Lightning's Trainer, e.g. {'strategy': 'ddp'}",
+        default=None, group="training",
+        help="additional arguments of Lightning's Trainer, e.g. {'strategy': 'ddp'}; None: no additional arguments",
     )
 
     max_auto_steps: ClassVar[int] = 500  # limit of max_steps="auto"
     max_auto_batch: ClassVar[int] = 256  # limit of batch_size="auto"
-    warns_overfitting: ClassVar[bool] = True  # after many epochs; False for linear models
+    warns_overfitting: ClassVar[bool] = True  # whether to warn after many epochs; False for linear models
     has_components: ClassVar[bool] = False  # whether the forecast is a sum of components
     uses_series_id: ClassVar[bool] = False  # whether the body embeds static categories itself
-    keeps_series_scale: ClassVar[bool] = False  # whether a series keeps the scale of the fit
+    keeps_series_scale: ClassVar[bool] = False  # whether a series keeps its scale from fit in `update`
 
     warm_up_params: ClassVar[dict[str, Any]] = {
         "max_steps": 1, "max_epochs": None, "validation_size": None, "validate_every": 50, "patience": None, "time_limit": None,
@@ -240,7 +249,7 @@ class NeuralForecaster(Forecaster):
         return str(self.fitted_state().learned["record"]["why"])
 
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:
-        """Create a LightningModule with a new network, to be trained by your own Trainer.
+        """Create a LightningModule with a new network, to be trained by a Trainer of the user.
 
         After training, `predict` works as after `fit`. The learning rate schedule spans the steps
         of the Trainer. The module logs `loss` and, with `validation_size`, `validation`, and passes
@@ -383,22 +392,24 @@ class NeuralForecaster(Forecaster):
     # -- hooks of Forecaster -----------------------------------------------------------------------
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
+        """The declared capabilities without those that head, loss, scaler or bounds exclude."""
         explanations = self.has_components, self.has_attention
         return _fit.narrow_capabilities(declared, self.head, self.loss, self.scaler, explanations, self.bounds is not None)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         covariates = super()._future_covariates(state, steps, future)
-        _series_state.warn_constant_covariate(self.name, state, covariates)
+        _series_state.warn_constant_covariates(self.name, state, covariates)
         return covariates
 
     def _warn_about_intervals(self, state: State) -> None:
-        passes = state.learned["record"].get("passes", 0.0)
-        if passes >= OVERFIT_PASSES and self.warns_overfitting:
+        """Warn that intervals can be too narrow if the network was trained for many epochs."""
+        n_epochs = state.learned["record"].get("passes", 0.0)
+        if n_epochs >= OVERFIT_EPOCHS and self.warns_overfitting:
             remedy = "max_steps='auto' and batch_size='auto'"
             if isinstance(self.max_steps, str) and isinstance(self.batch_size, str):
                 remedy = "more or longer series"
             message = (
-                f"{self.name} trained {passes:,.0f} epochs on the same windows; its prediction "
+                f"{self.name} was trained for {n_epochs:,.0f} epochs on the same windows; its prediction "
                 "intervals can be too narrow because the network overfits. Use "
                 "intervals='conformal', which calibrates them on held-out observations, or "
                 f"fewer epochs with {remedy}."
@@ -406,21 +417,28 @@ class NeuralForecaster(Forecaster):
             warn(message, TrainingWarning)
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
-        steps = self.horizon or 0
-        return {"input_size": ["auto", *(k * steps for k in (2, 4) if not rows or (k + 1) * steps <= rows)]} if steps else {}
+        """Values of `input_size` to search: 'auto', and 2 and 4 horizons if a series of `rows` time
+        steps (0: unknown) has room for them and a horizon.
+        """
+        if not self.horizon:
+            return {}
+        multiples = [k for k in (2, 4) if not rows or (k + 1) * self.horizon <= rows]
+        return {"input_size": ["auto", *(k * self.horizon for k in multiples)]}
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
-        clip_bounds(self)
+        """Check the parameters and train the network; sample paths need the residual correlation."""
+        clip_bounds(self)  # these two raise for invalid parameters, before the training
         self._decoding_options()
         _unused_parameters.refuse_unused(self)
         learned = _fit.fit_network(self, panel, monitor)
-        # Folds of an inner cross-validation draw no sample paths.
+        # Models of an inner cross-validation draw no sample paths.
         return self._fit_residual_correlation(learned, panel) if monitor.is_outermost else learned
 
     def _fine_tune(
         self, learned: LearnedState, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,
         learning_rate: float | None = None,
     ) -> LearnedState:
+        """Train the network further, and estimate the residual correlation again."""
         from deepforecast.models.neural import _fine_tuning
 
         return self._fit_residual_correlation(
@@ -428,15 +446,23 @@ class NeuralForecaster(Forecaster):
         )
 
     def _fit_residual_correlation(self, learned: LearnedState, panel: Panel) -> LearnedState:
+        """Add the residual correlation to the state, unless the network is not trained yet.
+
+        `lightning_module` sets the list `_untrained`, and receives the panel in it.
+        """
         from deepforecast.models.neural import _residual_correlation
 
-        if "_untrained" in self.__dict__:  # a user's own Trainer trains the network later
+        if "_untrained" in self.__dict__:  # the user's own Trainer trains the network later
             self.__dict__["_untrained"].append(panel)
             return learned
         return _residual_correlation.fit_residual_correlation(self, learned, panel)
 
-    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        by_series = _series_state.from_history(self, learned, panel) if fresh else _series_state.advance(learned, panel)
+    def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
+        """The state after the observations of `panel`; the network does not change."""
+        if from_start:
+            by_series = _series_state.from_history(self, learned, panel)
+        else:
+            by_series = _series_state.advance(learned, panel)
         return replace(learned, by_series=by_series)
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
@@ -463,6 +489,7 @@ class NeuralForecaster(Forecaster):
         return False
 
     def _attention_maps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Sequence[AttentionMap]:
+        """Attention weights of the next `steps`, empty without attention, see `_attention`."""
         if not self.has_attention:
             return ()
         from deepforecast.models.neural import _attention
@@ -494,15 +521,14 @@ class NeuralForecaster(Forecaster):
         return None
 
     def _check_time_features(self, record: Any, future_names: list[str]) -> None:
-        """Raise `InvalidManifest` unless the record of a file is valid."""
+        """Raise `InvalidManifest` unless `record`, the time features in a file, is valid."""
         if record is not None:
             raise InvalidManifest(
-                "'time_features' of its columns must be null for this model, got "
-                f"{format_value(record)}"
+                f"'time_features' of the network's columns must be null for this model, got {format_value(record)}"
             )
 
     def _initialize(self, network: ForecastNetwork, panel: Panel, columns: WindowColumns, scale: tuple[Floats, Floats]) -> None:
-        """Set initial weights where better ones than random ones are known."""
+        """Set initial weights of the body, for models that have better ones than random weights."""
 
     @abstractmethod
     def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:

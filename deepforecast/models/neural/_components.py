@@ -24,13 +24,17 @@ def components(
     """The additive components of the forecast, each (series, steps).
 
     `level` is the location of the scaled window, followed by the components of the body. `rest` is
-    the difference to the forecast: rounding, bounds and, beyond the trained horizon, that the
-    forecast is a statistic of many paths.
+    the forecast minus the sum of the others. It has causes such as rounding and bounds and, beyond
+    the trained horizon, the sampling of paths, of which the forecast is the median or mean.
     """
-    forecaster, network = HorizonForecaster(model.name, learned, steps, future), learned["network"]
-    forecast, names, blocks = model._forecast(learned, steps, future).point(model.point_kind), list[str](), []
+    forecaster = HorizonForecaster(model.name, learned, steps, future)
+    network = learned["network"]
+    forecast = model._forecast(learned, steps, future).point(model.point_kind)
+    names: list[str] = []
+    blocks = []
 
     def run_batch(batch: Batch, _: slice) -> tuple[Any, Any]:
+        """Components (series, horizon, components) in units of z; also sets `names`."""
         inputs, scaling = network.inputs(batch)
         components = network.body.components(inputs)
         names[:] = list(components)

@@ -33,7 +33,11 @@ MAX_BEAM_WIDTH = 10_000  # paths per series
 
 @dataclass(frozen=True)
 class PathForecast(Forecast):
-    """A decoded path (series, steps) and, on demand, the marginal distribution of each step."""
+    """A decoded path (series, steps) and, on demand, the marginal distribution of each step.
+
+    `marginal_forecast` computes the distributions from the first step on; the path may start at a
+    later step, `begin`.
+    """
 
     path: Floats
     marginal_forecast: Callable[[], Forecast]
@@ -82,12 +86,16 @@ def path_forecast(
 
 
 def _greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
-    """Greedy paths (series, steps), computed in blocks of `horizon` steps."""
+    """Greedy paths (series, steps), computed in blocks of `horizon` steps.
+
+    The window of a block ends with the values of the block before.
+    """
     def run_batch(batch: Batch, _: slice) -> tuple[Any, Any]:
         inputs, scaling = forecaster.network.inputs(batch)
         return decode_greedy(forecaster.network, inputs, mean), scaling
 
-    recent_values, blocks = forecaster.recent_values, []
+    recent_values = forecaster.recent_values
+    blocks: list[Floats] = []
     for begin in range(0, forecaster.steps, forecaster.horizon):
         block_forecast = HeadForecast(
             forecaster.network.head,
@@ -101,31 +109,43 @@ def _greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
 
 
 def beam_paths(forecaster: HorizonForecaster, width: int) -> tuple[Floats, Floats]:
-    """Most probable paths (series, paths, steps) and their log-probabilities (series, paths)."""
+    """Most probable paths (series, paths, steps) and their log-probabilities (series, paths).
+
+    The paths of a series are sorted by descending probability.
+    """
     batches = []
-    size = max(MAX_WINDOWS // width // BATCH_MULTIPLE, 1) * BATCH_MULTIPLE
-    threads = 1 if forecaster._is_small(len(forecaster.recent_values) * width) else torch_threads()
-    with torch_defaults(), torch.inference_mode(), limit_torch_threads(threads):
-        for start in range(0, len(forecaster.recent_values), size):
-            rows = np.arange(start, min(start + size, len(forecaster.recent_values)))
-            paths, log_probability = _search_paths(
-                forecaster, pad_batch(rows, -(-len(rows) // BATCH_MULTIPLE) * BATCH_MULTIPLE), width
-            )
-            batches.append((paths[: len(rows)], log_probability[: len(rows)]))
+    n_series = len(forecaster.recent_values)
+    batch_size = max(MAX_WINDOWS // width // BATCH_MULTIPLE, 1) * BATCH_MULTIPLE
+    n_threads = 1 if forecaster._is_small(n_series * width) else torch_threads()
+    with torch_defaults(), torch.inference_mode(), limit_torch_threads(n_threads):
+        for start in range(0, n_series, batch_size):
+            series = np.arange(start, min(start + batch_size, n_series))
+            padded_size = -(-len(series) // BATCH_MULTIPLE) * BATCH_MULTIPLE
+            paths, log_probability = _search_paths(forecaster, pad_batch(series, padded_size), width)
+            batches.append((paths[: len(series)], log_probability[: len(series)]))
     paths, log_probabilities = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
     return paths, log_probabilities
 
 
 def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tuple[Floats, Floats]:
-    """Beam search in blocks of `horizon` steps; the window of a path ends with its values."""
-    network, recent_values, length = forecaster.network, forecaster.recent_values[series], forecaster.recent_values.shape[1]
-    log_probability, paths, n_paths = torch.zeros(len(series), 1, dtype=torch.float64), np.empty((len(series), 1, 0)), 1
+    """Beam search in blocks of `horizon` steps for the series with these indices, see `beam_paths`.
+
+    After the first block each path has a window of its own, which ends with the values of the path.
+    """
+    network = forecaster.network
+    recent_values = forecaster.recent_values[series]
+    length = recent_values.shape[1]
+    log_probability = torch.zeros(len(series), 1, dtype=torch.float64)
+    paths = np.empty((len(series), 1, 0))
+    n_paths = 1
     for begin in range(0, forecaster.steps, forecaster.horizon):
         inputs, scaling = network.inputs(forecaster._make_batch(recent_values, np.repeat(series, n_paths), begin))
         beams = beam_search(network, inputs, width, min(forecaster.horizon, forecaster.steps - begin), log_probability)
-        origin, log_probability = beams.origin, beams.log_probability
-        z, loc, scale = beams.values.numpy(), scaling.loc[origin].numpy(), scaling.scale[origin].numpy()
-        values = np.clip(loc + scale * z, *forecaster.bounds)
+        origin = beams.origin  # the window that each path continues
+        log_probability = beams.log_probability
+        loc = scaling.loc[origin].numpy()
+        scale = scaling.scale[origin].numpy()
+        values = np.clip(loc + scale * beams.values.numpy(), *forecaster.bounds)
         paths = np.concatenate([paths.reshape(len(series) * n_paths, begin)[origin.numpy()], values], axis=2)
         n_paths = values.shape[1]
         recent_values = np.concatenate(
@@ -137,12 +157,13 @@ def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tu
 def beam_frame(
     model: NeuralForecaster, width: int, horizon: int | None, frame: Frame | None, future: Frame | None, static: Frame | None
 ) -> Frame:
-    """The most probable paths of each series, see `NeuralForecaster.beam_search`."""
-    width, steps = validate_integer(width, "width", maximum=MAX_BEAM_WIDTH), model._resolve_horizon(horizon)
+    """The most probable paths of each series as a frame, see `NeuralForecaster.beam_search`."""
+    width = validate_integer(width, "width", maximum=MAX_BEAM_WIDTH)
+    steps = model._resolve_horizon(horizon)
     if model.head != "bins":
         raise CapabilityError(
-            f"Beam search must have head='bins'; {model.name} has head={model.head!r}, whose "
-            "values are not discrete. Fit with head='bins', or draw paths with `simulate`."
+            f"`beam_search` requires head='bins'; {model.name} has head={model.head!r}, whose "
+            "values are not discrete. Set head='bins' and fit again, or use `simulate` to draw paths."
         )
     state = model._state_for_frame(frame, static)
     forecaster = HorizonForecaster(
@@ -153,10 +174,11 @@ def beam_frame(
         clip_bounds(model),
     )
     paths, log_probabilities = beam_paths(forecaster, width)
-    count = paths.shape[1]
-    columns = state.series.key_columns(np.tile(state.series.calendar.next_positions(state.series.last, steps), (1, count)))
+    n_paths = paths.shape[1]
+    times = state.series.calendar.next_positions(state.series.last, steps)
+    columns = state.series.key_columns(np.tile(times, (1, n_paths)))
     refuse_duplicate_columns(["path", "value", "log_probability"], columns)
-    columns["path"] = np.tile(np.repeat(np.arange(count), steps), len(state.series))
+    columns["path"] = np.tile(np.repeat(np.arange(n_paths), steps), len(state.series))
     columns["value"] = check_finite(paths.reshape(len(state.series), -1), state, "value", distribution_model=model).reshape(-1)
     columns["log_probability"] = np.repeat(log_probabilities.reshape(-1), steps)
     return frames.build(state.series.library, columns)

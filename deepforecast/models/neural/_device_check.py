@@ -14,11 +14,17 @@ if TYPE_CHECKING:
 
     from deepforecast.models.neural._base import NeuralForecaster
 
-N_WINDOWS, SEASON, N_STEPS = 4, 4, 5
+N_WINDOWS = 4
+SEASON_LENGTH = 4
+DEFAULT_HORIZON = 5  # for models without a horizon
 
 
 def fake_device_step(model: NeuralForecaster, device: str) -> None:
-    """Compute loss, gradients and a forecast with all kinds of covariates as fake tensors."""
+    """Compute loss, gradients and a forecast with all kinds of covariates as fake tensors.
+
+    Raises if tensors of different devices meet, or if a gradient is on another device than its
+    weight.
+    """
     with passive_waiting("torch"), quiet_import():
         import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -26,16 +32,12 @@ def fake_device_step(model: NeuralForecaster, device: str) -> None:
     from deepforecast.models.neural import _fit
     from deepforecast.nn.batch import Batch
 
-    horizon = model.default_horizon or N_STEPS
+    horizon = model.default_horizon or DEFAULT_HORIZON
     length = max(model.input_size, 1) if isinstance(model.input_size, int) else 3 * horizon
-    names = ("ahead", "behind", "kind_ahead", "kind_behind", "fixed", "kind")
-    columns = WindowColumns(
-        length, horizon, names[:2], 1, names[2:4], 1, names[4:5], names[5:], {"kind_ahead": 3, "kind_behind": 2, "kind": 4},
-        dict.fromkeys(names, 0.0), dict.fromkeys(names, 1.0), (), model._time_features(None),
-    )  # fmt: skip
+    columns = _example_columns(model, length, horizon)
     n_calendar = columns.calendar_width
     with torch_defaults(), FakeTensorMode():
-        network = _fit.build_network(model, columns, SEASON).train()
+        network = _fit.build_network(model, columns, SEASON_LENGTH).train()
         _move(network, device)
 
         def make_numbers(*shape: int) -> torch.Tensor:
@@ -45,19 +47,19 @@ def fake_device_step(model: NeuralForecaster, device: str) -> None:
             return torch.zeros(N_WINDOWS, *shape, device=device, dtype=torch.int64)
 
         batch = Batch(
-            make_numbers(length).double(),
-            make_numbers(length, 2 + n_calendar),
-            make_numbers(horizon, 1 + n_calendar),
-            make_numbers(1),
-            make_codes(length, 2),
-            make_codes(horizon, 1),
-            make_codes(1),
-            make_numbers(1).double(),
-            make_numbers(1).double(),
-            make_numbers(horizon).double(),
+            y=make_numbers(length).double(),
+            past=make_numbers(length, 2 + n_calendar),
+            future=make_numbers(horizon, 1 + n_calendar),
+            static=make_numbers(1),
+            past_codes=make_codes(length, 2),
+            future_codes=make_codes(horizon, 1),
+            static_codes=make_codes(1),
+            loc=make_numbers(1).double(),
+            scale=make_numbers(1).double(),
+            target=make_numbers(horizon).double(),
         )
-        for ratio in (1.0, 0.5):
-            network.loss(batch, ratio).backward()  # type: ignore[no-untyped-call]
+        for teacher_forcing_ratio in (1.0, 0.5):  # parallel and step-by-step decoding
+            network.loss(batch, teacher_forcing_ratio).backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             raw, scaling = network.eval()(batch)
             scaling.unstandardize(network.head.median(raw))
@@ -67,11 +69,35 @@ def fake_device_step(model: NeuralForecaster, device: str) -> None:
         if parameter.grad is not None and parameter.grad.device != parameter.device
     ]
     if misplaced:
-        raise RuntimeError(f"gradients are on another device than their weights: {misplaced[0]}")
+        raise RuntimeError(f"The gradient of weight {misplaced[0]} must be on the device of the weight.")
+
+
+def _example_columns(model: NeuralForecaster, input_size: int, horizon: int) -> WindowColumns:
+    """Columns with two past covariates, of which one is a future covariate, and a static one, of each
+    type: numeric and categorical.
+    """
+    numeric = ("future", "past")
+    categorical = ("future_kind", "past_kind")
+    names = (*numeric, *categorical, "static", "static_kind")
+    return WindowColumns(
+        input_size=input_size,
+        horizon=horizon,
+        numeric=numeric,
+        n_future=1,
+        categorical=categorical,
+        n_future_codes=1,
+        static=("static",),
+        static_codes=("static_kind",),
+        counts={"future_kind": 3, "past_kind": 2, "static_kind": 4},
+        loc=dict.fromkeys(names, 0.0),
+        scale=dict.fromkeys(names, 1.0),
+        calendar=(),
+        time_features=model._time_features(None),
+    )
 
 
 def _move(network: nn.Module, device: str) -> None:
-    """`Module.to(device)` for fake tensors, which torch does not support."""
+    """Move the network in place, as `Module.to(device)`, which does not support fake tensors."""
     from torch.nn import Parameter
 
     for module in network.modules():

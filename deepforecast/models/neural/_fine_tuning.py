@@ -28,9 +28,9 @@ def fine_tune(
     max_steps: int | None = None,
     learning_rate: float | None = None,
 ) -> LearnedState:
-    """Train on from the learned weights, by default at a tenth of the learning rate.
+    """Train a copy of the learned network further, by default at a tenth of the learning rate.
 
-    Frozen modules stay bitwise equal.
+    The weights and buffers of the modules in `freeze` stay bitwise equal. `learned` is unchanged.
     """
     model = _with_options(model, max_steps, learning_rate)
     lr_factor = FINE_TUNE_LR_FACTOR if learning_rate is None else 1.0
@@ -48,43 +48,46 @@ def fine_tune(
     )
     network = fine_tuned.shared["network"]
     frozen_weights = {name: value for name, value in previous_network.state_dict().items() if name in names}
-    # The moving average of weights rounds, and batch norm statistics follow the data.
+    # Frozen values change by rounding in the moving average of the weights, and batch normalization
+    # updates its statistics.
     network.load_state_dict(frozen_weights, strict=False)
     network.requires_grad_(True)
     return fine_tuned
 
 
 def _with_options(model: NeuralForecaster, max_steps: int | None, learning_rate: float | None) -> NeuralForecaster:
+    """The model, or a copy with the options that are not None; `max_steps` replaces `max_epochs`."""
     changes: dict[str, Any] = {} if max_steps is None else {"max_steps": max_steps, "max_epochs": None}
     changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
     return model.clone(**changes) if changes else model
 
 
 def frozen_parameters(network: ForecastNetwork, freeze: Sequence[str] | None) -> set[str]:
-    """Names of parameters and buffers in these modules, whose names may omit the prefix "body."."""
+    """Names of all weights and buffers in the modules `freeze`, whose names may omit the prefix "body.".
+
+    Raises `ParameterError` for an unknown module, and if no weight is left to train.
+    """
     if freeze is None:
         return set()
     if isinstance(freeze, str) or not all(isinstance(text, str) for text in freeze):
         raise ParameterTypeError(
-            f"`freeze` must be a list of module names, got {format_value(freeze)}."
+            f"`freeze` must be a list of module names, got {format_value(freeze)}. Pass e.g. freeze=['encoder']."
         )
-    state_names, parameter_names, frozen_names = (
-        list(network.state_dict()),
-        {name for name, _ in network.named_parameters()},
-        set[str](),
-    )
+    state_names = list(network.state_dict())
+    parameter_names = {name for name, _ in network.named_parameters()}
+    frozen_names: set[str] = set()
     for prefix in freeze:
         matches = {name for name in state_names if _is_inside(name, prefix) or _is_inside(name, f"body.{prefix}")}
         if not matches:
             available = sorted({".".join(name.split(".")[:2]) for name in parameter_names})
             raise ParameterError(
-                "`freeze` must name modules of the network "
-                f"({format_list(available, max_shown=20)}), got {format_value(prefix)}."
+                f"`freeze` must contain names of modules, got {format_value(prefix)}. Available: "
+                f"{format_list(available, max_shown=20)}."
             )
         frozen_names |= matches
     if parameter_names <= frozen_names:
         raise ParameterError(
-            "`freeze` must leave a module to train, but contains all of them. Leave one out."
+            "`freeze` must leave at least one module trainable, got all modules with weights. Remove one."
         )
     return frozen_names
 

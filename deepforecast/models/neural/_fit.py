@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 SHIFT_EQUIVARIANT_SCALERS = ("standard", "robust", "min_max", "last", "revin", "difference")
 LocationHead = Literal["point", "quantiles", "normal", "student_t", "laplace"]
 LOCATION_HEADS: tuple[str, ...] = get_args(LocationHead)  # their point forecast is loc + scale z
-PASSES = 8  # epochs of max_steps="auto"
+AUTO_EPOCHS = 8  # epochs of max_steps="auto"
+VALIDATION_BATCH_SIZE = 1024  # windows
+LEVEL_RATIO_WINDOWS = 4096  # windows drawn to estimate `level_ratio`
 NONNEGATIVE_HEADS = ("lognormal", "negative_binomial", "poisson", "zero_inflated", "tweedie")
 
 
@@ -57,22 +59,28 @@ def _fit_network(
     previous: LearnedState | None,
     lr_factor: float,
 ) -> LearnedState:
-    steps, columns = _required_horizon(model), None if previous is None else WindowColumns.from_dict(previous["channels"])
-    season = _season(model, panel) if previous is None else int(previous["season"])
+    """`fit_network` with torch's defaults set.
+
+    Columns, season length and network are those of `previous`, or determined from the panel. While
+    it trains, the monitor can take a snapshot of the state.
+    """
+    horizon = _required_horizon(model)
+    columns = None if previous is None else WindowColumns.from_dict(previous["channels"])
+    season = _season_length(model, panel) if previous is None else int(previous["season"])
     scale_source = previous if model.keeps_series_scale else None
     scales = (
         _series_state.series_scales(panel, model)
         if scale_source is None
         else _series_state.known_scales(model, scale_source, panel)
     )
-    panel, original_panel = model._add_series_columns(panel, previous), panel
+    original_panel = panel
+    panel = model._add_series_columns(panel, previous)
     if columns is None:
-        size = _input_size(model, panel, steps, season)
-        columns = windows.fit_window_columns(
-            panel, size, steps, calendar_features.validate_features(model.calendar, panel.calendar)
-        )
+        input_size = _resolve_input_size(model, panel, horizon, season)
+        calendar = calendar_features.validate_features(model.calendar, panel.calendar)
+        columns = windows.fit_window_columns(panel, input_size, horizon, calendar)
         columns = model._select_columns(columns, panel)
-    network = build_network(model, columns, season) if previous is None else _copy_network(model, previous)
+    network: ForecastNetwork = build_network(model, columns, season) if previous is None else deepcopy(previous["network"])
     if previous is None and network.level_ratio is not None:
         network.level_ratio.fill_(_level_ratio(panel, columns))
     if previous is None:
@@ -81,14 +89,15 @@ def _fit_network(
     if model.scaler_scope == "panel":
         shared["scale"] = [float(values[0]) for values in scales]
 
-    def so_far() -> tuple[Panel, LearnedState]:
+    def snapshot() -> tuple[Panel, LearnedState]:
+        """The panel and the current state, with a copy of the network and an empty record."""
         current_network = deepcopy(network).cpu().eval()
         return original_panel, LearnedState(
             _series_state.last_observations(panel, columns, scales),
             {**shared, "network": current_network, "record": {}},
         )
 
-    monitor.set_snapshot(so_far)
+    monitor.set_snapshot(snapshot)
     record = _train(model, TrainingData(panel, columns, scales), network, monitor, lr_factor)
     monitor.set_snapshot(None)
     return LearnedState(
@@ -102,29 +111,29 @@ def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) 
     from deepforecast.nn.batch import InputSizes
     from deepforecast.nn.embeddings import embedding_width
     from deepforecast.nn.network import ForecastNetwork
-    from deepforecast.nn.registry import make_head as head_of
+    from deepforecast.nn.registry import make_head
     from deepforecast.nn.seeded_init import SeededInit
 
+    # Numbers of categories of the embedded columns.
     temporal = [columns.counts[name] for name in columns.categorical]
     static = [] if model.uses_series_id else [columns.counts[name] for name in columns.static_codes]
     with SeededInit(model.seed):
-        loss, levels = (
-            (model.loss if model.head == "point" else None),
-            (_quantile_levels(model) if model.head == "quantiles" else None),
-        )
-        head = head_of(model.head, loss=loss, quantiles=levels)
-        future_width = columns.n_future + columns.calendar_width + sum(map(embedding_width, temporal[: columns.n_future_codes]))
+        loss = model.loss if model.head == "point" else None
+        levels = _quantile_levels(model) if model.head == "quantiles" else None
+        head = make_head(model.head, loss=loss, quantiles=levels)
         sizes = InputSizes(
-            columns.input_size,
-            columns.horizon,
-            head.out_features,
-            len(columns.numeric) + columns.calendar_width + sum(map(embedding_width, temporal)),
-            future_width,
-            len(columns.static) + sum(map(embedding_width, static)),
-            season,
-            head.location_slice,
-            columns.cyclic_columns,
-            columns,
+            input_size=columns.input_size,
+            horizon=columns.horizon,
+            out_features=head.out_features,
+            past=len(columns.numeric) + columns.calendar_width + sum(map(embedding_width, temporal)),
+            future=columns.n_future
+            + columns.calendar_width
+            + sum(map(embedding_width, temporal[: columns.n_future_codes])),
+            static=len(columns.static) + sum(map(embedding_width, static)),
+            season=season,
+            location_slice=head.location_slice,
+            cyclic_columns=columns.cyclic_columns,
+            window_columns=columns,
         )
         scaler = model.scaler + ("/series" if model.scaler_scope != "window" else "")
         return ForecastNetwork(
@@ -134,13 +143,21 @@ def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) 
 
 
 def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float = 1.0) -> TrainingOptions:
-    """The options of the training loop from the parameters of the model."""
+    """The options of the training loop from the parameters of the model.
+
+    'auto' values and `max_epochs` are resolved for `n_windows` training windows. learning_rate='find'
+    becomes 0, for which the training loop runs the range test.
+    """
     from deepforecast.training.options import TrainingOptions
 
-    size = batch_size(model, n_windows)
-    steps = default_max_steps(n_windows, size, model.max_auto_steps) if isinstance(model.max_steps, str) else model.max_steps
+    windows_per_batch = batch_size(model, n_windows)
     if model.max_epochs is not None:
-        steps = max(-(-n_windows // (size * model.accumulate_grad_batches)), 1) * model.max_epochs
+        steps_per_epoch = max(-(-n_windows // (windows_per_batch * model.accumulate_grad_batches)), 1)
+        max_steps = steps_per_epoch * model.max_epochs
+    elif isinstance(model.max_steps, str):
+        max_steps = default_max_steps(n_windows, windows_per_batch, model.max_auto_steps)
+    else:
+        max_steps = model.max_steps
     shared_names = (
         "weight_decay",
         "lr_schedule",
@@ -162,7 +179,7 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
         "checkpoint_every",
     )
     return TrainingOptions(
-        max_steps=steps, batch_size=size, lr_factor=lr_factor, sample_by_series=model.sample_by == "series",
+        max_steps=max_steps, batch_size=windows_per_batch, lr_factor=lr_factor, sample_by_series=model.sample_by == "series",
         learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * lr_factor,
         teacher_forcing=getattr(model, "teacher_forcing", "constant"), trainer=model.trainer or {},
         hyperparameters=hyperparameters(model),
@@ -171,18 +188,18 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
 
 
 def hyperparameters(model: NeuralForecaster) -> dict[str, Any]:
-    """Class and parameters of the model as JSON types, without `trainer`."""
-    settings = {name: value for name, value in model.get_params().items() if name != "trainer"}
-    text = json.dumps({"model": type(model).__name__, **settings}, default=str)
-    hyperparameters: dict[str, Any] = json.loads(text)
-    return hyperparameters
+    """Class and parameters of the model as JSON types, without `trainer`; other objects become texts."""
+    params = {name: value for name, value in model.get_params().items() if name != "trainer"}
+    text = json.dumps({"model": type(model).__name__, **params}, default=str)
+    json_params: dict[str, Any] = json.loads(text)
+    return json_params
 
 
 def batch_size(model: NeuralForecaster, n_windows: int) -> int:
-    """The batch size; "auto" gives several steps per epoch if there are few windows."""
+    """The number of windows per batch; "auto" gives several steps per epoch if there are few windows."""
     if not isinstance(model.batch_size, str):
         return model.batch_size
-    return min(max(n_windows // PASSES, 32), model.max_auto_batch)
+    return min(max(n_windows // AUTO_EPOCHS, 32), model.max_auto_batch)
 
 
 def default_max_steps(n_windows: int, batch_size: int, max_steps: int = 500) -> int:
@@ -200,10 +217,10 @@ def default_max_steps(n_windows: int, batch_size: int, max_steps: int = 500) -> 
     >>> default_max_steps(8_000_000, 1024, max_steps=4500)
     4500
     """
-    batches = n_windows / batch_size
-    root: float = batches**0.5
+    batches_per_epoch = n_windows / batch_size
+    root: float = batches_per_epoch**0.5
     limit = min(max(round(60 * root), 500), max_steps)
-    return min(max(round(PASSES * batches), 50), limit)
+    return min(max(round(AUTO_EPOCHS * batches_per_epoch), 50), limit)
 
 
 @lru_cache(maxsize=256)  # called several times per forecast, with few different arguments
@@ -215,17 +232,18 @@ def narrow_capabilities(
     explanations: tuple[bool, bool],
     bounded: bool,
 ) -> Capabilities:
-    """The capabilities that remain with this head, loss, scaler and bounds.
+    """The capabilities of a model that remain with this head, loss, scaler and bounds.
 
-    `explanations`: whether the model has components, and attention weights.
+    `explanations` is (whether the model has components, whether it has attention weights).
     """
     has_components, has_attention = explanations
     if head == "point":
         capabilities = replace(capabilities, distribution=None, learns_distribution=False, simulates=False)
     elif head != "quantiles":
         capabilities = replace(capabilities, distribution="analytic")
-    anchored = scaler in SHIFT_EQUIVARIANT_SCALERS and head not in NONNEGATIVE_HEADS
-    capabilities = replace(capabilities, shift_equivariant=anchored and loss not in ("smape", "owa"))
+    is_shifted = scaler in SHIFT_EQUIVARIANT_SCALERS and head not in NONNEGATIVE_HEADS
+    # sMAPE and OWA depend on the level of the series.
+    capabilities = replace(capabilities, shift_equivariant=is_shifted and loss not in ("smape", "owa"))
     if scaler == "none" or head in ("negative_binomial", "poisson", "zero_inflated"):
         capabilities = replace(capabilities, scale_equivariant=False, shift_equivariant=False)
     capabilities = replace(
@@ -239,7 +257,7 @@ def narrow_capabilities(
 
 
 def training_report(record: dict[str, Any]) -> dict[str, Any]:
-    """The columns of `training_report_`, one entry per step."""
+    """The columns of `training_report_`, arrays with one entry per step, from the stored record."""
     steps = np.arange(1, len(record["loss"]) + 1)
     validation = np.full(len(steps), np.nan)
     validation[np.asarray(record["validated"], dtype=np.int64) - 1] = record["validation"]
@@ -252,30 +270,36 @@ def training_report(record: dict[str, Any]) -> dict[str, Any]:
 def build_batches(
     model: NeuralForecaster, panel: Panel, columns: WindowColumns, scales: tuple[Floats, Floats]
 ) -> tuple[Any, Any]:
-    """Training batches, and validation windows or None; `scales`: location and scale per series."""
+    """A `WindowSampler` of training batches, and `ValidationWindows` or None.
+
+    `scales` are location and scale of each series. Raises if all series are too short to train on.
+    """
     from deepforecast.nn.windows import WindowStore
     from deepforecast.training.sampler import ValidationWindows, WindowSampler
 
-    rows = windows.window_arrays(panel, columns)
-    rows = replace(rows, loc=scales[0][:, None], scale=scales[1][:, None])
-    store = WindowStore.from_arrays(rows)
-    size, horizon, n_validation = columns.input_size, columns.horizon, _validation_size(model, panel)
-    window_index = windows.training_windows(panel, size, horizon, n_validation, model.recent_windows)
+    arrays = windows.window_arrays(panel, columns)
+    arrays = replace(arrays, loc=scales[0][:, None], scale=scales[1][:, None])
+    store = WindowStore.from_arrays(arrays)
+    n_validation = _resolve_validation_size(model, panel)
+    window_index = windows.training_windows(
+        panel, columns.input_size, columns.horizon, n_validation, model.recent_windows
+    )
     if not len(window_index.order):
         refuse_short_series(model, panel, 2)
-    steps = WindowSampler(
+    sampler = WindowSampler(
         store,
-        rows,
+        arrays,
         window_index,
-        batch_size(model, len(window_index)),
-        model.seed,
-        model.sample_by == "series",
-        1,
+        batch_size=batch_size(model, len(window_index)),
+        seed=model.seed,
+        by_series=model.sample_by == "series",
+        stop_step=1,  # the callers set the number of steps
         accumulate_grad_batches=model.accumulate_grad_batches,
     )
     if not n_validation:
-        return steps, None
-    return steps, ValidationWindows(store, rows, windows.validation_windows(panel, horizon, n_validation), 1024)
+        return sampler, None
+    validation_index = windows.validation_windows(panel, columns.horizon, n_validation)
+    return sampler, ValidationWindows(store, arrays, validation_index, VALIDATION_BATCH_SIZE)
 
 
 @dataclass(frozen=True)
@@ -290,6 +314,7 @@ class TrainingData:
 def _train(
     model: NeuralForecaster, training_data: TrainingData, network: ForecastNetwork, monitor: Monitor, lr_factor: float
 ) -> dict[str, Any]:
+    """Train the network in place and return the record to store; with a user's own Trainer, do not train."""
     with quiet_import():
         from deepforecast.training.loop import train
         from deepforecast.training.training_monitor import TrainingRecord
@@ -304,28 +329,29 @@ def _train(
         "weights": _weights_hash(network),
     }  # fmt: skip
     record = train(network, sampler, validation, run_options, monitor, run)
-    return _record_arrays(
-        record,
-        record.best_step
-        * run_options.batch_size
-        * run_options.accumulate_grad_batches
-        / len(sampler.window_index),
-    )
+    windows_per_step = run_options.batch_size * run_options.accumulate_grad_batches
+    return _record_arrays(record, record.best_step * windows_per_step / len(sampler.window_index))
 
 
 def _level_ratio(panel: Panel, columns: WindowColumns) -> float:
-    """Factor of the scales of the scaler "level" that gives typical windows unit variance."""
+    """Factor that the scaler "level" multiplies its scales by, see `nn.scaling.level_ratio`."""
     import torch
 
     from deepforecast.nn.scaling import level_ratio
 
-    plain = replace(columns, numeric=(), categorical=(), static=(), static_codes=())
-    rows = windows.window_arrays(replace(panel, covariates={}, static={}), plain)
-    begin, _ = rows.window_start(*windows.training_windows(panel, columns.input_size, columns.horizon).draw(0, 0, 4096, True))
-    return level_ratio(torch.from_numpy(rows.y[begin[:, None] + np.arange(columns.input_size)]))
+    target_only = replace(columns, numeric=(), categorical=(), static=(), static_codes=())
+    arrays = windows.window_arrays(replace(panel, covariates={}, static={}), target_only)
+    window_index = windows.training_windows(panel, columns.input_size, columns.horizon)
+    series, cutoff = window_index.draw(0, 0, LEVEL_RATIO_WINDOWS, True)  # seed, step, number, by series
+    start, _ = arrays.window_start(series, cutoff)
+    return level_ratio(torch.from_numpy(arrays.y[start[:, None] + np.arange(columns.input_size)]))
 
 
-def _validation_size(model: NeuralForecaster, panel: Panel) -> int:
+def _resolve_validation_size(model: NeuralForecaster, panel: Panel) -> int:
+    """The number of last observations of each series held out, 0 without validation.
+
+    Raises `ParameterError` if it leaves too little to train on, or if `patience` needs it.
+    """
     if model.validation_size is None:
         if model.patience is not None:
             raise ParameterError(
@@ -337,22 +363,24 @@ def _validation_size(model: NeuralForecaster, panel: Panel) -> int:
     if longest < model.validation_size + 2:
         raise ParameterError(
             "`validation_size` must leave at least 2 time steps to train on, got "
-            f"{model.validation_size} with at "
-            f"most {longest} in a series. Set validation_size to at most {longest - 2}."
+            f"validation_size={model.validation_size} and at most {longest} time steps per series. "
+            f"Set validation_size to at most {longest - 2}."
         )
     return model.validation_size
 
 
-def _record_arrays(record: Any, passes: float = 0.0) -> dict[str, Any]:
+def _record_arrays(record: Any, n_epochs: float = 0.0) -> dict[str, Any]:
+    """The training record as it is stored in the state: arrays by name, and scalars."""
     return {
         "loss": np.array(record.loss), "rate": np.array(record.rate), "norm": np.array(record.norm),
         "seconds": np.array(record.seconds), "validated": np.array(list(record.validation), dtype=np.int64),
         "validation": np.array(list(record.validation.values())), "kept": record.best_step,
-        "why": record.stop_reason, "passes": passes,
+        "why": record.stop_reason, "passes": n_epochs,
     }  # fmt: skip
 
 
 def _weights_hash(network: ForecastNetwork) -> str:
+    """Hash of the initial weights, which identifies the run in its checkpoints."""
     return sha256(
         b"".join(
             tensor.detach().cpu().numpy().tobytes() for tensor in network.state_dict().values()
@@ -360,49 +388,50 @@ def _weights_hash(network: ForecastNetwork) -> str:
     ).hexdigest()[:16]
 
 
-def _copy_network(model: NeuralForecaster, previous: LearnedState) -> ForecastNetwork:
-    network: ForecastNetwork = deepcopy(previous["network"])
-    return network
-
-
 def _quantile_levels(model: NeuralForecaster) -> tuple[float, ...]:
+    """The quantile levels to train, sorted and without duplicates; raise for an empty list."""
     from deepforecast.models.neural._base import DEFAULT_QUANTILES
 
     if model.quantiles is not None and not model.quantiles:
         raise ParameterError(
             "`quantiles` must be a non-empty list of probabilities, or None for 15 levels, got "
-            "an empty list. Leave it out."
+            "an empty list. Pass e.g. quantiles=[0.1, 0.5, 0.9], or leave it out."
         )
     return tuple(sorted(set(model.quantiles or DEFAULT_QUANTILES)))
 
 
 def _required_horizon(model: NeuralForecaster) -> int:
+    """The horizon; raise `ParameterError` if the model has none."""
     if model.horizon is None:
         raise ParameterError(
-            f"{type(model).__name__} must have a horizon before `fit`, as the network is trained "
+            f"{type(model).__name__} requires a `horizon` before `fit`, as the network is trained "
             f"for it. Set {type(model).__name__}(horizon=...)."
         )
     return model.horizon
 
 
-def _season(model: NeuralForecaster, panel: Panel) -> int:
-    """Season length of scaled errors and of input_size="auto"; 1 for integer time."""
+def _season_length(model: NeuralForecaster, panel: Panel) -> int:
+    """Time steps per season; "auto": the shortest season of the frequency, 1 if it has none."""
     if not isinstance(model.season_length, str):
         return model.season_length
     lengths = seasons(panel.calendar.frequency)
     return lengths[0] if lengths else 1
 
 
-def _input_size(model: NeuralForecaster, panel: Panel, horizon: int, season: int) -> int:
+def _resolve_input_size(model: NeuralForecaster, panel: Panel, horizon: int, season: int) -> int:
+    """The length of the window: `input_size`, for 0 a single unused time step, for "auto" 3 horizons
+    or 2 seasons (the longer one), as far as the longest series permits.
+
+    Raises `DataError` if no series has the observations of a window and its horizon.
+    """
     longest = int(panel.observed.max())
     if model.input_size == 0:
         if longest < 2:
             refuse_short_series(model, panel, 2)
         return 1
     if isinstance(model.input_size, str):
-        needed = horizon + 1
-        if longest < needed:
-            refuse_short_series(model, panel, needed)
+        if longest < horizon + 1:
+            refuse_short_series(model, panel, horizon + 1)
         return max(min(max(3 * horizon, 2 * season), longest - horizon), 1)
     if longest < model.input_size + horizon:
         refuse_short_series(model, panel, model.input_size + horizon)

@@ -18,14 +18,14 @@ from deepforecast.training.defaults import torch_defaults
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-# Batches are padded to a multiple of this size: matrix products of fewer rows are summed in another
-# order on many processors, which changes the last bits.
+# Batches are padded to a multiple of this number of windows: on many processors, matrix products
+# with fewer rows are summed in another order, which changes the last bits.
 BATCH_MULTIPLE = 4
 
 
 @dataclass(frozen=True)
 class DecodingOptions:
-    """Decoding method, sampling options (temperature, top_p) and beam width."""
+    """Decoding `method` of the point forecast, `sampling` as (temperature, top_p), and beam `width`."""
 
     method: str = "sample"
     sampling: tuple[float, float] = (1.0, 1.0)
@@ -35,22 +35,25 @@ class DecodingOptions:
 DEFAULT_DECODING = DecodingOptions()
 
 
-def pad_batch(values: Any, size: int) -> Any:
-    """Append copies of the first row up to `size` rows."""
-    return values if len(values) == size else np.concatenate([values, np.repeat(values[:1], size - len(values), axis=0)])
+def pad_batch(values: Any, batch_size: int) -> Any:
+    """Append copies of the first entry along the first axis, up to a length of `batch_size`."""
+    if len(values) == batch_size:
+        return values
+    return np.concatenate([values, np.repeat(values[:1], batch_size - len(values), axis=0)])
 
 
 def clip_bounds(model: NeuralForecaster) -> tuple[float, float]:
-    """Lower and upper bound of forecasts, infinite where there is none."""
+    """Lower and upper bound of forecasts, infinite if None; raise `ParameterError` unless increasing."""
     if model.bounds is None:
         return -inf, inf
-    low, high = model.bounds
-    low, high = -inf if low is None else low, inf if high is None else high
-    if low < high:
-        return low, high
+    lower, upper = model.bounds
+    lower = -inf if lower is None else lower
+    upper = inf if upper is None else upper
+    if lower < upper:
+        return lower, upper
     raise ParameterError(
         "`bounds` must be an increasing pair, with None for no bound, got "
-        f"{format_value(model.bounds)}."
+        f"{format_value(model.bounds)}. Set e.g. bounds=(0, None)."
     )
 
 
@@ -59,7 +62,7 @@ class HeadForecast(Forecast):
     """Forecast from the head's raw output (series, steps, out_features).
 
     The head gives the distribution of z; y = loc + scale z, with loc and scale of shape (series,
-    1), clipped to `bounds`.
+    1), clipped to `bounds`. `name` is that of the model in messages.
     """
 
     head: Any
@@ -79,7 +82,10 @@ class HeadForecast(Forecast):
         return self._clip(self.loc + self.scale * standardized)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Quantiles of the head's distribution."""
+        """Quantiles of the head's distribution, (series, steps, probabilities).
+
+        A head without a distribution raises for probabilities other than 0.5.
+        """
         import torch
 
         from deepforecast.nn.quantiles import QuantileHead
@@ -88,7 +94,8 @@ class HeadForecast(Forecast):
             from deepforecast.core.forecast import PointForecast
 
             return PointForecast(self.mean, self.name).quantiles(probabilities)
-        if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):  # the trained one
+        # The median is an output of the network: no interpolation is needed.
+        if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):
             return self._clip(self.loc + self.scale * self.raw[..., self.head.median_index])[..., None]
         with torch_defaults(), torch.inference_mode():
             levels = torch.tensor(list(probabilities), dtype=torch.float64)
@@ -103,8 +110,9 @@ class HeadForecast(Forecast):
         with torch_defaults(), torch.inference_mode():
             raw, padded_scale = self._padded()
             probabilities = torch.from_numpy(pad_batch(np.moveaxis(uniform, 1, -1), len(raw)))
-            low, high = self.head.probability_range
-            standardized = self.head.quantiles(raw, probabilities.clamp(low, high), padded_scale).numpy()[: len(self.raw)]
+            lowest, highest = self.head.probability_range
+            standardized = self.head.quantiles(raw, probabilities.clamp(lowest, highest), padded_scale).numpy()
+            standardized = standardized[: len(self.raw)]  # without the padding
         loc, scale = (array[..., None] for array in (self.loc, self.scale))
         return self._clip(np.moveaxis(loc + scale * standardized, -1, 1))
 
@@ -112,12 +120,14 @@ class HeadForecast(Forecast):
         return values if self.bounds == (-inf, inf) else np.clip(values, *self.bounds)
 
     def _padded(self) -> tuple[Any, Any]:
-        """Raw output and scale, padded to a multiple of BATCH_MULTIPLE series."""
+        """Raw output (series, steps, out_features) and scale (series, steps) as tensors, padded to a
+        multiple of BATCH_MULTIPLE series.
+        """
         import torch
 
-        count = -(-len(self.raw) // BATCH_MULTIPLE) * BATCH_MULTIPLE
-        raw = pad_batch(self.raw, count)
-        scale = np.array(np.broadcast_to(pad_batch(self.scale, count), raw.shape[:2]))
+        padded_size = -(-len(self.raw) // BATCH_MULTIPLE) * BATCH_MULTIPLE
+        raw = pad_batch(self.raw, padded_size)
+        scale = np.array(np.broadcast_to(pad_batch(self.scale, padded_size), raw.shape[:2]))
         return torch.from_numpy(raw), torch.from_numpy(scale)
 
     def skip_steps(self, steps: int) -> HeadForecast:
@@ -142,10 +152,11 @@ class ConcatenatedForecast(Forecast):
 
     def skip_steps(self, steps: int) -> ConcatenatedForecast:
         """The forecast without its first `steps`."""
-        forecasts, remaining = [], steps
+        forecasts: list[Forecast] = []
+        n_to_skip = steps
         for forecast in self.forecasts:
-            length = forecast.mean.shape[1]
-            if remaining < length:
-                forecasts.append(forecast.skip_steps(remaining) if remaining else forecast)
-            remaining = max(remaining - length, 0)
+            n_steps = forecast.mean.shape[1]
+            if n_to_skip < n_steps:
+                forecasts.append(forecast.skip_steps(n_to_skip) if n_to_skip else forecast)
+            n_to_skip = max(n_to_skip - n_steps, 0)
         return ConcatenatedForecast(tuple(forecasts))

@@ -20,18 +20,22 @@ if TYPE_CHECKING:
 
 
 def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
-    """The LightningModule of a model's network; `panel` is the prepared training data."""
+    """The LightningModule of the model's network, which updates the model when it has been trained.
+
+    `panel` has the training data after preprocessing.
+    """
     with quiet_import():
         from deepforecast.training.module import ForecastModule
 
-    network, columns = model.network_, _series_state.window_columns(model.fitted_state().learned)
+    network = model.network_
+    columns = _series_state.window_columns(model.fitted_state().learned)
     window_index = windows.training_windows(
         panel, columns.input_size, columns.horizon, model.validation_size or 0, model.recent_windows
     )
 
     @torch_defaults()
     def on_finished() -> None:
-        """Estimate the residual correlation of the trained network, which sample paths use."""
+        """Store the residual correlation of the trained network ("ties"), which sample paths use."""
         from deepforecast.models.neural import _residual_correlation
 
         state = model.fitted_state()
@@ -45,7 +49,7 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
         model.__dict__["state_"] = replace(state, learned=replace(state.learned, shared=shared))
 
     def on_diverged(error: TrainingError) -> None:
-        """Discard the network, whose weights are not finite."""
+        """Make the model unfitted, as the weights of its network are not finite."""
         if "state_" in model.__dict__ and model.state_.learned["network"] is network:
             del model.__dict__["state_"]
             model.__dict__["_failure"] = f"its training diverged. {error}"  # for NotFittedError
@@ -59,23 +63,25 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
 
 
 def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> Any:
-    """The LightningDataModule of a frame, with the columns and categories of the fit."""
+    """The LightningDataModule of a frame, with the columns and categories seen in fit.
+
+    Raises `NotFittedError` if neither `fit` nor `lightning_module` was called before.
+    """
     with quiet_import():
         from deepforecast.training.module import ForecastDataModule
 
     if "state_" not in model.__dict__:
         raise NotFittedError(
-            f"{model.name} must be fitted before `datamodule`, which reads the columns of the "
-            "fit. Call lightning_module(frame) or fit(frame) first."
+            f"{model.name} is not fitted; `datamodule` requires the columns and categories seen in "
+            "fit. Use lightning_module(frame) or fit(frame) first."
         )
     state = model.fitted_state()
     panel, _ = prepare_history(model, state, frame, static)
     columns = _series_state.window_columns(state.learned)
     scales = _series_state.known_scales(model, state.learned_with_series, panel)
-    train, validation = _fit.build_batches(model, model._add_series_columns(panel, state.learned_with_series), columns, scales)
-    train.stop_step, train.parts = (
-        _fit.training_options(model, len(train.window_index)).max_steps
-        * model.accumulate_grad_batches,
-        1,
-    )
-    return ForecastDataModule(train, validation)
+    panel = model._add_series_columns(panel, state.learned_with_series)
+    sampler, validation = _fit.build_batches(model, panel, columns, scales)
+    options = _fit.training_options(model, len(sampler.window_index))
+    sampler.stop_step = options.max_steps * model.accumulate_grad_batches
+    sampler.parts = 1
+    return ForecastDataModule(sampler, validation)

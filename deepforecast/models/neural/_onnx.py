@@ -4,17 +4,15 @@ Inputs, each with a dynamic first axis of windows; inputs without columns are ab
 
 - `y` (windows, input_size) float64: the last values, NaN where missing.
 - `place`, `spread` (windows, 1) float64: location and scale of the series; only if `scaler_scope`
-is
-  not "window".
+  is not "window".
 - `past` (windows, input_size, columns) float32: unscaled numeric covariates, future covariates
-first,
-  NaN where missing; then calendar features (sine and cosine of 2 pi value / period for cyclic ones,
-  flags as 0 and 1).
+  first, NaN where missing; then calendar features (sine and cosine of 2 pi value / period for
+  cyclic ones, flags as 0 and 1).
 - `future` (windows, horizon, columns) float32: future covariates and calendar features of the
-horizon.
+  horizon.
 - `past_codes`, `future_codes`, `static_codes` int64: categories, counted from 1 in the order of the
   metadata; 0 if unknown.
-- `static` (windows, columns) float32.
+- `static` (windows, columns) float32: unscaled numeric static covariates.
 
 Outputs: `points` (windows, horizon) float64 and, if the head has a distribution, `quantiles`
 (windows, horizon, probabilities). The metadata entry "deepforecast" is JSON with input_size,
@@ -53,13 +51,16 @@ from deepforecast.training.defaults import torch_defaults
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-# Quantiles of parametric heads.
+# Probabilities of the exported quantiles of parametric heads.
 EXPORTED_QUANTILES = (0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975)
 
 
 @torch_defaults()
 def export_network(model: NeuralForecaster, path: Any) -> None:
-    """Write the network of a fitted model to an ONNX file, atomically."""
+    """Write the network of a fitted model to an ONNX file, atomically, see `NeuralForecaster.export_onnx`.
+
+    The file is written only if onnxruntime computes the same values as torch for example inputs.
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise ParameterTypeError(f"`path` must be a str or path-like, got {format_value(path)}.")
     learned = model.fitted_state().learned
@@ -67,16 +68,16 @@ def export_network(model: NeuralForecaster, path: Any) -> None:
     if isinstance(network.body, AutoregressiveBody):
         raise CapabilityError(
             f"{model.name} cannot be exported to ONNX, as it is autoregressive and draws sample "
-            "paths. Fit a model with output='direct'."
+            "paths. Use a model with output='direct'."
         )
     head = network.head
     if head.has_distribution and not isinstance(head, (QuantileHead, LocationScaleHead)):
         raise CapabilityError(
             f"head={model.head!r} cannot be exported to ONNX, whose operators cannot compute its "
-            "quantiles. Fit with head='quantiles', 'normal', 'laplace', 'lognormal' or 'point'."
+            "quantiles. Set head='quantiles', 'normal', 'laplace', 'lognormal' or 'point', and fit again."
         )
     onnx = _import_onnx()
-    inputs = _example_inputs(columns, model.scaler_scope != "window")
+    inputs = _example_inputs(columns, has_series_scale=model.scaler_scope != "window")
     exported = _ExportedNetwork(
         deepcopy(network), columns, _forecast.clip_bounds(model), model.point_kind, tuple(inputs)
     ).eval()
@@ -95,13 +96,16 @@ def export_network(model: NeuralForecaster, path: Any) -> None:
 
 
 class _ExportedNetwork(nn.Module):
-    """A network including the scaling of its inputs and outputs."""
+    """A network including the scaling of its inputs and outputs.
+
+    `forward` takes the inputs named `input_names`, in this order; `y` is the first.
+    """
 
     standard_quantiles: Tensor
     centre: Tensor
     scale: Tensor
-    fixed_centre: Tensor
-    fixed_scale: Tensor
+    static_centre: Tensor
+    static_scale: Tensor
 
     def __init__(
         self,
@@ -112,13 +116,11 @@ class _ExportedNetwork(nn.Module):
         input_names: tuple[str, ...],
     ) -> None:
         super().__init__()
-        self.network, self.window_columns, self.bounds, self.point_kind, self.names = (
-            network,
-            window_columns,
-            bounds,
-            point_kind,
-            input_names,
-        )
+        self.network = network
+        self.window_columns = window_columns
+        self.bounds = bounds
+        self.point_kind = point_kind
+        self.input_names = input_names
         head = network.head
         self.probabilities = _probabilities(head)
         if isinstance(head, LocationScaleHead):
@@ -126,21 +128,24 @@ class _ExportedNetwork(nn.Module):
                 "standard_quantiles",
                 head.standard_quantile(torch.tensor(self.probabilities, dtype=torch.float64)),
             )
-        for name, names in (("", window_columns.numeric), ("fixed_", window_columns.static)):
-            self.register_buffer(
-                f"{name}centre",
-                torch.tensor([window_columns.loc[column] for column in names], dtype=torch.float64),
-            )
+        for prefix, names in (("", window_columns.numeric), ("static_", window_columns.static)):
+            centres = [window_columns.loc[column] for column in names]
+            # A column that was constant in fit has scale 0: with an infinite one it becomes 0.
             scales = [window_columns.scale[column] or math.inf for column in names]
-            self.register_buffer(f"{name}scale", torch.tensor(scales, dtype=torch.float64))
+            self.register_buffer(f"{prefix}centre", torch.tensor(centres, dtype=torch.float64))
+            self.register_buffer(f"{prefix}scale", torch.tensor(scales, dtype=torch.float64))
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
-        """Point forecasts and, if the head has a distribution, quantiles."""
-        arrays, window_columns = dict(zip(self.names, values, strict=True)), self.window_columns
-        y, count = values[0], values[0].shape[0]
+        """Point forecasts (windows, horizon) and, if the head has a distribution, quantiles (windows,
+        horizon, probabilities), in the units of the data.
+        """
+        arrays = dict(zip(self.input_names, values, strict=True))
+        window_columns = self.window_columns
+        y = values[0]
+        n_windows = y.shape[0]
 
         def read_input(name: str, *shape: int, is_integer: bool = False) -> Tensor:
-            empty = torch.zeros((count, *shape), dtype=torch.int64 if is_integer else torch.float32)
+            empty = torch.zeros((n_windows, *shape), dtype=torch.int64 if is_integer else torch.float32)
             return arrays.get(name, empty)
 
         past = self._standardize(
@@ -155,16 +160,19 @@ class _ExportedNetwork(nn.Module):
             self.scale,
             window_columns.n_future,
         )
+        static = self._standardize(
+            read_input("static", 0), self.static_centre, self.static_scale, len(window_columns.static)
+        )
         batch = Batch(
-            y,
-            past,
-            future,
-            self._standardize(read_input("static", 0), self.fixed_centre, self.fixed_scale, len(window_columns.static)),
-            read_input("past_codes", window_columns.input_size, 0, is_integer=True),
-            read_input("future_codes", window_columns.horizon, 0, is_integer=True),
-            read_input("static_codes", 0, is_integer=True),
-            arrays.get("place", y[:, :1] * 0),
-            arrays.get("spread", y[:, :1] * 0 + 1),
+            y=y,
+            past=past,
+            future=future,
+            static=static,
+            past_codes=read_input("past_codes", window_columns.input_size, 0, is_integer=True),
+            future_codes=read_input("future_codes", window_columns.horizon, 0, is_integer=True),
+            static_codes=read_input("static_codes", 0, is_integer=True),
+            loc=arrays.get("place", y[:, :1] * 0),
+            scale=arrays.get("spread", y[:, :1] * 0 + 1),
         )
         raw, scaling = self.network(batch)
         return tuple(
@@ -173,6 +181,7 @@ class _ExportedNetwork(nn.Module):
         )
 
     def _forecast_values(self, raw: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
+        """Point forecasts and, if the head has a distribution, quantiles, both in units of z."""
         head = self.network.head
         if not head.has_distribution:
             return (head.mean(raw),)
@@ -184,7 +193,9 @@ class _ExportedNetwork(nn.Module):
         return points, quantiles
 
     def _standardize(self, values: Tensor, centre: Tensor, scale: Tensor, n_columns: int) -> Tensor:
-        """Standardize the first `n_columns`, with 0 for missing values."""
+        """Standardize the first `n_columns` and set their missing values to 0; the others (calendar
+        features) are unchanged.
+        """
         if not n_columns:
             return values
         standardized = (values[..., :n_columns].double() - centre[:n_columns]) / scale[:n_columns]
@@ -197,9 +208,11 @@ def _probabilities(head: Head) -> tuple[float, ...]:
     return EXPORTED_QUANTILES if head.has_distribution else ()
 
 
-def _example_inputs(columns: WindowColumns, scaled: bool) -> dict[str, Tensor]:
-    """Example inputs of the network, by name."""
-    length, horizon, n_calendar = columns.input_size, columns.horizon, columns.calendar_width
+def _example_inputs(columns: WindowColumns, has_series_scale: bool) -> dict[str, Tensor]:
+    """Two example windows, by name of the input; inputs without columns are left out."""
+    length = columns.input_size
+    horizon = columns.horizon
+    n_calendar = columns.calendar_width
     shapes = {
         "past": (length, len(columns.numeric) + n_calendar), "future": (horizon, columns.n_future + n_calendar),
         "static": (len(columns.static),), "past_codes": (length, len(columns.categorical)),
@@ -209,15 +222,16 @@ def _example_inputs(columns: WindowColumns, scaled: bool) -> dict[str, Tensor]:
     for name, shape in shapes.items():
         if shape[-1]:
             inputs[name] = torch.zeros((2, *shape), dtype=torch.int64 if name.endswith("codes") else torch.float32)
-    if scaled:
+    if has_series_scale:
         inputs |= {"place": torch.zeros((2, 1), dtype=torch.float64), "spread": torch.ones((2, 1), dtype=torch.float64)}
     return inputs
 
 
 def _to_onnx(network: _ExportedNetwork, inputs: dict[str, Tensor], output_names: list[str]) -> Any:
+    """The network as an ONNX ModelProto with a dynamic number of windows."""
     axis = torch.export.Dim("windows")
     shapes = {"values": tuple({0: axis} for _ in inputs)}
-    with warnings.catch_warnings(), torch.no_grad(), _quiet():
+    with warnings.catch_warnings(), torch.no_grad(), _silence_export_log():
         warnings.simplefilter("ignore")  # deprecations between torch and onnxscript
         try:
             program = torch.onnx.export(
@@ -230,8 +244,8 @@ def _to_onnx(network: _ExportedNetwork, inputs: dict[str, Tensor], output_names:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence torch's warnings about optional libraries."""
+def _silence_export_log() -> Iterator[None]:
+    """Silence the log messages of torch's exporter about optional libraries."""
     logger = logging.getLogger("torch.onnx")
     previous_level = logger.level
     logger.setLevel(logging.ERROR)
@@ -242,7 +256,10 @@ def _quiet() -> Iterator[None]:
 
 
 def _cast_softplus(onnx: Any, program: Any) -> None:
-    """Cast Softplus to float32, the only type that onnxruntime implements it for."""
+    """Compute each float64 Softplus of `program` in float32, in place.
+
+    onnxruntime implements Softplus for float32 only.
+    """
     element_types = {value.name: value.type.tensor_type.elem_type for value in program.graph.value_info}
     double, single = onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT
     nodes = []
@@ -273,31 +290,34 @@ def _verify(program: Any, network: _ExportedNetwork, inputs: dict[str, Tensor]) 
         torch_values = network(*inputs.values())
     for tensor, expected in zip(onnx_values, torch_values, strict=True):
         if not torch.allclose(torch.from_numpy(tensor).double(), expected.double(), rtol=1e-4, atol=1e-4):
-            raise _export_error(network, "onnxruntime computes other values than torch")
+            raise _export_error(network, "onnxruntime and torch compute different values")
 
 
 def _export_error(network: _ExportedNetwork, reason: object) -> CapabilityError:
+    """The error for a network that ONNX operators cannot represent."""
     head = type(network.network.head).__name__
     return CapabilityError(
-        f"The body of the network cannot be exported to ONNX (head {head}): "
+        f"The network with {head} cannot be exported to ONNX: "
         f"{format_value(str(reason), 200)}. Use another model or its default options."
     )
 
 
 def _import_onnx() -> Any:
+    """The module onnx; raise `DependencyError` unless it and the packages it needs are installed."""
     try:
         import onnx
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError:
         raise DependencyError(
-            "The packages onnx, onnxscript and onnxruntime must be installed to export to ONNX. "
+            "`export_onnx` requires the packages onnx, onnxscript and onnxruntime. "
             "Use `pip install onnx onnxscript onnxruntime`."
         ) from None
     return onnx
 
 
 def _metadata(model: NeuralForecaster, columns: WindowColumns, probabilities: tuple[float, ...]) -> dict[str, Any]:
+    """The metadata of the file as JSON types, described in the docstring of the module."""
     from deepforecast.data.calendar_features import PERIODS
 
     return {

@@ -1,7 +1,7 @@
-"""Forecasts of a trained network from the last windows of all series.
+"""Forecasts of a trained network from the last window of each series.
 
-A network predicts blocks of `horizon` steps. For longer forecasts the window moves on and ends with
-previous forecasts or sampled values.
+A network predicts blocks of `horizon` steps. For longer forecasts the window moves on by a block at
+a time and ends with previous forecasts or sampled values.
 """
 
 from __future__ import annotations
@@ -37,15 +37,22 @@ MAX_WINDOWS = 512  # windows per batch, a multiple of BATCH_MULTIPLE for reprodu
 MAX_PATHS = 2400  # paths per batch, which fit in the cache
 MIN_PARALLEL_WORK = 2e8  # multiplications per batch from which several threads are faster
 MAX_VALUES = 4_000_000  # raw outputs in memory at once
-# Paths for steps beyond the trained horizon, and pooled values per path and step.
+# Number of paths for steps beyond the trained horizon, and of values per path and step that are
+# pooled for quantiles.
 EXTENDED_SAMPLING = (200, 9)
-AUTOREGRESSIVE_SAMPLING = (100, 5)  # the same for autoregressive networks
+AUTOREGRESSIVE_SAMPLING = (100, 5)  # the same numbers for autoregressive networks
 
 
 def forecast_horizon(
     model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate], marginal: bool = False
 ) -> Forecast:
-    """Forecast the next `steps`; `marginal` ignores the decoding of the point forecast."""
+    """Forecast the next `steps` of all series.
+
+    Within the trained horizon the forecast of a direct network is the distribution of its head.
+    Beyond it, and for autoregressive networks, it is that of sample paths; a network without a
+    distribution continues from its own point forecasts. With a decoding other than 'sample' the
+    point forecast is the decoded path, unless `marginal` is set.
+    """
     decoding = model._decoding_options()
     forecaster = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model), decoding.sampling)
     if decoding.method != "sample" and not marginal:
@@ -58,8 +65,10 @@ def forecast_horizon(
         noise = _stratified_noise(forecaster, n_paths)
         return SampledForecast(sample_paths(forecaster, noise, n_pooled))
     first_block = forecaster.forecast_block(forecaster.recent_values, 0)
-    if steps <= forecaster.horizon:
-        return first_block if steps == forecaster.horizon else replace(first_block, raw=first_block.raw[:, :steps])
+    if steps == forecaster.horizon:
+        return first_block
+    if steps < forecaster.horizon:
+        return replace(first_block, raw=first_block.raw[:, :steps])
     if forecaster.network.head.has_distribution and forecaster.network.body.uses_history:
         n_paths, n_pooled = EXTENDED_SAMPLING
 
@@ -68,7 +77,8 @@ def forecast_horizon(
 
         extended = _map_groups(forecaster, n_paths, extend)
         return ConcatenatedForecast((first_block, SampledForecast(extended)))
-    forecasts, recent_values = [first_block], forecaster.recent_values
+    forecasts = [first_block]
+    recent_values = forecaster.recent_values
     for begin in range(forecaster.horizon, steps, forecaster.horizon):
         recent_values = np.concatenate([recent_values, forecasts[-1].mean], axis=1)[:, -recent_values.shape[1] :]
         block_forecast = forecaster.forecast_block(recent_values, begin)
@@ -79,9 +89,9 @@ def forecast_horizon(
 def simulate_paths(
     model: NeuralForecaster, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]
 ) -> Floats:
-    """Sample paths (series, samples, steps).
+    """Sample paths (series, samples, steps), determined by `seed` and the window of each series.
 
-    The noise of a series does not depend on the other series in the panel.
+    They do not depend on the other series in the panel.
     """
     forecaster = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model), model._decoding_options().sampling)
 
@@ -93,16 +103,18 @@ def simulate_paths(
 
 
 def _map_groups(forecaster: HorizonForecaster, samples: int, function: Callable[[HorizonForecaster], Floats]) -> Floats:
-    """Apply `function` to groups of series, which limits the memory of the raw outputs.
+    """Apply `function` to groups of series and join the results, to limit the memory of raw outputs.
 
     Autoregressive networks need no groups, as they output one step at a time.
     """
-    count, numbers = len(forecaster.recent_values), samples * forecaster.horizon * forecaster.network.sizes.out_features
-    size = max(MAX_VALUES // numbers // BATCH_MULTIPLE, 1) * BATCH_MULTIPLE
-    if forecaster.autoregressive or count <= size:
+    n_series = len(forecaster.recent_values)
+    values_per_series = samples * forecaster.horizon * forecaster.network.sizes.out_features
+    group_size = max(MAX_VALUES // values_per_series // BATCH_MULTIPLE, 1) * BATCH_MULTIPLE
+    if forecaster.autoregressive or n_series <= group_size:
         return function(forecaster)
-    chunks = (function(forecaster.select_series(np.arange(begin, min(begin + size, count)))) for begin in range(0, count, size))
-    return np.concatenate([np.array(chunk) for chunk in chunks])  # copy views of larger arrays
+    groups = [np.arange(begin, min(begin + group_size, n_series)) for begin in range(0, n_series, group_size)]
+    # The results are views of larger arrays; copies free these.
+    return np.concatenate([np.array(function(forecaster.select_series(group))) for group in groups])
 
 
 def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0) -> Floats:
@@ -116,64 +128,63 @@ def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0
     """
     from scipy.special import ndtr
 
-    series, horizon, samples, autoregressive = (
-        len(forecaster.recent_values),
-        forecaster.horizon,
-        noise.shape[1],
-        forecaster.autoregressive,
-    )
-    recent_values, path_blocks = forecaster.recent_values, []
+    n_series = len(forecaster.recent_values)
+    n_samples = noise.shape[1]
+    horizon = forecaster.horizon
+    autoregressive = forecaster.autoregressive
+    # A direct network always computes whole blocks.
+    stop = forecaster.steps if autoregressive else forecaster.blocks * horizon
+    recent_values = forecaster.recent_values
+    path_blocks: list[Floats] = []
     for block in range(forecaster.blocks):
-        block_noise = noise[
-            :,
-            :,
-            block * horizon : min(
-                (block + 1) * horizon,
-                forecaster.steps if autoregressive else forecaster.blocks * horizon,
-            ),
-        ]
-        shape = (series, samples) if not block else (series * samples, 1)
+        begin = block * horizon
+        block_noise = noise[:, :, begin : min(begin + horizon, stop)]
+        # In the first block the paths of a series share its window, later each has its own.
+        shape = (n_series * n_samples, 1) if block else (n_series, n_samples)
         uniform = ndtr(block_noise).reshape(*shape, -1)
         if autoregressive:
-            values = forecaster.sample_block(recent_values, block * horizon, uniform, n_pooled)
+            values = forecaster.sample_block(recent_values, begin, uniform, n_pooled)
             values, pooled_values = values[:, : shape[1]], values[:, shape[1] :]
         else:
-            block_forecast = forecaster.forecast_block(recent_values, block * horizon)
-            correlated = (
-                uniform
-                if forecaster.correlation_factor is None
-                else ndtr(block_noise @ forecaster.correlation_factor.T).reshape(uniform.shape)
-            )
+            block_forecast = forecaster.forecast_block(recent_values, begin)
+            correlated = uniform
+            if forecaster.correlation_factor is not None:  # Gaussian copula
+                correlated = ndtr(block_noise @ forecaster.correlation_factor.T).reshape(uniform.shape)
             values = block_forecast.sample(correlated)
             pooled_values = block_forecast.sample(_stratify(uniform, n_pooled)) if block and n_pooled else values
         if not n_pooled or block or autoregressive:
-            path_blocks.append((pooled_values if n_pooled else values).reshape(series, -1, values.shape[2]))
-        previous_values = recent_values if block else np.repeat(recent_values, samples, axis=0)
+            path_blocks.append((pooled_values if n_pooled else values).reshape(n_series, -1, values.shape[2]))
+        previous_values = recent_values if block else np.repeat(recent_values, n_samples, axis=0)
         recent_values = np.concatenate(
             [previous_values, values.reshape(-1, values.shape[2])], axis=1
         )[:, -previous_values.shape[1] :]
-    return np.concatenate(path_blocks, axis=2)[:, :, : forecaster.steps - (horizon if n_pooled and not autoregressive else 0)]
+    n_omitted = horizon if n_pooled and not autoregressive else 0
+    return np.concatenate(path_blocks, axis=2)[:, :, : forecaster.steps - n_omitted]
 
 
 def _stratify(uniform: Floats, n_values: int) -> Floats:
-    """Values (u + k) / n for k < n: (B, samples, steps) to (B, samples * n, steps)."""
+    """Stratified probabilities (u + k) / n for k = 0..n-1: (B, samples, steps) to (B, samples * n, steps)."""
     stratified = (uniform[:, :, None] + np.arange(n_values)[:, None]) / n_values
     return stratified.reshape(len(uniform), -1, uniform.shape[2])
 
 
-def _stratified_noise(forecaster: HorizonForecaster, count: int) -> Floats:
-    """Normal noise for quantiles: equal for all series, stratified over the samples of a step."""
+def _stratified_noise(forecaster: HorizonForecaster, n_paths: int) -> Floats:
+    """Normal noise (series, paths, steps) for quantiles, equal for all series.
+
+    The noise of a step is a random permutation of the normal quantiles at (k + 0.5) / n_paths.
+    """
     from scipy.special import ndtri
 
-    noise = standard_normal(0, np.zeros((1, 1)), (forecaster.blocks * forecaster.horizon, count)).transpose(0, 2, 1)
-    stratified = ndtri((noise.argsort(axis=1).argsort(axis=1) + 0.5) / count)
+    noise = standard_normal(0, np.zeros((1, 1)), (forecaster.blocks * forecaster.horizon, n_paths)).transpose(0, 2, 1)
+    ranks = noise.argsort(axis=1).argsort(axis=1)
+    stratified = ndtri((ranks + 0.5) / n_paths)
     return np.repeat(stratified, len(forecaster.recent_values), axis=0)
 
 
 class HorizonForecaster:
     """Forward passes of a network for the steps after the last observations.
 
-    - `horizon`: steps per forward pass; `blocks`: number of passes up to the last step.
+    - `horizon`: steps per forward pass (a block); `blocks`: number of blocks up to the last step.
     - `recent_values`: the last values of the target, (series, input_size).
     - `correlation_factor`: Cholesky factor of the residual correlation between steps, or None.
     """
@@ -187,17 +198,22 @@ class HorizonForecaster:
         bounds: tuple[float, float] = (-inf, inf),
         sampling: Sampling = DEFAULT_SAMPLING,
     ) -> None:
-        self.name, self.learned, self.steps, self.future, self.bounds = name, learned, steps, future, bounds
+        self.name = name
+        self.learned = learned
+        self.steps = steps
+        self.future = future
+        self.bounds = bounds
         self.sampling = sampling
         self.network: Any = learned.shared["network"]
         self.window_columns = window_columns(learned)
-        self.horizon, self.autoregressive = self.window_columns.horizon, isinstance(self.network.body, AutoregressiveBody)
+        self.horizon = self.window_columns.horizon
+        self.autoregressive = isinstance(self.network.body, AutoregressiveBody)
         self.blocks = -(-steps // self.horizon)
         self.recent_values: Floats = np.asarray(learned.by_series["tail"])
         if np.isnan(self.recent_values[:, -1]).any() and self.network.body.needs_history:
             refuse_unobserved(name, learned)
         self.correlation_factor: Floats | None = learned.shared.get("ties")
-        self._length = self.recent_values.shape[1] + self.blocks * self.horizon
+        self._length = self.recent_values.shape[1] + self.blocks * self.horizon  # window and all blocks
 
     def select_series(self, series: Ints) -> HorizonForecaster:
         """The forecaster of a subset of the series."""
@@ -205,7 +221,11 @@ class HorizonForecaster:
         return HorizonForecaster(self.name, self.learned.take(series), self.steps, future, self.bounds, self.sampling)
 
     def forecast_block(self, recent_values: Floats, begin: int) -> HeadForecast:
-        """Forecast `horizon` steps from `begin`; `recent_values` has one row per series or path."""
+        """Forecast the `horizon` steps after step `begin`.
+
+        `recent_values` (windows, input_size) has one window per series, or the same number of paths
+        for each series.
+        """
         raw, loc, scale = self._run_batches(recent_values, begin)
         if self.sampling != DEFAULT_SAMPLING:
             with torch_defaults():
@@ -213,10 +233,10 @@ class HorizonForecaster:
         return HeadForecast(self.network.head, raw, loc, scale, self.name, self.bounds)
 
     def sample_block(self, recent_values: Floats, begin: int, uniform: Floats, n_values: int = 0) -> Floats:
-        """Autoregressive sample paths (series, samples, steps), see `nn.decoding.decode_samples`.
+        """Autoregressive sample paths (windows, samples, steps), see `nn.decoding.decode_samples`.
 
-        With `n_values`, so many values of each path's predictive distribution follow along the
-        second axis.
+        With `n_values` > 0 the paths are followed, along the second axis, by this number of values
+        of the predictive distribution of each path.
         """
         def run_batch(batch: Batch, rows: slice) -> Any:
             inputs, scaling = self.network.inputs(batch)
@@ -234,54 +254,76 @@ class HorizonForecaster:
         run_batch: Any = None,
         max_windows: int = MAX_WINDOWS,
     ) -> tuple[Floats, Floats, Floats]:
-        """Apply `run_batch`, by default the network, to batches: its output, location and scale."""
-        passes: list[tuple[Any, Any, Any]] = []
+        """Apply `run_batch`, by default the network, to the windows in batches.
+
+        Returns its output (windows, ...), and location and scale (windows, 1) of the windows.
+        `run_batch(batch, windows)` receives a padded batch and the slice of the windows in it.
+        """
+        outputs: list[tuple[Any, Any, Any]] = []
         paths_per_series = len(recent_values) // len(self.recent_values)
         is_small = len(recent_values) <= BATCH_MULTIPLE or self._is_small(len(recent_values))
-        threads = 1 if is_small else torch_threads()
-        with torch_defaults(), torch.inference_mode(), limit_torch_threads(threads):
+        n_threads = 1 if is_small else torch_threads()
+        with torch_defaults(), torch.inference_mode(), limit_torch_threads(n_threads):
             for start in range(0, len(recent_values), max_windows):
-                rows = slice(start, min(start + max_windows, len(recent_values)))
-                count = rows.stop - rows.start
-                batch = self._make_batch(recent_values[rows], np.arange(rows.start, rows.stop) // paths_per_series, begin)
-                raw, scaling = self.network(batch) if run_batch is None else run_batch(batch, rows)
-                passes.append((raw[:count].numpy(), scaling.loc[:count].numpy(), scaling.scale[:count].numpy()))
-        if len(passes) == 1:
-            return passes[0]
-        raw, loc, scale = map(np.concatenate, zip(*passes, strict=True))
+                windows = slice(start, min(start + max_windows, len(recent_values)))
+                n_windows = windows.stop - windows.start
+                series = np.arange(windows.start, windows.stop) // paths_per_series
+                batch = self._make_batch(recent_values[windows], series, begin)
+                raw, scaling = self.network(batch) if run_batch is None else run_batch(batch, windows)
+                loc, scale = scaling.loc[:n_windows], scaling.scale[:n_windows]
+                outputs.append((raw[:n_windows].numpy(), loc.numpy(), scale.numpy()))
+        if len(outputs) == 1:
+            return outputs[0]
+        raw, loc, scale = map(np.concatenate, zip(*outputs, strict=True))
         return raw, loc, scale
 
-    def _is_small(self, rows: int) -> bool:
-        return bool(rows * self.network.n_multiplications < MIN_PARALLEL_WORK)
+    def _is_small(self, n_windows: int) -> bool:
+        """Whether one thread computes this number of windows faster than several."""
+        return bool(n_windows * self.network.n_multiplications < MIN_PARALLEL_WORK)
 
     def _make_batch(self, recent_values: Floats, series: Any, begin: int) -> Batch:
+        """The batch of the windows that end at step `begin`, padded to a multiple of BATCH_MULTIPLE.
+
+        `recent_values` (windows, input_size) are their values and `series` (windows,) the index of
+        the series of each.
+        """
         padded_size = -(-len(recent_values) // BATCH_MULTIPLE) * BATCH_MULTIPLE
-        recent_values, rows = (
-            np.require(pad_batch(recent_values, padded_size), requirements=["C", "W"]),
-            pad_batch(series, padded_size),
-        )
+        recent_values = np.require(pad_batch(recent_values, padded_size), requirements=["C", "W"])
+        series = pad_batch(series, padded_size)
+        columns = self.window_columns
+        by_series = self.learned.by_series
+        # Positions on the time axis of `_calendar`, `_numeric` and `_category_codes`.
         cutoff = begin + recent_values.shape[1]
-        past_rows, future_rows = slice(begin, cutoff), slice(cutoff, cutoff + self.horizon)
-        columns, by_series, calendar = self.window_columns, self.learned.by_series, self._calendar
-        first_row = np.zeros_like(rows)
-        series_rows = rows if len(calendar) > 1 else first_row
-        past_values, future_values = calendar[series_rows, past_rows], calendar[series_rows, future_rows]
+        past_steps = slice(begin, cutoff)
+        future_steps = slice(cutoff, cutoff + self.horizon)
+        calendar = self._calendar
+        first_series = np.zeros_like(series)
+        calendar_series = series if len(calendar) > 1 else first_series
+        past_values = calendar[calendar_series, past_steps]
+        future_values = calendar[calendar_series, future_steps]
         if columns.numeric:
             numeric = self._numeric
-            past_values = np.concatenate([numeric[rows, past_rows], past_values], axis=2)
-            future_values = np.concatenate([numeric[rows, future_rows, : columns.n_future], future_values], axis=2)
-        category_codes, (static, static_codes) = self._category_codes, self._static
-        series_rows = rows if len(category_codes) > 1 else first_row
-        fields = (
-            recent_values, past_values, future_values, static[rows],
-            category_codes[series_rows, past_rows],
-            category_codes[series_rows, future_rows, : columns.n_future_codes],
-            static_codes[rows], by_series["place"][rows, None], by_series["spread"][rows, None],
-        )  # fmt: skip
-        return Batch(*map(torch.from_numpy, fields))
+            past_values = np.concatenate([numeric[series, past_steps], past_values], axis=2)
+            future_values = np.concatenate([numeric[series, future_steps, : columns.n_future], future_values], axis=2)
+        category_codes = self._category_codes
+        code_series = series if len(category_codes) > 1 else first_series
+        static, static_codes = self._static
+        arrays = {
+            "y": recent_values,
+            "past": past_values,
+            "future": future_values,
+            "static": static[series],
+            "past_codes": category_codes[code_series, past_steps],
+            "future_codes": category_codes[code_series, future_steps, : columns.n_future_codes],
+            "static_codes": static_codes[series],
+            "loc": by_series["place"][series, None],
+            "scale": by_series["spread"][series, None],
+        }
+        return Batch(**{name: torch.from_numpy(array) for name, array in arrays.items()})
 
     @cached_property
     def _numeric(self) -> Any:
+        """Standardized numeric covariates over window and forecast steps, (series, steps, columns)."""
         numeric = np.zeros((len(self.recent_values), self._length, len(self.window_columns.numeric)), dtype=np.float32)
         for column, name in enumerate(self.window_columns.numeric):
             numeric[..., column] = self._full_column(
@@ -291,28 +333,35 @@ class HorizonForecaster:
 
     @cached_property
     def _category_codes(self) -> Any:
-        """Codes of categories (series, steps, columns), with one series if there are no columns."""
-        count = len(self.recent_values) if self.window_columns.categorical else 1
-        codes = np.zeros((count, self._length, len(self.window_columns.categorical)), dtype=np.int64)
+        """Codes of categories (series, steps, columns), 0 if unknown; one series if there are no columns."""
+        n_series = len(self.recent_values) if self.window_columns.categorical else 1
+        codes = np.zeros((n_series, self._length, len(self.window_columns.categorical)), dtype=np.int64)
         for column, name in enumerate(self.window_columns.categorical):
             codes[..., column] = self._full_column(name, lambda values: values.astype(np.int64) + 1)
         return codes
 
     def _full_column(self, name: str, encode: Any) -> Any:
-        """A covariate over window and forecast steps, padded with its last value."""
+        """A covariate, transformed by `encode`, over window and forecast steps, (series, steps).
+
+        Steps without a known value repeat the last one.
+        """
         past_values = encode(self.learned.by_series[f"tail:{name}"])
         future_values = encode(self.future[name].values) if name in self.future else past_values[:, -1:]
         n_missing = self._length - past_values.shape[1] - future_values.shape[1]
-        return np.concatenate([past_values, future_values, np.repeat(future_values[:, -1:], max(n_missing, 0), axis=1)], axis=1)
+        repeated = np.repeat(future_values[:, -1:], max(n_missing, 0), axis=1)
+        return np.concatenate([past_values, future_values, repeated], axis=1)
 
     @cached_property
     def _calendar(self) -> Any:
-        """Calendar features (series, steps, columns); one series if all end at the same time."""
+        """Calendar features (series, steps, columns) over window and forecast steps.
+
+        There is one series if all series end at the same time.
+        """
         series = self.learned.series
         if series is None:
             raise DeepForecastError(
-                "A wrapper of a network must pass on the series with their timestamps; there "
-                "are none."
+                "The state of a network must have the series with their timestamps. Use "
+                "`learned_with_series` in a model that contains a network."
             )
         if not self.window_columns.uses_time:
             return np.empty((1, self._length, 0), dtype=np.float32)
@@ -326,10 +375,10 @@ class HorizonForecaster:
 
     @cached_property
     def _static(self) -> tuple[Any, Any]:
+        """Static covariates (series, columns): standardized numbers, and codes of categories."""
         if not (self.window_columns.static or self.window_columns.static_codes):
-            return np.empty((len(self.recent_values), 0), dtype=np.float32), np.empty(
-                (len(self.recent_values), 0), dtype=np.int64
-            )
+            shape = (len(self.recent_values), 0)
+            return np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.int64)
         names = (*self.window_columns.static, *self.window_columns.static_codes)
         covariates = {name: Covariate(self.learned.by_series[f"static:{name}"]) for name in names}
         return static_arrays(self.window_columns, covariates, len(self.recent_values))

@@ -27,29 +27,30 @@ class RecurrentForecaster(AutoregressiveForecaster):
 
     hidden_size: int = param(
         default=64, at_least=1, low=16, high=256, log=True, expensive=True,
-        help="number of units per layer",
+        help="number of units per recurrent layer",
     )
     n_layers: int = param(
-        default=1, at_least=1, low=1, high=3, expensive=True, help="number of stacked layers",
+        default=1, at_least=1, low=1, high=3, expensive=True, help="number of stacked recurrent layers",
     )
-    bidirectional: bool = param(default=False, help="whether to also read the window backwards")
+    bidirectional: bool = param(default=False, help="whether the encoder also reads the window backwards")
     dropout: float = param(
         default=0.0, at_least=0, below=1, low=0.0, high=0.5,
-        help="dropout probability",
+        help="dropout probability of the outputs of the layers",
     )
     residual: bool = param(
         default=False, help="whether to add residual connections from the second layer on",
     )
     normalization: Literal["layer", "batch", "rms"] | None = param(
-        default=None, help="normalization of the output of each layer; None: none",
+        default=None, help="normalization of the output of each layer; None: no normalization",
     )
     output: Literal["direct", "autoregressive"] = param(
         default="direct", search=("direct", "autoregressive"),
-        help="prediction of all steps at once ('direct') or one after the other"
+        help="'direct': prediction of all steps at once; 'autoregressive': one step after the other"
     )
     teacher_forcing: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
         default="constant",
-        help="teacher forcing in training; 'constant': always, 'free': never, else decaying"
+        help="schedule of teacher forcing in training; 'constant': always, 'free': never, 'linear' and "
+        "'inverse_sigmoid': decaying probability"
     )
     decoder_layers: int = param(
         default=1, at_least=0, help="number of hidden layers of the direct decoder"
@@ -60,8 +61,8 @@ class RecurrentForecaster(AutoregressiveForecaster):
     skip_hidden_sizes: Sequence[int] | None = param(
         default=(256, 256), at_least=1, search=(None, (128,), (256, 256)),
         when=lambda drawn: drawn["output"] == "direct",
-        help="number of units of each layer of the perceptron added to the direct output; None: "
-        "none",
+        help="number of units of each hidden layer of the perceptron that is added to the direct output; "
+        "None: no perceptron",
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
@@ -76,7 +77,7 @@ class RecurrentForecaster(AutoregressiveForecaster):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """Small networks for the contract checks."""
+        """Small networks for the contract checks, autoregressive ones for LSTM and RNN."""
         small: dict[str, Any] = {
             "input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16, "skip_hidden_sizes": [16]
         }  # fmt: skip
@@ -90,6 +91,7 @@ class RecurrentForecaster(AutoregressiveForecaster):
         return self.output == "autoregressive"
 
     def _idle(self) -> Iterator[tuple[str, str]]:
+        """Names of parameters that have no effect with the other values, and the reason and fix."""
         if self.output == "direct":
             reason = "with output='direct'. Leave it out, or set output='autoregressive'"
             yield "teacher_forcing", reason
@@ -100,14 +102,28 @@ class RecurrentForecaster(AutoregressiveForecaster):
             yield "residual", "with n_layers=1. Leave it out, or set n_layers=2"
 
     def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
+        """The recurrent body, direct or autoregressive; only RNN has the parameter `activation`."""
         from deepforecast.nn.recurrent import RecurrentOptions
         from deepforecast.nn.recurrent_autoregressive import RecurrentAutoregressive
         from deepforecast.nn.recurrent_direct import RecurrentDirect
 
         options = RecurrentOptions(
-            self.cell, self.hidden_size, self.n_layers, self.bidirectional, self.dropout, self.residual, self.normalization,
-            getattr(self, "activation", "tanh"),
-        )  # fmt: skip
+            cell=self.cell,
+            hidden_size=self.hidden_size,
+            n_layers=self.n_layers,
+            bidirectional=self.bidirectional,
+            dropout=self.dropout,
+            residual=self.residual,
+            normalization=self.normalization,
+            nonlinearity=getattr(self, "activation", "tanh"),
+        )
         if self.output == "autoregressive":
             return RecurrentAutoregressive(sizes, options)
-        return RecurrentDirect(sizes, options, sizes.season, self.decoder_layers, self.decoder_size, self.skip_hidden_sizes)
+        return RecurrentDirect(
+            sizes,
+            options,
+            season=sizes.season,
+            decoder_layers=self.decoder_layers,
+            decoder_size=self.decoder_size,
+            skip_hidden_sizes=self.skip_hidden_sizes,
+        )

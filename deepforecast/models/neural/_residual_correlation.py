@@ -1,13 +1,13 @@
 """Residual correlation between the steps of the horizon, for sample paths of direct networks.
 
-Direct networks predict the marginal distribution of each step. Sample paths join them with a
-Gaussian copula, whose correlation is estimated from the residuals on training windows.
+Direct networks predict the marginal distribution of each step. For sample paths these are joined by
+a Gaussian copula, whose correlation is estimated from the residuals on training windows.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -31,60 +31,66 @@ if TYPE_CHECKING:
 
 MAX_WINDOWS = 1024  # sampled training windows
 MAX_HORIZON = 1024  # limits the (horizon, horizon) matrix
-SAMPLING_STEP = 2**31 - 1  # random stream that no training step uses
+BATCH_SIZE = 256  # windows
+SAMPLING_STEP = 2**31 - 1  # "training step" of the draw: no step of a training has this number
 QUARTILES = (0.25, 0.5, 0.75)
+MIN_EIGENVALUE = 1e-6  # of the correlation matrix, so that it has a Cholesky factor
 
 
 def fit_residual_correlation(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> LearnedState:
     """Add "ties", the Cholesky factor of the residual correlation (horizon, horizon), to the state.
 
-    Skipped where no sample path uses it: for point heads, autoregressive networks and a horizon of
-    1; and for horizons above 1,024.
+    The state is returned unchanged if no sample path uses the correlation (point heads,
+    autoregressive networks, a horizon of 1) and for horizons above MAX_HORIZON.
     """
     network = learned.shared["network"]
     horizon = network.sizes.horizon
     if isinstance(network.body, AutoregressiveBody) or not network.head.has_distribution or not 1 < horizon <= MAX_HORIZON:
         return learned
-    factor = np.linalg.cholesky(shrink_correlation(normal_scores(_errors(model, learned, panel))))
+    scores = normal_scores(_standardized_residuals(model, learned, panel))
+    factor = np.linalg.cholesky(shrink_correlation(scores))
     return replace(learned, shared={**learned.shared, "ties": factor})
 
 
 @torch_defaults()
-def _errors(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Floats:
-    """Residuals over the predicted interquartile range, (windows, horizon); NaN where missing."""
-    network, columns = learned.shared["network"], window_columns(learned)
+def _standardized_residuals(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Floats:
+    """Residuals divided by the predicted interquartile range, (windows, horizon); NaN where missing.
+
+    The windows are all training windows, or MAX_WINDOWS of them drawn at random.
+    """
+    network = learned.shared["network"]
+    columns = window_columns(learned)
     window_index = windows.training_windows(
         panel, columns.input_size, columns.horizon, model.validation_size or 0, model.recent_windows
     )
-    uses_all = len(window_index) <= MAX_WINDOWS
-    series, cutoff = (
-        window_index.locate(np.arange(len(window_index)))
-        if uses_all
-        else window_index.draw(model.seed, SAMPLING_STEP, MAX_WINDOWS, False)
-    )
-    selected, row = np.unique(series, return_inverse=True)
-    by_series = (learned.by_series[name][selected, None] for name in ("place", "spread"))
-    loc, scale = map(np.ascontiguousarray, by_series)
+    if len(window_index) <= MAX_WINDOWS:
+        series, cutoff = window_index.locate(np.arange(len(window_index)))
+    else:
+        series, cutoff = window_index.draw(model.seed, SAMPLING_STEP, MAX_WINDOWS, False)
+    # Only the series of these windows are needed: `index` is that of a window's series among them.
+    selected, index = np.unique(series, return_inverse=True)
+    loc = np.ascontiguousarray(learned.by_series["place"][selected, None])
+    scale = np.ascontiguousarray(learned.by_series["spread"][selected, None])
     panel = model._add_series_columns(panel, learned).take(selected)
-    rows = replace(windows.window_arrays(panel, columns), loc=loc, scale=scale)
-    store = WindowStore.from_arrays(rows)
-    low, high = network.head.probability_range
-    levels = torch.tensor([min(max(level, low), high) for level in QUARTILES], dtype=torch.float64)
-    batches: list[Any] = []
+    arrays = replace(windows.window_arrays(panel, columns), loc=loc, scale=scale)
+    store = WindowStore.from_arrays(arrays)
+    lowest, highest = network.head.probability_range
+    levels = torch.tensor([min(max(level, lowest), highest) for level in QUARTILES], dtype=torch.float64)
+    residuals: list[Floats] = []
     with torch.inference_mode(), limit_threads(1):
-        for begin in range(0, len(series), 256):
-            batch_slice = slice(begin, begin + 256)
-            batches.append(
-                _standardized_errors(
-                    network,
-                    gather_batch(store, rows, row[batch_slice], cutoff[batch_slice]),
-                    levels,
-                )
-            )
-    return np.concatenate(batches)
+        for begin in range(0, len(series), BATCH_SIZE):
+            selection = slice(begin, begin + BATCH_SIZE)
+            batch = gather_batch(store, arrays, index[selection], cutoff[selection])
+            residuals.append(_batch_residuals(network, batch, levels))
+    return np.concatenate(residuals)
 
 
-def _standardized_errors(network: ForecastNetwork, batch: Batch, levels: Tensor) -> Floats:
+def _batch_residuals(network: ForecastNetwork, batch: Batch, levels: Tensor) -> Floats:
+    """(target - median) / interquartile range of a batch, (windows, horizon).
+
+    `levels` are the probabilities of lower quartile, median and upper quartile. The divisor is 1
+    where the quartiles are equal. Missing targets and constant windows give NaN.
+    """
     raw, scaling = network(batch)
     lower, median, upper = network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])).unbind(-1)
     iqr = upper - lower
@@ -92,13 +98,13 @@ def _standardized_errors(network: ForecastNetwork, batch: Batch, levels: Tensor)
     return np.asarray(((target - median) / torch.where(iqr > 0, iqr, torch.ones_like(iqr))).numpy())
 
 
-def normal_scores(errors: Floats) -> Floats:
-    """Normal scores of the ranks in each column; NaN stays NaN."""
+def normal_scores(residuals: Floats) -> Floats:
+    """Normal quantiles at (rank - 0.5) / n in each column; NaN stays NaN and does not count in n."""
     from scipy.special import ndtri
     from scipy.stats import rankdata
 
-    ranks = rankdata(errors, axis=0, nan_policy="omit")
-    return np.asarray(ndtri((ranks - 0.5) / np.maximum(np.isfinite(errors).sum(axis=0), 1)))
+    ranks = rankdata(residuals, axis=0, nan_policy="omit")
+    return np.asarray(ndtri((ranks - 0.5) / np.maximum(np.isfinite(residuals).sum(axis=0), 1)))
 
 
 def shrink_correlation(values: Floats) -> Floats:
@@ -108,17 +114,18 @@ def shrink_correlation(values: Floats) -> Floats:
     Strimmer 2005, doi:10.2202/1544-6115.1175), followed by a shift to positive definiteness.
     """
     observed = np.isfinite(values)
-    filled, size = np.where(observed, values, 0.0), values.shape[1]
-    pair_counts = np.maximum(observed.T.astype(np.float64) @ observed, 1.0)
-    square = (filled**2).T @ observed
-    correlation = filled.T @ filled / np.maximum(np.sqrt(square * square.T), 1e-300)
-    off_diagonal = ~np.eye(size, dtype=bool)
-    sampling_variance = ((1 - np.minimum(correlation**2, 1.0)) ** 2 / pair_counts)[off_diagonal].sum()
+    filled = np.where(observed, values, 0.0)
+    n_columns = values.shape[1]
+    n_pairs = np.maximum(observed.T.astype(np.float64) @ observed, 1.0)
+    # sum_squares[i, j]: sum of squares of column i where column j is observed.
+    sum_squares = (filled**2).T @ observed
+    correlation = filled.T @ filled / np.maximum(np.sqrt(sum_squares * sum_squares.T), 1e-300)
+    off_diagonal = ~np.eye(n_columns, dtype=bool)
+    sampling_variance = ((1 - np.minimum(correlation**2, 1.0)) ** 2 / n_pairs)[off_diagonal].sum()
     intensity = min(max(float(sampling_variance / max((correlation[off_diagonal] ** 2).sum(), 1e-300)), 1e-3), 1.0)
     shrunken = np.where(off_diagonal, (1 - intensity) * np.clip(correlation, -1, 1), 1.0)
     min_eigenvalue = float(np.linalg.eigvalsh(shrunken)[0])
-    return (
-        shrunken
-        if min_eigenvalue > 1e-6
-        else (shrunken + (1e-6 - min_eigenvalue) * np.eye(size)) / (1 + 1e-6 - min_eigenvalue)
-    )
+    if min_eigenvalue > MIN_EIGENVALUE:
+        return shrunken
+    # The division keeps the diagonal at 1.
+    return (shrunken + (MIN_EIGENVALUE - min_eigenvalue) * np.eye(n_columns)) / (1 + MIN_EIGENVALUE - min_eigenvalue)

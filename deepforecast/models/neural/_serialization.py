@@ -1,4 +1,4 @@
-"""Serialization of trained networks, with validation of untrusted files.
+"""Conversion of trained networks to and from model files, with validation of untrusted files.
 
 Sizes in a file are checked against its arrays before memory is allocated: the network is first
 built on the device "meta", which has shapes but no memory, and every weight must be present with
@@ -29,14 +29,19 @@ if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
     from deepforecast.nn.network import ForecastNetwork
 
-FREE_SIZE = 10_000  # sizes up to this one are harmless and always allowed
+FREE_SIZE = 10_000  # sizes up to this one need little memory and are always allowed
+FREE_CONSTANTS = 10_000_000  # the same for the number of values in buffers
 NAME_LISTS = ("numeric", "categorical", "static", "static_codes", "calendar")
-SHARED_KEYS = ("channels", "season", "record", "weights")  # and optionally "scale" and "ties"
+# "channels": WindowColumns; "season": season length; "record": training record; optional are "scale"
+# (of the panel) and "ties" (Cholesky factor of the residual correlation).
+SHARED_KEYS = ("channels", "season", "record", "weights")
 RECORD_ARRAYS = ("loss", "rate", "norm", "seconds", "validated", "validation")
 
 
 def serialize(learned: LearnedState) -> LearnedState:
-    """The state with weights as arrays, and durations as NaN for reproducible files."""
+    """The state with weights as arrays in place of the network; durations become NaN, so that files
+    are reproducible.
+    """
     weights = {name: value.cpu().contiguous().numpy() for name, value in learned["network"].state_dict().items()}
     shared = {name: value for name, value in learned.shared.items() if name != "network"}
     record = {**shared["record"], "seconds": np.full(len(shared["record"]["seconds"]), np.nan)}
@@ -44,18 +49,17 @@ def serialize(learned: LearnedState) -> LearnedState:
 
 
 def deserialize(model: NeuralForecaster, learned: LearnedState) -> LearnedState:
-    """Rebuild the network of a file on the CPU; `InvalidManifest` if the file is inconsistent."""
+    """The state with the network rebuilt on the CPU; raise `InvalidManifest` for inconsistent files."""
     shared = dict(learned.shared)
     missing = [name for name in SHARED_KEYS if name not in shared]
     unknown = [name for name in shared if name not in (*SHARED_KEYS, "scale", "ties")]
     if missing or unknown:
-        key, problem = (missing or unknown)[0], "missing" if missing else "unknown"
-        raise InvalidManifest(
-            f"a network must have the entries {format_list(SHARED_KEYS)}; {format_value(key)} is "
-            f"{problem}"
-        )
-    weights = _check_weight_values(shared.pop("weights"))
-    columns = _read_columns(shared["channels"], learned, sum(map(_n_values, weights.values())), model._check_time_features)
+        problem = f"{missing[0]!r} is missing" if missing else f"'{format_value(unknown[0])}' is unknown"
+        raise InvalidManifest(f"the network must have the entries {format_list(SHARED_KEYS)}; {problem}")
+    weights = shared.pop("weights")
+    _check_weight_values(weights)
+    n_weights = sum(map(_n_values, weights.values()))
+    columns = _read_columns(shared["channels"], learned, n_weights, model._check_time_features)
     _check_integer(shared["season"], "season", 1, max(FREE_SIZE, columns.input_size))
     _check_series_arrays(learned, columns)
     _check_record(shared["record"])
@@ -68,6 +72,7 @@ def deserialize(model: NeuralForecaster, learned: LearnedState) -> LearnedState:
 def _rebuild_network(
     model: NeuralForecaster, columns: WindowColumns, season: int, weights: Mapping[str, Any]
 ) -> ForecastNetwork:
+    """Build the network and load its weights; all sizes are checked before memory is allocated."""
     with passive_waiting("torch"), quiet_import():
         import torch
     _check_sizes(model, sum(map(_n_values, weights.values())))
@@ -85,29 +90,33 @@ def _check_weight_shapes(
     """Raise `InvalidManifest` unless the weights match the network in name, shape and dtype."""
     import torch
 
-    with torch.device("meta"):
-        shapes = _fit.build_network(model, columns, season)
-    expected = {name: (tuple(tensor.shape), str(tensor.dtype)[6:]) for name, tensor in shapes.state_dict().items()}
-    if set(expected) != set(weights):
-        unmatched = sorted(set(expected) ^ set(weights))
-        raise InvalidManifest(
-            f"its weights must match the network; on one side only: {format_list(unmatched)}"
-        )
+    with torch.device("meta"):  # shapes without memory
+        network = _fit.build_network(model, columns, season)
+    expected = {
+        name: (tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+        for name, tensor in network.state_dict().items()
+    }
+    missing, unknown = sorted(set(expected) - set(weights)), sorted(set(weights) - set(expected))
+    if missing or unknown:
+        problem = f"missing: {format_list(missing)}" if missing else f"unknown: {format_list(unknown)}"
+        raise InvalidManifest(f"the weights must be those of the network; {problem}")
     for name, (shape, dtype) in expected.items():
         if weights[name].shape != shape or str(weights[name].dtype) != dtype:
             actual = f"{weights[name].shape} of {weights[name].dtype}"
-            raise InvalidManifest(
-                f"its weights {format_value(name)} must be {shape} of {dtype}, got {actual}"
-            )
-    n_constants = sum(tensor.numel() for tensor in shapes.buffers())
-    if n_constants > max(1e7, 100 * sum(map(_n_values, weights.values()))):
+            raise InvalidManifest(f"the weights '{format_value(name)}' must be {shape} of {dtype}, got {actual}")
+    n_constants = sum(tensor.numel() for tensor in network.buffers())
+    max_constants = max(FREE_CONSTANTS, 100 * sum(map(_n_values, weights.values())))
+    if n_constants > max_constants:
         raise InvalidManifest(
-            f"its network must not have many more constants than weights, got {n_constants:,}"
+            f"the network must have at most {max_constants:,} constants (100 per weight), got {n_constants:,}"
         )
 
 
 def _check_sizes(model: NeuralForecaster, n_weights: int) -> None:
-    """Raise `InvalidManifest` if a size parameter exceeds the total number of weights."""
+    """Raise `InvalidManifest` if an integer parameter of the model exceeds the number of weights.
+
+    Parameters that all networks share (`NeuralForecaster`) are no sizes of layers.
+    """
     from deepforecast.models.neural._base import NeuralForecaster
 
     for name in params.declared_params(type(model)):
@@ -118,41 +127,37 @@ def _check_sizes(model: NeuralForecaster, n_weights: int) -> None:
         numbers = [size for size in sizes if isinstance(size, int)]
         if len(sizes) > FREE_SIZE or any(size > max(FREE_SIZE, n_weights) for size in numbers):
             raise InvalidManifest(
-                f"{name} must not exceed the number of weights, {n_weights}, got "
-                f"{format_value(value)}"
+                f"{name} must be at most the number of weights ({n_weights}), got {format_value(value)}"
             )
 
 
-def _check_weight_values(weights: Any) -> dict[str, np.ndarray]:
+def _check_weight_values(weights: Any) -> None:
+    """Raise `InvalidManifest` unless the weights are a mapping from names to finite arrays."""
     if not isinstance(weights, dict) or not all(isinstance(array, np.ndarray) for array in weights.values()):
-        raise InvalidManifest("its weights must be a mapping from names to arrays")
+        raise InvalidManifest("the weights must be a mapping from names to arrays")
     for name, array in weights.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise InvalidManifest(
-                f"its weights {format_value(name)} must be finite, but have NaN or infinity"
-            )
-    return weights
+            raise InvalidManifest(f"the weights '{format_value(name)}' must be finite, got NaN or infinity")
 
 
 def _read_columns(
     columns: Any, learned: LearnedState, n_weights: int,
     check_time_features: Callable[[Any, list[str]], None],
 ) -> WindowColumns:
+    """The columns of the network from "channels" of a file; raise `InvalidManifest` if inconsistent."""
     names = [entry.name for entry in fields(WindowColumns)]
     if not isinstance(columns, dict) or set(columns) != set(names):
         raise InvalidManifest(
-            f"its channels must have the fields {format_list(names, max_shown=20)}, "
+            f"the network's channels must have the keys {format_list(names, max_shown=20)}, "
             f"got {format_value(columns, 200)}"
         )
     for name in NAME_LISTS:
         texts = columns[name]
         if not isinstance(texts, list) or not all(isinstance(entry, str) for entry in texts) or len(set(texts)) < len(texts):
-            raise InvalidManifest(
-                f"{name!r} of its channels must be unique names, got {format_value(texts)}"
-            )
+            raise InvalidManifest(f"channels[{name!r}] must be a list of unique names, got {format_value(texts)}")
     tail = learned.by_series.get("tail")
     if tail is None or tail.ndim != 2:
-        raise InvalidManifest("the last observations of its series ('tail') are missing")
+        raise InvalidManifest("the last observations of the series ('tail') must be a two-dimensional array")
     _check_integer(columns["input_size"], "input_size", tail.shape[1], tail.shape[1])
     _check_integer(columns["horizon"], "horizon", 1, max(FREE_SIZE, n_weights))
     _check_integer(columns["n_future"], "n_future", 0, len(columns["numeric"]))
@@ -166,7 +171,7 @@ def _read_columns(
     _check_numbers(columns["scale"], "scale", numeric, 0.0, math.inf)
     if not set(columns["calendar"]) <= set(NAMES):
         raise InvalidManifest(
-            f"'calendar' of its channels must be among {format_list(NAMES, max_shown=20)}, "
+            f"channels['calendar'] must contain only {format_list(NAMES, max_shown=20)}, "
             f"got {format_value(columns['calendar'])}"
         )
     check_time_features(columns["time_features"], columns["numeric"][: columns["n_future"]])
@@ -174,33 +179,37 @@ def _read_columns(
 
 
 def _check_series_arrays(learned: LearnedState, columns: WindowColumns) -> None:
-    """Check the arrays of last observations, static covariates and scales, and their codes."""
-    rows = learned.by_series["tail"].shape
-    shapes = {"tail": rows, "place": rows[:1], "spread": rows[:1]}
-    shapes |= {f"tail:{name}": rows for name in (*columns.numeric, *columns.categorical)}
-    shapes |= {f"static:{name}": rows[:1] for name in (*columns.static, *columns.static_codes)}
+    """Raise `InvalidManifest` unless `by_series` has the arrays of these columns, see `_series_state`."""
+    window_shape = learned.by_series["tail"].shape
+    series_shape = window_shape[:1]
+    shapes = {"tail": window_shape, "place": series_shape, "spread": series_shape}
+    shapes |= {f"tail:{name}": window_shape for name in (*columns.numeric, *columns.categorical)}
+    shapes |= {f"static:{name}": series_shape for name in (*columns.static, *columns.static_codes)}
     if set(shapes) != set(learned.by_series):
         raise InvalidManifest(
-            f"its series must have the arrays {format_list(list(shapes), max_shown=20)}, "
+            f"the state of the series must have the arrays {format_list(list(shapes), max_shown=20)}, "
             f"got {format_list(list(learned.by_series), max_shown=20)}"
         )
     for name, shape in shapes.items():
         array = learned.by_series[name]
         if array.shape != shape or array.dtype != np.float64 or np.isinf(array).any():
             raise InvalidManifest(
-                f"{format_value(name)} must be {shape} of finite float64, "
+                f"the array '{format_value(name)}' must be {shape} of float64 without infinite values, "
                 f"got {array.shape} of {array.dtype}"
             )
-        count = columns.counts.get(name.partition(":")[2])
-        if count is not None and not ((array >= -1) & (array < count) & (array % 1 == 0)).all():
+        n_categories = columns.counts.get(name.partition(":")[2])
+        if n_categories is not None and not ((array >= -1) & (array < n_categories) & (array % 1 == 0)).all():
             raise InvalidManifest(
-                f"{format_value(name)} must have codes of its {count} categories, or -1"
+                f"the array '{format_value(name)}' must contain integer codes from -1 to {n_categories - 1}"
             )
     if not (learned.by_series["spread"] >= 0).all() or np.isnan(learned.by_series["place"]).any():
-        raise InvalidManifest("the scales of its series must be numbers, not negative")
+        raise InvalidManifest(
+            "the locations ('place') of the series must not be NaN, and their scales ('spread') must be at least 0"
+        )
 
 
 def _check_record(record: Any) -> None:
+    """Raise `InvalidManifest` unless `record` is a training record, see `_fit._record_arrays`."""
     if (
         not isinstance(record, dict)
         or set(record) != {*RECORD_ARRAYS, "kept", "why", "passes"}
@@ -208,65 +217,75 @@ def _check_record(record: Any) -> None:
     ):
         names = format_list([*RECORD_ARRAYS, "kept", "why", "passes"], max_shown=20)
         raise InvalidManifest(
-            f"its record must have the fields {names}, got {format_value(record, 200)}"
+            f"the training record must have the keys {names}, got {format_value(record, 200)}"
         )
     arrays = [record[name] for name in RECORD_ARRAYS]
     if not all(isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "fi" for array in arrays):
-        raise InvalidManifest("its record must consist of one-dimensional numeric arrays")
-    n_steps, n_validations, validated = len(record["loss"]), len(record["validation"]), record["validated"]
-    fits = [len(array) for array in arrays] == [n_steps] * 4 + [n_validations] * 2
-    if not fits or validated.dtype.kind != "i" or ((validated < 1) | (validated > n_steps)).any():
-        raise InvalidManifest("the arrays of its record must have matching lengths and steps")
+        raise InvalidManifest(f"{', '.join(RECORD_ARRAYS)} of the training record must be one-dimensional numeric arrays")
+    n_steps = len(record["loss"])
+    validated_steps = record["validated"]
+    expected_lengths = [n_steps] * 4 + [len(record["validation"])] * 2  # in the order of RECORD_ARRAYS
+    if [len(array) for array in arrays] != expected_lengths:
+        raise InvalidManifest(
+            "the arrays loss, rate, norm and seconds of the training record must have equal lengths, and so must "
+            "validated and validation"
+        )
+    if validated_steps.dtype.kind != "i" or ((validated_steps < 1) | (validated_steps > n_steps)).any():
+        raise InvalidManifest(f"'validated' of the training record must contain integers from 1 to {n_steps}")
     _check_integer(record["kept"], "kept", 0, n_steps)
     if not isinstance(record["passes"], float) or not 0 <= record["passes"] < math.inf:
         raise InvalidManifest(
-            "'passes' of its record must be a number of epochs, got "
+            "'passes' of the training record must be a number of epochs (float, at least 0), got "
             f"{format_value(record['passes'])}"
         )
 
 
 def _check_scale(scale: Any, scaler_scope: str) -> None:
-    pair = (
+    """Raise `InvalidManifest` unless the scale of the panel is present exactly with scope 'panel'."""
+    is_pair = (
         isinstance(scale, list)
         and len(scale) == 2
         and all(isinstance(number, float) and math.isfinite(number) for number in scale)
     )
-    if (scaler_scope == "panel") != pair or (scale is not None and (not pair or scale[1] < 0)):
+    if (scaler_scope == "panel") != is_pair or (scale is not None and (not is_pair or scale[1] < 0)):
         raise InvalidManifest(
-            "its scale must be a location and a scale with scaler_scope='panel', else absent, "
-            f"got {format_value(scale)} with {scaler_scope!r}"
+            "the scale of the network must be a pair of a location and a nonnegative scale if "
+            f"scaler_scope='panel', else absent, got {format_value(scale)} with scaler_scope={scaler_scope!r}"
         )
 
 
 def _check_correlation_factor(factor: Any, horizon: int) -> None:
+    """Raise `InvalidManifest` unless the factor is None or has shape (horizon, horizon) and rows of norm 1."""
     if factor is None:
         return
     has_shape = isinstance(factor, np.ndarray) and factor.dtype == np.float64 and factor.shape == (horizon, horizon)
     if not has_shape or not np.allclose((factor**2).sum(axis=1), 1, atol=1e-6):
         raise InvalidManifest(
-            "'ties' must be a Cholesky factor of a correlation matrix of the horizon"
+            f"'ties' must be the Cholesky factor of a correlation matrix, float64 of shape ({horizon}, {horizon})"
         )
 
 
 def _check_numbers(numbers: Any, label: str, names: list[str], minimum: float, maximum: float) -> None:
+    """Raise `InvalidManifest` unless channels[label] has a number in the range for each of `names`."""
     if not isinstance(numbers, dict) or set(numbers) != set(names):
         raise InvalidManifest(
-            f"{label!r} of its channels must have the keys {format_list(names, max_shown=20)}, "
+            f"channels[{label!r}] must have the keys {format_list(names, max_shown=20)}, "
             f"got {format_value(numbers, 200)}"
         )
     for name, value in numbers.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or not minimum <= value <= maximum:
             raise InvalidManifest(
-                f"{label!r} of {format_value(name)} must be a number from {minimum:g} to "
+                f"channels[{label!r}] of column '{format_value(name)}' must be a number from {minimum:g} to "
                 f"{maximum:g}, got {format_value(value)}"
             )
 
 
 def _check_integer(value: Any, label: str, minimum: int, maximum: int) -> None:
+    """Raise `InvalidManifest` unless the value is an integer in the range (not a bool)."""
     if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
         raise InvalidManifest(
-            f"{label!r} of its network must be an integer from {minimum} to {maximum}, "
+            f"{label!r} of the network must be an integer from {minimum} to {maximum}, "
             f"got {format_value(value)}"
         )
 

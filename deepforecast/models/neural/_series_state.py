@@ -1,4 +1,11 @@
-"""State per series: the last observations of target and covariates, and scales."""
+"""State per series: the last observations of target and covariates, and scales.
+
+Entries of `LearnedState.by_series`, which are names in model files:
+
+- "tail" and "tail:<column>" (series, input_size): last values of the target and of a covariate.
+- "static:<column>" (series,): a static covariate.
+- "place" and "spread" (series,): location and scale of the series.
+"""
 
 from __future__ import annotations
 
@@ -34,38 +41,41 @@ def window_columns(learned: LearnedState) -> WindowColumns:
 
 
 def last_observations(panel: Panel, columns: WindowColumns, scales: tuple[Floats, Floats]) -> dict[str, Any]:
-    """Last observations, static covariates, location and scale of each series."""
-    rows = columns.input_size
-    by_series: dict[str, Any] = {"tail": panel.padded(rows), "place": scales[0], "spread": scales[1]}
+    """The entries of `by_series` for the ends of the series in the panel, see the module.
+
+    `scales` are location and scale, each (series,). Series shorter than the window are padded with
+    NaN, or an unknown category.
+    """
+    length = columns.input_size
+    by_series: dict[str, Any] = {"tail": panel.padded(length), "place": scales[0], "spread": scales[1]}
     for name in (*columns.numeric, *columns.categorical):
         fill_value = np.nan if name in columns.numeric else float(UNKNOWN)
-        by_series[f"tail:{name}"] = _pad_column(panel.covariates[name].values, panel, rows, fill_value)
+        by_series[f"tail:{name}"] = _pad_column(panel.covariates[name].values, panel, length, fill_value)
     for name in (*columns.static, *columns.static_codes):
         by_series[f"static:{name}"] = panel.static[name].values.astype(np.float64)
     return by_series
 
 
 def refuse_unobserved(name: str, learned: LearnedState) -> None:
-    """Raise `DataError` for series without an observation in the window."""
-    series, recent_values = learned.series, learned.by_series["tail"]
+    """Raise `DataError` if a series has no observation in its last window; `name` is the model's."""
+    series = learned.series
+    recent_values = learned.by_series["tail"]
     unobserved = np.flatnonzero(np.isnan(recent_values).all(axis=1))
     if not len(unobserved):
         return
-    has_ids = series is not None and series.native_ids is not None
-    which, until = "they are", ""
-    if series is not None and has_ids:
-        which = f"in series {series.labels(unobserved)} they are"
-        until = f", the last at {series.calendar.format(int(series.last[unobserved[0]]))}"
+    where = ""
+    if series is not None and series.native_ids is not None:
+        last_time = series.calendar.format(int(series.last[unobserved[0]]))
+        where = f" in series {series.labels(unobserved)} (up to {last_time})"
     raise DataError(
-        f"{name} must have an observation among the last {recent_values.shape[1]} values of a "
-        "series; "
-        f"{which} all missing{until}. Leave such series out, end them at their last observation, "
-        "set missing='ffill', or fit with a larger input_size."
+        f"{name} requires at least one observation among the last {recent_values.shape[1]} time steps "
+        f"of each series; all are missing{where}. Leave such series out, end them at their last "
+        "observation, set missing='ffill', or fit with a larger input_size."
     )
 
 
-def warn_constant_covariate(name: str, state: State, future: Mapping[str, Covariate]) -> None:
-    """Warn of future covariates that were constant in fit and change now: they have no effect."""
+def warn_constant_covariates(name: str, state: State, future: Mapping[str, Covariate]) -> None:
+    """Warn about future covariates that were constant in fit and change now: they have no effect."""
     columns = window_columns(state.learned)
     constant = {column: future[column] for column in future if columns.scale.get(column) == 0.0}
     if not constant:
@@ -81,7 +91,7 @@ def warn_constant_covariate(name: str, state: State, future: Mapping[str, Covari
 
 
 def from_history(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> dict[str, Any]:
-    """State of series from their histories, as `last_observations`."""
+    """The entries of `by_series` for series with these histories, as `last_observations`."""
     return last_observations(
         model._add_series_columns(panel, learned),
         window_columns(learned),
@@ -90,7 +100,7 @@ def from_history(model: NeuralForecaster, learned: LearnedState, panel: Panel) -
 
 
 def advance(learned: LearnedState, panel: Panel) -> dict[str, Any]:
-    """State after new observations."""
+    """The entries of `by_series` after new observations, in a copy; scales do not change."""
     by_series = dict(learned.by_series)
     for name in [key for key in by_series if key == "tail" or key.startswith("tail:")]:
         values = panel.y if name == "tail" else panel.covariates[name.partition(":")[2]].values
@@ -99,10 +109,10 @@ def advance(learned: LearnedState, panel: Panel) -> dict[str, Any]:
 
 
 def known_scales(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> tuple[Floats, Floats]:
-    """Location and scale per series after a fit.
+    """Location and scale of each series of a panel after a fit, two arrays (series,).
 
-    The scale of the panel stays that of the fit. So does that of a known series if the model keeps
-    it.
+    A scale of the whole panel stays that of the training data. So does that of a series seen in fit
+    if the model has `keeps_series_scale`.
     """
     panel_scale = learned.shared.get("scale")
     if panel_scale is not None:
@@ -110,14 +120,16 @@ def known_scales(model: NeuralForecaster, learned: LearnedState, panel: Panel) -
     loc, scale = series_scales(panel, model)
     if model.keeps_series_scale:
         index = series_index(learned, panel)
-        in_fit = index >= 0
-        for values, name in ((loc, "place"), (scale, "spread")):
-            values[in_fit] = learned.by_series[name][index[in_fit]]
+        is_known = index >= 0
+        loc[is_known] = learned.by_series["place"][index[is_known]]
+        scale[is_known] = learned.by_series["spread"][index[is_known]]
     return loc, scale
 
 
 def series_index(learned: LearnedState, panel: Panel) -> Ints:
-    """Index of each series of the panel among those of the state, -1 for new ones."""
+    """Index of each series of the panel among those of the state, -1 for new ones; without ids the
+    series are the same, in the same order.
+    """
     series = learned.series
     if series is None or series.native_ids is None or panel.series.native_ids is None:
         return np.arange(len(panel))
@@ -125,19 +137,23 @@ def series_index(learned: LearnedState, panel: Panel) -> Ints:
 
 
 def series_scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats]:
-    """Location and scale per series, of the series or the panel; 0 and 1 with scope "window"."""
+    """Location and scale of each series, two arrays (series,), estimated from the panel.
+
+    With scaler_scope="panel" all are equal; with "window" they are 0 and 1.
+    """
     loc, scale = np.zeros(len(panel)), np.ones(len(panel))
     if model.scaler_scope == "window":
         return loc, scale
-    ends = panel.indptr if model.scaler_scope == "series" else np.array([0, len(panel.y)])
-    for index, (begin, end) in enumerate(pairwise(ends)):
-        selection = index if model.scaler_scope == "series" else slice(None)
-        loc[selection], scale[selection] = estimate_scale(panel.y[begin:end], model.scaler)
+    if model.scaler_scope == "panel":
+        loc[:], scale[:] = estimate_scale(panel.y, model.scaler)
+        return loc, scale
+    for index, (begin, end) in enumerate(pairwise(panel.indptr)):
+        loc[index], scale[index] = estimate_scale(panel.y[begin:end], model.scaler)
     return loc, scale
 
 
 def estimate_scale(values: Floats, scaler: str) -> tuple[float, float]:
-    """Location and scale of the values of a series."""
+    """Location and scale of the values (steps,) of a series, which may have NaN, by this scaler."""
     import torch
 
     from deepforecast.nn.scaling import series_scale
@@ -147,17 +163,20 @@ def estimate_scale(values: Floats, scaler: str) -> tuple[float, float]:
         return float(loc), float(scale)
 
 
-def _pad_column(values: Floats, panel: Panel, rows: int, fill_value: float) -> Floats:
-    index = panel.indptr[1:, None] - rows + np.arange(rows)
+def _pad_column(values: Floats, panel: Panel, length: int, fill_value: float) -> Floats:
+    """The last values of a column of the panel, (series, length), left-padded with `fill_value`."""
+    index = panel.indptr[1:, None] - length + np.arange(length)
     inside = index >= panel.indptr[:-1, None]
     return np.where(inside, values[np.where(inside, index, 0)], fill_value)
 
 
 def _append_rows(previous: Floats, values: Floats, panel: Panel) -> Floats:
-    """Shift the last rows (series, rows) by the new values of each series."""
-    rows = previous.shape[1]
+    """Append the values of each series in the panel to the last values (series, length) before, and
+    drop as many at the start.
+    """
+    length = previous.shape[1]
     updated = np.empty_like(previous)
     for index in range(len(previous)):
-        new = values[panel.indptr[index] : panel.indptr[index + 1]][-rows:]
-        updated[index] = np.concatenate([previous[index, len(new) :], new])
+        new_values = values[panel.indptr[index] : panel.indptr[index + 1]][-length:]
+        updated[index] = np.concatenate([previous[index, len(new_values) :], new_values])
     return updated

@@ -1,4 +1,4 @@
-"""Errors for network parameters that have no effect with the other values.
+"""Errors for parameters of networks that have no effect, given the values of the others.
 
 `season_length` is exempt: it describes the data and is often passed to many models at once.
 """
@@ -24,13 +24,14 @@ def refuse_unused(model: NeuralForecaster) -> None:
     refuse_unused_parameters(model, model._idle())
     if model.scaler in WINDOW_SCALERS and model.scaler_scope != "window":
         raise ParameterError(
-            f"{model.name}: scaler={model.scaler!r} must be fitted on windows, "
+            f"{model.name}: scaler={model.scaler!r} requires scaler_scope='window', "
             f"got scaler_scope={model.scaler_scope!r}. Set scaler='standard', 'robust', "
             "'min_max' or 'mean_abs', or leave out scaler_scope."
         )
 
 
 def _unused(model: NeuralForecaster) -> Iterator[tuple[str, str]]:
+    """Names of shared parameters that have no effect, and the reason and fix of each."""
     if model.head != "point":
         reason = "which has its own loss. Leave it out, or set head='point'"
         yield "loss", f"with head={model.head!r}, {reason}"
@@ -38,7 +39,7 @@ def _unused(model: NeuralForecaster) -> Iterator[tuple[str, str]]:
         reason = "Leave it out (`predict` takes quantiles), or set head='quantiles'"
         yield "quantiles", f"with head={model.head!r}. {reason}"
     if model.max_epochs is not None:
-        yield "max_steps", "with max_epochs. Leave one of the two out"
+        yield "max_steps", f"with max_epochs={model.max_epochs}. Leave one of the two out"
     if model.validation_size is None:
         yield "validate_every", "without a validation set. Leave it out, or set validation_size"
     if model.checkpoint_dir is None:

@@ -45,7 +45,7 @@ class DLinear(NeuralForecaster):
 
     moving_average: int = param(
         default=25, at_least=1, low=5, high=51,
-        help="window of the moving average that estimates the trend, in time steps",
+        help="length of the moving average that estimates the trend, in time steps",
     )
 
     def _body(self, sizes: InputSizes) -> DLinearBody:

@@ -48,7 +48,7 @@ class MLP(NeuralForecaster):
         default="relu", help="activation function of the hidden layers",
     )
     normalization: Literal["layer", "batch", "rms"] | None = param(
-        default=None, help="normalization after each hidden layer; None: none",
+        default=None, help="normalization after each hidden layer; None: no normalization",
     )
 
     def _body(self, sizes: InputSizes) -> MLPBody:

@@ -53,7 +53,7 @@ class NBEATS(NeuralForecaster):
 
     stacks: Sequence[str] = param(
         default=("generic",), search=(("generic",), ("trend", "season")),
-        help="kind of each stack, in order: 'generic', 'trend' or 'season'",
+        help="kinds of the stacks, in order; 'generic': learned basis, 'trend': polynomials, 'season': Fourier terms",
     )
     blocks: int = param(default=3, at_least=1, low=1, high=6, help="number of blocks per stack")
     hidden_sizes: Sequence[int] = param(
@@ -69,18 +69,27 @@ class NBEATS(NeuralForecaster):
     )
 
     def _idle(self) -> Iterator[tuple[str, str]]:
+        """Names of parameters that have no effect with the other values, and the reason and fix."""
         if "trend" not in self.stacks:
             yield "degree", "without a trend stack. Leave it out, or set stacks=['trend', 'season']"
 
     def _body(self, sizes: InputSizes) -> NBEATSBody:
+        """The stacks of blocks; raise `ParameterError` for unknown kinds in `stacks`."""
         from deepforecast.nn.nbeats import NBEATSBody
 
         unknown = [stack for stack in self.stacks if stack not in STACK_KINDS]
         if unknown or not self.stacks:
-            offender = format_value(unknown[0]) if unknown else "an empty list"
+            actual = format_value(unknown[0]) if unknown else "an empty list"
             raise ParameterError(
                 f"`stacks` must be a non-empty list of {', '.join(map(repr, STACK_KINDS))}, got "
-                f"{offender}. Set e.g. stacks=['trend', 'season']."
+                f"{actual}. Set e.g. stacks=['trend', 'season']."
             )
-        period = sizes.season if sizes.season > 1 else None
-        return NBEATSBody(sizes, self.stacks, self.blocks, self.hidden_sizes, self.degree, period, self.dropout)
+        return NBEATSBody(
+            sizes,
+            self.stacks,
+            blocks=self.blocks,
+            hidden_sizes=self.hidden_sizes,
+            degree=self.degree,
+            period=sizes.season if sizes.season > 1 else None,
+            dropout=self.dropout,
+        )

@@ -22,13 +22,14 @@ SCORES: tuple[str, ...] = get_args(Score)
 
 
 class _ScoreParam(Param):
-    """Parameter whose choices are the names of all registered attention scores, or None.
+    """Parameter whose values are names of registered attention scores, or None.
 
     Users can register scores in addition to `SCORES`, see `deepforecast.nn.scores`.
     """
 
     def check(self, value: Any) -> None:
         """Raise `ParameterError` unless the value is None or a registered score."""
+        # Scores of users exist only if the module is imported already; importing it would load torch.
         registered = getattr(sys.modules.get("deepforecast.nn.scores"), "SCORES", ())
         options = {field.name: getattr(self, field.name) for field in fields(Param)}
         choices = (None, *SCORES, *(name for name in registered if name not in SCORES))
@@ -81,20 +82,21 @@ class Seq2Seq(AutoregressiveForecaster):
 
     attention: Score | str | None = _score(
         default="general", search=SCORES[:4],
-        help="attention score between decoder state and encoder outputs; None: no attention",
+        help="attention score between decoder state and encoder outputs: 'additive', 'dot', 'scaled_dot', 'general', "
+        "'location', 'cosine', 'gaussian' or a registered one; None: no attention",
     )
     cell: Literal["lstm", "gru", "rnn"] = param(
         default="lstm", help="recurrent cell of the decoder and of a recurrent encoder",
     )
     encoder: Literal["recurrent", "convolutional"] = param(
-        default="recurrent", help="kind of encoder",
+        default="recurrent", help="type of encoder layers: recurrent, or gated convolutions",
     )
     hidden_size: int = param(
         default=64, at_least=1, low=16, high=256, log=True, expensive=True,
-        help="number of units per layer",
+        help="number of units per layer of encoder and decoder",
     )
     n_layers: int = param(
-        default=1, at_least=1, low=1, high=3, expensive=True, help="number of stacked layers",
+        default=1, at_least=1, low=1, high=3, expensive=True, help="number of stacked layers of encoder and of decoder",
     )
     bidirectional: bool = param(
         default=False, help="whether the encoder also reads the window backwards"
@@ -111,18 +113,19 @@ class Seq2Seq(AutoregressiveForecaster):
     )
     input_feeding: bool = param(
         default=False,
-        help="whether the attention output enters the next step; decoder='luong' only",
+        help="whether the attention output is fed to the decoder at the next step; decoder='luong' only",
     )
     start_value: Literal["last", "learned"] = param(
-        default="last", help="input of the first decoder step: last observation or a learned value",
+        default="last", help="input of the first decoder step: last observation ('last') or a learned number",
     )
     teacher_forcing: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
         default="constant",
-        help="teacher forcing in training; 'constant': always, 'free': never, else decaying"
+        help="schedule of teacher forcing in training; 'constant': always, 'free': never, 'linear' and "
+        "'inverse_sigmoid': decaying probability"
     )
     positional_encoding: bool = param(
         default=False,
-        help="whether to add positional encodings to time steps of window and horizon"
+        help="whether the time steps of window and horizon have positional encodings as inputs"
     )
     separate_values: bool = param(
         default=False,
@@ -137,10 +140,10 @@ class Seq2Seq(AutoregressiveForecaster):
     )
     attention_window: int | None = param(
         default=None, at_least=1,
-        help="half-width of local attention around a predicted position; None: global attention",
+        help="half-width, in time steps, of local attention around a predicted position; None: global attention",
     )
     hard_attention: bool = param(
-        default=False, help="whether each step attends to a single time step (hard attention)"
+        default=False, help="whether each step attends only to the time step with the largest score (hard attention)"
     )
     scaler: Scaler = param(default="last")
 
@@ -160,20 +163,35 @@ class Seq2Seq(AutoregressiveForecaster):
         return self.attention is not None
 
     def _body(self, sizes: InputSizes) -> Seq2SeqBody:
+        """The encoder and the autoregressive decoder."""
         from deepforecast.nn.attention import AttentionOptions
         from deepforecast.nn.recurrent import RecurrentOptions
         from deepforecast.nn.seq2seq import Seq2SeqBody, Seq2SeqOptions
 
         layers = RecurrentOptions(self.cell, self.hidden_size, self.n_layers, self.bidirectional, self.dropout)
-        attention = self.attention and AttentionOptions(
-            self.attention, self.separate_values, self.learned_scale, self.attention_window, self.hard_attention
+        attention = None
+        if self.attention:
+            attention = AttentionOptions(
+                score=self.attention,
+                separate_values=self.separate_values,
+                learned_scale=self.learned_scale,
+                window=self.attention_window,
+                hard_attention=self.hard_attention,
+            )
+        options = Seq2SeqOptions(
+            layers,
+            attention,
+            kernel_size=self.kernel_size if self.encoder == "convolutional" else None,
+            decoder=self.decoder,
+            input_feeding=self.input_feeding,
+            start_value=self.start_value,
+            positional_encoding=self.positional_encoding,
+            self_attention=self.self_attention,
         )
-        return Seq2SeqBody(sizes, Seq2SeqOptions(
-            layers, attention or None, self.kernel_size if self.encoder == "convolutional" else None, self.decoder,
-            self.input_feeding, self.start_value, self.positional_encoding, self.self_attention,
-        ))  # fmt: skip
+        return Seq2SeqBody(sizes, options)
 
     def _idle(self) -> Iterator[tuple[str, str]]:
+        """Names of parameters that have no effect with the other values, and the reason and fix."""
         if self.attention is None:
             for name in (
                 "decoder",
@@ -186,7 +204,7 @@ class Seq2Seq(AutoregressiveForecaster):
             ):
                 yield name, "with attention=None. Leave it out, or set attention='general'"
         if self.decoder == "bahdanau":
-            reason = "with decoder='bahdanau', where the attention output always enters the step."
+            reason = "with decoder='bahdanau', where the attention output is always an input of the step."
             yield "input_feeding", f"{reason} Leave it out, or set decoder='luong'"
         if self.encoder == "convolutional":
             reason = "with encoder='convolutional'. Leave it out, or set encoder='recurrent'"

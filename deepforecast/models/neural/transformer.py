@@ -51,23 +51,23 @@ class Transformer(AutoregressiveForecaster):
 
     d_model: int = param(
         default=64, at_least=1, search=(32, 64, 128),
-        help="embedding dimension of patches and steps",
+        help="dimension of the embeddings of patches and time steps",
     )
     n_heads: int = param(
         default=4, at_least=1, search=(2, 4, 8),
         help="number of attention heads",
     )
     n_layers: int = param(
-        default=2, at_least=1, low=1, high=3, help="number of encoder layers and of decoder layers",
+        default=2, at_least=1, low=1, high=3, help="number of encoder layers, and number of decoder layers",
     )
     encoder_layers: int | None = param(
-        default=None, at_least=1, help="number of encoder layers; None: n_layers",
+        default=None, at_least=1, help="number of encoder layers; None: equal to n_layers",
     )
     decoder_layers: int | None = param(
-        default=None, at_least=1, help="number of decoder layers; None: n_layers",
+        default=None, at_least=1, help="number of decoder layers; None: equal to n_layers",
     )
     dim_feedforward: int | None = param(
-        default=None, at_least=1, help="hidden size of the feed-forward networks; None: 4 d_model",
+        default=None, at_least=1, help="hidden size of the feed-forward networks; None: 4 * d_model",
     )
     activation: Literal["relu", "gelu", "swiglu"] = param(
         default="relu", search=("relu", "gelu", "swiglu"),
@@ -75,31 +75,32 @@ class Transformer(AutoregressiveForecaster):
     )
     norm_first: bool = param(default=True, help="whether to normalize before each sublayer rather than after it")
     normalization: Literal["layer", "batch", "rms"] = param(
-        default="layer", help="kind of normalization"
+        default="layer", help="type of normalization: layer, batch or root mean square ('rms')"
     )
     positional_encoding: Literal["sinusoidal", "learned", "rotary", "alibi", "calendar"] | None = param(
         default="sinusoidal", search=("sinusoidal", "learned", "rotary", "alibi"),
-        help="positional encoding of patches and steps; None: none",
+        help="positional encoding of patches and time steps; None: no positional encoding",
     )
     patch_length: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="length of a patch in time steps; 'auto': 16, or a quarter of short windows",
+        help="length of a patch in time steps; 'auto': a quarter of the window, at most 16",
     )
     stride: int | None = param(
         default=None, at_least=1,
-        help="distance between the starts of patches in time steps; None: half of patch_length",
+        help="distance between the starts of consecutive patches in time steps; None: half of patch_length",
     )
     dropout: float = param(
         default=0.0, at_least=0, below=1, low=0.0, high=0.5,
-        help="dropout probability",
+        help="dropout probability of embeddings and sublayer outputs",
     )
     output: Literal["direct", "autoregressive"] = param(
         default="direct", search=("direct", "autoregressive"),
-        help="prediction of all steps at once ('direct') or one after the other"
+        help="'direct': prediction of all steps at once; 'autoregressive': one step after the other"
     )
     teacher_forcing: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
         default="constant",
-        help="teacher forcing in training; 'constant': always, 'free': never, else decaying"
+        help="schedule of teacher forcing in training; 'constant': always, 'free': never, 'linear' and "
+        "'inverse_sigmoid': decaying probability"
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
@@ -143,30 +144,41 @@ class Transformer(AutoregressiveForecaster):
         body_class = TransformerAutoregressive if self.autoregressive else TransformerDirect
         return body_class(sizes, self._options(sizes.input_size))
 
-    def _options(self, rows: int) -> TransformerOptions:
+    def _options(self, input_size: int) -> TransformerOptions:
+        """The options of the body; raise `ParameterError` if a patch is longer than the window."""
         from deepforecast.nn.patches import default_patch_length
         from deepforecast.nn.transformer import LayerOptions
         from deepforecast.nn.transformer_body import TransformerOptions
 
-        length = default_patch_length(rows) if isinstance(self.patch_length, str) else self.patch_length
-        if length > rows:
+        default_length = default_patch_length(input_size)
+        patch_length = default_length if isinstance(self.patch_length, str) else self.patch_length
+        if patch_length > input_size:
             raise ParameterError(
-                f"`patch_length` must be at most input_size, got patch_length={length} and "
-                f"input_size={rows}. Set patch_length={default_patch_length(rows)}, or a larger "
-                "input_size."
+                f"`patch_length` must be at most input_size, got patch_length={patch_length} and "
+                f"input_size={input_size}. Set patch_length={default_length}, or a larger input_size."
             )
         layer = LayerOptions(
-            self.d_model, self.n_heads, self.dim_feedforward or 4 * self.d_model, self.activation, self.norm_first,
-            self.normalization, self.dropout,
-        )  # fmt: skip
+            d_model=self.d_model,
+            n_heads=self.n_heads,
+            dim_feedforward=self.dim_feedforward or 4 * self.d_model,
+            activation=self.activation,
+            norm_first=self.norm_first,
+            normalization=self.normalization,
+            dropout=self.dropout,
+        )
         return TransformerOptions(
-            layer, self.encoder_layers or self.n_layers, self.decoder_layers or self.n_layers, self.positional_encoding, length,
-            self.stride or max(length // 2, 1),
-        )  # fmt: skip
+            layer,
+            encoder_layers=self.encoder_layers or self.n_layers,
+            decoder_layers=self.decoder_layers or self.n_layers,
+            positional_encoding=self.positional_encoding,
+            patch_length=patch_length,
+            stride=self.stride or max(patch_length // 2, 1),
+        )
 
     def _idle(self) -> Iterator[tuple[str, str]]:
+        """Names of parameters that have no effect with the other values, and the reason and fix."""
         if self.encoder_layers is not None and self.decoder_layers is not None:
-            yield "n_layers", "with both encoder_layers and decoder_layers. Leave out one of them"
+            yield "n_layers", "with both encoder_layers and decoder_layers. Leave one of the three out"
         if self.patch_length == 1:
             yield "stride", "with patch_length=1. Leave it out, or set patch_length=16"
         if not self.autoregressive:

@@ -62,9 +62,9 @@ def test_columns_and_categories() -> None:
     predictor = model.predictor()
     found = predictor(rows("y"), past=past, future=future, static={"size": [1.0, 2.0]})
     assert (found.points == said).all()
-    with pytest.raises(DataError, match=r"`future` must have the columns of the fit \(ahead, kind\), got"):
+    with pytest.raises(DataError, match=r"`future` must contain the columns seen in fit \(ahead, kind\), got none"):
         predictor(rows("y"), past=past, static={"size": [1.0, 2.0]})
-    with pytest.raises(DataError, match=r"ahead must have shape \(series, horizon\) = \(2, 6\), got \(1, 6\)"):
+    with pytest.raises(DataError, match=r"'ahead' must have shape \(series, horizon\) = \(2, 6\), got \(1, 6\)"):
         predictor(rows("y"), past=past, future={**future, "ahead": np.ones(HORIZON)}, static={"size": [1.0, 2.0]})
 
 
@@ -94,9 +94,9 @@ def test_what_it_cannot_do_is_said() -> None:
         ParameterError, match=r"`last_time` must be set.*calendar features .*Pass the timestamp of the last value"
     ):
         model.predictor()(np.ones(9))
-    with pytest.raises(DataError, match="`last_time` must be a timestamp"):
+    with pytest.raises(DataError, match="`last_time` must be one timestamp"):
         model.predictor()(np.ones(9), last_time="soon")
-    with pytest.raises(DataError, match="has an infinite value"):
+    with pytest.raises(DataError, match="got an infinite value"):
         model.predictor()(np.array([1.0, np.inf]), last_time="2021-01-01")
     with pytest.raises(DataError, match="Series must be an array"):
         model.predictor()("text", last_time="2021-01-01")

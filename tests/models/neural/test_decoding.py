@@ -188,7 +188,7 @@ def test_how_paths_are_made_changes_no_fit_but_calibrated_bands() -> None:
 
 
 def test_other_heads_have_no_countable_paths() -> None:
-    with pytest.raises(CapabilityError, match=r"must have head='bins'; LSTM has head='normal'.*or draw paths with `simulate`"):
+    with pytest.raises(CapabilityError, match=r"requires head='bins'; LSTM has head='normal'.*or use `simulate` to draw paths"):
         fitted(head="normal").beam_search(3)
 
 

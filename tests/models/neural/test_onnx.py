@@ -58,7 +58,7 @@ def test_distributions_whose_quantiles_are_moved_and_stretched(head: str, tmp_pa
 def test_distributions_whose_quantiles_no_operator_gives_are_refused(head: str, tmp_path: Path) -> None:
     frame = panel(2, 60).assign(y=lambda one: one.y.abs().round())
     model = MLP(horizon=4, input_size=8, hidden_sizes=[4], max_steps=1, head=head).fit(frame)
-    with pytest.raises(CapabilityError, match=f"head='{head}' cannot be exported.* Fit with head='quantiles', 'normal'"):
+    with pytest.raises(CapabilityError, match=f"head='{head}' cannot be exported.* Set head='quantiles', 'normal'"):
         model.export_onnx(tmp_path / "net.onnx")
 
 

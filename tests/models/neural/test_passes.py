@@ -46,9 +46,9 @@ def test_bands_of_windows_known_by_heart_are_told(tmp_path: Path) -> None:
         model.clone(intervals="conformal").fit(frame).predict(level=80)
         DLinear(horizon=4, input_size=8, batch_size=32, max_steps=40).fit(frame).predict(level=80)
     model.save(tmp_path / "model.dfm")
-    told = r"MLP trained 44 epochs .*intervals='conformal'.*with max_steps='auto'"
+    told = r"MLP was trained for 44 epochs .*intervals='conformal'.*with max_steps='auto'"
     for one in (model, load(tmp_path / "model.dfm")):
         with pytest.warns(TrainingWarning, match=told):
             one.predict(quantiles=[0.1])
-    with pytest.warns(TrainingWarning, match=r"trained 55 epochs .*with more or longer series"):
+    with pytest.warns(TrainingWarning, match=r"trained for 55 epochs .*with more or longer series"):
         MLP(horizon=4, **FEW).fit(frame).predict(level=80)

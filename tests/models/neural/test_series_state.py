@@ -108,10 +108,10 @@ def test_a_series_of_which_nothing_is_seen_is_refused_and_not_zero() -> None:
         lambda: model.predict(frame=lost), lambda: model.simulate(2, frame=lost), lambda: model.clone().fit(lost).predict()
     ):  # fmt: skip
         with pytest.raises(
-            DataError, match=r"last 5 values of a series.*in series s0001 they are all missing, the last at 2020-02-09"
+            DataError, match=r"last 5 time steps of each series; all are missing in series s0001 \(up to 2020-02-09"
         ):
             act()
-    with pytest.raises(DataError, match="they are all missing"):
+    with pytest.raises(DataError, match="all are missing"):
         model.predictor()(np.full(ROWS, np.nan), last_time=frame.ds.max())
     one = lost.assign(y=lost.y.where((frame.groupby("unique_id").cumcount() != 35), 3.0))
     assert model.predict(frame=one).MLP.iloc[2:].tolist() == [3.0, 3.0], "a single value that is known is gone on with"

@@ -150,7 +150,7 @@ def test_the_calendar_is_a_place_too() -> None:
         ({"patch_length": 4, "stride": 5}, r"stride=5 and patch_length=4\. Use stride=4"),
         ({"patch_length": 1, "stride": 2}, "stride=2 has no effect with patch_length=1. Leave it out"),
         ({"teacher_forcing": "free"}, "teacher_forcing=free has no effect .* Leave it out, or set output='autoregressive'"),
-        ({"encoder_layers": 1, "decoder_layers": 1, "n_layers": 3}, "n_layers=3 has no effect with both .* Leave out one"),
+        ({"encoder_layers": 1, "decoder_layers": 1, "n_layers": 3}, "n_layers=3 has no effect with both .* Leave one of the three out"),
     ],
 )
 def test_what_does_not_go_together_is_refused(given: dict[str, Any], said: str) -> None:
@@ -163,7 +163,7 @@ def test_layers_are_as_many_as_are_asked_for() -> None:
     body = made(encoder_layers=3, n_layers=1, dim_feedforward=5, stride=2, patch_length=4).fit(frame).network_.body
     assert (len(body.window_encoder.encoder.layers), len(body.decoder.layers)) == (3, 1)
     assert body.window_encoder.encoder.layers[0].feedforward.linear1.out_features == 5
-    assert body.window_encoder.patches.count == 12
+    assert body.window_encoder.patches.n_patches == 12
 
 
 def test_a_fit_of_every_sort_goes_on_and_back() -> None:

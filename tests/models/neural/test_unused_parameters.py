@@ -36,7 +36,7 @@ def test_an_idle_parameter_is_refused(name: str) -> None:
 @pytest.mark.parametrize("scaler", ["last", "level", "revin", "difference"])
 def test_scalers_of_a_window_scale_no_series(scaler: str) -> None:
     with pytest.raises(
-        ParameterError, match=f"scaler='{scaler}' must be fitted on windows.*scaler_scope='panel'.*scaler='standard'"
+        ParameterError, match=f"scaler='{scaler}' requires scaler_scope='window', got scaler_scope='panel'.*scaler='standard'"
     ):
         MLP(horizon=2, scaler=scaler, scaler_scope="panel").fit(panel(2, 60))
 
