@@ -79,7 +79,7 @@ def test_integer_time_has_an_integer_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ("found = found.iloc[1:]", "is missing (1 in all)"),
+        ("found = found.iloc[1:]", "is missing (1 in total)"),
         ("found = pd.concat([found, found])", "must not have duplicate rows"),
         ("found = found.rename(columns={asked['name']: 'other'})", "fake Last is missing"),
         ("raise SystemError('no such model')", "exit code 1: SystemError: no such model"),
