@@ -79,6 +79,14 @@ def test_a_model_page_tells_every_parameter() -> None:
         ("Of these:\n- one\n- two", "Of these:\n\n- one\n- two"),
         ("So:\n\n    x = 1\n\n    y = 2\n\nEnd.", "So:\n\n```python\nx = 1\n\ny = 2\n```\n\nEnd."),
         ("n < 3 and `n < 4`", "n &lt; 3 and `n < 4`"),
+        (
+            "Adds.\n\nParameters\n----------\na, b : int, optional\n    Summands.\n\n    - any\n*rest\n    More.\n\n"
+            "Raises\n------\nTypeError\n    If not.\n\nSee Also\n--------\nsum : Many.\nfsum\n\n"
+            "Examples\n--------\nSo:\n\n>>> 1 + 1\n2",
+            "Adds.\n\n**Parameters**\n\n- `a`, `b` (int, optional): Summands.\n\n    - any\n- `*rest`: More.\n\n"
+            "**Raises**\n\n- `TypeError`: If not.\n\n**See Also**\n\n- `sum`: Many.\n- `fsum`\n\n"
+            "**Examples**\n\nSo:\n\n```pycon\n>>> 1 + 1\n2\n```",
+        ),
     ],
 )
 def test_docstrings_become_markdown(docstring: str, markdown: str) -> None:
