@@ -1,1 +1,1 @@
-"""Benchmarks anyone can rerun: suites as data, one job a process, a row a job, figures from rows alone."""
+"""Reproducible benchmarks: suites in YAML, one process and one result row per job, reports computed from the rows."""

@@ -10,20 +10,38 @@ COUNTERS_PATH = Path("/sys/class/powercap")
 
 @dataclass(frozen=True)
 class EnergyMeter:
-    """Return the counters of all packages in microjoules; empty if there are none."""
+    """Measures the energy used since `start`.
+
+    Parameters
+    ----------
+    start_counts : tuple of (Path, int)
+        Folder and initial counter value in microjoules of each CPU package; empty if no
+        counter can be read.
+    """
 
     start_counts: tuple[tuple[Path, int], ...] = ()
 
     @classmethod
     def start(cls, enabled: bool = True, counters: Path = COUNTERS_PATH) -> EnergyMeter:
-        """Start a meter; with parallel jobs the energy cannot be attributed to one of them."""
+        """Start a meter.
+
+        Parameters
+        ----------
+        enabled : bool, default True
+            Pass False if jobs run in parallel: the energy cannot be attributed to one of them.
+        counters : Path, default /sys/class/powercap
+            Folder of the RAPL counters.
+        """
         folders = sorted(counters.glob("intel-rapl:[0-9]*")) if enabled else []
         packages = [folder for folder in folders if folder.name.count(":") == 1]
         read = [(folder, _read_counter(folder / "energy_uj")) for folder in packages]
         return cls(tuple((folder, value) for folder, value in read if value is not None))
 
     def joules(self) -> float | None:
-        """Return the energy since the start, or None if unknown; counter overflow is handled."""
+        """Return the energy since the start in joules, or None if unknown.
+
+        Counters that overflowed once are corrected by their range.
+        """
         total = 0
         for folder, start_count in self.start_counts:
             count, max_count = _read_counter(folder / "energy_uj"), _read_counter(folder / "max_energy_range_uj")

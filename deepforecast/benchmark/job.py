@@ -33,7 +33,7 @@ from deepforecast.io.atomic import replace_file
 if TYPE_CHECKING:
     import pandas as pd
 
-SUITE_VERSION = 1  # to be raised when the same suite gives different results
+SUITE_VERSION = 1  # increase if the same suite gives different results
 MAX_ERROR_LENGTH = 2_000  # characters
 MAX_WARNINGS = 20
 N_SAMPLED_WINDOWS = 3
@@ -41,7 +41,21 @@ N_SAMPLED_WINDOWS = 3
 
 @dataclass(frozen=True)
 class Job:
-    """Which job: places in the suite, the seed, its name and the hash of its settings."""
+    """One model on one task with one seed.
+
+    Parameters
+    ----------
+    task : int
+        Index of the task in the suite.
+    entry : int
+        Index of the model in `Suite.entries` of the task.
+    seed : int
+        Seed of the model.
+    name : str
+        Unique name, used for file names.
+    settings : str
+        Hash of the settings (see `hash_settings`).
+    """
 
     task: int
     entry: int
@@ -51,7 +65,7 @@ class Job:
 
 
 def list_jobs(suite: Suite) -> list[Job]:
-    """Return all jobs of a suite by task; models without a seed run once."""
+    """Return all jobs of a suite, task by task; models without a seed run once."""
     jobs = []
     for task_index, task in enumerate(suite.tasks):
         for seed in suite.seeds:
@@ -63,7 +77,10 @@ def list_jobs(suite: Suite) -> list[Job]:
 
 
 def hash_settings(task: Task, entry: Entry, seed: int) -> str:
-    """Return the SHA-256 of all settings that determine forecasts and metrics."""
+    """Return the SHA-256 of all settings that determine forecasts and metrics.
+
+    Limits on time and memory, and the other models of the task, are not included.
+    """
     import deepforecast
 
     task_fields = asdict(task)
@@ -82,6 +99,10 @@ def hash_settings(task: Task, entry: Entry, seed: int) -> str:
 def file_name(text: str) -> str:
     """Return `text` as a file name that is valid on any system.
 
+    Names over 120 characters are truncated and extended by a hash.
+
+    Examples
+    --------
     >>> file_name("m4/yearly-statsforecast AutoETS-0")
     'm4_yearly-statsforecast_AutoETS-0'
     """
@@ -92,15 +113,34 @@ def file_name(text: str) -> str:
 
 
 def is_seeded(entry: Entry) -> bool:
-    """Whether the model has a seed; False if it cannot be constructed, so that it runs once and reports the error."""
+    """Whether the model has a seed.
+
+    False if the model cannot be constructed: its only job reports the error.
+    """
     try:
         return any(name.rpartition("__")[2] == "seed" for name in build_model(entry, Task(dataset="-")).get_params())
-    except Exception:  # the job will report it
+    except Exception:  # reported by the job
         return False
 
 
 def build_model(entry: Entry, task: Task, season: int | None = None) -> Forecaster:
-    """Build the model of an entry with the season length and the task parameters that it declares and uses."""
+    """Build the model of an entry.
+
+    Parameters
+    ----------
+    entry : Entry
+        Model class and parameters.
+    task : Task
+        Its `parameters` are passed to the model if the model declares and uses them; those of
+        the entry take precedence.
+    season : int, optional
+        Passed as `season_length` under the same condition.
+
+    Returns
+    -------
+    Forecaster
+        Not fitted; its name is that of the entry.
+    """
     cls = registry.get(entry.model)
     declared_names = declared_params(cls)
     given_params: dict[str, Any] = {} if season is None else {"season_length": season}
@@ -108,13 +148,13 @@ def build_model(entry: Entry, task: Task, season: int | None = None) -> Forecast
     entry_params = {name: _build_nested(value) for name, value in entry.parameters.items()}
     if entry.name != cls.__name__:
         entry_params["alias"] = entry.name
-    # As a season is to an ARIMA without one.
+    # Parameters without effect, e.g. season_length of a non-seasonal ARIMA.
     unused = {name for name, _ in getattr(cls(**{**given_params, **entry_params}), "_idle", tuple)()}
     return cls(**{**{name: value for name, value in given_params.items() if name not in unused}, **entry_params})
 
 
 def initial_row(suite: Suite, prepared: PreparedTask, job: Job) -> Row:
-    """Return the row of a job before it has run."""
+    """Return the row of a job before it has run: its identity and the size of its task."""
     task = prepared.task
     entry = suite.entries(task)[job.entry]
     return Row(
@@ -124,17 +164,34 @@ def initial_row(suite: Suite, prepared: PreparedTask, job: Job) -> Row:
 
 
 def run_job(suite: Suite, prepared: PreparedTask, job: Job, folder: Path | None) -> Row:
-    """Fit, forecast and score a model of this library; its files are written to `folder`."""
+    """Fit a model of this library, forecast all windows and score the forecasts.
+
+    Parameters
+    ----------
+    suite : Suite
+        Suite of the job.
+    prepared : PreparedTask
+        Data of its task.
+    job : Job
+        The job to run.
+    folder : Path or None
+        Folder of the run, which receives the files of the job; None: no files.
+
+    Returns
+    -------
+    Row
+        Metrics and costs, or status "failed" with the error; exceptions of the model are caught.
+    """
     row, entry = initial_row(suite, prepared, job), suite.entries(prepared.task)[job.entry]
     try:
         model = build_model(entry, prepared.task, given_season_length(prepared)).clone(horizon=prepared.plan.horizon)
-    except Exception as error:  # a model that cannot be built is a failed row
+    except Exception as error:  # a model that cannot be constructed
         return replace(row, status="failed", error=format_error(error)[:MAX_ERROR_LENGTH])
     row = replace(row, parameters=format_value(repr(model), 1000))
-    warm_up(model, prepared.panel, prepared.levels)  # not only in `run_model`: what compiles in the block below runs twice
+    warm_up(model, prepared.panel, prepared.levels)  # also here: a compilation in the block below repeats the run
     with _record_warnings() as warning_texts, _record_compilations() as compiled:
         model_run = run_model(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
-    if compiled and not model_run.error:  # compilation is cached on disk, so run again for the time without it
+    if compiled and not model_run.error:  # kernels are cached on disk now: measure the time without compilation
         with _record_warnings():
             model_run = run_model(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
     row = replace(row, warnings=tuple(warning_texts), unused=tuple(model_run.unused), **_run_costs(model_run))
@@ -142,26 +199,46 @@ def run_job(suite: Suite, prepared: PreparedTask, job: Job, folder: Path | None)
 
 
 def given_season_length(prepared: PreparedTask) -> int | None:
-    """The season length passed to the models: that of the task, or, on integer time, that of the dataset.
+    """Return the season length passed to the models.
 
-    Else they find the seasons of the frequency by themselves, of which there may be several.
+    It is that of the task or, for an integer time index, that of the dataset. None otherwise:
+    models infer one or several season lengths from the frequency.
     """
     return prepared.task.season_length or (None if prepared.panel.calendar.time.unit else prepared.season_length)
 
 
 def score_run(row: Row, model_run: ModelRun, prepared: PreparedTask, sample: int, folder: Path | None) -> Row:
-    """Return the row with the metrics or the error, and write the files."""
+    """Score the forecasts of a model and write the files of the job.
+
+    Parameters
+    ----------
+    row : Row
+        Row of the job so far.
+    model_run : ModelRun
+        Forecasts or error of the model.
+    prepared : PreparedTask
+        Data of the task.
+    sample : int
+        Number of series whose forecasts are saved.
+    folder : Path or None
+        Folder of the run; None: no files.
+
+    Returns
+    -------
+    Row
+        The row with metrics and files, or with status "failed" or "not run" and the error.
+    """
     start_time, start_cpu = time.perf_counter(), time.process_time()
     rows = BacktestRows.from_plan(prepared.panel, prepared.plan)
     model_run = model_run if model_run.error else check_forecasts(model_run, rows, prepared.panel)
     if model_run.error:
-        is_missing_package = isinstance(model_run.cause, DependencyError)  # a missing extra is not a failure of the model
+        is_missing_package = isinstance(model_run.cause, DependencyError)  # an optional dependency is not installed
         return replace(row, status="not run" if is_missing_package else "failed", error=model_run.error[:MAX_ERROR_LENGTH])
     rows.columns = dict(model_run.columns)
     frame = rows.frame(prepared.panel)
     try:
         metrics, by_series = compute_metrics(frame, model_run.name, prepared)
-    except Exception as error:  # a forecast that cannot be scored counts as a failure
+    except Exception as error:  # forecasts that cannot be scored
         return replace(row, status="failed", error=f"scoring: {format_error(error)}"[:MAX_ERROR_LENGTH])
     files: dict[str, str] = {}
     if folder is not None:
@@ -171,7 +248,24 @@ def score_run(row: Row, model_run: ModelRun, prepared: PreparedTask, sample: int
 
 
 def compute_metrics(frame: pd.DataFrame, name: str, prepared: PreparedTask) -> tuple[dict[str, float], pd.DataFrame]:
-    """Return the metrics over all series, without undefined ones, and by series."""
+    """Compute the metrics of a task.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Forecasts with actual values, as returned by `cross_validate`.
+    name : str
+        Forecast column of the model.
+    prepared : PreparedTask
+        Metrics, levels and history of the task.
+
+    Returns
+    -------
+    overall : dict of str to float
+        Metrics over all series and windows; undefined ones are omitted.
+    by_series : DataFrame
+        Metrics of each series.
+    """
     needs = {need for metric_name in prepared.metrics for need in get(metric_name.rpartition("-")[0] or metric_name).needs}
     score_options: dict[str, Any] = {
         "metrics": list(prepared.metrics), "models": [name], "freq": prepared.panel.calendar.frequency,
@@ -184,6 +278,7 @@ def compute_metrics(frame: pd.DataFrame, name: str, prepared: PreparedTask) -> t
 
 
 def _run_costs(model_run: ModelRun) -> dict[str, Any]:
+    """Return seconds and memory as fields of a row; unknown values are None."""
     names = ("fit_seconds", "predict_seconds", "fit_cpu", "predict_cpu", "peak_mb")
     costs = {name: getattr(model_run, name) for name in names}
     return {name: None if cost is None or np.isnan(cost) else float(cost) for name, cost in costs.items()}
@@ -192,7 +287,7 @@ def _run_costs(model_run: ModelRun) -> dict[str, Any]:
 def _write_files(
     folder: Path, job: str, frame: pd.DataFrame, by_series: pd.DataFrame, prepared: PreparedTask, sample: int
 ) -> dict[str, str]:
-    """Write the files of a job, each atomically."""
+    """Write metrics by series and sampled forecasts of a job, each file atomically; return the file names."""
     files = {SERIES: f"{SERIES}/{job}.parquet"}
     write_parquet(folder / files[SERIES], by_series.astype({"unique_id": str}))
     ids = sample_ids(prepared, sample)
@@ -213,7 +308,7 @@ def write_parquet(path: Path, frame: pd.DataFrame) -> None:
 
 
 def _build_nested(value: Any) -> Any:
-    """Return a parameter, built if it is a model."""
+    """Return a parameter value; a nested model specification becomes a model."""
     if is_model(value):
         parameters = {name: _build_nested(parameter) for name, parameter in (value.get("parameters") or {}).items()}
         return registry.get(value["model"])(**parameters, **({"alias": value["alias"]} if value.get("alias") else {}))
@@ -222,7 +317,7 @@ def _build_nested(value: Any) -> Any:
 
 @contextmanager
 def _record_warnings() -> Iterator[list[str]]:
-    """Collect shortened warnings in the block, except those about other libraries."""
+    """Collect the data and training warnings of the block, shortened; other warnings are ignored."""
     warning_texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -239,7 +334,7 @@ def _record_warnings() -> Iterator[list[str]]:
 
 @contextmanager
 def _record_compilations() -> Iterator[list[str]]:
-    """Collect the functions compiled in the block for the first time on this machine."""
+    """Yield a list with one entry per numba compilation in the block; kernels loaded from the cache do not count."""
     compilations: list[str] = []
     if "numba" not in sys.modules:
         yield compilations
@@ -248,7 +343,7 @@ def _record_compilations() -> Iterator[list[str]]:
 
     class CompileListener(event.Listener):  # type: ignore[misc]  # numba is not typed
         def on_start(self, event: Any) -> None:
-            compilations.append("one")
+            compilations.append("compiled")
 
         def on_end(self, event: Any) -> None:
             pass

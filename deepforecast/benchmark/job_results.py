@@ -1,17 +1,18 @@
-"""The rows of a run: one JSON line a job in `results.jsonl`, written whole, and how they are read.
+"""Result rows of a run: one JSON line per job in `results.jsonl`.
 
-A run is a folder, and everything that is ever said of it follows from these files:
+A run is a folder with these files, from which all reports are computed:
 
-    suite.yaml                 the suite as it was run, with what the command line changed
-    results.jsonl              one row a job, appended when the job is over
+    suite.yaml                 the suite as it was run, including the changes made on the command line
+    results.jsonl              one row per job, appended when the job has ended
     forecasts/<job>.parquet    forecasts of the sampled series: unique_id, ds, cutoff, y, <model>, <model>-lo-80 ...
-    series/<job>.parquet       the metrics of each series: unique_id and a column a metric
-    history/<task>.parquet     rows of the sampled series before the last cutoff: unique_id, ds, y (scaled as the task says)
-    peers/<job>/               the folder a peer was given, and what it wrote
+    series/<job>.parquet       metrics of each series: unique_id and one column per metric
+    history/<task>.parquet     last rows of the sampled series: unique_id, ds, y (scaled as in the task)
+    peers/<job>/               input and output files of a peer library
 
-A job is one (task, model, seed). A task is a dataset, sliced and scaled, with a horizon and windows; a suite may hold several
-tasks of one dataset. `job` is the name of its files and made of the three. A job that is run again (after an interruption,
-or with other settings) is a new row; the last row of a job counts.
+A job is a combination of task, model and seed; its name combines the three and is used for file names.
+A task is a dataset, sliced and scaled, with a horizon and windows; a suite may contain several tasks of
+one dataset. A job that is run again (after an interruption, or with other settings) appends a new row;
+the last row of a job counts.
 """
 
 from __future__ import annotations
@@ -35,19 +36,67 @@ STATUSES = ("ok", "failed", "timeout", "memory", "lost", "not run")
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What came of one job. Times are seconds, memory is MiB (2**20 bytes); None is what could not be known.
+    """Result of one job.
 
-    - `status`: "ok"; "failed" (`error` says how); "timeout" and "memory" (beyond the limits of the job, and stopped); "lost"
-      (the process ended without a word); "not run" (a package or a peer's environment is not there).
-    - `metrics`: by column name as `score` has them ("mase", "coverage-80"), over all series and windows of the task.
-    - `fit_seconds`, `predict_seconds`: wall clock, summed over windows and refits; `fit_cpu`, `predict_cpu`: CPU likewise.
-      `score_seconds`, `score_cpu`: of the metrics. `job_seconds`: wall clock of the whole job, from being asked for to its row.
-      `job_cpu`: CPU of its process and those it started. `peak_mb`: the most held beyond what it began with (data loaded).
-    - `energy_joules`: of the whole processor package over the job, where the system lets it be read.
-    - `settings`: SHA-256 of all that decides the forecasts (task, model, parameters, seed, versions of the suite's meaning).
-    - `series`, `rows`, `length`: series judged, rows of their histories, rows of the longest. `horizon`, `windows`: as run.
-    - `unused`: declared covariates the model could not use. `warnings`: its warnings.
-    - `cut`: what of the suite was left out for this run ("series 2,000 of 48,000"), nothing if nothing was.
+    Times are in seconds, memory is in MiB (2**20 bytes); None means unknown.
+
+    Parameters
+    ----------
+    suite, task, dataset, model : str
+        Names of the suite, task, dataset ("generated" without one) and model.
+    seed : int
+        Seed of the model.
+    job : str
+        Name of the job.
+    settings : str
+        SHA-256 of all settings that determine the forecasts: task, model, parameters, seed,
+        versions of the library and of the suite format.
+    library : str
+        "deepforecast", or the name of a peer.
+    status : str
+        "ok"; "failed", with `error`; "timeout" or "memory": the job exceeded a limit and was
+        stopped; "lost": its process ended without a result; "not run": a package or the
+        environment of a peer is missing.
+    error : str
+        Type and message of the error.
+    metrics : mapping of str to float
+        Metrics over all series and windows of the task, named as the columns of `score`
+        ("mase", "coverage-80").
+    fit_seconds, predict_seconds : float, optional
+        Wall-clock time, summed over windows and refits.
+    fit_cpu, predict_cpu : float, optional
+        CPU time, summed over windows and refits.
+    score_seconds, score_cpu : float, optional
+        Wall-clock and CPU time to compute the metrics.
+    job_seconds : float, optional
+        Wall-clock time of the whole job, from its start to its row.
+    job_cpu : float, optional
+        CPU time of its process and of their child processes.
+    peak_mb : float, optional
+        Peak memory beyond that at the start of the job, when the data are loaded.
+    energy_joules : float, optional
+        Energy of the whole CPU package during the job, if the system permits reading it.
+    horizon, windows : int, optional
+        Forecast horizon and number of windows.
+    series, rows, length : int, optional
+        Number of evaluated series, number of rows of their histories, rows of the longest one.
+    season_length : int, optional
+        Season length of the metrics.
+    parameters : str
+        The model with its parameters.
+    unused : sequence of str
+        Declared covariates that the model could not use.
+    warnings : sequence of str
+        Warnings of the model.
+    cut : sequence of str
+        Restrictions of the suite in this run, e.g. "m4_monthly: 2,000 of 48,000 series"; empty for the
+        full suite.
+    files : mapping of str to str
+        Files of the job by kind, relative to the folder of the run.
+    started : str
+        Start time in UTC.
+    versions, machine : mapping of str to str
+        Versions of packages; description of the machine.
     """
 
     suite: str
@@ -88,25 +137,34 @@ class Row:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> Row:
-        """A row from what its line says; what only a newer version knows is left aside."""
-        field_names = {entry.name for entry in fields(cls)}
-        row_fields: dict[str, Any] = {key: entry for key, entry in mapping.items() if key in field_names}
-        row_fields |= {key: tuple(entry) for key, entry in row_fields.items() if isinstance(entry, list)}
+        """Build a row from its JSON object; fields of newer versions are ignored."""
+        field_names = {row_field.name for row_field in fields(cls)}
+        row_fields: dict[str, Any] = {key: value for key, value in mapping.items() if key in field_names}
+        row_fields |= {key: tuple(value) for key, value in row_fields.items() if isinstance(value, list)}
         return cls(**row_fields)
 
     def to_json(self) -> bytes:
-        """The row as it stands in the file: one line of JSON, in ASCII; metrics in the order of the suite."""
+        """Return the row as one line of JSON in ASCII, with the metrics in the order of the suite."""
         return json.dumps(asdict(self), allow_nan=False).encode("ascii") + b"\n"
 
 
 def read_rows(folder: str | Path) -> list[Row]:
-    """Read the latest row of each job of a run. An unfinished last line is reported and ignored.
+    """Read the latest row of each job of a run.
 
+    An incomplete last line, left by an interrupted run, is ignored with a `DataWarning`.
+
+    Raises
+    ------
+    DataError
+        If the folder has no results, or a line is not a row.
+
+    Examples
+    --------
     >>> import tempfile
     >>> row = Row(suite="s", task="t", dataset="d", model="Naive", seed=0, job="t-Naive-0", settings="0")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, RESULTS).write_bytes(row.to_json() + row.to_json())
-    ...     [one.job for one in read_rows(folder)]
+    ...     [row.job for row in read_rows(folder)]
     ['t-Naive-0']
     """
     path = Path(folder, RESULTS)
@@ -125,8 +183,16 @@ def read_rows(folder: str | Path) -> list[Row]:
 
 
 def rows_to_frame(rows: Iterable[Row]) -> pd.DataFrame:
-    """Rows as a frame: a column a field, a column `metric:<name>` a metric; versions, machine and files stay dicts.
+    """Return rows as a frame.
 
+    Returns
+    -------
+    DataFrame
+        One column per field, and `metric:<name>` per metric; versions, machine and files are
+        columns of dicts.
+
+    Examples
+    --------
     >>> row = Row(suite="s", task="t", dataset="d", model="Naive", seed=0, job="j", settings="0", metrics={"mae": 1.5})
     >>> rows_to_frame([row])[["model", "status", "metric:mae"]].values.tolist()
     [['Naive', 'ok', 1.5]]
@@ -142,7 +208,26 @@ def rows_to_frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 def read_file(folder: str | Path, row: Row, file_kind: str) -> pd.DataFrame:
-    """A file of a row as a frame: its `forecasts`, the metrics of each `series`, or the `history` of its task."""
+    """Read a file of a job.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of the run.
+    row : Row
+        Row of the job.
+    file_kind : {"forecasts", "series", "history"}
+        Forecasts of the sampled series, metrics of each series, or history of the task.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    DataError
+        If the row has no such file.
+    """
     import pandas as pd
 
     if file_kind not in row.files:

@@ -1,7 +1,8 @@
-"""The leakage audit: the data after a cutoff are replaced, and no forecast from that cutoff may change by a bit.
+"""Leakage audit: all values after a cutoff are replaced; every forecast from that cutoff must stay bitwise equal.
 
-The rows are replaced before any processing, so that scaling, slicing and filling are audited together with the models. If
-one fit serves several windows, the values between the first cutoff and the audited one count as observed.
+The values are replaced before any processing, so that scaling, slicing and imputation are audited
+together with the models. If one fit serves several windows, the values between the first cutoff and
+the audited one count as observed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,25 @@ Progress = bool | None
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of the audit of a model on a task: "clean", "leak" (`n_changed` of `n_rows` forecasts changed) or "failed"."""
+    """Result of the audit of one model on one task.
+
+    Parameters
+    ----------
+    task, model : str
+        Names of the task and of the model.
+    verdict : {"clean", "leak", "failed"}
+        Whether forecasts changed, or the model failed.
+    window : int
+        Number of the window with the leak, from 1.
+    n_changed : int
+        Number of forecasts that changed.
+    n_rows : int
+        Number of forecasts compared.
+    max_change : float
+        Largest absolute change.
+    message : str
+        Description of the leak, or the error.
+    """
 
     task: str
     model: str
@@ -44,7 +63,24 @@ class Finding:
 
 
 def audit_suite(suite: Suite, *, windows: int = N_WINDOWS, series: int = N_SERIES, progress: Progress = None) -> list[Finding]:
-    """Audit every model of a suite on every task, reduced to a few series and the last windows."""
+    """Audit every model of a suite, except those of peers, on every task.
+
+    Parameters
+    ----------
+    suite : Suite
+        Suite to audit.
+    windows : int, default 2
+        Number of windows per task, the last ones.
+    series : int, default 4
+        Number of series per task.
+    progress : bool, optional
+        Whether to show a progress bar; None: in terminals and notebooks.
+
+    Returns
+    -------
+    list of Finding
+        One per task and model.
+    """
     findings = []
     with progress_bar(sum(len(_own_entries(suite, task)) for task in suite.tasks), "audits", progress) as tick:
         for task in suite.tasks:
@@ -57,14 +93,31 @@ def audit_suite(suite: Suite, *, windows: int = N_WINDOWS, series: int = N_SERIE
 
 
 def shorten_task(task: Task, windows: int, series: int) -> Task:
-    """Reduce a task to a few series and the last windows; scaling and refits are unchanged."""
+    """Restrict a task to `series` series and the last `windows` windows; scaling and refits are unchanged."""
     window_spec = task.windows
     count = windows if window_spec.test is not None else min(window_spec.count, windows)
     return replace(limit_series(task, series)[0], windows=replace(window_spec, count=count, test=None))
 
 
 def audit_model(entry: Entry, task: Task, frame: pd.DataFrame, make: Callable[[], Forecaster] | None = None) -> Finding:
-    """Audit one model on one task, window by window; `make` overrides the model of the entry."""
+    """Audit one model on one task, window by window, up to the first leak.
+
+    Parameters
+    ----------
+    entry : Entry
+        Model to audit.
+    task : Task
+        Task to audit it on.
+    frame : DataFrame
+        Data of the task before processing, as returned by `load_frame`.
+    make : callable, optional
+        Returns the model to audit in place of that of the entry.
+
+    Returns
+    -------
+    Finding
+        Exceptions of the model give the verdict "failed".
+    """
     finding = Finding(task.name, entry.name, "clean")
     try:
         prepared = prepare_frame(task, frame)
@@ -76,13 +129,13 @@ def audit_model(entry: Entry, task: Task, frame: pd.DataFrame, make: Callable[[]
             finding = _compare_runs(finding, expected_run, changed_run, in_window, window)
             if finding.verdict == "leak":
                 return finding
-    except Exception as error:  # report any failure of a model
+    except Exception as error:  # any failure of a model is a finding
         return replace(finding, verdict="failed", message=format_error(error)[:500])
     return finding
 
 
 def forecast_model(entry: Entry, prepared: PreparedTask, make: Callable[[], Forecaster] | None) -> ModelRun:
-    """Return all forecast columns of the model for the evaluated rows."""
+    """Fit the model and forecast all windows of the task; raises the exception of a model that fails."""
     model = build_model(entry, prepared.task, given_season_length(prepared)) if make is None else make()
     model = model.clone(horizon=prepared.plan.horizon)
     model_run = run_model(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=0)
@@ -92,7 +145,7 @@ def forecast_model(entry: Entry, prepared: PreparedTask, make: Callable[[], Fore
 
 
 def window_numbers(prepared: PreparedTask) -> Any:
-    """Return the window number of each evaluated row."""
+    """Return the window of each evaluated row, from 0 for the first cutoff."""
     rows = BacktestRows.from_plan(prepared.panel, prepared.plan)
     last = prepared.panel.series.last[rows.series]
     back = (last - rows.cutoff) // prepared.panel.calendar.step - prepared.plan.horizon
@@ -100,7 +153,24 @@ def window_numbers(prepared: PreparedTask) -> Any:
 
 
 def change_unseen(frame: pd.DataFrame, prepared: PreparedTask, window: int) -> pd.DataFrame:
-    """Replace the target and past covariates after a cutoff, and future covariates beyond the horizon."""
+    """Replace all values that a forecast from a cutoff cannot know.
+
+    These are the target and the past covariates after the cutoff, and the future covariates
+    after the horizon. Missing values stay missing.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Data of the task before processing.
+    prepared : PreparedTask
+        The same task, prepared.
+    window : int
+        Window whose cutoff is meant, from 0.
+
+    Returns
+    -------
+    DataFrame
+    """
     plan = prepared.plan
     n_unseen = plan.horizon + (plan.n_windows - 1 - window) * plan.step  # rows after the cutoff
     from_end = frame.groupby("unique_id", sort=False, observed=True).cumcount(ascending=False).to_numpy()
@@ -113,7 +183,7 @@ def change_unseen(frame: pd.DataFrame, prepared: PreparedTask, window: int) -> p
 
 
 def _replacement_values(values: Floats, where: Any) -> Floats:
-    """Replace values by others of a different scale; integers stay integers, since counts must stay counts."""
+    """Replace values by random ones of a larger scale; counts stay integers, as some models require."""
     observed = values[~np.isnan(values)]
     size = float(np.abs(observed).max()) if len(observed) else 1.0
     replacements = np.random.default_rng(0).uniform(1.5, 3.0, len(values)) * max(size, 1.0)
@@ -122,7 +192,7 @@ def _replacement_values(values: Floats, where: Any) -> Floats:
 
 
 def _shuffle_rows(column: pd.Series, where: Any) -> pd.Series:
-    """Replace rows of a column by values drawn from the column."""
+    """Replace rows of a column by values drawn at random from the column."""
     order = np.arange(len(column))
     rows = np.flatnonzero(where)
     order[rows] = np.random.default_rng(1).integers(0, len(column), len(rows))
@@ -130,7 +200,7 @@ def _shuffle_rows(column: pd.Series, where: Any) -> pd.Series:
 
 
 def _compare_runs(finding: Finding, expected_run: ModelRun, changed_run: ModelRun, in_window: Any, window: int) -> Finding:
-    """Return the finding, with a leak if any forecast of the window changed."""
+    """Return the finding, updated by the comparison of one window."""
     is_changed, max_change = np.zeros(int(in_window.sum()), dtype=bool), 0.0
     for name, values in expected_run.columns.items():
         expected, obtained = values[in_window], changed_run.columns[name][in_window]

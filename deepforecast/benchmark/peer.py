@@ -1,4 +1,4 @@
-"""Jobs of other libraries, which run in their own environments and exchange files in a folder.
+"""Jobs of other libraries ("peers"), which run in their own environments and exchange files in a folder.
 
     history.parquet    unique_id, ds, y, covariates: every row up to the last cutoff
     future.parquet     unique_id, cutoff, ds, future covariates: one row per requested forecast
@@ -6,12 +6,12 @@
     job.json           name, model, parameters, horizon, freq, season_length, level, columns, refit, windows, size, seed,
                        time_limit, threads
 
-`<environment>/bin/python -P forecast_<peer>.py <folder>` answers with
+`<environment>/bin/python -P forecast_<peer>.py <folder>` writes
 
     forecasts.parquet  unique_id, ds, cutoff, <name>, <name>-lo-80 ...: the rows of future.parquet
     timing.json        fit_seconds, predict_seconds, fit_cpu, predict_cpu, peak_memory_mb, versions
 
-The folder is new for every job, so that what is read was written by that environment in this run.
+The folder is created for every job, so that files of earlier runs are never read.
 """
 
 from __future__ import annotations
@@ -44,36 +44,64 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class PeerPaths:
-    """Folders of the adapters `forecast_<peer>.py` and of the environments `<peer>/bin/python`."""
+    """Locations of the peer libraries.
+
+    Parameters
+    ----------
+    adapters : Path, default benchmarks/peers of the checkout
+        Folder of the scripts `forecast_<peer>.py`.
+    environments : Path, default build/peers of the checkout
+        Folder of the environments `<peer>/bin/python`.
+    """
 
     adapters: Path = CHECKOUT / "benchmarks" / "peers"
     environments: Path = CHECKOUT / "build" / "peers"
 
     @classmethod
     def default(cls) -> PeerPaths:
-        """Return the folders of a checkout; `DEEPFORECAST_PEERS` overrides the folder of environments."""
+        """Return the folders of the checkout; `DEEPFORECAST_PEERS` overrides the folder of environments."""
         environments_path = os.environ.get("DEEPFORECAST_PEERS", "").strip()
         return cls(environments=Path(environments_path)) if environments_path else cls()
 
     def python(self, peer: str) -> Path:
-        """The interpreter of a peer."""
+        """Return the Python interpreter of a peer."""
         return self.environments / peer / "bin" / "python"
 
     def adapter(self, peer: str) -> Path:
-        """The adapter script of a peer."""
+        """Return the adapter script of a peer."""
         return self.adapters / f"forecast_{peer}.py"
 
     def missing_reason(self, peer: str) -> str:
-        """Describe what is missing."""
+        """Return which file of a peer is missing and how to create it; empty if none is."""
         if not self.adapter(peer).is_file():
-            return f"there is no adapter {self.adapter(peer).name} in {self.adapters.name}"
+            return f"the adapter {self.adapter(peer).name} is not in the folder {self.adapters.name}"
         if not self.python(peer).is_file():
-            return f"there is no environment of {peer}; make it with: sh benchmarks/peers/make-env {peer}"
+            return f"the environment of {peer} does not exist; use sh benchmarks/peers/make-env {peer}"
         return ""
 
 
 def run_peer(suite: Suite, prepared: PreparedTask, job: Job, folder: Path, paths: PeerPaths) -> Row:
-    """Run a peer and score its forecasts like those of this library."""
+    """Run a model of a peer and score its forecasts like those of this library.
+
+    Parameters
+    ----------
+    suite : Suite
+        Suite of the job.
+    prepared : PreparedTask
+        Data of its task.
+    job : Job
+        The job to run.
+    folder : Path
+        Folder of the run.
+    paths : PeerPaths
+        Locations of the adapters and environments.
+
+    Returns
+    -------
+    Row
+        Metrics and costs; status "failed" if the adapter fails or its forecasts are incomplete,
+        "not run" if the adapter or the environment is missing.
+    """
     row, entry = initial_row(suite, prepared, job), suite.entries(prepared.task)[job.entry]
     missing = paths.missing_reason(entry.peer)
     if missing:
@@ -89,7 +117,7 @@ def run_peer(suite: Suite, prepared: PreparedTask, job: Job, folder: Path, paths
     process = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, check=False)
     if process.returncode:
         lines = [line for line in process.stderr.splitlines() if line.strip()]
-        message = format_value(lines[-1], MAX_ERROR_LENGTH) if lines else "it said nothing"
+        message = format_value(lines[-1], MAX_ERROR_LENGTH) if lines else "no output on stderr"
         return replace(row, status="failed", error=f"{entry.peer} ended with exit code {process.returncode}: {message}")
     try:
         columns, timing = read_forecasts(peer_folder, entry.name, requested, prepared)
@@ -107,7 +135,26 @@ def run_peer(suite: Suite, prepared: PreparedTask, job: Job, folder: Path, paths
 
 
 def write_inputs(peer_folder: Path, entry: Entry, prepared: PreparedTask, seed: int, limit: float) -> pd.DataFrame:
-    """Write the input files of the job; return the rows of future.parquet."""
+    """Write the input files of a job.
+
+    Parameters
+    ----------
+    peer_folder : Path
+        Folder of the job.
+    entry : Entry
+        Model of the peer.
+    prepared : PreparedTask
+        Data of the task.
+    seed : int
+        Seed of the model.
+    limit : float
+        Time limit in seconds.
+
+    Returns
+    -------
+    DataFrame
+        The rows of future.parquet.
+    """
     frame = _with_text_ids(prepared.history)
     future = requested_rows(prepared)
     future_columns, static_columns = list(prepared.columns["future"]), list(prepared.columns["static"])
@@ -135,7 +182,7 @@ def write_inputs(peer_folder: Path, entry: Entry, prepared: PreparedTask, seed: 
 
 
 def requested_rows(prepared: PreparedTask) -> pd.DataFrame:
-    """Return the evaluated rows, in the order of the forecast columns of a run."""
+    """Return id, cutoff and timestamp of each evaluated row, in the order of the forecasts of a run."""
     import pandas as pd
 
     rows = BacktestRows.from_plan(prepared.panel, prepared.plan)
@@ -147,12 +194,36 @@ def requested_rows(prepared: PreparedTask) -> pd.DataFrame:
 def read_forecasts(
     peer_folder: Path, name: str, requested: pd.DataFrame, prepared: PreparedTask
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the forecasts of a peer for the requested rows, and its timing."""
+    """Read and validate the output files of a peer.
+
+    Parameters
+    ----------
+    peer_folder : Path
+        Folder of the job.
+    name : str
+        Name of the forecast column.
+    requested : DataFrame
+        Rows of future.parquet.
+    prepared : PreparedTask
+        Levels of the task.
+
+    Returns
+    -------
+    columns : dict of str to ndarray
+        Forecasts of the requested rows, with interval bounds if the peer wrote them.
+    timing : dict
+        Contents of timing.json.
+
+    Raises
+    ------
+    DataError
+        If files, columns or forecasts are missing, or rows occur twice.
+    """
     import pandas as pd
 
     path = peer_folder / "forecasts.parquet"
     if not path.is_file():
-        raise DataError("A peer must write forecasts.parquet; it ended without writing it.")
+        raise DataError("A peer must write forecasts.parquet, but it ended without writing the file.")
     forecasts = pd.read_parquet(path)
     forecast_columns = [name, *(f"{name}-{end}-{level:g}" for level in prepared.levels for end in ("lo", "hi"))]
     missing = [column for column in (*KEY_COLUMNS, *forecast_columns[:1]) if column not in forecasts]
@@ -163,7 +234,7 @@ def read_forecasts(
     forecast_columns = [column for column in forecast_columns if column in forecasts]
     forecasts = forecasts.astype({"unique_id": str, "ds": requested["ds"].dtype, "cutoff": requested["cutoff"].dtype})
     if forecasts.duplicated(KEY_COLUMNS).any():
-        raise DataError("forecasts.parquet must not have duplicate rows; some occur twice.")
+        raise DataError("forecasts.parquet must not have duplicate rows of unique_id, cutoff and ds.")
     merged = requested[KEY_COLUMNS].merge(
         forecasts[[*KEY_COLUMNS, *forecast_columns]], on=KEY_COLUMNS, how="left", validate="1:1"
     )
@@ -171,19 +242,19 @@ def read_forecasts(
     if is_missing.any():
         first = merged.loc[is_missing].iloc[0]
         raise DataError(
-            f"forecasts.parquet must have every forecast; that of {first.unique_id} at {first.ds} is missing "
-            f"({int(is_missing.sum())} in all)."
+            f"forecasts.parquet must contain every requested forecast; {first.unique_id} at {first.ds} is missing "
+            f"({int(is_missing.sum())} in total)."
         )
     timing = json.loads((peer_folder / "timing.json").read_text("utf-8"))
     return {column: merged[column].to_numpy(np.float64) for column in forecast_columns}, timing
 
 
 def _frequency(prepared: PreparedTask) -> str | int:
-    """Return the pandas alias, or the step of integer time."""
+    """Return the pandas alias, or the step of an integer time index."""
     calendar = prepared.panel.calendar
     return calendar.freq if calendar.time.unit else int(calendar.frequency.n)
 
 
 def _with_text_ids(frame: pd.DataFrame) -> pd.DataFrame:
-    """Convert ids to text."""
+    """Convert the ids to str."""
     return frame.astype({"unique_id": str})

@@ -1,8 +1,8 @@
 """Published results for comparison with a run, each with its protocol and its source.
 
-They are of other people's runs: a report marks them as published, and where the protocol of a run differs from theirs the
-figures do not compare. `metric` is named as in the columns of `score`, and two that it has not: `mse`, and `acd-95`, the
-absolute distance of the coverage of a 95 % interval from 0.95.
+The results come from experiments of other authors. A report marks them as published; they are
+comparable only if the run follows the same protocol. Metrics are named as in the columns of `score`,
+plus `acd-95`, the absolute difference between the coverage of a 95 % interval and 0.95.
 """
 
 from __future__ import annotations
@@ -16,7 +16,25 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """A published result; `horizon` is None for averages over several horizons, e.g. the totals of M4."""
+    """A published result.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset.
+    horizon : int or None
+        Forecast horizon; None for averages over several horizons, e.g. the totals of M4.
+    model : str
+        Name of the model in the publication.
+    metric : str
+        Name of the metric.
+    value : float
+        Published value.
+    protocol : str
+        Evaluation protocol: split, scaling, cutoffs.
+    source : str
+        Citation or URL.
+    """
 
     dataset: str
     horizon: int | None
@@ -28,9 +46,24 @@ class PublishedResult:
 
 
 def find_published(dataset: str, *, horizon: int | None = None, metric: str | None = None) -> list[PublishedResult]:
-    """Return the published results of a dataset in file order, optionally for one horizon or metric.
+    """Return the published results of a dataset in file order.
 
-    >>> [(one.model, one.value) for one in find_published("etth1", horizon=96, metric="mse")][:3]
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset.
+    horizon : int, optional
+        Only results of this horizon.
+    metric : str, optional
+        Only results of this metric.
+
+    Returns
+    -------
+    list of PublishedResult
+
+    Examples
+    --------
+    >>> [(result.model, result.value) for result in find_published("etth1", horizon=96, metric="mse")][:3]
     [('Repeat', 1.295), ('DLinear', 0.375), ('NLinear', 0.374)]
     """
     return [

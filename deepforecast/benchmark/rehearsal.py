@@ -1,4 +1,4 @@
-"""Rehearsal before the jobs: compiles kernels and imports libraries in the process that jobs are forked from."""
+"""Rehearsal: compiles kernels and imports libraries in the server process before jobs are forked from it."""
 
 from __future__ import annotations
 
@@ -23,36 +23,59 @@ from deepforecast.core.threads import as_worker, passive_waiting
 
 LOGGER = logging.getLogger(__name__)
 NETWORKS = "networks"
-MAX_SECONDS = 300.0  # in total; then the jobs start
-CHEAP_PARAMS = {"max_steps": 1, "season_length": 7}  # given to the models that declare them, whatever steps they were asked for
+MAX_SECONDS = 300.0  # in total, after which the jobs start
+CHEAP_PARAMS = {"max_steps": 1, "season_length": 7}  # for models that declare them; max_steps of an entry is replaced
 PRELOADED_MODULES = (
     "baselines.",
     "statistical.",
     "additive.",
     "regression.linear_model",
-)  # compute with kernels of ours and with numpy
+)  # use only kernels of this library and numpy
 
 
 def select_models(entries: Iterable[tuple[Entry, float]]) -> list[tuple[Entry, float]]:
-    """Of the models of all jobs, each with the seconds of its job, those that are rehearsed, with the seconds of all its jobs.
+    """Select the models to rehearse.
 
-    As long each may take: without it every one of its jobs would compile.
+    Parameters
+    ----------
+    entries : iterable of (Entry, float)
+        Model and time limit of each job.
+
+    Returns
+    -------
+    list of (Entry, float)
+        Each model of this library once (one network for all networks), with the sum of the time
+        limits of its jobs as its own limit: without the rehearsal each of them would compile.
     """
     selected: dict[str, tuple[Entry, float]] = {}
     for entry, limit in entries:
         if not entry.peer:
             name = _rehearsal_group(entry)
             selected[name] = (entry, limit + selected.get(name, (entry, 0.0))[1])
-    return [selected[name] for name in sorted(selected, key=lambda name: name != NETWORKS)]  # which import the most
+    networks_first = sorted(selected, key=lambda name: name != NETWORKS)  # they import the most
+    return [selected[name] for name in networks_first]
 
 
 def rehearse(models: Iterable[tuple[Entry, float]], guard: Guard) -> Iterator[tuple[Entry, bool]]:
-    """Fit each model once on a few rows in a separate process, and import here what it imported.
+    """Fit each model once on a few rows in a separate process, and import in this process what it imported.
 
-    Yields each entry, and whether it finished in time. Entries that did not finish, and all after
-    `MAX_SECONDS`, are left to their jobs.
-    Kernels that are kept by then are loaded here, on one thread: this process starts none, so it can be forked. Whatever goes
-    wrong will be told by the jobs.
+    Compiled kernels are loaded in this process afterwards, on one thread: a process that is forked
+    must not start threads. Errors are ignored, since the jobs report them.
+
+    Parameters
+    ----------
+    models : iterable of (Entry, float)
+        Models with their time limits, as returned by `select_models`.
+    guard : Guard
+        Kills the fitting process if this process ends.
+
+    Yields
+    ------
+    entry : Entry
+        A model.
+    completed : bool
+        Whether it finished in time. The others, and all models after `MAX_SECONDS`, compile and
+        import in their jobs.
     """
     deadline = time.monotonic() + MAX_SECONDS
     pending, completed, names = list(models), list[Entry](), dict[str, None]()
@@ -62,7 +85,7 @@ def rehearse(models: Iterable[tuple[Entry, float]], guard: Guard) -> Iterator[tu
                 entry, limit = pending.pop(0)
                 imported = _receive_imports(receiver, min(limit, deadline - time.monotonic()))
                 yield entry, imported is not None
-                if imported is None:  # the others go on in another process
+                if imported is None:  # the remaining models are fitted by a new process
                     break
                 names |= dict.fromkeys(imported)
                 completed.append(entry)
@@ -70,7 +93,7 @@ def rehearse(models: Iterable[tuple[Entry, float]], guard: Guard) -> Iterator[tu
         for name in names:
             try:
                 importlib.import_module(name)
-            except Exception as error:  # what cannot be imported here the jobs import by themselves, or tell
+            except Exception as error:  # the jobs import the module, or report the error
                 LOGGER.debug("rehearsal: %s was not imported: %s", name, error)
     with as_worker():
         for entry in completed:
@@ -79,7 +102,7 @@ def rehearse(models: Iterable[tuple[Entry, float]], guard: Guard) -> Iterator[tu
 
 
 def _rehearsal_group(entry: Entry) -> str:
-    """Return the rehearsal key of a model: one for all networks, which import the same and compile nothing."""
+    """Return the key of a model: one for all networks, which import the same modules and compile nothing."""
     return NETWORKS if _module_name(entry).startswith("deepforecast.models.neural.") else entry.model
 
 
@@ -91,7 +114,7 @@ def _module_name(entry: Entry) -> str:
 
 @contextmanager
 def _fitting_process(entries: list[Entry], guard: Guard) -> Iterator[Connection]:
-    """Run a process that fits the models one by one and reports the imports of each."""
+    """Run a process that fits the models one by one and sends the imported modules of each."""
     receiver, sender = Pipe(duplex=False)
     pid = os.fork()
     if not pid:
@@ -123,7 +146,7 @@ def _fit_all(entries: list[Entry], sender: Connection) -> NoReturn:
 
 
 def _receive_imports(receiver: Connection, seconds: float) -> list[str] | None:
-    """Return the imports of the next model; None after a timeout or the end of the process."""
+    """Return the modules imported by the next model; None after a timeout or the end of the process."""
     try:
         return receiver.recv_bytes().decode().split() if receiver.poll(seconds) else None
     except EOFError:
@@ -131,7 +154,7 @@ def _receive_imports(receiver: Connection, seconds: float) -> list[str] | None:
 
 
 def _rehearse_model(entry: Entry) -> None:
-    """Fit, forecast and score a model on ninety days of two series."""
+    """Fit, forecast and score a model on two series of 90 days; errors are logged only."""
     from deepforecast.benchmark.job import build_model, compute_metrics
     from deepforecast.benchmark.task_data import prepare_task
     from deepforecast.evaluation.compare import run_model
@@ -150,5 +173,5 @@ def _rehearse_model(entry: Entry) -> None:
             rows = BacktestRows.from_plan(prepared.panel, prepared.plan)
             rows.columns = dict(run_model(model, prepared.panel, prepared.plan, "auto", prepared.levels).columns)
             compute_metrics(rows.frame(prepared.panel), model.name, prepared)
-    except Exception as error:  # its jobs will report it
+    except Exception as error:  # reported by its jobs
         LOGGER.debug("rehearsal: %s failed: %s", entry.name, error)

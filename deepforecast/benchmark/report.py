@@ -1,6 +1,6 @@
-"""A run as one HTML page: who leads and how sure that is, what it costs, every task, what failed, and all settings.
+"""HTML report of a run: leaderboard with uncertainty, costs, every task, failures and settings.
 
-Everything is read from the folder of the run; the same folder gives the same page.
+The report is computed from the folder of the run alone; the same folder gives the same page.
 """
 
 from __future__ import annotations
@@ -27,7 +27,19 @@ from deepforecast.evaluation.report_sections import format_setting
 
 @dataclass(frozen=True)
 class BenchmarkRun:
-    """A run to report: folder, suite, rows and their summary by the main metric."""
+    """A run to report.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the run.
+    suite : Suite
+        Its suite.
+    rows : list of Row
+        Its rows.
+    metric : str, optional
+        Metric that ranks the models. Defaults to the first one of the suite.
+    """
 
     folder: Path
     suite: Suite
@@ -36,23 +48,40 @@ class BenchmarkRun:
 
     @cached_property
     def summary(self) -> Summary:
-        """Models over all tasks."""
+        """Comparison of the models over all tasks."""
         return summarize(self.rows, metric=self.metric, reference=self.suite.reference)
 
 
 def load_run(folder: str | Path, metric: str | None = None) -> BenchmarkRun:
-    """Read a run from its folder; `metric` is the main metric (default: the first of the suite)."""
+    """Read a run from its folder; `metric` ranks the models (default: the first one of the suite)."""
     return BenchmarkRun(Path(folder), load_run_suite(folder), read_rows(folder), metric)
 
 
 def write_report(folder: str | Path, path: str | os.PathLike[str], *, metric: str | None = None) -> None:
-    """Write the HTML report of the run in `folder` to `path`, atomically."""
+    """Write the HTML report of a run, atomically.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of the run.
+    path : str or path-like
+        File to write.
+    metric : str, optional
+        Metric that ranks the models. Defaults to the first one of the suite.
+
+    Raises
+    ------
+    DataError
+        If the folder is not that of a run, or no job has scored forecasts.
+    SaveError
+        If the file cannot be written.
+    """
     path = pages.validate_path(path)
     pages.write_page(render_page(load_run(folder, metric)), path)
 
 
 def render_page(run: BenchmarkRun) -> str:
-    """Return the HTML report."""
+    """Return the HTML report of a run."""
     sections = pages.make_sections(
         run,
         {
@@ -69,11 +98,11 @@ def render_page(run: BenchmarkRun) -> str:
         },
     )
     title = f"Benchmark {run.suite.suite}"
-    return pages.Page("Benchmark of forecasts", title, verdict(run), describe_counts(run), sections, _created_text(run)).html()
+    return pages.Page("Forecasting benchmark", title, verdict(run), describe_counts(run), sections, _created_text(run)).html()
 
 
 def verdict(run: BenchmarkRun) -> str:
-    """Describe the leading models and the differences."""
+    """Return a sentence on the best model, its skill, and the test of differences between the models."""
     summary, reference = run.summary, format_value(run.suite.reference, 40)
     row = summary.table.iloc[0]
     sentence = f"{format_value(row['model'], 60)} leads by {format_value(summary.metric, 40)}"
@@ -85,27 +114,29 @@ def verdict(run: BenchmarkRun) -> str:
                 f" (95 % interval {format_percent(row['skill-low'])} to {format_percent(row['skill-high'])}, over tasks)"
             )
     if summary.friedman_test is None:
-        return f"{sentence}. One task alone does not tell how sure that is."
+        return f"{sentence}. With a single task, the uncertainty of this ranking cannot be estimated."
     p_value = format_rounded(summary.friedman_test.p_value, 2)
     if summary.friedman_test.p_value >= 0.05:
-        return f"{sentence}. Over {summary.friedman_test.n_datasets} tasks the models may all be alike (Friedman, p {p_value})."
-    return f"{sentence}. Over {summary.friedman_test.n_datasets} tasks the models are not all alike (Friedman, p {p_value})."
+        outcome = "no significant difference between the models"
+    else:
+        outcome = "a significant difference between the models"
+    return f"{sentence}. Over {summary.friedman_test.n_datasets} tasks there is {outcome} (Friedman test, p = {p_value})."
 
 
 def describe_counts(run: BenchmarkRun) -> str:
-    """Describe the size of the run."""
+    """Return the description of the suite, the size of the run and its restrictions."""
     summary, n_failed = run.summary, sum(row.status != "ok" for row in run.rows)
-    cut = f" Cut: {format_list(run.suite.cut, max_shown=20)}." if run.suite.cut else ""
+    subset = f" Subset: {format_list(run.suite.cut, max_shown=20)}." if run.suite.cut else ""
     description = f"{run.suite.what}. " if run.suite.what else ""
     counts = (
         f"{pluralize(len(summary.models), 'model')}, {pluralize(len(summary.tasks), 'task')}, {pluralize(len(run.rows), 'job')}"
     )
-    jobs = f"{counts}, {n_failed or 'none'} of them without a result."
-    return f"{description[:1].upper()}{description[1:]}{jobs}{cut}"
+    jobs = f"{counts}; {n_failed or 'none'} of the jobs {'has' if n_failed == 1 else 'have'} no result."
+    return f"{description[:1].upper()}{description[1:]}{jobs}{subset}"
 
 
 def settings_section(run: BenchmarkRun) -> str:
-    """Return the section with suite, versions and machine."""
+    """Return the section with the settings of suite, tasks and models, package versions and machine."""
     suite_fields = _drop_empty(run.suite.to_mapping())
     tasks = {task.pop("task", None) or task["dataset"]: task for task in suite_fields.pop("tasks")}
     suite_rows = [(key.replace("_", " "), format_setting(value)) for key, value in suite_fields.items()]
@@ -120,12 +151,12 @@ def settings_section(run: BenchmarkRun) -> str:
         + definition_list([(format_value(key, 80), format_setting(value)) for key, value in models.items()])
         + "<h3>Versions and machine</h3>"
         + definition_list([(format_value(key, 80), value) for key, value in environment.items()])
-        + f'<p class="quiet">Run by: deepforecast benchmark {escape(format_value(run.suite.suite, 60))}</p>'
+        + f'<p class="quiet">Command: deepforecast benchmark {escape(format_value(run.suite.suite, 60))}</p>'
     )
 
 
 def _drop_empty(value: Any) -> Any:
-    """What was said of settings: without those left empty; a model that is no more than its name as that."""
+    """Remove empty settings, recursively; a model without further settings becomes its name."""
     if isinstance(value, list):
         return [_drop_empty(element) for element in value]
     if not isinstance(value, Mapping):

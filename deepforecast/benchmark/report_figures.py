@@ -1,4 +1,4 @@
-"""Plots of the report of a run."""
+"""Plots of the report of a run, as HTML with captions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COVERAGE_PREFIX = "coverage-"
 
 
 def cost_figure(run: BenchmarkRun) -> str:
-    """Error relative to the reference, or wins where there is none, against mean seconds a task."""
+    """Plot error relative to the reference, or comparisons lost without one, against mean seconds per task."""
     import pandas as pd
 
     summary = run.summary
@@ -37,37 +37,47 @@ def cost_figure(run: BenchmarkRun) -> str:
     if not np.isfinite(relative_error * mean_seconds).any():
         return ""
     distance_name = describe_distance(summary.metric)
-    error_name = summary.metric if distance_name == "error" else "distance"  # the words above the plot say from where
-    label = f"{error_name} over that of {run.suite.reference}" if relative else "pairings lost"
+    error_name = summary.metric if distance_name == "error" else "distance"  # the caption has the full name
+    label = f"{error_name} relative to {run.suite.reference}" if relative else "comparisons lost"
     names = [shorten(format_value(name, 60), LABEL_LENGTH) for name in table["model"]]
     points = pd.DataFrame({"model": names, "metric": shorten(label), "value": relative_error, "seconds": mean_seconds})
     plot = without_titles(plot_pareto(points, backend="svg"))
     caption = (
-        f"Mean seconds a task to fit and forecast, against {distance_name if relative else 'pairings lost'}: "
-        "below and left is better "
-        "in both. In colour: no other model is both better and faster."
+        f"Mean seconds per task to fit and forecast, against {distance_name if relative else 'comparisons lost'}: "
+        "lower left is better in both. In colour: the Pareto front, models that no other model beats in both."
     )
     return f'<p class="quiet">{caption}</p>' + figure_html("pareto", plot)
 
 
 def critical_difference_figure(run: BenchmarkRun) -> str:
-    """Plot the critical difference diagram: mean ranks, and bars over models without a significant difference (Nemenyi)."""
+    """Plot the critical difference diagram: mean ranks, with bars that connect models without a significant difference.
+
+    References
+    ----------
+    Demsar (2006), Statistical comparisons of classifiers over multiple data sets, JMLR 7.
+    """
     comparison = _friedman_test(run)
     if comparison is None:
         return ""
     names, test, unit = comparison
     caption = (
-        f"Mean rank over {test.n_datasets:,} {unit}, 1 the best. A bar joins models that Nemenyi's test does "
-        "not tell apart at 95 "
-        f"%, as their ranks are less than {format_rounded(test.critical_difference, 3)} apart. Friedman's "
-        "test that all are alike: p "
-        f"{format_rounded(test.p_value, 2)}."
+        f"Mean rank over {test.n_datasets:,} {unit}; 1 is best. A bar connects models whose mean ranks differ by less than the "
+        f"critical difference {format_rounded(test.critical_difference, 3)}: they do not differ significantly (Nemenyi test at "
+        f"the 5 % level). Friedman test of equal performance: p = {format_rounded(test.p_value, 2)}."
     )
     return f'<p class="quiet">{caption}</p>' + figure_html("critical", rank_diagram(names, test))
 
 
 def rank_diagram(names: list[str], test: FriedmanTest) -> Any:
-    """The best on top; the bars stand to the right of the dots."""
+    """Draw mean ranks as dots, the best on top, and the bars to the right of them.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the models.
+    test : FriedmanTest
+        Mean ranks and groups of models without a significant difference.
+    """
     order = np.argsort(test.mean_ranks, kind="stable")[::-1]
     height = {int(model): float(position) for position, model in enumerate(order)}
     labels = tuple(
@@ -95,7 +105,7 @@ def coverage_figure(run: BenchmarkRun) -> str:
 
 
 def _friedman_test(run: BenchmarkRun) -> tuple[list[str], FriedmanTest, str] | None:
-    """Compare over tasks, or over the series of a single task."""
+    """Return models, test and unit: over tasks, or over the series of a single task; None if neither is possible."""
     summary = run.summary
     if summary.friedman_test is not None:
         return list(summary.complete_models), summary.friedman_test, "tasks"
@@ -104,12 +114,12 @@ def _friedman_test(run: BenchmarkRun) -> tuple[list[str], FriedmanTest, str] | N
     try:
         models, _, values = read_series_metrics(run.folder, run.rows, summary.tasks[0], summary.metric)
         return models, friedman(distance(summary.metric, values)), "series"
-    except DataError:  # one model, or one series: nothing to compare
+    except DataError:  # a single model or series
         return None
 
 
 def _mean_coverage(rows: list[Row], model: str, levels: list[float]) -> Floats:
-    """Of a model the mean share inside at each level; its ends, as of tasks that are not alike, are missing."""
+    """Return the coverage of a model at each level, averaged over tasks, and NaN as bounds: tasks are not a sample."""
     coverages = np.full((3, len(levels)), np.nan)
     for index, key in enumerate(f"{COVERAGE_PREFIX}{format_number(level)}" for level in levels):
         level_coverages = [row.metrics[key] for row in rows if row.model == model and key in row.metrics and row.status == "ok"]

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from deepforecast.benchmark.report import BenchmarkRun
 
 MAX_TASKS = 12
-MAX_WINDOWS = 6  # of a series; the last ones
+MAX_WINDOWS = 6  # per series, the last ones
 
 
 def forecast_figures(run: BenchmarkRun) -> str:
-    """Return plots of three series per task with forecasts of the best model."""
+    """Plot forecasts of the best model for the best, median and worst saved series of each task."""
     sections: list[str] = []
     metric = run.summary.metric
     for index, task in enumerate(run.summary.tasks[:MAX_TASKS]):
@@ -35,8 +35,9 @@ def forecast_figures(run: BenchmarkRun) -> str:
         plots = "".join(_series_plots(run, best, f"forecast-{index}"))
         title = escape(f"{format_value(task, 80)}: {format_value(best.model, 60)}")
         sections.append(f"<details{'' if sections else ' open'}><summary>{title}</summary>{plots}</details>")
-    task_note = f" Of {len(run.summary.tasks)} tasks the first {MAX_TASKS}." if len(run.summary.tasks) > MAX_TASKS else ""
-    caption = f"Of the series whose forecasts were kept; a dashed line stands at each cutoff, {MAX_WINDOWS} at most.{task_note}"
+    n_tasks = len(run.summary.tasks)
+    task_note = f" The first {MAX_TASKS} of {n_tasks} tasks are shown." if n_tasks > MAX_TASKS else ""
+    caption = f"Series whose forecasts were saved; dashed lines mark the cutoffs, at most the last {MAX_WINDOWS}.{task_note}"
     return f'<p class="quiet">{caption}</p>' + "".join(sections) if sections else ""
 
 
@@ -61,7 +62,7 @@ def _series_plots(run: BenchmarkRun, row: Row, anchor: str) -> list[str]:
 
 
 def _sample_series(run: BenchmarkRun, keys: Any, scores: Any) -> list[tuple[str, Any]]:
-    """Select the best, median and worst of the sampled series."""
+    """Select the best, median and worst of the saved series by the main metric."""
     distances = distance(run.summary.metric, scores.reindex(keys).to_numpy(np.float64))
     order = np.argsort(distances, kind="stable")[: int(np.isfinite(distances).sum())]
     if len(order) < 3:

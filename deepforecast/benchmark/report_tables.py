@@ -28,26 +28,28 @@ from deepforecast.evaluation.skill import pairwise_win_rates
 if TYPE_CHECKING:
     from deepforecast.benchmark.report import BenchmarkRun
 
-MIN_TASKS = 5  # tasks from which shares of tasks won say something
-MAX_OPEN_TASKS = 6  # tasks shown at once; more are parts to be opened
+MIN_TASKS = 5  # with fewer tasks, pairwise shares of tasks won are not shown
+MAX_OPEN_TASKS = 6  # with more tasks, all but the first are collapsed
 
 
 def leaderboard_table(run: BenchmarkRun) -> str:
-    """Return the leaderboard over all tasks, best first."""
-    one = run.summary
-    columns = {name: one.table[name].to_numpy(np.float64) for name in _NUMBER_COLUMNS}
+    """Return the leaderboard over all tasks, best model first."""
+    summary = run.summary
+    columns = {name: summary.table[name].to_numpy(np.float64) for name in _NUMBER_COLUMNS}
     sort_values = {"rank": columns["rank"], "skill": -columns["skill"], "wins": -columns["wins"]}
     best = {name: is_smallest(values) for name, values in sort_values.items()}
     shown_columns = [
         name for name in _NUMBER_COLUMNS if np.isfinite(columns[name]).any() and (name != "failed" or columns[name].any())
     ]
     rows = []
-    for index, row in enumerate(one.table.itertuples()):
+    for index, row in enumerate(summary.table.itertuples()):
         cells = [
-            _summary_cell(one.table.iloc[index], name, best.get(name, [False] * (index + 1))[index]) for name in shown_columns
+            _summary_cell(summary.table.iloc[index], name, best.get(name, [False] * (index + 1))[index])
+            for name in shown_columns
         ]
-        ran = "measured here" if any(one.status == "ok" for one in run.rows if one.model == row.model) else "without a result"
-        peer = "" if row.library == OWN_LIBRARY else f"{row.library}, {ran}"
+        has_result = any(job.status == "ok" for job in run.rows if job.model == row.model)
+        origin = "measured in this run" if has_result else "without a result"
+        peer = "" if row.library == OWN_LIBRARY else f"{row.library}, {origin}"
         rows.append(f"<tr>{name_heading('row', format_value(row.model, 60), peer)}{''.join(cells)}</tr>")
     headings = [
         sortable_heading("model"),
@@ -55,17 +57,16 @@ def leaderboard_table(run: BenchmarkRun) -> str:
     ]
     reference = escape(format_value(run.suite.reference, 40))
     note = (
-        f'<p class="quiet">By {escape(format_value(one.metric, 40))}. Skill: 1 less the geometric mean over tasks of the '
-        f"{describe_distance(one.metric)} over that of {reference}. Wins: the share of all pairings with "
-        "another model on a task. "
-        "Below them 95 % bootstrap intervals over tasks. Rank: the mean place, among models that have every task. Seconds are "
-        "summed over the tasks that a model has.</p>"
+        f'<p class="quiet">Ranked by {escape(format_value(summary.metric, 40))}. Skill: 1 minus the geometric mean over tasks '
+        f"of the {describe_distance(summary.metric)} divided by that of {reference}. Wins: share of the comparisons with "
+        "another model on a task that were won. Below both: 95 % bootstrap intervals over tasks. Rank: mean rank among models "
+        "with a result on every task. Seconds are summed over the tasks with a result.</p>"
     )
     return table_html(headings, rows) + note
 
 
 def pairs_table(run: BenchmarkRun) -> str:
-    """Return the share of tasks on which the row model beats the column model, with bootstrap intervals."""
+    """Return the share of tasks on which the model of the row beats that of the column, with bootstrap intervals."""
     summary = run.summary
     order = [summary.models.index(name) for name in summary.table["model"]][:MAX_PAIRED_MODELS]
     if len(order) < 2 or len(summary.tasks) < MIN_TASKS:
@@ -77,14 +78,14 @@ def pairs_table(run: BenchmarkRun) -> str:
         cells = "".join(_pair_cell(rates, row, column) for column in range(len(names)))
         rows.append(f"<tr>{name_heading('row', name)}{cells}</tr>")
     note = (
-        "<p>The share of tasks on which the model in the row beats the one in the column; below, its 95 % bootstrap interval "
-        f"over tasks. Coloured: the interval does not hold one half.{truncation_note(len(summary.table))}</p>"
+        "<p>Share of tasks on which the model of the row beats that of the column, with its 95 % bootstrap interval over "
+        f"tasks. In colour: the interval does not contain 50 %.{truncation_note(len(summary.table))}</p>"
     )
     return note + table_html(['<th scope="col"></th>', *(name_heading("col", name) for name in names)], rows)
 
 
 def task_tables(run: BenchmarkRun) -> str:
-    """Return one table per task with all metrics, the best in bold, and published results."""
+    """Return one table per task with all metrics, the best values in bold, and published results."""
     task_bodies = [(task, _task_table(run, task)) for task in run.summary.tasks]
     task_bodies = [(task, body) for task, body in task_bodies if body]
     sections = []
@@ -95,15 +96,15 @@ def task_tables(run: BenchmarkRun) -> str:
         else:
             sections.append(f"<h3>{title}</h3>{body}")
     note = (
-        '<p class="quiet">Means over seeds where there are several, with their 95 % interval (Student\'s t). Rows in grey are '
-        "published results of other runs; they are comparable only as far as their protocol, shown as a tooltip, is "
-        "that of the task.</p>"
+        '<p class="quiet">With several seeds: means and their 95 % confidence intervals (Student\'s t). Grey rows are '
+        "published results of other authors; they are comparable only if their protocol (see the tooltip) is that of "
+        "the task.</p>"
     )
     return "".join(sections) + note if sections else ""
 
 
 def growth_table(run: BenchmarkRun) -> str:
-    """Return the slopes of log cost on log size if the suite varies sizes."""
+    """Return the slopes of log cost on log size, for suites whose tasks differ in size."""
     slope_table = cost_slopes(run.rows)
     if slope_table.empty:
         return ""
@@ -114,12 +115,12 @@ def growth_table(run: BenchmarkRun) -> str:
         f"{''.join(number_cell(value, format_rounded(value, 2)) for value in values)}</tr>"
         for model, values in zip(pivoted.index, pivoted.to_numpy(), strict=True)
     ]
-    note = '<p class="quiet">Slope of log cost on log size: 1 grows in proportion, 2 with the square, 0 not at all.</p>'
+    note = '<p class="quiet">Slope of log cost on log size: 0 constant, 1 proportional, 2 quadratic.</p>'
     return note + table_html([sortable_heading("model"), *(sortable_heading(label) for label in labels)], rows)
 
 
 def failures_section(run: BenchmarkRun) -> str:
-    """Return failed jobs, unused covariates and warnings."""
+    """Return the section with failed jobs, unused covariates and warnings."""
     failed = [(subject, f"{row.status}: {format_value(row.error, 1000)}") for subject, row in group_failures(run.rows)]
     text = definition_list(failed) if failed else "<p>Every job has a result.</p>"
     unused = sorted({(row.model, ", ".join(row.unused)) for row in run.rows if row.unused})
@@ -132,14 +133,14 @@ def failures_section(run: BenchmarkRun) -> str:
 
 
 _NUMBER_COLUMNS = {
-    "rank": ("rank", "Mean place over the tasks that every complete model has; 1 is the best."),
-    "skill": ("skill", "1 less the geometric mean of the ratios to the reference."),
-    "wins": ("wins", "Share of pairings with other models that were won."),
-    "tasks": ("tasks", "Tasks with a result."),
-    "fit_seconds": ("fit s", "Wall-clock seconds to fit, summed."),
-    "predict_seconds": ("predict s", "Wall-clock seconds to forecast, summed."),
-    "peak_mb": ("peak MB", "The most memory a job held beyond what it began with."),
-    "failed": ("failed", "Jobs without a result."),
+    "rank": ("rank", "Mean rank over all tasks, among models with a result on every task; 1 is best."),
+    "skill": ("skill", "1 minus the geometric mean of the errors relative to the reference."),
+    "wins": ("wins", "Share of comparisons with other models that were won."),
+    "tasks": ("tasks", "Number of tasks with a result."),
+    "fit_seconds": ("fit s", "Wall-clock seconds to fit, summed over tasks."),
+    "predict_seconds": ("predict s", "Wall-clock seconds to forecast, summed over tasks."),
+    "peak_mb": ("peak MB", "Largest peak memory of a job beyond that at its start."),
+    "failed": ("failed", "Number of jobs without a result."),
 }
 
 
@@ -198,7 +199,7 @@ def _task_table(run: BenchmarkRun, task: str) -> str:
 
 
 def _order_metrics(run: BenchmarkRun, task: str, available: set[str]) -> list[str]:
-    """The metric that decides, then as the suite names them; one of several levels goes by its name before the level."""
+    """Sort metrics: the main one first, then in the order of the suite; levels of a metric are sorted by name."""
     metric_names = next((task_spec.metrics for task_spec in run.suite.tasks if task_spec.name == task), ())
     positions = {name: index for index, name in enumerate(metric_names)}
     ordered = sorted(
@@ -227,7 +228,7 @@ def _seconds_cell(rows: list[Row]) -> str:
 
 
 def _published_by_model(row: Row, metrics: list[str]) -> list[tuple[str, dict[str, PublishedResult]]]:
-    """Published figures of the task's dataset and horizon, a row a model."""
+    """Return the published results on the dataset and horizon of a task, by model."""
     published_by_model: dict[str, dict[str, PublishedResult]] = {}
     for published in find_published(row.dataset, horizon=row.horizon):
         if published.metric in metrics:

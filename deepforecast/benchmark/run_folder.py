@@ -1,4 +1,4 @@
-"""The folder of a run, with one suite and one writer; later calls add to it."""
+"""The folder of a run: one suite, one writing process at a time; later calls append to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deepforecast.io.atomic import replace_file
 
 
 def load_run_suite(folder: str | Path) -> Suite:
-    """Read the suite of a run."""
+    """Read the suite of a run; raises `DataError` if the folder is not that of a run."""
     path = Path(folder, SUITE)
     if not path.is_file():
         raise DataError(f"The folder of a run must contain {SUITE}; {format_value(str(folder))} does not.")
@@ -25,7 +25,15 @@ def load_run_suite(folder: str | Path) -> Suite:
 
 
 def write_suite(folder: Path, suite: Suite) -> None:
-    """Write the suite next to its results; raises if the folder holds another suite."""
+    """Write the suite to the folder of a run, merged with the one stored there.
+
+    Raises
+    ------
+    ParameterError
+        If the folder contains the run of another suite.
+    SaveError
+        If the file cannot be written.
+    """
     import yaml
 
     if (folder / SUITE).is_file():
@@ -38,11 +46,31 @@ def write_suite(folder: Path, suite: Suite) -> None:
 
 
 def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
-    """Merge the subsets of a suite run by several calls."""
-    hint = "A folder must hold the run of one suite. "
+    """Merge the subsets of one suite that several calls run in the same folder.
+
+    Parameters
+    ----------
+    stored : Suite
+        Suite of the earlier calls.
+    current : Suite
+        Suite of this call.
+    folder : Path
+        Folder of the run, for messages.
+
+    Returns
+    -------
+    Suite
+        Tasks, models, peers, seeds and restrictions of both.
+
+    Raises
+    ------
+    ParameterError
+        If the suites differ in their names or in the settings of a task.
+    """
+    hint = "A folder must contain the run of one suite. "
     hint += f"Use another folder for {format_value(current.suite)}, or remove {format_value(str(folder))}."
     if stored.suite != current.suite:
-        raise ParameterError(f"{format_value(str(folder))} holds a run of suite {format_value(stored.suite)}. {hint}")
+        raise ParameterError(f"{format_value(str(folder))} contains a run of suite {format_value(stored.suite)}. {hint}")
     tasks = {task.name: task for task in stored.tasks}
     for task in current.tasks:
         stored_fields, current_fields = _comparable_fields(tasks.get(task.name, task)), _comparable_fields(task)
@@ -54,7 +82,8 @@ def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
                 f"and is {format_value(current_value)}"
             )
             raise ParameterError(
-                f"{format_value(str(folder))} holds a run of another suite {format_value(stored.suite)}: {description}. {hint}"
+                f"{format_value(str(folder))} contains a run of another suite {format_value(stored.suite)}: "
+                f"{description}. {hint}"
             )
         tasks[task.name] = task
     models = None
@@ -83,15 +112,24 @@ def _comparable_fields(task: Task) -> Mapping[str, Any]:
 
 
 def append_row(results_file: Any, row: Row) -> None:
-    """Append a row and sync the file to disk."""
+    """Append a row to the results file and flush it to disk."""
     os.write(results_file.fileno(), row.to_json())
     os.fsync(results_file.fileno())
 
 
 @contextmanager
 def open_results(folder: Path) -> Iterator[Any]:
-    """Open the results file with an exclusive lock; an incomplete last line is removed."""
-    import fcntl  # not on every system
+    """Open the results file of a run for appending, with an exclusive lock.
+
+    Creates the folder, and removes temporary files and an incomplete last line left by an
+    interrupted run.
+
+    Raises
+    ------
+    SaveError
+        If the folder cannot be written, or another process is using it.
+    """
+    import fcntl  # not available on Windows
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

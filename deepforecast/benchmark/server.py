@@ -1,15 +1,18 @@
-"""The warm server: a process that has imported what jobs need and holds their data, and is forked for every job.
+"""The benchmark server: a process that imports the libraries and loads the data once, and is forked for every job.
 
-Requests come on standard input and answers go to standard output, one JSON object a line:
+It reads requests from standard input and writes answers to standard output, one JSON object per line:
 
-    {"suite": ..., "folder": ..., "together": n, "peers": [...]}       first: what is run; answered by {"jobs": [...]}
-    {"rehearse": [names of jobs]}      before the first of them, if at all: nothing is compiled or imported in a job then;
-                                       answered by {"models": how many}, {} after each, {"seconds": of all of it}
-    {"run": name of a job}             answered, when it is over, by its row
+    {"suite": ..., "folder": ..., "together": n, "peers": [...]}
+        The first request. Answer: {"jobs": [...]}.
+    {"rehearse": [names of jobs]}
+        Optional, before the first job: compiles and imports what the jobs need.
+        Answers: {"models": count}, {} after each model, {"seconds": total}.
+    {"run": name of a job}
+        Answer, when the job has ended: its row.
 
-Each job is a process group of its own, ended as a whole when it takes longer or holds more than it may, and by the guard when
-the server's input ends (its owner was stopped, killed or is done) or the server itself is gone. The server starts no thread,
-so that what is forked from it can.
+Each job is a process group, which is killed if it exceeds its limits of time or memory. The guard process
+kills it if the input of the server is closed (its parent process was stopped, killed or has finished) or
+the server ends. The server starts no threads, so that forked processes can.
 """
 
 from __future__ import annotations
@@ -33,12 +36,32 @@ from deepforecast.benchmark.process_guard import Guard, kill_process
 from deepforecast.benchmark.suite import Entry
 from deepforecast.errors import format_value
 
-POLL_SECONDS = 0.1  # between checks of time and memory of the jobs
+POLL_SECONDS = 0.1  # between checks of the limits of jobs
 
 
 @dataclass
 class RunningJob:
-    """A running job: process, start time, deadline, memory limit, and files for its row and output."""
+    """A running job.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    row : Row
+        Its row before the run.
+    pid : int
+        Process id, also that of the process group.
+    started, deadline : float
+        Start and time limit, as values of `time.perf_counter`.
+    max_mb : float
+        Memory limit in MiB.
+    row_file, output_file : binary file
+        Temporary files that receive the row and the output of the process.
+    meter : EnergyMeter
+        Energy since the start.
+    stop_reason : {"", "timeout", "memory"}
+        Why the job was killed, if it was.
+    """
 
     job: Any
     row: Row
@@ -53,7 +76,20 @@ class RunningJob:
 
 
 class Server:
-    """State between jobs: the suite, and the task whose data are loaded."""
+    """State of the server: the suite, the loaded task and the running jobs.
+
+    Parameters
+    ----------
+    request : dict
+        The first request (see the module).
+    guard : Guard
+        Kills the jobs if the server ends.
+
+    Raises
+    ------
+    ParameterError
+        If the suite is invalid.
+    """
 
     def __init__(self, request: dict[str, Any], guard: Guard) -> None:
         from deepforecast.benchmark.job import list_jobs
@@ -62,7 +98,7 @@ class Server:
         from deepforecast.benchmark.suite_checks import refuse_unused_parameters
 
         self.suite = suite_from_mapping(request["suite"])
-        if not self.suite.cut:  # what is left of a suite may well have no use for them
+        if not self.suite.cut:  # the models of a subset need not use every task parameter
             refuse_unused_parameters(self.suite)
         self.folder = Path(request["folder"])
         self.n_parallel = int(request["together"])
@@ -71,10 +107,10 @@ class Server:
         self.running: dict[int, RunningJob] = {}
         self.loaded_task: tuple[int, Any] = (-1, None)
         self.guard = guard
-        self.compiling: set[str] = set()  # models whose kernels may not all be kept yet
+        self.compiling: set[str] = set()  # models whose rehearsal did not finish: kernels may be missing in the cache
 
     def load_task(self, number: int) -> Any:
-        """The task's data, loaded when it is first asked for; or the error that was met."""
+        """Return the prepared task, loaded at the first call, or the exception that was raised by loading it."""
         from deepforecast.benchmark.job import file_name, write_parquet
         from deepforecast.benchmark.task_data import plot_history, prepare_task, sample_ids
 
@@ -85,12 +121,20 @@ class Server:
                 path = self.folder / HISTORY / f"{file_name(prepared_task.task.name)}.parquet"
                 write_parquet(path, plot_history(prepared_task, sample_ids(prepared_task, self.suite.sample)))
                 self.loaded_task = (number, prepared_task)
-            except Exception as error:  # a dataset that is not there is told by each of its jobs
+            except Exception as error:  # reported by each job of the task, e.g. a missing dataset
                 self.loaded_task = (number, error)
         return self.loaded_task[1]
 
     def rehearse(self, names: list[str], send: Callable[[dict[str, Any]], None]) -> None:
-        """Rehearse the models of these jobs."""
+        """Rehearse the models of some jobs.
+
+        Parameters
+        ----------
+        names : list of str
+            Names of the jobs.
+        send : callable
+            Sends an answer: the number of models, one after each model, and the total time.
+        """
         from deepforecast.benchmark.rehearsal import rehearse, select_models
 
         start_time, limits = time.perf_counter(), [(self.entry(name), self.limit(name)) for name in names]
@@ -106,12 +150,12 @@ class Server:
         return self.suite.tasks[self.jobs[name].task].time_limit or self.suite.time_limit
 
     def entry(self, name: str) -> Entry:
-        """The model of a job."""
+        """Return the model of a job."""
         job = self.jobs[name]
         return self.suite.entries(self.suite.tasks[job.task])[job.entry]
 
     def start_job(self, name: str) -> Row | None:
-        """Fork a process for a job; return its row if it fails before the start."""
+        """Fork a process for a job. Returns None, or the row of the job if its data cannot be loaded."""
         from deepforecast.benchmark.job import file_name, initial_row
         from deepforecast.evaluation.compare import format_error
 
@@ -127,7 +171,7 @@ class Server:
             )  # fmt: skip
         row = initial_row(self.suite, prepared, job)
         row = replace(row, files={"history": f"{HISTORY}/{file_name(task.name)}.parquet"})
-        row_file, output_file = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115  # without names: nothing stays
+        row_file, output_file = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115  # deleted when closed
         meter, start_time = EnergyMeter.start(self.n_parallel == 1), time.perf_counter()
         pid = os.fork()
         if not pid:
@@ -171,18 +215,18 @@ class Server:
             return run_job(self.suite, prepared, job, self.folder)
 
     def finished_rows(self) -> list[Row]:
-        """Stop jobs that exceed their limits; return the rows of ended jobs."""
+        """Kill jobs that exceed their limits, and return the rows of the jobs that have ended."""
         rows = []
         for running_job in list(self.running.values()):
             self._enforce_limits(running_job)
             pid, status, usage = os.wait4(running_job.pid, os.WNOHANG)
             if pid:
                 del self.running[pid]
-                kill_process(pid, os.killpg)  # what it started and left
+                kill_process(pid, os.killpg)  # child processes that are still running
                 self.guard.unregister(pid)
                 row = _finished_row(running_job, status, usage)
                 if row.status == "timeout" and self.entry(row.job).model in self.compiling:
-                    row = replace(row, error=f"{row.error}; its kernels were still being compiled: run it again with --retry")
+                    row = replace(row, error=f"{row.error}; its kernels were still being compiled: use --retry to run it again")
                 rows.append(row)
                 running_job.row_file.close()
                 running_job.output_file.close()
@@ -205,15 +249,15 @@ class Server:
 
 
 def main() -> None:
-    """Serve requests until the end of the input."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the owner hears it too, and says when to stop
+    """Serve requests until the input is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches the parent process too, which then closes the input
     guard = Guard(0)
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
 
     def send(answer: dict[str, Any]) -> None:
         answers.write(json.dumps(answer).encode() + b"\n")
 
-    os.dup2(2, 1)  # whatever prints, prints elsewhere
+    os.dup2(2, 1)  # printed text must not mix with the answers
     requests = RequestReader(0)
     first_request = requests.read_first()
     if first_request is None:
@@ -241,20 +285,31 @@ def main() -> None:
                 break
             for row in server.finished_rows():
                 answers.write(row.to_json())
-    except BrokenPipeError:  # the owner has ended
+    except BrokenPipeError:  # the parent process has ended
         pass
     finally:
         server.stop()
 
 
 class RequestReader:
-    """Lines of the input, as they come."""
+    """Reads requests, one JSON object per line, from a file descriptor.
+
+    Parameters
+    ----------
+    fd : int
+        File descriptor to read from.
+
+    Attributes
+    ----------
+    is_open : bool
+        False after the end of the input.
+    """
 
     def __init__(self, fd: int) -> None:
         self.fd, self.buffer, self.is_open = fd, b"", True
 
     def read_first(self) -> dict[str, Any] | None:
-        """The first of them; None where the input ends before."""
+        """Wait for the first request and return it; None if the input ends before."""
         while self.is_open:
             requests = self.read_available(None, 60.0)
             if requests:
@@ -262,7 +317,20 @@ class RequestReader:
         return None
 
     def read_available(self, wake_fd: int | None, seconds: float) -> list[dict[str, Any]]:
-        """Those that have come after at most so many seconds, or as soon as `wake_fd` has something to read."""
+        """Return the requests that have arrived, after waiting for input.
+
+        Parameters
+        ----------
+        wake_fd : int or None
+            File descriptor that ends the wait when it becomes readable; its data are discarded.
+        seconds : float
+            Longest time to wait.
+
+        Returns
+        -------
+        list of dict
+            Complete lines only; the rest is kept for the next call.
+        """
         ready, _, _ = select.select([self.fd, *([] if wake_fd is None else [wake_fd])], [], [], seconds)
         if wake_fd in ready and wake_fd is not None:
             os.read(wake_fd, 4096)
@@ -275,7 +343,7 @@ class RequestReader:
 
 
 def _finished_row(running_job: RunningJob, status: int, usage: Any) -> Row:
-    """Return the row of a job with its resource usage, or a row with its failure."""
+    """Return the row of an ended job with its resource usage, or with its failure."""
     running_job.row_file.seek(0)
     line = running_job.row_file.read()
     row_fields = json.loads(line) if line.endswith(b"\n") else None
@@ -296,15 +364,15 @@ def _describe_end(running_job: RunningJob, status: int) -> str:
     if running_job.stop_reason == "timeout":
         return f"stopped after {running_job.deadline - running_job.started:.0f} s, the time limit of a job"
     if running_job.stop_reason == "memory":
-        return f"stopped beyond {running_job.max_mb:,.0f} MiB, the memory limit of a job"
+        return f"stopped after exceeding {running_job.max_mb:,.0f} MiB, the memory limit of a job"
     running_job.output_file.seek(0)
     lines = [line for line in running_job.output_file.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
     cause = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
-    return f"its process ended with {cause}; it last said: {format_value(lines[-1], 500) if lines else 'nothing'}"
+    return f"its process ended with {cause}; its last output: {format_value(lines[-1], 500) if lines else 'none'}"
 
 
 def _memory_mb(pid: int) -> float:
-    """Return the memory of a process and its children, with shared pages counted repeatedly; 0 if unknown."""
+    """Return the resident memory of a process and its children in MiB; 0 if unknown. Shared pages count repeatedly."""
     total, pending = 0.0, [pid]
     while pending:
         member_pid = pending.pop()

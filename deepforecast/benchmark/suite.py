@@ -1,14 +1,15 @@
-"""A benchmark suite: datasets, windows, models and metrics, read from YAML.
+"""Benchmark suites: datasets, windows, models and metrics, read from YAML.
 
     suite: quick
-    what: small real sets that ship
+    what: small datasets included in the package
     models: [Naive, SeasonalNaive, {model: DLinear, parameters: {max_steps: 200}}]     # default: every registered model
     defaults: {metrics: [mase, smape]}
     tasks:
       - dataset: air_passengers
         windows: {count: 3}
 
-Whatever a task may say can stand in `defaults` for all of them. What there is to say: the fields below.
+The keys are the fields of `Suite`, `Task`, `Windows`, `Slice`, `Scaling` and `Entry` (the field `part` of a
+task is the key `slice`). `defaults` contains keys of a task that apply to all tasks without them.
 """
 
 from __future__ import annotations
@@ -24,14 +25,28 @@ from deepforecast.benchmark.yaml_parsing import parse_dataclass, parse_mapping
 from deepforecast.errors import ParameterError, format_list, format_value
 
 BUILT_IN_SUITES = Path(__file__).parent / "suites"
-CHECKOUT_SUITES = Path(__file__).resolve().parents[2] / "benchmarks" / "suites"  # of a checkout
+CHECKOUT_SUITES = Path(__file__).resolve().parents[2] / "benchmarks" / "suites"  # only in a checkout
 METRICS = ("mase", "smape")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """Cutoffs: `count` of them, counted back from the end in steps of `step` rows (default: the horizon); or, with `test`, all
-    whose forecasts lie in the last `test` rows. `refit`: "auto", true, false, or every k windows. `size`: rows learned from."""
+    """Cutoffs of the forecasts.
+
+    Parameters
+    ----------
+    count : int, default 1
+        Number of windows, counted back from the end of each series.
+    test : int, optional
+        Size of the test part in rows: use all windows that lie in the last `test` rows, in place
+        of `count`.
+    step : int, optional
+        Number of rows between cutoffs. Defaults to the horizon.
+    refit : "auto", bool or int, default "auto"
+        Whether to fit the models at each cutoff, or at every k-th.
+    size : int, optional
+        Number of training rows before each cutoff (a sliding window). Defaults to all.
+    """
 
     count: int = 1
     test: int | None = None
@@ -48,7 +63,19 @@ class Windows:
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Part of a dataset: `series` random series drawn with `seed`, or those in `ids`, and the `last` rows of each."""
+    """Part of a dataset.
+
+    Parameters
+    ----------
+    series : int, optional
+        Number of series, drawn at random.
+    seed : int, default 0
+        Seed of the draw.
+    ids : tuple of str or int
+        Ids of the series to use.
+    last : int, optional
+        Number of rows of each series, the last ones.
+    """
 
     series: int | None = None
     seed: int = 0
@@ -63,8 +90,18 @@ class Slice:
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling:
-    """Each series less its mean and over its standard deviation, both of its first `rows` rows: forecasts and metrics are of
-    these units. `rows` end before the first cutoff, or the scale would know what is forecast."""
+    """Standardisation of each series by the mean and standard deviation of its first rows.
+
+    Forecasts and metrics refer to the standardised values.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows that determine the scale; they must end before the first cutoff, since
+        test data must not affect it.
+    kind : {"standard"}
+        Kind of scaling.
+    """
 
     rows: int
     kind: str = "standard"
@@ -79,10 +116,35 @@ class Scaling:
 class Task:
     """A dataset with a horizon and windows.
 
-    `task`: its name (default: that of the dataset). `generate`: series made here instead of a dataset's, as
-    `datasets.generate` takes it (n_series, length, freq, seed). `horizon`, `season_length`: default those of the card.
-    `columns`: "card" gives the covariates of the card, "none" none, a mapping names them. `parameters`: given to every model
-    that declares them, under those the model brings itself. `models`: instead of those of the suite.
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset.
+    task : str
+        Name of the task. Defaults to that of the dataset.
+    generate : mapping, optional
+        Arguments of `datasets.generate` (n_series, length, freq, seed), for generated series in
+        place of a dataset.
+    part : Slice, optional
+        Part of the dataset to use. Defaults to all of it.
+    horizon, season_length : int, optional
+        Forecast horizon and season length. Default to those of the dataset card.
+    windows : Windows
+        Cutoffs of the forecasts.
+    scaling : Scaling, optional
+        Standardisation of the series.
+    columns : {"card", "none"} or mapping, default "card"
+        Covariates: those of the dataset card, none, or names by role (future, past, static).
+    metrics : tuple of str, default ("mase", "smape")
+        Metrics; the first one ranks the models.
+    level : tuple of float
+        Coverage of the prediction intervals in percent.
+    parameters : mapping
+        Parameters for every model that declares them; those of the model take precedence.
+    models, peers : tuple
+        Models and peers in place of those of the suite.
+    time_limit, memory_limit : float, optional
+        Limits in place of those of the suite.
     """
 
     dataset: str = ""
@@ -115,13 +177,25 @@ class Task:
 
     @property
     def name(self) -> str:
-        """How rows name it."""
+        """Name of the task in rows."""
         return self.task or self.dataset
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A model of this library or a peer, with parameters and its name in the rows."""
+    """A model of a suite.
+
+    Parameters
+    ----------
+    model : str
+        Registered name of the model, or its name in the peer library.
+    parameters : mapping
+        Parameters of the model.
+    alias : str
+        Name in rows. Defaults to `model`, for peers to "<peer> <model>".
+    peer : str
+        Name of the peer library; empty for models of this library.
+    """
 
     model: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -130,14 +204,40 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """How rows name it."""
+        """Name of the model in rows."""
         return self.alias or (f"{self.peer} {self.model}" if self.peer else self.model)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """The whole. `reference`: the model that skill is measured against. `seeds`: models that have a seed run once with each.
-    `time_limit` (seconds) and `memory_limit` (MiB) hold for each job. `sample`: series whose forecasts are kept."""
+    """A benchmark suite.
+
+    Parameters
+    ----------
+    suite : str
+        Name of the suite.
+    tasks : tuple of Task
+        Datasets with their horizons and windows.
+    what : str
+        Description of the suite.
+    models : tuple of Entry, optional
+        Models of tasks without their own. Defaults to all registered models without required
+        parameters.
+    peers : tuple of Entry
+        Models of other libraries.
+    reference : str, default "SeasonalNaive"
+        Reference model of the skill scores.
+    seeds : tuple of int, default (0,)
+        Models with a seed run once with each.
+    time_limit : float, default 600
+        Time limit of each job in seconds.
+    memory_limit : float, default 8000
+        Memory limit of each job in MiB.
+    sample : int, default 12
+        Number of series per task whose forecasts are saved.
+    cut : tuple of str
+        Restrictions of the suite in this run (see `SuiteSubset`).
+    """
 
     suite: str
     tasks: tuple[Task, ...]
@@ -152,7 +252,7 @@ class Suite:
     cut: tuple[str, ...] = ()
 
     def entries(self, task: Task) -> list[Entry]:
-        """Return the models of a task; models and peers alternate, so that machine load affects both equally."""
+        """Return the models of a task; models and peers alternate, so that changes of the machine load affect both equally."""
         own_entries = parse_entries(task.models, "models") if task.models else self.models
         ours = list(default_entries() if own_entries is None else own_entries)
         theirs = list(parse_entries(task.peers, "peers") if task.peers else self.peers)
@@ -160,13 +260,25 @@ class Suite:
         return [*interleaved, *ours[len(theirs) :], *theirs[len(ours) :]]
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return plain values for JSON and YAML."""
+        """Return the suite as plain values for JSON and YAML; `suite_from_mapping` inverts it."""
         mapping: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return mapping
 
 
 def find_suite(name: str) -> Path:
-    """Return the file of a suite: a path, an included suite, or one in benchmarks/suites of a checkout."""
+    """Return the file of a suite.
+
+    Parameters
+    ----------
+    name : str
+        Name of a suite of the package or of benchmarks/suites in a checkout, or the path of a
+        YAML file.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such suite or file.
+    """
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
@@ -182,13 +294,20 @@ def find_suite(name: str) -> Path:
 
 
 def known_suites() -> dict[str, Path]:
-    """Return the suites by name with their files."""
+    """Return the files of the available suites by name."""
     return {path.stem: path for folder in (CHECKOUT_SUITES, BUILT_IN_SUITES) for path in sorted(folder.glob("*.yaml"))}
 
 
 def load_suite(name: str | Path) -> Suite:
     """Load a suite by name or path.
 
+    Raises
+    ------
+    ParameterError
+        If the file does not exist or is not a valid suite.
+
+    Examples
+    --------
     >>> load_suite("quick").suite
     'quick'
     """
@@ -197,7 +316,20 @@ def load_suite(name: str | Path) -> Suite:
 
 
 def parse_suite(mapping: Mapping[str, Any], where: str) -> Suite:
-    """Build a suite from a mapping and check its names."""
+    """Build a suite from a mapping, and check that its datasets, models and metrics exist.
+
+    Parameters
+    ----------
+    mapping : mapping
+        Contents of a suite file.
+    where : str
+        Name of the file in messages.
+
+    Raises
+    ------
+    ParameterError
+        If a key, value or name is invalid.
+    """
     from deepforecast.benchmark.suite_checks import refuse_unknown_names  # imports this module
 
     suite = build_suite(mapping, where)
@@ -206,7 +338,7 @@ def parse_suite(mapping: Mapping[str, Any], where: str) -> Suite:
 
 
 def build_suite(mapping: Mapping[str, Any], where: str) -> Suite:
-    """Build a suite from a mapping without checking datasets and models."""
+    """Build a suite from a mapping without checking the names of datasets, models and metrics."""
     suite_fields = dict(mapping)
     defaults, tasks = suite_fields.pop("defaults", {}), suite_fields.pop("tasks", None)
     if not isinstance(tasks, list | tuple) or not tasks:
@@ -227,7 +359,7 @@ def build_suite(mapping: Mapping[str, Any], where: str) -> Suite:
 
 
 def suite_from_mapping(mapping: Mapping[str, Any]) -> Suite:
-    """Invert `Suite.to_mapping`."""
+    """Build a suite from the result of `Suite.to_mapping`."""
     suite_fields = {key: value for key, value in mapping.items() if value is not None}
     suite_fields["tasks"] = [{key: value for key, value in task.items() if value is not None} for task in suite_fields["tasks"]]
     for task in suite_fields["tasks"]:
@@ -237,7 +369,7 @@ def suite_from_mapping(mapping: Mapping[str, Any]) -> Suite:
 
 
 def parse_task(mapping: Any, where: str) -> Task:
-    """Build a task from a mapping; the key `slice` is the field `part`."""
+    """Build a task from a mapping; the key `slice` becomes the field `part`."""
     task_fields = dict(mapping) if isinstance(mapping, Mapping) else mapping
     if isinstance(task_fields, dict):
         if "slice" in task_fields:
@@ -249,7 +381,20 @@ def parse_task(mapping: Any, where: str) -> Task:
 
 
 def parse_entries(models: Any, where: str) -> tuple[Entry, ...]:
-    """Parse models, each a name or a mapping with model, parameters, alias and peer."""
+    """Parse a list of models.
+
+    Parameters
+    ----------
+    models : iterable of str, mapping or Entry
+        Names, or mappings with the keys model, parameters, alias and peer.
+    where : str
+        Location in messages, e.g. "models".
+
+    Raises
+    ------
+    ParameterError
+        If a model is invalid, or two have the same name.
+    """
     if isinstance(models, str) or not isinstance(models, Iterable):
         raise ParameterError(f"{where} must be a list of models, got {format_value(models)}.")
     parsed = [
@@ -261,12 +406,12 @@ def parse_entries(models: Any, where: str) -> tuple[Entry, ...]:
     names = [entry.name for entry in parsed]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
-        raise ParameterError(f"{where}: model names must be unique; {format_list(duplicates)} occurs twice. Set an alias.")
+        raise ParameterError(f"{where}: model names must be unique; {format_list(duplicates)} occurs twice. Set `alias`.")
     return tuple(parsed)
 
 
 def is_model(value: Any) -> bool:
-    """Whether a parameter is a nested model, e.g. {model: Naive, parameters: {...}}."""
+    """Whether a parameter value is a nested model, e.g. {model: Naive, parameters: {...}}."""
     has_model_keys = isinstance(value, Mapping) and "model" in value and set(value) <= {"model", "parameters", "alias"}
     return has_model_keys and isinstance(value.get("parameters") or {}, Mapping)
 
@@ -286,10 +431,10 @@ def _check_suite(suite: Suite, where: str) -> Suite:
     names = [task.name for task in suite.tasks]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
-        raise ParameterError(f"{where}: task names must be unique; {format_list(duplicates)} occurs twice. Set task: ....")
+        raise ParameterError(f"{where}: task names must be unique; {format_list(duplicates)} occurs twice. Set `task`.")
     unnamed = [index for index, name in enumerate(names) if not name]
     if unnamed:
-        raise ParameterError(f"{where}: tasks[{unnamed[0]}] generates its series and must have a name. Set task: ....")
+        raise ParameterError(f"{where}: tasks[{unnamed[0]}] has generated series and must have a name. Set `task`.")
     if not suite.seeds or len(set(suite.seeds)) < len(suite.seeds) or min(suite.seeds) < 0:
         raise ParameterError(
             f"{where}: seeds must be distinct integers of at least 0, got {format_list(suite.seeds) or 'none'}."

@@ -1,4 +1,4 @@
-"""Validation of a suite before data are loaded: unknown names and horizons too long for the datasets."""
+"""Validation of a suite before data are loaded: unknown names, and windows that are too long for the datasets."""
 
 from __future__ import annotations
 
@@ -20,10 +20,24 @@ FILE_PARAMS = {
     "checkpoint_dir", "trainer", "default_root_dir", "dirpath", "logger", "callbacks",  # networks
     "train_dir", "allow_writing_files", "save_snapshot", "snapshot_file", "output_model",  # boosted trees
 }  # fmt: skip
+"""Parameters that may write files outside of the folder of the run."""
 
 
 def refuse_unknown_names(suite: Suite, where: str) -> None:
-    """Raise on unknown datasets, models, metrics or reference, and on windows longer than every series."""
+    """Raise on unknown datasets, models, metrics or reference, and on windows longer than every series.
+
+    Parameters
+    ----------
+    suite : Suite
+        Suite to check.
+    where : str
+        Name of its file in messages.
+
+    Raises
+    ------
+    ParameterError
+        With the location of the first invalid name or setting.
+    """
     suite_entries = all_entries(suite)
     refuse_unknown_models(suite_entries, where)
     refuse_files(suite_entries, where)
@@ -40,7 +54,7 @@ def refuse_unknown_names(suite: Suite, where: str) -> None:
 
 
 def all_entries(suite: Suite) -> list[Entry]:
-    """Return the models that the suite and its tasks list; none if it uses all."""
+    """Return the models listed by the suite and its tasks; empty if it uses the default models."""
     of_tasks = [
         entry
         for task in suite.tasks
@@ -50,7 +64,7 @@ def all_entries(suite: Suite) -> list[Entry]:
 
 
 def refuse_unknown_models(models: Iterable[Entry], where: str) -> None:
-    """Raise on unknown models of this library; those of peers are not checked."""
+    """Raise on models that are not registered, also nested ones; models of peers are not checked."""
     for name in dict.fromkeys(
         name for entry in models if not entry.peer for name in (entry.model, *_nested_models(entry.parameters))
     ):
@@ -58,7 +72,7 @@ def refuse_unknown_models(models: Iterable[Entry], where: str) -> None:
 
 
 def refuse_files(models: Iterable[Entry], where: str) -> None:
-    """Raise on parameters that make a model write files, also in nested models and peers."""
+    """Raise on parameters that may write files elsewhere, also in nested models and peers."""
     for entry in models:
         _refuse_files_of(entry.parameters, f"{where}: {format_value(entry.name)}")
 
@@ -67,8 +81,8 @@ def _refuse_files_of(parameters: Mapping[str, Any], where: str) -> None:
     for name, value in parameters.items():
         if name in FILE_PARAMS and value is not None:
             raise ParameterError(
-                f"{where}: `{name}` cannot be set in a benchmark, as it may write files outside of the folder of the run. "
-                "Leave it out."
+                f"{where}: `{name}` cannot be set in a benchmark, as it may write files outside of the folder of the run, "
+                f"got {format_value(value)}. Use the default, None."
             )
         for inner in value if isinstance(value, list | tuple) else [value]:
             if isinstance(inner, Mapping):
@@ -76,13 +90,13 @@ def _refuse_files_of(parameters: Mapping[str, Any], where: str) -> None:
 
 
 def refuse_unused_parameters(suite: Suite) -> None:
-    """Raise on task parameters that no model declares; imports the models."""
+    """Raise on parameters of a task that none of its models declares; imports the models."""
     for task in suite.tasks:
         try:
             declared_names = {
                 name for entry in suite.entries(task) if not entry.peer for name in declared_params(registry.get(entry.model))
             }
-        except DeepForecastError:  # a model that cannot be imported; its jobs will report it
+        except DeepForecastError:  # a model that cannot be imported: reported by its jobs
             continue
         unused = [name for name in task.parameters if name not in declared_names]
         if unused:
@@ -91,7 +105,7 @@ def refuse_unused_parameters(suite: Suite) -> None:
 
 
 def _nested_models(parameters: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of nested models."""
+    """Yield the names of the models nested in parameters."""
     for value in parameters.values():
         if is_model(value):
             yield from (str(value["model"]), *_nested_models(value.get("parameters") or {}))
@@ -104,7 +118,7 @@ def _refuse_unknown_model(name: str, where: str, aliases: Iterable[str]) -> None
 
 
 def _suggest_names(name: str, valid_names: Iterable[str]) -> str:
-    """Return an unknown name with similar valid names."""
+    """Return an unknown name with similar or all valid names, for a message."""
     by_lower = {candidate.lower(): candidate for candidate in valid_names}
     close_matches = [by_lower[candidate] for candidate in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
     hint = (
@@ -131,7 +145,7 @@ def _check_metrics(names: Sequence[str]) -> None:
 
 
 def _refuse_long_windows(task: Task) -> None:
-    """Raise if the windows need more rows than the longest series can have."""
+    """Raise if the windows need more rows than the longest series of the dataset can have."""
     horizon, count = horizon_of(task), window_count(task)
     n_learning_rows = task.scaling.rows if task.scaling is not None else 1
     n_required = horizon + (count - 1) * (task.windows.step or horizon) + n_learning_rows

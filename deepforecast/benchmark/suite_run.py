@@ -1,4 +1,4 @@
-"""Running of a suite: jobs are sent to the server, rows are written one by one, and runs can be resumed."""
+"""Run a suite: jobs are sent to the server, their rows are written one by one, and a run can be resumed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,22 @@ RETRIED_STATUSES = ("lost", "not run")  # rerun by the next call
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The rarer options: `jobs` side by side, `retry` of those that failed or took too long, where peers are, a bar or none.
+    """Options of `run_suite`.
 
-    `rehearse`: fit each model once on a few rows before all jobs, so that no job compiles or imports; without it the first
-    ones may. No model takes longer over it than its job may, all together not over 300 s, and each row says what it took.
+    Parameters
+    ----------
+    jobs : int, default 1
+        Number of jobs to run in parallel.
+    retry : bool, default False
+        Whether to run jobs again that failed or exceeded a limit.
+    peers : PeerPaths, optional
+        Locations of the peer libraries. Defaults to those of the checkout.
+    progress : bool, optional
+        Whether to show a progress bar; None: in terminals and notebooks.
+    rehearse : bool, default True
+        Whether to fit each model once on a few rows before the first job, so that jobs neither
+        compile kernels nor import libraries. The time for each model is limited by the sum of
+        the time limits of its jobs, the total by 300 s; rows report it in `machine`.
     """
 
     jobs: int = 1
@@ -55,18 +67,43 @@ def run_suite(
     cut: SuiteSubset = FULL_SUITE,
     options: RunOptions = DEFAULT_OPTIONS,
 ) -> list[Row]:
-    """Run a suite, by its name, path or as it is, into `folder`; the rows of its jobs.
+    """Run a suite.
 
-    What is in the folder already is not run again, so that the same call goes on where one was stopped.
+    Jobs with a row in the folder are not run again: repeating a call resumes an interrupted run.
+
+    Parameters
+    ----------
+    suite : Suite, str or Path
+        The suite, its name, or the path of its YAML file.
+    folder : str or Path
+        Folder of the run, created if necessary.
+    cut : SuiteSubset, default FULL_SUITE
+        The part of the suite to run.
+    options : RunOptions
+        Parallel jobs, retries, peers, progress bar and rehearsal.
+
+    Returns
+    -------
+    list of Row
+        Rows of the jobs of the suite.
+
+    Raises
+    ------
+    ParameterError
+        If the suite is invalid, or the folder contains the run of another suite.
+    DependencyError
+        If the system has no `os.fork` (Windows).
+    SaveError
+        If the folder cannot be written or is used by another run.
     """
     if not hasattr(os, "fork"):
-        raise DependencyError("Benchmarks need os.fork, which this system does not have. Use Linux or macOS.")
+        raise DependencyError("Benchmarks need os.fork, which this system does not provide. Use Linux or macOS.")
     subset_suite = select_subset(suite if isinstance(suite, Suite) else load_suite(suite), cut)
     run_folder = Path(folder)
     with open_results(run_folder) as results_file:
         rows = {row.job: row for row in read_rows(run_folder)} if results_file.tell() else {}
         with start_server(subset_suite, run_folder, options) as server:
-            # A suite that the server refuses leaves nothing that keeps out the corrected one.
+            # Written only after the server has accepted the suite: a corrected suite can use the same folder.
             write_suite(run_folder, subset_suite)
             jobs = server.jobs
             pending = [job["name"] for job in jobs if _needs_run(rows.get(job["name"]), job, options.retry)]
@@ -84,7 +121,7 @@ def run_suite(
 
 @contextmanager
 def start_server(suite: Suite, folder: Path, options: RunOptions) -> Iterator[ServerClient]:
-    """Run a server for the suite; it ends with the block, as do its jobs."""
+    """Start a server for the suite; the server and its jobs end with the block."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-P", "-m", "deepforecast.benchmark.server"]
     with tempfile.TemporaryFile() as stderr_file:
@@ -105,7 +142,26 @@ def start_server(suite: Suite, folder: Path, options: RunOptions) -> Iterator[Se
 
 
 class ServerClient:
-    """Client of a server process."""
+    """Client of a server process.
+
+    Parameters
+    ----------
+    process : subprocess.Popen
+        The server.
+    stderr_file : file
+        Its stderr.
+    suite : Suite
+        Suite to run.
+    folder : Path
+        Folder of the run.
+    options : RunOptions
+        Parallel jobs and peers.
+
+    Raises
+    ------
+    ParameterError
+        If the server refuses the suite.
+    """
 
     def __init__(self, process: Any, stderr_file: Any, suite: Suite, folder: Path, options: RunOptions) -> None:
         self.process, self.stderr_file = process, stderr_file
@@ -120,7 +176,7 @@ class ServerClient:
         self.jobs: list[dict[str, Any]] = answer["jobs"]
 
     def rehearse(self, names: Sequence[str], progress: bool | None) -> float:
-        """Rehearse the models of these jobs and return the seconds that took."""
+        """Rehearse the models of these jobs; return the seconds it took."""
         self._send({"rehearse": list(names)})
         with progress_bar(self._receive()["models"], "models compiled and imported", progress) as tick:
             while "seconds" not in (answer := self._receive()):
@@ -128,7 +184,7 @@ class ServerClient:
         return float(answer["seconds"])
 
     def rows(self, names: Sequence[str], n_parallel: int) -> Iterator[Row]:
-        """Run jobs in parallel; yield their rows as they finish."""
+        """Run jobs, `n_parallel` at a time; yield their rows as they finish."""
         started: dict[str, str] = {}
         pending = list(names)
         while pending or started:
@@ -159,7 +215,7 @@ class ServerClient:
         self.process.wait(10)
         self.stderr_file.seek(0)
         lines = [line for line in self.stderr_file.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
-        message = format_value(lines[-1], 500) if lines else "nothing"
+        message = format_value(lines[-1], 500) if lines else "none"
         return DataError(f"The benchmark server ended unexpectedly; its last output: {message}. Repeat the call to resume.")
 
 
@@ -171,5 +227,5 @@ def _needs_run(row: Row | None, job: Mapping[str, Any], retry: bool) -> bool:
 
 def _run_environment(jobs: int) -> dict[str, dict[str, str]]:
     environment = describe_environment()
-    load_text = f"{jobs} at a time, load {os.getloadavg()[0]:.1f} when they began"
+    load_text = f"{jobs} in parallel, load {os.getloadavg()[0]:.1f} at the start"
     return {"versions": environment["versions"], "machine": {**environment["machine"], "jobs": load_text}}

@@ -1,4 +1,4 @@
-"""Selection of models, tasks, seeds, series and windows of a suite, recorded in the rows."""
+"""Restriction of a suite to some models, tasks, seeds, series and windows, recorded in the rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,24 @@ from deepforecast.errors import ParameterError, format_list, format_value
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteSubset:
-    """`models`: these alone, by name with what the suite says of them, or as a suite names them; then `peers` run only where
-    they are asked for, by the name of the library or of one of its models in the suite. `tasks`: those whose name fits one
-    of these patterns (`etth1-*`). `seeds`: instead of the suite's. `series`, `windows`: at most so many of each task, the
-    last windows. `time_limit`: of each job, in seconds, instead of the suite's."""
+    """Part of a suite to run; None keeps that of the suite.
+
+    Parameters
+    ----------
+    models : sequence of str or mapping, optional
+        Models to run: names, which keep the parameters of the suite, or mappings as in a suite
+        file. Peers then run only if they are listed in `peers`.
+    peers : sequence of str, optional
+        Peers to run: names of libraries, or of their models in the suite.
+    tasks : sequence of str, optional
+        Tasks to run: patterns of their names, e.g. `etth1-*`.
+    seeds : sequence of int, optional
+        Seeds in place of those of the suite.
+    series, windows : int, optional
+        Largest number of series and of windows (the last ones) per task.
+    time_limit : float, optional
+        Time limit of each job in seconds, in place of those of the suite and its tasks.
+    """
 
     models: Sequence[str | Mapping[str, Any]] | None = None
     peers: Sequence[str] | None = None
@@ -45,19 +59,37 @@ FULL_SUITE = SuiteSubset()
 
 
 def select_subset(suite: Suite, cut: SuiteSubset) -> Suite:
-    """Return the reduced suite; `cut` describes what was left out."""
+    """Restrict a suite.
+
+    Parameters
+    ----------
+    suite : Suite
+        The full suite.
+    cut : SuiteSubset
+        The part to keep.
+
+    Returns
+    -------
+    Suite
+        Its field `cut` describes the restrictions.
+
+    Raises
+    ------
+    ParameterError
+        If a model, peer or task does not exist.
+    """
     descriptions: list[str] = list(suite.cut)
     if cut.models is not None:
         suite = _select_models(suite, cut.models)
         descriptions.append(
-            f"models {', '.join(entry if isinstance(entry, str) else str(entry['model']) for entry in cut.models)} alone"
+            f"only models {', '.join(entry if isinstance(entry, str) else str(entry['model']) for entry in cut.models)}"
         )
     if cut.peers is not None or cut.models is not None:
         suite, description = _select_peers(suite, cut.peers or ())
         descriptions += [description] if description else []
     if cut.tasks is not None:
         suite = _select_tasks(suite, cut.tasks)
-        descriptions.append(f"tasks {', '.join(cut.tasks)} alone")
+        descriptions.append(f"only tasks {', '.join(cut.tasks)}")
     if cut.seeds is not None and tuple(cut.seeds) != suite.seeds:
         descriptions.append(f"seeds {', '.join(map(str, cut.seeds))} of {', '.join(map(str, suite.seeds))}")
         suite = replace(suite, seeds=tuple(validate_integer(entry, "a seed", minimum=0) for entry in cut.seeds))
@@ -86,7 +118,7 @@ def _select_models(suite: Suite, models: Sequence[str | Mapping[str, Any]]) -> S
 
 
 def _match_entries(requested: Sequence[Entry], available: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Replace entries without parameters or alias by those of the suite."""
+    """Replace entries given by name only by those of the suite."""
     by_name = {entry.name: entry for entry in available}
     return tuple(entry if entry.parameters or entry.alias else by_name.get(entry.name, entry) for entry in requested)
 

@@ -1,6 +1,6 @@
 """Summary of the rows of a run: means over seeds, ranks, skill and wins over tasks, scaling of time and memory.
 
-Failures are counted, never filled in: a model has a value where it forecast, and comparisons rest on what both have.
+Failures are counted and never imputed: a comparison of two models uses the tasks on which both have results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,27 @@ COSTS = ("fit_seconds", "predict_seconds", "peak_mb")
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """`metric`: by which models are judged. `values`: its means over seeds, shape (models, tasks), less being better."""
+    """Comparison of the models of a run by one metric.
+
+    Parameters
+    ----------
+    metric : str
+        Metric that ranks the models.
+    models, tasks : tuple of str
+        Names of models and tasks.
+    values : ndarray of shape (models, tasks)
+        Means of the metric over seeds; NaN without a result.
+    skill : SkillScores or None
+        Skill against the reference; None if the reference has no results.
+    wins : SkillScores
+        Share of pairwise comparisons won.
+    friedman_test : FriedmanTest or None
+        Test of the models with results on every task; None for fewer than two models or tasks.
+    complete_models : tuple of str
+        Models with results on every task.
+    table : DataFrame
+        One row per model, best first (see `summarize`).
+    """
 
     metric: str
     models: tuple[str, ...]
@@ -47,10 +67,30 @@ class Summary:
 
 
 def summarize(rows: Sequence[Row], *, metric: str | None = None, reference: str = "SeasonalNaive") -> Summary:
-    """The leaderboard of a run by one metric (default: the first asked for), best first, those of every task before others.
+    """Rank the models of a run by one metric.
 
-    Its table: mean rank over the tasks that every complete model has, skill against the reference, share of wins, each with its
-    bootstrap interval over tasks; seconds and memory summed over tasks; how many jobs went wrong.
+    The models are sorted by skill, or by wins without a reference; models with results on every
+    task come first. The table contains the mean rank among complete models, skill and share of
+    wins with bootstrap intervals over tasks, seconds summed over tasks, peak memory, and the number
+    of failed jobs.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Rows of the run.
+    metric : str, optional
+        Metric that ranks the models. Defaults to the first one of the suite.
+    reference : str, default "SeasonalNaive"
+        Reference model of the skill.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    DataError
+        If there are no rows, or no job has scored forecasts.
     """
     if not rows:
         raise DataError("A summary needs at least one row; the run has none yet.")
@@ -68,7 +108,7 @@ def summarize(rows: Sequence[Row], *, metric: str | None = None, reference: str 
     complete_models = tuple(name for name, is_complete in zip(models, complete.tolist(), strict=True) if is_complete)
     comparison = friedman(distances[complete]) if complete.sum() > 1 and len(tasks) > 1 else None
     ranking_scores = wins.value if skill_scores is None else skill_scores.value
-    # those that have every task first: skill on a few tasks, perhaps the easy ones, does not compare
+    # complete models first: skill on a subset of the tasks, possibly easy ones, is not comparable
     order = np.lexsort((-np.nan_to_num(ranking_scores, nan=-np.inf), ~complete))
     rank_by_model = {} if comparison is None else dict(zip(complete_models, comparison.mean_ranks.tolist(), strict=True))
     table = _summary_table(rows, models, distances, skill_scores, wins, rank_by_model)
@@ -78,8 +118,23 @@ def summarize(rows: Sequence[Row], *, metric: str | None = None, reference: str 
 
 
 def mean_over_seeds(rows: Sequence[Row], metric: str) -> pd.DataFrame:
-    """A row each (task, model): the mean over seeds with its interval (Student's t, of two seeds or more), and how many.
+    """Average a metric over seeds.
 
+    Parameters
+    ----------
+    rows : sequence of Row
+        Rows of a run.
+    metric : str
+        Metric to average.
+
+    Returns
+    -------
+    DataFrame
+        One row per task and model: mean, 95 % interval of the mean (Student's t; missing for a
+        single seed), and number of seeds.
+
+    Examples
+    --------
     >>> rows = [Row(suite="s", task="t", dataset="d", model="A", seed=n, job=str(n), settings="", metrics={"mae": 1.0 + n})
     ...         for n in range(3)]
     >>> mean_over_seeds(rows, "mae").round(3).values.tolist()
@@ -103,7 +158,27 @@ def mean_over_seeds(rows: Sequence[Row], metric: str) -> pd.DataFrame:
 
 
 def owa(rows: Sequence[Row], reference: str = "Naive2") -> dict[tuple[str, str], float]:
-    """The overall weighted average of the M4 competition by (task, model): the mean of sMAPE and MASE over the reference's."""
+    """Compute the overall weighted average (OWA) of the M4 competition.
+
+    It is the mean of two ratios: sMAPE and MASE of a model divided by those of the reference.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Rows of a run.
+    reference : str, default "Naive2"
+        Reference model.
+
+    Returns
+    -------
+    dict of (task, model) to float
+        Only for tasks on which both models have results.
+
+    References
+    ----------
+    Makridakis, Spiliotis, Assimakopoulos (2020), The M4 Competition: 100,000 time series and 61
+    forecasting methods, https://doi.org/10.1016/j.ijforecast.2019.04.014
+    """
     means = {name: mean_over_seeds(rows, name).set_index(["task", "model"])["mean"].to_dict() for name in ("smape", "mase")}
     averages = {}
     for key, smape in means["smape"].items():
@@ -116,9 +191,20 @@ def owa(rows: Sequence[Row], reference: str = "Naive2") -> dict[tuple[str, str],
 
 
 def cost_slopes(rows: Sequence[Row]) -> pd.DataFrame:
-    """How seconds and memory grow: of each model the slope of log cost on log size, along each size that varies alone.
+    """Estimate how time and memory grow with the number of series, their length and the horizon.
 
-    1 is proportional, 2 quadratic. Over the tasks that differ in that size alone; two points or more, which are counted.
+    For each size, the regression uses the largest group of tasks that differ only in that size.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Rows of a run.
+
+    Returns
+    -------
+    DataFrame
+        Slope of log cost on log size (1: proportional, 2: quadratic) and number of points, for
+        each model, size and cost with at least two different sizes.
     """
     import pandas as pd
 
@@ -137,7 +223,7 @@ def cost_slopes(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def default_metric(rows: Sequence[Row]) -> str:
-    """Return the first metric of the suite that any row has."""
+    """Return the first metric of the first row with metrics; raises `DataError` if there is none."""
     for row in rows:
         for name in row.metrics:
             return name
@@ -145,30 +231,44 @@ def default_metric(rows: Sequence[Row]) -> str:
 
 
 def check_metric(suite: Suite, metric: str) -> None:
-    """Raise before the run if no row will have the metric."""
+    """Raise if no row of a suite can have a metric, before the suite is run.
+
+    Parameters
+    ----------
+    suite : Suite
+        The suite.
+    metric : str
+        Column name of the metric, e.g. "mase" or "coverage-80".
+    """
     available: list[str] = []
     for task in suite.tasks:
         for name in task.metrics or METRICS:
             levels = task.level if "lo" in get(name.rpartition("-")[0] or name).needs else ()
             available += [f"{name}-{level:g}" for level in levels] if levels and "-" not in name else [name]
     if metric not in available:
-        has = format_list(list(dict.fromkeys(available)), max_shown=20)
-        raise ParameterError(f"metric must be one of the suite ({has}), got {format_value(metric)}.")
+        valid_names = format_list(list(dict.fromkeys(available)), max_shown=20)
+        raise ParameterError(f"metric must be one of the suite ({valid_names}), got {format_value(metric)}.")
 
 
 def distance(metric: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the distance of metric values from the best value; lower is better."""
+    """Return the distance of values of a metric from its best value; lower is better."""
     parsed_metric, level = _parse_metric(metric)
     return parsed_metric.distance(values, level)
 
 
 def describe_distance(metric: str) -> str:
-    """Describe what `distance` measures."""
+    """Return the name of what `distance` measures: "error", or a distance from 0 or from the level."""
     return {"level": "distance from the nominal level", "zero": "distance from 0"}.get(_parse_metric(metric)[0].better, "error")
 
 
 def group_failures(rows: Sequence[Row]) -> list[tuple[str, Row]]:
-    """Group failures with the same error: the affected jobs with their seeds, and one row as an example."""
+    """Group the jobs of a task that failed with the same error.
+
+    Returns
+    -------
+    list of (str, Row)
+        The models with their seeds and the task, and one row of the group.
+    """
     seeds = Counter((row.task, row.model) for row in rows)
     rows_by_failure: dict[tuple[str, str, str], dict[str, list[Row]]] = {}
     for row in rows:
@@ -185,7 +285,26 @@ def group_failures(rows: Sequence[Row]) -> list[tuple[str, Row]]:
 
 
 def read_series_metrics(folder: str | Path, rows: Sequence[Row], task: str, metric: str) -> tuple[list[str], list[str], Any]:
-    """Models, series, and the metric of each, shape (models, series), means over seeds: for tests of every pair on one task."""
+    """Read a metric of every series, for comparisons of models on one task.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of the run.
+    rows : sequence of Row
+        Its rows.
+    task : str
+        Name of the task.
+    metric : str
+        Metric to read.
+
+    Returns
+    -------
+    models, series : list of str
+        Names of models and ids of series.
+    values : ndarray of shape (models, series)
+        The metric, averaged over seeds.
+    """
     import pandas as pd
 
     task_rows = [row for row in rows if row.task == task and row.status == "ok" and "series" in row.files]
@@ -195,15 +314,15 @@ def read_series_metrics(folder: str | Path, rows: Sequence[Row], task: str, metr
     for row in task_rows:
         frame = rows_of_run.read_file(folder, row, "series")
         if metric not in frame:
-            has = format_list(list(frame)[1:], max_shown=20)
-            raise ParameterError(f"metric must be one of the suite of the run ({has}), got {format_value(metric)}.")
+            valid_names = format_list(list(frame)[1:], max_shown=20)
+            raise ParameterError(f"metric must be one of the suite of the run ({valid_names}), got {format_value(metric)}.")
         columns.append(frame.set_index("unique_id")[metric].rename(row.model))
     combined = pd.concat(columns, axis=1).T.groupby(level=0, sort=False).mean()
     return combined.index.tolist(), combined.columns.tolist(), combined.to_numpy(np.float64)
 
 
 def _parse_metric(column: str) -> tuple[Metric, float | None]:
-    """Split a metric column into metric and level."""
+    """Split the name of a metric column into metric and level, e.g. "coverage-80"."""
     name, _, level = column.rpartition("-")
     leveled = bool(name) and level.replace(".", "").isdecimal()
     return (get(name), float(level)) if leveled else (get(column), None)

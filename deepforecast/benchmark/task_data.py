@@ -1,4 +1,4 @@
-"""From a task to what its jobs share: the rows of its dataset, sliced and scaled, as a panel with the plan of its windows."""
+"""Data of a task, shared by its jobs: the dataset, sliced and scaled, as a panel with its windows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,27 @@ ROLES = ("future", "past", "static")
 
 @dataclass(frozen=True)
 class PreparedTask:
-    """A task ready for its jobs. `history` holds every row up to the last of the test part, in the units that are scored."""
+    """A task with its data.
+
+    Parameters
+    ----------
+    task : Task
+        The task.
+    history : DataFrame
+        All rows including the test part, in the units of the metrics (scaled if the task says so).
+    panel : Panel
+        The same as a panel.
+    plan : BacktestPlan
+        Horizon and cutoffs.
+    season_length : int or None
+        Season length of the task or dataset.
+    levels : tuple of float
+        Coverage of the prediction intervals in percent.
+    metrics : tuple of str
+        Metrics of the task.
+    columns : mapping of str to sequence of str
+        Names of the covariates by role.
+    """
 
     task: Task
     history: pd.DataFrame
@@ -36,11 +56,11 @@ class PreparedTask:
 
     @property
     def refit(self) -> Any:
-        """As `cross_validate` takes it."""
+        """Argument `refit` of `cross_validate`."""
         return self.task.windows.refit
 
     def row_fields(self) -> dict[str, Any]:
-        """What a row says of its task."""
+        """Return the fields of a result row that describe the task."""
         n_learning_rows = self.panel.lengths - self.plan.horizon - (self.plan.n_windows - 1) * self.plan.step
         return {
             "horizon": self.plan.horizon, "windows": self.plan.n_windows, "series": len(self.panel),
@@ -49,8 +69,26 @@ class PreparedTask:
 
 
 def prepare_task(task: Task) -> PreparedTask:
-    """Everything the jobs of a task share.
+    """Load, slice and scale the data of a task.
 
+    Parameters
+    ----------
+    task : Task
+        The task.
+
+    Returns
+    -------
+    PreparedTask
+
+    Raises
+    ------
+    ParameterError
+        If the task is invalid, e.g. without a horizon.
+    DataError
+        If a series is too short for the windows.
+
+    Examples
+    --------
     >>> prepare_task(Task(dataset="air_passengers", horizon=6)).row_fields()["length"]
     138
     """
@@ -58,7 +96,7 @@ def prepare_task(task: Task) -> PreparedTask:
 
 
 def load_frame(task: Task) -> pd.DataFrame:
-    """The rows of a task's dataset or generator as they come, sliced."""
+    """Load the dataset of a task or generate its series, and slice them."""
     if task.generate is None:
         frame = datasets.load(task.dataset)
     else:
@@ -67,7 +105,21 @@ def load_frame(task: Task) -> pd.DataFrame:
 
 
 def prepare_frame(task: Task, frame: pd.DataFrame) -> PreparedTask:
-    """Scaled rows as a panel with its plan. Nothing here but the scale looks at values, and it at its first rows alone."""
+    """Scale the data of a task and build the panel and the windows.
+
+    Only the scaling depends on values of the target, and only on the first rows of each series.
+
+    Parameters
+    ----------
+    task : Task
+        The task.
+    frame : DataFrame
+        Its data, as returned by `load_frame`.
+
+    Returns
+    -------
+    PreparedTask
+    """
     card = datasets.card(task.dataset) if task.dataset else None
     horizon = horizon_of(task)
     season = task.season_length or (card.season_length if card else None)
@@ -83,21 +135,21 @@ def prepare_frame(task: Task, frame: pd.DataFrame) -> PreparedTask:
     plan = BacktestPlan(horizon, count, step, train_size=windows.size, full_windows=bool(roles["future"]))
     try:
         windows_of(panel, plan)
-    except ParameterError as error:  # no model could do it: said here, of the task
+    except ParameterError as error:  # holds for every model, so the task is named
         raise DataError(f"{task.name}: {error}") from None
     return PreparedTask(task, frame, panel, plan, season, tuple(task.level), task.metrics or METRICS, roles)
 
 
 def horizon_of(task: Task) -> int:
-    """Return the horizon of the task, by default that of the dataset card."""
+    """Return the horizon of a task, by default that of the dataset card."""
     horizon = task.horizon or (datasets.card(task.dataset).horizon if task.dataset else None)
     if horizon is None:
-        raise ParameterError("a task must have a horizon, and its dataset does not define one. Set horizon: ....")
+        raise ParameterError("a task must have a horizon, and its dataset does not define one. Set `horizon`.")
     return horizon
 
 
 def window_count(task: Task) -> int:
-    """Return the number of windows: `count`, or all that fit into the test rows."""
+    """Return the number of windows of a task: `count`, or all that fit into the test rows."""
     windows, horizon = task.windows, horizon_of(task)
     if windows.test is None:
         return windows.count
@@ -107,7 +159,17 @@ def window_count(task: Task) -> int:
 
 
 def slice_frame(frame: pd.DataFrame, slice_spec: Slice, name: str) -> pd.DataFrame:
-    """Select series, and the last rows of each."""
+    """Select the series of a slice, and the last rows of each.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Data of a task.
+    slice_spec : Slice
+        Part to select.
+    name : str
+        Name of the task in messages.
+    """
     ids = frame["unique_id"].drop_duplicates()
     if slice_spec.ids:
         known_ids = [series_id for series_id in slice_spec.ids if series_id in set(ids)]
@@ -127,34 +189,52 @@ def slice_frame(frame: pd.DataFrame, slice_spec: Slice, name: str) -> pd.DataFra
 
 
 def scale_frame(frame: pd.DataFrame, scaling: Scaling, n_evaluated: int, name: str) -> pd.DataFrame:
-    """Each series by the mean and standard deviation of its first rows, which end before the rows judged."""
+    """Standardise each series by the mean and standard deviation of its first rows.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Data of a task.
+    scaling : Scaling
+        Number of rows that determine the scale.
+    n_evaluated : int
+        Number of rows from the first cutoff to the end of a series.
+    name : str
+        Name of the task in messages.
+
+    Raises
+    ------
+    ParameterError
+        If the rows overlap with the test part.
+    DataError
+        If a series has only missing values in these rows.
+    """
     series = frame.groupby("unique_id", sort=False, observed=True)
     row = series.cumcount()
     shortest = int(series.size().min())
     if scaling.rows > shortest - n_evaluated:
         raise ParameterError(
             f"{name}: scaling.rows must be at most the {shortest - n_evaluated} rows before the first cutoff, "
-            "so that test rows "
-            f"do not affect the scale, got {scaling.rows}."
+            f"so that test rows do not affect the scale, got {scaling.rows}."
         )
     first = frame[row < scaling.rows].groupby("unique_id", sort=False, observed=True)["y"]
     mean, std = (frame["unique_id"].map(statistic).to_numpy(np.float64) for statistic in (first.mean(), first.std(ddof=0)))
     if np.isnan(mean).any():
         raise DataError(
-            f"{name}: each series must have a value in its first {scaling.rows} rows, which set the scale; one has none."
+            f"{name}: each series must have a value in its first {scaling.rows} rows, which determine the scale; one has none."
         )
     return frame.assign(y=(frame["y"].to_numpy() - mean) / np.where(std > 0, std, 1.0))
 
 
 def sample_ids(prepared: PreparedTask, count: int) -> list[Any]:
-    """Return the ids whose forecasts are saved: evenly spaced over the panel, the same for every model."""
+    """Return the ids whose forecasts are saved: evenly spaced over the dataset, the same for every model."""
     ids = prepared.history["unique_id"].drop_duplicates()
     positions = np.unique(np.linspace(0, len(ids) - 1, min(count, len(ids))).astype(np.int64)).tolist()
     return [ids.iloc[position] for position in positions]
 
 
 def plot_history(prepared: PreparedTask, ids: Sequence[Any]) -> pd.DataFrame:
-    """Of these series the rows a plot shows before the windows and in them, at most a thousand."""
+    """Return the rows of some series that plots show, before and in the windows; at most 1,000 per series."""
     history = prepared.history[prepared.history["unique_id"].isin(set(ids))]
     n_evaluated = prepared.plan.horizon + (prepared.plan.n_windows - 1) * prepared.plan.step
     n_shown = min(1000, n_evaluated + max(4 * prepared.plan.horizon, 3 * (prepared.season_length or 1), 24))
@@ -163,7 +243,22 @@ def plot_history(prepared: PreparedTask, ids: Sequence[Any]) -> pd.DataFrame:
 
 
 def limit_series(task: Task, series: int | None) -> tuple[Task, str]:
-    """The task with at most so many series, and what that leaves out, in words."""
+    """Restrict a task to a number of series.
+
+    Parameters
+    ----------
+    task : Task
+        The task.
+    series : int or None
+        Largest number of series; None: all.
+
+    Returns
+    -------
+    task : Task
+        The restricted task.
+    description : str
+        The restriction, e.g. "m1: 100 of 1,001 series"; empty if there is none.
+    """
     slice_spec = task.part or Slice()
     if series is None or (slice_spec.series is not None and slice_spec.series <= series):
         return task, ""

@@ -1,4 +1,4 @@
-"""Strict parsing of suite files: unknown keys and wrong types raise errors with their location."""
+"""Strict parsing of YAML files into dataclasses: unknown keys and wrong types raise errors with their location."""
 
 from __future__ import annotations
 
@@ -12,11 +12,26 @@ from typing import Any, TypeVar
 from deepforecast.errors import ParameterError, format_list, format_value
 
 T = TypeVar("T")
-TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list", dict: "a mapping"}
+TYPE_NAMES = {int: "an integer", float: "a number", str: "text", bool: "true or false", list: "a list", dict: "a mapping"}
 
 
 def parse_mapping(text: str, where: str, lines: str = "suite, tasks, ...") -> Mapping[str, Any]:
-    """Parse a YAML mapping safely and without duplicate keys; `lines` describes the contents in errors."""
+    """Parse a YAML mapping with the safe loader.
+
+    Parameters
+    ----------
+    text : str
+        Contents of the file.
+    where : str
+        Name of the file in messages.
+    lines : str
+        Description of the expected keys in messages.
+
+    Raises
+    ------
+    ParameterError
+        If the text is not YAML, not a mapping, or has duplicate keys.
+    """
     import yaml
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml is not typed
@@ -50,7 +65,22 @@ def parse_mapping(text: str, where: str, lines: str = "suite, tasks, ...") -> Ma
 
 
 def parse_dataclass(cls: type[T], mapping: Any, where: str) -> T:
-    """Build a dataclass from a mapping; `where` is its name in messages, e.g. `tasks[2]`."""
+    """Build a dataclass from a mapping.
+
+    Parameters
+    ----------
+    cls : type
+        The dataclass.
+    mapping : mapping
+        Values of its fields.
+    where : str
+        Location in messages, e.g. `tasks[2]`.
+
+    Raises
+    ------
+    ParameterError
+        If a key is unknown or missing, or a value has the wrong type.
+    """
     if not isinstance(mapping, Mapping):
         raise ParameterError(f"{where} must be a mapping, got {format_value(mapping)} ({type(mapping).__name__}).")
     type_hints = typing.get_type_hints(cls)
@@ -58,9 +88,7 @@ def parse_dataclass(cls: type[T], mapping: Any, where: str) -> T:
     for key, value in mapping.items():
         if key not in known_fields:
             close_matches = difflib.get_close_matches(str(key), known_fields, n=1)
-            hint = (
-                f"did you mean {close_matches[0]}?" if close_matches else f"there is {format_list(known_fields, max_shown=30)}."
-            )
+            hint = f"did you mean {close_matches[0]}?" if close_matches else f"use {format_list(known_fields, max_shown=30)}."
             raise ParameterError(f"{where} has no key {format_value(key)}; {hint}")
         if not matches_type(value, type_hints[key]):
             raise ParameterError(
@@ -80,14 +108,14 @@ def parse_dataclass(cls: type[T], mapping: Any, where: str) -> T:
 
 
 def matches_type(value: Any, annotation: Any) -> bool:
-    """Whether a plain value matches an annotation; an int is a float, but a bool is not an int."""
+    """Whether a value of YAML matches a type annotation; integers match float, but booleans do not match int."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation is Any:
         return True
     if origin in (typing.Union, types.UnionType):
-        return any(matches_type(value, entry) for entry in inner)
+        return any(matches_type(value, member) for member in inner)
     if origin is tuple:
-        return isinstance(value, list | tuple) and all(matches_type(entry, inner[0]) for entry in value)
+        return isinstance(value, list | tuple) and all(matches_type(element, inner[0]) for element in value)
     if origin is not None and issubclass(origin, Mapping):
         return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
     if annotation is float:
@@ -96,12 +124,12 @@ def matches_type(value: Any, annotation: Any) -> bool:
 
 
 def type_name(annotation: Any) -> str:
-    """Describe a type in words."""
+    """Return a type annotation in words, for messages."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(type_name(member) for member in inner)
     if origin is tuple:
-        return f"a list, each of it {type_name(inner[0])}"
+        return f"a list, each element {type_name(inner[0])}"
     if origin is not None and issubclass(origin, Mapping):
         return "a mapping"
     return (
@@ -110,7 +138,7 @@ def type_name(annotation: Any) -> str:
 
 
 def _lists_to_tuples(value: Any, annotation: Any) -> Any:
-    """Convert lists to tuples where tuples are declared."""
+    """Convert a list to a tuple if the annotation is a tuple."""
     members = typing.get_args(annotation) if typing.get_origin(annotation) in (typing.Union, types.UnionType) else (annotation,)
     tuples = any(typing.get_origin(member) is tuple for member in members)
     return tuple(value) if tuples and isinstance(value, Sequence) and not isinstance(value, str) else value

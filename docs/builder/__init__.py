@@ -1,1 +1,1 @@
-"""Makes the documentation site: `make docs`, or `python -m builder` in docs. See CONTRIBUTING.md."""
+"""Build the documentation site: `make docs`, or `python -m builder` in docs. See CONTRIBUTING.md."""

@@ -1,7 +1,9 @@
-"""The site, from sources to checked pages: `make docs`, or `python -m builder` in docs.
+"""Build the documentation site and check its links: `make docs`, or `python -m builder` in docs.
 
-pages by hand, README, docstrings, declarations, benchmarks/results, tutorials run  ->  Markdown in build/site-source
-the generator  ->  build/site  ->  every link followed
+1. Written pages, README, docstrings, declared parameters, benchmarks/results and the output of the
+   tutorials become Markdown in build/site-source.
+2. The site generator (Zensical) creates build/site.
+3. Every link of the site is checked.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ Sections = dict[str, list[Page]]
 
 
 def sections(course_pages: list[Page]) -> Sections:
-    """All pages by the section of the navigation they stand in."""
+    """Return all pages by section of the navigation."""
     start = [home.page(), *(written.page(name) for name in ("install", "guide", "migration")), errors.page()]
     copied = [home.copied(f"{title.upper()}.md", title) for title in ("Contributing", "Changelog", "Security")]
     background_pages = [written.page("design"), written.page("reliability"), *copied]
@@ -44,7 +46,17 @@ def sections(course_pages: list[Page]) -> Sections:
 
 
 def write(pages_by_section: Sections, source: Path) -> None:
-    """The sources the generator reads: Markdown with names linked and formulas drawn, pictures, configuration."""
+    """Write the sources of the site generator: Markdown, pictures and configuration.
+
+    Public names in the Markdown become links, and TeX formulas become MathML.
+
+    Parameters
+    ----------
+    pages_by_section : dict of str to list of Page
+        Pages by section of the navigation.
+    source : Path
+        Folder to write; existing contents are removed.
+    """
     targets = reference.places()
     targets |= further.places(targets)
     shutil.rmtree(source, ignore_errors=True)
@@ -59,7 +71,7 @@ def write(pages_by_section: Sections, source: Path) -> None:
 
 
 def configuration(pages_by_section: Sections) -> dict[str, Any]:
-    """What stands in config.yml, with folders and navigation."""
+    """Return the settings of config.yml, completed by folders and navigation."""
     nav = [{section: _navigation_entries(section, pages)} for section, pages in pages_by_section.items() if pages]
     config: dict[str, Any] = yaml.safe_load(CONFIG.read_text("utf-8"))
     name = f"{config['site_name']} {deepforecast.__version__}"
@@ -67,7 +79,7 @@ def configuration(pages_by_section: Sections) -> dict[str, Any]:
 
 
 def _navigation_entries(section: str, pages: list[Page]) -> list[Any]:
-    """Pages of a section; models stand under their families."""
+    """Return the navigation of a section; models are grouped by family."""
     if section != "Models":
         return [{page.title: page.path} for page in pages]
     overview, *model_pages = pages
@@ -78,21 +90,21 @@ def _navigation_entries(section: str, pages: list[Page]) -> list[Any]:
 
 
 def generate(source: Path, site: Path) -> None:
-    """Runs the generator; what it warns of ends the build."""
+    """Run the site generator; raises `BuildError` on its errors and warnings."""
     shutil.rmtree(site, ignore_errors=True)
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", "mkdocs.yml"]
     process = subprocess.run(command, cwd=source, capture_output=True, text=True)
     if process.returncode or not (source / "site" / "index.html").is_file():
-        raise BuildError(f"The generator of the site failed:\n{process.stdout}{process.stderr}")
-    (source / "site").rename(site)  # it writes nowhere but below its sources
+        raise BuildError(f"The site generator failed:\n{process.stdout}{process.stderr}")
+    (source / "site").rename(site)  # the generator writes only below its sources
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m builder", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tutorials", choices=("full", "short", "none"), default="full",
-                        help="how they are run: as a reader would (default), with less training, or not at all")  # fmt: skip
-    parser.add_argument("--jobs", type=int, default=2, help="tutorials run at a time")
-    parser.add_argument("--to", type=Path, default=BUILD, help="folder that gets site/ and its sources (default: build)")
+                        help="run the tutorials in full (default), with less training, or not at all")  # fmt: skip
+    parser.add_argument("--jobs", type=int, default=2, help="number of tutorials to run in parallel")
+    parser.add_argument("--to", type=Path, default=BUILD, help="output folder of site/ and site-source/ (default: build)")
     options = parser.parse_args(arguments)
     begin, source, site = time.monotonic(), options.to / "site-source", options.to / "site"
     try:
@@ -101,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
         generate(source, site)
         index(pages_by_section, site)
         if broken_links := broken(site):
-            raise BuildError("Links that lead nowhere:\n" + "\n".join(broken_links))
+            raise BuildError("Links must have a target; these have none:\n" + "\n".join(broken_links))
     except BuildError as error:
         print(f"docs: {error}", file=sys.stderr)
         return 1

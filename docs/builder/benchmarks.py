@@ -1,4 +1,4 @@
-"""What was measured: every file of benchmarks/results as a page, and a list of them."""
+"""Pages of the benchmarks: an overview, and one page for each file of benchmarks/results."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from builder.page import ROOT, Page, table
 FOLDER = ROOT / "benchmarks"
 RESULTS = """## Results
 
-Every figure was written by a command that anyone can rerun; each page says which, on what machine, with what versions. Times
-are those of two cores without a GPU. Where another library is ahead, the page says so.
+Every figure was produced by a command that can be run again; each page gives the command, the machine and the versions.
+Times were measured on two cores without a GPU. Results in which another library is better are included.
 """
 
 
 def pages() -> list[Page]:
-    """The README beside the benchmarks with the list of results, and a page for each result."""
+    """Return the overview (README of the benchmarks and the list of results) and one page per result."""
     result_pages = [_page(path.stem, path.read_text("utf-8")) for path in sorted((FOLDER / "results").glob("*.md"))]
     rows = [[f"[{page.title}]({page.path.removeprefix('benchmarks/')})", page.summary] for page in result_pages]
     about = (FOLDER / "README.md").read_text("utf-8")
     return [
-        Page("benchmarks/index.md", "Overview", f"{about}\n{RESULTS}\n{table(['measured', 'what'], rows)}\n"),
+        Page("benchmarks/index.md", "Overview", f"{about}\n{RESULTS}\n{table(['benchmark', 'description'], rows)}\n"),
         *result_pages,
     ]
 

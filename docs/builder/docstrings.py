@@ -1,4 +1,4 @@
-"""Docstrings and signatures as Markdown."""
+"""Conversion of docstrings and signatures to Markdown."""
 
 from __future__ import annotations
 
@@ -8,17 +8,64 @@ from collections.abc import Callable, Collection
 from dataclasses import is_dataclass
 from typing import Any
 
-MAX_WIDTH = 100  # signs of a signature on one line
+MAX_WIDTH = 100  # characters of a signature on one line
+SECTION = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}(?:\n|$)", flags=re.MULTILINE)
+DEFINITION_SECTIONS = (
+    "Parameters", "Other Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also",
+)  # fmt: skip
 
 
 def markdown(text: str | None, names: Collection[str] = ()) -> str:
-    """A docstring as Markdown: examples and indented code fenced, a blank line before lists, a point for each of `names`."""
-    blocks = re.split(r"\n\s*\n", inspect.cleandoc(text or ""))
-    return "\n\n".join(_fence_blocks([_block(block, names) for block in blocks]))
+    """Convert a numpydoc docstring to Markdown.
+
+    Section titles become bold lines, parameters and the like become lists, and examples and indented code become
+    code blocks.
+
+    Parameters
+    ----------
+    text : str or None
+        The docstring.
+    names : collection of str
+        Parameters and fields; a block of sentences `name: description.` becomes a list.
+    """
+    summary, *sections = SECTION.split(inspect.cleandoc(text or ""))
+    parts = [_prose(summary.strip("\n"), names)]
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        body = body.strip("\n")
+        parts.append(f"**{title}**\n\n{_definitions(title, body) if title in DEFINITION_SECTIONS else _prose(body)}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _definitions(title: str, body: str) -> str:
+    """Convert a section with terms and indented descriptions to a list.
+
+    >>> print(_definitions("Parameters", "low, high : float\\n    Bounds,\\n    inclusive."))
+    - `low`, `high` (float): Bounds,
+        inclusive.
+    """
+    items = []
+    for definition in re.split(r"\n(?=\S)", body):
+        term, _, indented = definition.partition("\n")
+        names, colon, remainder = term.partition(" : ")
+        heading = ", ".join(f"`{name}`" for name in names.split(", ")) if colon or title == "See Also" else f"`{names}`"
+        if title == "See Also":
+            description = remainder + "\n" + inspect.cleandoc("\n" + indented)
+        else:
+            heading += f" ({_escape_tags(remainder)})" if remainder else ""
+            description = inspect.cleandoc("\n" + indented)
+        content = _prose(description.strip("\n"))
+        separator = "" if not content else ":\n\n" if content.startswith(("- ", "```")) else ": "
+        items.append("- " + (heading + separator + content).replace("\n", "\n    ").replace("\n    \n", "\n\n"))
+    return "\n".join(items)
+
+
+def _prose(text: str, names: Collection[str] = ()) -> str:
+    """Convert paragraphs, lists, examples and indented code."""
+    return "\n\n".join(_fence_blocks([_block(block, names) for block in re.split(r"\n\s*\n", text)])) if text else ""
 
 
 def _block(block: str, names: Collection[str]) -> tuple[str, str]:
-    """The kind of a block (a language, or nothing for prose), and its text."""
+    """Return the language of a block (empty for prose) and its text."""
     lines = block.splitlines()
     if block.startswith(">>>"):
         return "pycon", block
@@ -33,7 +80,7 @@ def _block(block: str, names: Collection[str]) -> tuple[str, str]:
 
 
 def _as_list(prose: str, names: Collection[str]) -> str:
-    """A block that says of parameters `name: what it is. other: what that is.` as a list.
+    """Convert a block of sentences `name: description.` to a list.
 
     >>> print(_as_list("gap: rows left out. `size`, step: as there.", ["gap", "size", "step"]))
     - `gap`: rows left out.
@@ -53,7 +100,7 @@ def _as_list(prose: str, names: Collection[str]) -> str:
 
 
 def _escape_tags(prose: str) -> str:
-    """What would be taken for a tag is text."""
+    """Escape `<` outside of code."""
     pieces = re.split(r"(`[^`]*`)", prose)
     pieces[::2] = [piece.replace("<", "&lt;") for piece in pieces[::2]]
     return "".join(pieces)
@@ -64,7 +111,7 @@ def _fence_blocks(blocks: list[tuple[str, str]]) -> list[str]:
     for position, (language, text) in enumerate(blocks):
         if not language:
             fenced.append(text)
-        elif position and blocks[position - 1][0] == language:  # a blank line within one piece of code
+        elif position and blocks[position - 1][0] == language:  # a blank line within a code block
             fenced[-1] = fenced[-1].removesuffix("\n```") + f"\n\n{text}\n```"
         else:
             fenced.append(f"```{language}\n{text}\n```")
@@ -72,7 +119,15 @@ def _fence_blocks(blocks: list[tuple[str, str]]) -> list[str]:
 
 
 def signature(name: str, thing: Callable[..., Any]) -> str:
-    """`name(a, *, b: int = 3) -> Frame`, on several lines if it is long."""
+    """Return a signature as code, on several lines if it is long.
+
+    Parameters
+    ----------
+    name : str
+        Name to show.
+    thing : callable
+        Function or class; `self` and private parameters are omitted.
+    """
     inspected = inspect.signature(thing)
     arguments, star = [], False
     for parameter in inspected.parameters.values():

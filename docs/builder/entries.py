@@ -1,4 +1,4 @@
-"""One function, class, method or property of the reference, from its signature and docstring."""
+"""Entries of the reference: functions, classes, methods and properties."""
 
 from __future__ import annotations
 
@@ -13,10 +13,27 @@ from builder.page import BuildError
 
 
 def entry(name: str, thing: Any, level: int = 2, heading: str = "") -> str:
-    """Heading (its name, unless another is given) with an anchor, signature, docstring; of a class its public members too."""
+    """Return the entry of a public object: heading with anchor, signature and docstring.
+
+    Parameters
+    ----------
+    name : str
+        Public name, which becomes the anchor.
+    thing : object
+        Function, class, method or property. A class is followed by its public members.
+    level : int, default 2
+        Level of the heading.
+    heading : str, optional
+        Text of the heading. Defaults to `name`.
+
+    Raises
+    ------
+    BuildError
+        If the object has no docstring.
+    """
     docstring = doc_of(thing)
     if not docstring.strip():
-        raise BuildError(f"{name} is public and has no docstring: say in one what it does.")
+        raise BuildError(f"{name} is public and has no docstring, but must have one. Add it to the source.")
     signature_code = _signature_code(name, thing)
     sections = [
         f"{'#' * level} {heading or name} {{ #{name} }}",
@@ -29,14 +46,14 @@ def entry(name: str, thing: Any, level: int = 2, heading: str = "") -> str:
 
 
 def doc_of(thing: Any) -> str:
-    """Its own docstring; dataclasses without one have their signature there, which says nothing."""
+    """Return the docstring of an object; the generated docstrings of dataclasses count as none."""
     docstring = (inspect.getdoc(_function(thing)) or "") if not inspect.isclass(thing) else (thing.__doc__ or "")
     is_generated = dataclasses.is_dataclass(thing) and docstring.startswith(f"{getattr(thing, '__name__', '')}(")
     return "" if is_generated else inspect.cleandoc(docstring)
 
 
 def members(cls: type) -> list[str]:
-    """Public methods and properties that classes of this library define, in the order they are written, bases first."""
+    """Return the public methods and properties defined by classes of this library, base classes first."""
     names: dict[str, None] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.split(".")[0] == cls.__module__.split(".")[0]:
@@ -57,12 +74,12 @@ def _function(thing: Any) -> Any:
 
 
 def _documented_names(thing: Any) -> list[str]:
-    """What its docstring may say something of by name: parameters, and the fields of a class."""
+    """Return the names that a docstring may document: parameters, and the fields of a class."""
     bases = thing.__mro__ if inspect.isclass(thing) else ()
     fields = [name for base in bases for name in vars(base).get("__annotations__", {})]
     try:
         return [*inspect.signature(thing if bases else _function(thing)).parameters, *fields]
-    except (TypeError, ValueError):  # of builtins
+    except (TypeError, ValueError):  # builtins have no signature
         return fields
 
 
@@ -78,7 +95,7 @@ def _signature_code(name: str, thing: Any) -> str:
 
 
 def _has_constructor(cls: type) -> bool:
-    """Whether its constructor says anything: not of protocols, nor of models, whose parameters have a table."""
+    """Whether to show the signature of a class: not for protocols, nor for models, whose parameters have a table."""
     if getattr(cls, "_is_protocol", False) or hasattr(cls, "_own_params"):
         return False
     return any("__init__" in vars(base) for base in cls.__mro__[:-1])

@@ -1,4 +1,4 @@
-"""What the course uses of the packages beyond the names of `deepforecast`: read from the imports of its scripts, on a page."""
+"""The page of functions outside of the top-level package that the tutorials import."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from builder.page import Page
 from builder.reference import GROUPS
 
 PATH = "reference/further.md"
-MODULES_WITH_PAGES = {group.module for group in GROUPS}  # packages with a page of their own
+MODULES_WITH_PAGES = {group.module for group in GROUPS}
 ABOUT = """# Further functions
 
-Functions and classes of single packages that the [course](../tutorials/index.md) uses, by the module they are imported from.
+Functions and classes of subpackages that the [course](../tutorials/index.md) uses, by module.
 """
 
 
 def page(documented: Mapping[str, str]) -> Page:
-    """Everything imported from packages that has no other place."""
+    """Return the page with all imported functions and classes that have no other page."""
     sections = []
     for module, things in _imported_objects(frozenset(documented)).items():
         sections.append(f"## {_short_name(module)}\n\n{markdown(import_module(module).__doc__)}")
@@ -35,7 +35,7 @@ def page(documented: Mapping[str, str]) -> Page:
 
 
 def places(documented: Mapping[str, str]) -> dict[str, str]:
-    """Where each of them is told, by its name with its module or with the last part of that."""
+    """Return page and anchor of these objects by name, with the full module path or only its last part."""
     names = [
         f"{_short_name(module)}.{name}"
         for module, things in _imported_objects(frozenset(documented)).items()
@@ -46,7 +46,7 @@ def places(documented: Mapping[str, str]) -> dict[str, str]:
 
 @functools.cache
 def _imported_objects(documented: frozenset[str]) -> dict[str, dict[str, Any]]:
-    """Module -> name -> function or class; of a module that is imported itself all its public functions."""
+    """Return functions and classes by module and name; all public functions of an imported module."""
     objects_by_module: dict[str, dict[str, Any]] = {}
     for module, name in sorted(set(_imported_names())):
         package = import_module(module)
@@ -66,7 +66,7 @@ def _imported_objects(documented: frozenset[str]) -> dict[str, dict[str, Any]]:
 
 
 def _has_page(module: str, name: str, thing: Any, documented: frozenset[str]) -> bool:
-    """Whether another page tells it: that of its package, or that of the same thing in `deepforecast`."""
+    """Whether another page documents the object: that of its module, or that of the top-level package."""
     return (
         module in MODULES_WITH_PAGES
         or f"{_short_name(module)}.{name}" in documented
@@ -75,7 +75,7 @@ def _has_page(module: str, name: str, thing: Any, documented: frozenset[str]) ->
 
 
 def _imported_names() -> Iterator[tuple[str, str]]:
-    """What the scripts import from within the package."""
+    """Yield module and name of everything the tutorials import from subpackages."""
     for script in scripts():
         for node in ast.walk(ast.parse(script.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("deepforecast."):

@@ -1,4 +1,4 @@
-"""Pages made of the files at the top of the project: the first one is its README."""
+"""Pages made from files in the root folder of the project; the home page is the README."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from builder.page import ROOT, BuildError, Page
 
-LINK_TARGETS = {  # where what the files link to stands on the site; written pages link from their own folder
+LINK_TARGETS = {  # link in a file of the repository (pattern) -> page of the site
     r"\.\./\.\./README\.md#what-is-here": "models/index.md",
     r"\.\./\.\./benchmarks/results/(\w+)\.md": r"benchmarks/\1.md",
     r"\.\./\.\./benchmarks/results/": "benchmarks/index.md",
@@ -27,18 +27,18 @@ LINK_TARGETS = {  # where what the files link to stands on the site; written pag
     r"((?:https?://|#).*)": r"\1",
 }
 ENTRY_LINKS = """
-<div class="doors" markdown="0">
+<div class="entry-links" markdown="0">
 <a href="install.html"><strong>Install</strong>in two commands</a>
 <a href="guide.html"><strong>Which model?</strong>from your data to three candidates</a>
 <a href="tutorials/index.html"><strong>The course</strong>from baselines to Transformers, step by step</a>
 <a href="migration.html"><strong>Coming from another library</strong>the same task side by side</a>
-<a href="errors.html"><strong>What does this message mean?</strong>each with its way out</a>
+<a href="errors.html"><strong>What does this message mean?</strong>each with its fix</a>
 </div>
 """
 
 
 def page() -> Page:
-    """The README, with doors to the rest behind its first paragraph."""
+    """Return the home page: the README, with links to the main pages after its first paragraph."""
     text = placed((ROOT / "README.md").read_text("utf-8"))
     head, first, remainder = text.split("\n\n", 2)
     return Page(
@@ -47,12 +47,12 @@ def page() -> Page:
 
 
 def copied(name: str, title: str) -> Page:
-    """Another file of the top of the project."""
+    """Return the page of another file in the root folder."""
     return Page(name.lower(), title, placed((ROOT / name).read_text("utf-8")))
 
 
 def placed(markdown: str) -> str:
-    """The text with its links leading to where their targets stand on the site."""
+    """Replace the links of a file by links to pages of the site; raises `BuildError` for unknown targets."""
     return re.sub(r"(?<=\]\()[^)\s]+(?=\))", lambda link: _link_target(link[0]), markdown)
 
 
@@ -60,4 +60,7 @@ def _link_target(link: str) -> str:
     for pattern, target in LINK_TARGETS.items():
         if re.fullmatch(pattern, link):
             return re.sub(f"^{pattern}$", target, link)
-    raise BuildError(f"{link!r}, which a file at the top links to, has no place on the site: add it to PLACES in {__name__}.")
+    raise BuildError(
+        f"The link {link!r} must have a page on the site, but has none. Use another link, or add it to LINK_TARGETS in "
+        f"{__name__}."
+    )

@@ -1,4 +1,4 @@
-"""Names in backticks become links to their place in the reference; what is built is searched for links that lead nowhere."""
+"""Links from names in backticks to the reference, and a check of all links of the built site."""
 
 from __future__ import annotations
 
@@ -12,14 +12,27 @@ from builder.mathematics import CODE
 from builder.page import relative
 
 NAME_IN_BACKTICKS = re.compile(r"^`(?:deepforecast\.)?((?:[A-Za-z]\w*\.)*[A-Za-z]\w*|deepforecast [a-z-]+)(?:\([^`]*\))?`$")
-PACKAGE_PREFIX = re.compile(r"^(?:plotting|errors|evaluation|tuning)\.")  # whose public names are known without it
+PACKAGE_PREFIX = re.compile(r"^(?:plotting|errors|evaluation|tuning)\.")  # their public names are listed without prefix
 LOADING_ATTRIBUTES = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
-UNLOADED_RELATIONS = {"canonical", "alternate", "next", "prev", "edit"}  # of <link>: where else a page is, not what it needs
+UNLOADED_RELATIONS = {"canonical", "alternate", "next", "prev", "edit"}  # values of rel of <link> that load nothing
 
 
 def linked(markdown: str, page: str, targets: Mapping[str, str]) -> str:
-    """Each public name in backticks leads to its place, but for headings, link texts, and the page that is that place.
+    """Turn public names in backticks into links.
 
+    Names in headings and link texts, and links from a page to itself, are left unchanged.
+
+    Parameters
+    ----------
+    markdown : str
+        Text of a page.
+    page : str
+        Path of the page.
+    targets : mapping of str to str
+        Page and anchor by name.
+
+    Examples
+    --------
     >>> linked("Use `LSTM` or `x`.", "guide.md", {"LSTM": "models/LSTM.md"})
     'Use [`LSTM`](models/LSTM.md) or `x`.'
     """
@@ -27,7 +40,7 @@ def linked(markdown: str, page: str, targets: Mapping[str, str]) -> str:
     for position in range(1, len(pieces), 2):
         match = NAME_IN_BACKTICKS.match(pieces[position])
         target = targets.get(match[1]) or targets.get(PACKAGE_PREFIX.sub("", match[1])) if match else None
-        # A line has not more names before this one.
+        # start of the current line; no line has more than 10 names before this one
         line = "".join(pieces[max(0, position - 20) : position]).rpartition("\n")[2]
         if target and target.partition("#")[0] != page and not line.startswith("#") and line.rfind("[") <= line.rfind("]"):
             pieces[position] = f"[{pieces[position]}]({relative(target, page)})"
@@ -35,7 +48,7 @@ def linked(markdown: str, page: str, targets: Mapping[str, str]) -> str:
 
 
 class _PageLinks(HTMLParser):
-    """What a page refers to, what it loads, and the places in it that may be referred to."""
+    """Collects the links of a page, the files it loads, and its anchors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,18 +68,30 @@ class _PageLinks(HTMLParser):
 
 
 def broken(site: Path) -> list[str]:
-    """Every link of a built site that leads nowhere, every anchor that is not there, and everything loaded from elsewhere."""
+    """Check all links of a built site.
+
+    Parameters
+    ----------
+    site : Path
+        Folder of the site.
+
+    Returns
+    -------
+    list of str
+        A message for each link to a missing file or anchor, and for each file loaded from
+        another server.
+    """
     pages = {path: _read_page(path) for path in sorted(site.rglob("*.html"))}
     complaints = []
     for path, page in pages.items():
-        if path.name == "404.html":  # stands for any address, so its links begin at the root of a server
+        if path.name == "404.html":  # served for any address, so its links are relative to the root
             continue
         name = path.relative_to(site)
         complaints += [
-            f"{name} loads {link} from elsewhere" for link in page.loaded if urlsplit(link).scheme not in ("", "data")
+            f"{name} loads {link} from another server" for link in page.loaded if urlsplit(link).scheme not in ("", "data")
         ]
         all_links = (*page.references, *page.loaded)
-        complaints += [f"{name} leads to {link}: {reason}" for link in all_links if (reason := _link_error(link, path, pages))]
+        complaints += [f"{name} links to {link}: {reason}" for link in all_links if (reason := _link_error(link, path, pages))]
     return complaints
 
 
@@ -77,7 +102,7 @@ def _read_page(path: Path) -> _PageLinks:
 
 
 def _link_error(link: str, page: Path, pages: Mapping[Path, _PageLinks]) -> str:
-    """Why a link within the site leads nowhere; empty if it leads somewhere."""
+    """Return why a link within the site is broken; empty if it is not."""
     split_url = urlsplit(link)
     if split_url.scheme or split_url.netloc:
         return ""
@@ -86,5 +111,5 @@ def _link_error(link: str, page: Path, pages: Mapping[Path, _PageLinks]) -> str:
     if not target.is_file():
         return "no such file"
     if split_url.fragment and target in pages and unquote(split_url.fragment) not in pages[target].anchors:
-        return "no such place on that page"
+        return "no such anchor on that page"
     return ""

@@ -1,4 +1,4 @@
-"""`llms.txt`: what the site holds, for a language model in place of a reader; and each page as Markdown beside its HTML."""
+"""`llms.txt`, an index of the site for language models, and the Markdown of each page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from builder.page import ROOT, Page
 
 
 def index(sections: dict[str, list[Page]], site: Path) -> None:
-    """Writes `llms.txt`, and the Markdown of every page next to its HTML."""
+    """Write `llms.txt`, and the Markdown of every page next to its HTML."""
     config = yaml.safe_load((ROOT / "docs" / "config.yml").read_text("utf-8"))
     (site / "llms.txt").write_text(text(config["site_name"], config["site_description"], sections), "utf-8")
     for page in (page for pages in sections.values() for page in pages):
@@ -18,7 +18,15 @@ def index(sections: dict[str, list[Page]], site: Path) -> None:
 
 
 def text(name: str, about: str, sections: dict[str, list[Page]]) -> str:
-    """The list: a heading, a sentence, and under each section its pages with what they are about."""
+    """Return the text of `llms.txt`.
+
+    Parameters
+    ----------
+    name, about : str
+        Name and description of the site.
+    sections : dict of str to list of Page
+        Pages by section; each is listed with its summary.
+    """
     blocks = [f"# {name}", f"> {about}"]
     for section, pages in sections.items():
         lines = [f"- [{page.title}]({page.path})" + (f": {page.summary}" if page.summary else "") for page in pages]

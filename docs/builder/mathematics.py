@@ -1,4 +1,4 @@
-"""Mathematics in TeX to MathML, which browsers draw by themselves: nothing is fetched, no script runs."""
+"""Conversion of TeX formulas to MathML, which browsers render without scripts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,26 @@ from builder.page import BuildError
 
 CODE = re.compile(r"(^ *```.*?^ *```[ ]*$|`[^`\n]+`)", flags=re.MULTILINE | re.DOTALL)
 DISPLAY = re.compile(r"\$\$(.+?)\$\$", flags=re.DOTALL)
-OPERATORS = re.compile(r"\\(arg)(?![A-Za-z])")  # of TeX, but not of the converter
-BAR = "<mo>&#x02016;</mo>"  # of a norm: two that stretch, one of them with an exponent, are drawn of unequal height
+OPERATORS = re.compile(r"\\(arg)(?![A-Za-z])")  # operators of TeX that the converter does not know
+BAR = "<mo>&#x02016;</mo>"  # bar of a norm; if stretchy, the two bars can differ in height
 INLINE = re.compile(r"(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\d$])")
 
 
 def typeset(markdown: str, page: str) -> str:
-    """The text with `$...$` and `$$...$$` drawn; code is left alone."""
+    """Convert `$...$` and `$$...$$` outside of code to MathML.
+
+    Parameters
+    ----------
+    markdown : str
+        Text of a page.
+    page : str
+        Path of the page, for messages.
+
+    Raises
+    ------
+    BuildError
+        If a formula is invalid or has an unknown command.
+    """
     pieces = CODE.split(markdown)
     for position in range(0, len(pieces), 2):
         with_displays = DISPLAY.sub(lambda match: _display(match[1], page), pieces[position])
@@ -35,9 +48,9 @@ def _to_mathml(tex: str, page: str, display: str) -> str:
 
     try:
         mathml: str = convert(OPERATORS.sub(r"\\operatorname{\1}", " ".join(tex.split())), display=display)
-    except Exception as error:  # of whatever kind the converter raises: said with the page
-        raise BuildError(f"{page}: the formula {tex.strip()!r} cannot be drawn: {type(error).__name__} {error}") from error
+    except Exception as error:  # the converter raises errors of many classes
+        raise BuildError(f"{page}: the formula {tex.strip()!r} cannot be converted: {type(error).__name__}: {error}") from error
     if unknown := re.search(r"\\[A-Za-z]+|&#x0005C;\w*", mathml):
-        raise BuildError(f"{page}: the formula {tex.strip()!r} has a command that is not known: {unknown.group()}")
+        raise BuildError(f"{page}: the formula {tex.strip()!r} must have only known commands, got {unknown.group()}.")
     mathml = mathml.replace(BAR, BAR.replace("<mo>", '<mo stretchy="false">'))
     return re.sub(r"[*_]", lambda sign: f"&#{ord(sign.group())};", mathml)

@@ -1,4 +1,4 @@
-"""The model table, and a page for each model: all from the declarations in the registry."""
+"""The table of models and a page for each model, from their declared capabilities and parameters."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ FAMILIES = {
     "statistical": "Classical models",
     "additive": "Additive models",
     "regression": "Regression on features",
-    "neural": "Networks",
-    "combine": "Models around models",
+    "neural": "Neural networks",
+    "combine": "Wrappers of models",
 }
 CONFORMAL = '`intervals="conformal"`'
-INTERVALS = {"analytic": "by formula", "samples": "from sample paths", "quantiles": "learned quantiles", None: CONFORMAL}
-MISSING_REFUSED = 'refused, or filled by `missing="interpolate"`, `"ffill"`, `"zero"`'
+INTERVALS = {"analytic": "analytic", "samples": "from sample paths", "quantiles": "quantile regression", None: CONFORMAL}
+MISSING_REFUSED = 'not accepted; imputed with `missing="interpolate"`, `"ffill"` or `"zero"`'
 ROLES = ("future", "past", "static")
 ABOUT = """# All models
 
 Every model has the same `fit`, `predict`, `simulate`, `update`, `explain` and `save` (see
-[the contract](../reference/forecasting.md)). This table is made from what the models declare of themselves; the
-[contract checks](../reference/testing.md) hold them to it. Not sure which one? [Which model for my data?](../guide.md)
+[the interface](../reference/forecasting.md)). This table is generated from the declared capabilities of the models, which the
+[contract checks](../reference/testing.md) verify. To choose a model, see [Which model for my data?](../guide.md)
 
-**covariates**: columns it uses; *future* are known ahead, *past* up to now, *static* once a series. **gaps**: takes missing
-values as they are; others do with `missing="interpolate"` (or `"ffill"`, `"zero"`). **bands**: where intervals come from.
-**learns from**: each series by itself, or all of them together (then it forecasts series never seen in `fit`). Any model gets
-calibrated bands by `Conformal`.
+**covariates**: roles the model uses; *future* covariates are known over the horizon, *past* covariates up to the cutoff,
+*static* covariates are constant per series. **missing values**: whether the model accepts them; others impute them with
+`missing="interpolate"` (or `"ffill"`, `"zero"`). **intervals**: source of the prediction intervals. **trained on**: each series
+separately (local models), or all series together (global models, which also forecast series that were not in `fit`).
+`Conformal` adds calibrated prediction intervals to any model.
 """
 
 
 def pages() -> list[Page]:
-    """The table and all models, family by family."""
+    """Return the table of models and one page per model, by family."""
     classes = list(registry.models())
     used_families = {model_family(cls.__name__) for cls in classes}
     titled_families = {key: title for key, title in FAMILIES.items() if key in used_families}
@@ -55,13 +56,13 @@ def pages() -> list[Page]:
 
 
 def family_title(name: str) -> str:
-    """The family of a model, as its pages call it."""
+    """Return the title of the family of a model."""
     family = model_family(name)
     return FAMILIES.get(family, family)
 
 
 def _table(classes: list[type[Forecaster]]) -> str:
-    head = ["model", "what it does", "covariates", "gaps", "bands", "learns from"]
+    head = ["model", "description", "covariates", "missing values", "intervals", "trained on"]
     return table(head, [_row(cls) for cls in classes])
 
 
@@ -85,11 +86,11 @@ def _page(cls: type[Forecaster], family: str) -> str:
     roles = ", ".join(role for role in ROLES if capabilities.can_use(role)) or "none"
     facts = [
         ["family", family],
-        ["learns from", _scope(capabilities)],
-        ["covariates", roles + (", categories as they are" if capabilities.categorical else "")],
-        ["missing values", "taken as they are" if capabilities.missing else MISSING_REFUSED],
-        ["bands", INTERVALS[capabilities.distribution]],
-        ["target", {"real": "any numbers", "nonnegative": "0 and above", "positive": "above 0"}[capabilities.domain]],
+        ["trained on", _scope(capabilities)],
+        ["covariates", roles + ("; categorical without encoding" if capabilities.categorical else "")],
+        ["missing values", "accepted" if capabilities.missing else MISSING_REFUSED],
+        ["prediction intervals", INTERVALS[capabilities.distribution]],
+        ["target", {"real": "real", "nonnegative": "nonnegative", "positive": "positive"}[capabilities.domain]],
         ["sample paths (`simulate`)", _yes_or_no(capabilities.simulates)],
         ["`explain`", _yes_or_no(capabilities.explains)],
     ]
@@ -98,28 +99,28 @@ def _page(cls: type[Forecaster], family: str) -> str:
         f"# {name}",
         f"```python\nfrom deepforecast import {name}\n```",
         markdown(cls.__doc__),
-        "## What it can do",
+        "## Capabilities",
         table(["", ""], facts),
-        "Settings may narrow this: `model.capabilities` says what an object can do.",
+        "Parameters may restrict these; `model.capabilities` are those of an instance.",
         "## Parameters",
         *_parameters(cls),
-        *(["## More than every model has"] if extra_members else []),
+        *(["## Additional methods"] if extra_members else []),
         *(entry(f"{name}.{member}", inspect.getattr_static(cls, member), 3, member) for member in extra_members),
     ]
     return "\n\n".join(sections) + "\n"
 
 
 def _parameters(cls: type[Forecaster]) -> list[str]:
-    """A table of its own parameters, and one for each base that brings some, folded up."""
+    """Return a table of the parameters of the class, and a collapsed one for each base class that declares some."""
     remaining, tables = declared_params(cls), []
     for base in cls.__mro__:
         class_params: Mapping[str, Any] = vars(base).get("_own_params", {})
         own_params = {name: remaining.pop(name) for name in declared_params(cls) if name in class_params and name in remaining}
         if own_params:
-            tables.append((base, table(["parameter", "default", "takes", "searched", "meaning"], _rows(own_params))))
+            tables.append((base, table(["parameter", "default", "values", "search range", "description"], _rows(own_params))))
     if not tables:
-        return ["It has none."]
-    first = [tables[0][1]] if tables[0][0] is not Forecaster else ["None of its own."]
+        return ["None."]
+    first = [tables[0][1]] if tables[0][0] is not Forecaster else ["None besides those of every model."]
     base_tables = tables[1:] if tables[0][0] is not Forecaster else tables
     folded = [
         f'<details markdown="1"><summary>{_group_title(base)}</summary>\n\n{text}\n\n</details>' for base, text in base_tables
@@ -129,9 +130,9 @@ def _parameters(cls: type[Forecaster]) -> list[str]:
 
 def _group_title(base: type) -> str:
     if base is Forecaster:
-        return "those of every model"
+        return "Parameters of every model"
     first = (base.__doc__ or base.__name__).partition("\n")[0].rstrip(".")
-    return f"those it shares with its family ({base.__name__.lstrip('_')}: {first.replace('`', '')})"
+    return f"Parameters shared by the family ({base.__name__.lstrip('_')}: {first.replace('`', '')})"
 
 
 def _rows(parameters: Mapping[str, Param]) -> list[list[str]]:
@@ -142,22 +143,22 @@ def _rows(parameters: Mapping[str, Param]) -> list[list[str]]:
 
 
 def _default(param: Param) -> str:
-    return "*needed*" if param.required else f"`{param.default!r}`"
+    return "*required*" if param.required else f"`{param.default!r}`"
 
 
 def _search_range(param: Param) -> str:
-    """Where `tune` looks."""
+    """Return the default search space of `tune`."""
     if param.search is not None:
         return ", ".join(f"`{value!r}`" for value in param.search)
     if not param.is_searched:
         return "–"
     return (
-        f"{param.low} to {param.high}" + (", by factors" if param.log else "") + (f", step {param.step}" if param.step else "")
+        f"{param.low} to {param.high}" + (", log scale" if param.log else "") + (f", step {param.step}" if param.step else "")
     )
 
 
 def _scope(capabilities: Any) -> str:
-    return "each series" if capabilities.local else "each series, bands from all" if capabilities.pooled else "all series"
+    return "each series" if capabilities.local else "each series, intervals from all" if capabilities.pooled else "all series"
 
 
 def _yes_or_no(value: bool) -> str:

@@ -1,4 +1,4 @@
-"""A page of the site as Markdown, and the places all parts of the builder agree on."""
+"""Pages of the site as Markdown, and the folders used by the builder."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WRITTEN = ROOT / "docs" / "pages"  # pages written by hand
+WRITTEN = ROOT / "docs" / "pages"  # handwritten pages
 BUILD = ROOT / "build"
-CACHE = BUILD / "tutorials"  # what tutorials printed and drew
+CACHE = BUILD / "tutorials"  # output and figures of the tutorials
 
 MAX_WIDTH = 100  # characters of a printed line that fit
 OUTPUT_BLOCK = re.compile(r"^```text\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
@@ -18,7 +18,19 @@ OUTPUT_BLOCK = re.compile(r"^```text\n(.*?)^```\n", flags=re.DOTALL | re.MULTILI
 
 @dataclass(frozen=True)
 class Page:
-    """`path` below the site, `title` in the navigation, `text` in Markdown with mathematics in TeX; pictures by their names."""
+    """A page of the site.
+
+    Parameters
+    ----------
+    path : str
+        Path of the Markdown file relative to the site.
+    title : str
+        Title in the navigation.
+    text : str
+        Markdown with formulas in TeX.
+    pictures : tuple of Path
+        Files to copy to the folder of the page, where the text refers to them by name.
+    """
 
     path: str
     title: str
@@ -27,7 +39,7 @@ class Page:
 
     @property
     def summary(self) -> str:
-        """The first sentence of its first paragraph, without links."""
+        """Return the first sentence of the first paragraph, without links."""
         for block in re.sub(r"^```.*?^```$", "", self.text, flags=re.DOTALL | re.MULTILINE).split("\n\n"):
             if re.match(r"\w|`(?!``)|[\"*](?=\w)", block):
                 line = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(block.split()))
@@ -37,13 +49,13 @@ class Page:
 
 
 class BuildError(Exception):
-    """The site cannot be made: says which file, and what to do."""
+    """Raised if the site cannot be built; the message names the file and the fix."""
 
 
 def folded(markdown: str) -> str:
-    """Printed lines longer than a page is wide, messages above all, are folded in place of being cut off; tables are not."""
+    """Mark output blocks with long lines, so that the lines are wrapped; others, such as tables, are not wrapped."""
     return OUTPUT_BLOCK.sub(
-        lambda match: f"``` {{ .text .said }}\n{match[1]}```\n" if _is_too_long(match[1]) else match[0], markdown
+        lambda match: f"``` {{ .text .wrapped }}\n{match[1]}```\n" if _is_too_long(match[1]) else match[0], markdown
     )
 
 
@@ -52,8 +64,10 @@ def _is_too_long(printed: str) -> bool:
 
 
 def relative(target: str, page: str) -> str:
-    """The link from one page to another.
+    """Return the relative link from a page to a target.
 
+    Examples
+    --------
     >>> relative("models/LSTM.md", "reference/data.md"), relative("index.md#top", "guide.md")
     ('../models/LSTM.md', 'index.md#top')
     """
@@ -62,6 +76,6 @@ def relative(target: str, page: str) -> str:
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table; bars and line ends in cells are made harmless."""
+    """Return a Markdown table; bars and line breaks in cells are escaped."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in line) + " |" for line in lines)

@@ -1,4 +1,4 @@
-"""The reference: every public name, from its signature and docstring. What is not placed here fails the build and the tests."""
+"""The API reference: every public name with signature and docstring. A public name without a page fails the build."""
 
 from __future__ import annotations
 
@@ -23,7 +23,23 @@ from deepforecast.core.index import MODELS
 
 @dataclass(frozen=True)
 class Group:
-    """A page of the reference. `names` come from `module`; `table` adds a table or the like before them."""
+    """A page of the reference.
+
+    Parameters
+    ----------
+    path : str
+        Name of the page below reference/.
+    title : str
+        Title of the page.
+    about : str
+        First paragraph.
+    names : tuple of str
+        Public names of `module` to document; ("*",) for all of them.
+    module : str, default "deepforecast"
+        Module of the names.
+    table : callable, optional
+        Returns Markdown to insert before the names.
+    """
 
     path: str
     title: str
@@ -34,29 +50,28 @@ class Group:
 
 
 def metrics_table() -> str:
-    """All metrics by name, and what each rewards."""
+    """Return a table of all metrics."""
     from deepforecast.evaluation.metrics import METRICS
 
-    rows = [[f"`{name}`", metric.rewards, metric.unit, {"low": "low", "high": "high"}.get(metric.better, f"at {metric.better}")]
-            for name, metric in METRICS.items()]  # fmt: skip
-    return "## Metrics\n\nFor `metrics_table=` of `score`, `compare` and `tune`: names, or functions of your own.\n\n" + table(
-        ["name", "rewards", "unit", "good is"], rows
-    )
+    best_values = {"low": "low", "high": "high", "zero": "0", "level": "the level"}
+    rows = [[f"`{name}`", metric.rewards, metric.unit, best_values[metric.better]] for name, metric in METRICS.items()]
+    about = "Names for the parameter `metrics` of `score`, `compare` and `tune`; user-defined functions are accepted too."
+    return f"## Metrics\n\n{about}\n\n" + table(["name", "favours", "unit", "best value"], rows)
 
 
 def datasets_table() -> str:
-    """All datasets."""
+    """Return a table of all datasets."""
     from deepforecast import datasets
 
     cards = [datasets.card(name) for name in datasets.names()]
     rows = [
         [f"`{card.name}`", card.what, str(card.frequency), f"{card.series:,}", f"{card.rows:,}", card.licence] for card in cards
     ]
-    return "## Sets\n\n" + table(["name", "what", "frequency", "series", "rows", "licence"], rows)
+    return "## List of datasets\n\n" + table(["name", "description", "frequency", "series", "rows", "licence"], rows)
 
 
 def commands_help() -> str:
-    """The help of every command, as it prints it."""
+    """Return the help text of every command."""
     from deepforecast.cli import main
 
     sections = []
@@ -75,7 +90,7 @@ def _command_names() -> list[str]:
 
 
 def network_blocks() -> str:
-    """Public functions and classes of every module of `nn`."""
+    """Return the entries of all public functions and classes of `deepforecast.nn`."""
     package = import_module("deepforecast.nn")
     sections = []
     for module_info in pkgutil.iter_modules(package.__path__):
@@ -88,45 +103,57 @@ def network_blocks() -> str:
 
 
 GROUPS = (
-    Group("forecasting", "Models: the contract", "What every model does, in the same words.",
+    Group("forecasting", "Interface of models", "The methods of every model.",
           ("Forecaster", "Capabilities", "load")),
-    Group("data", "Data", "Frames, names and roles of columns, checks and repairs.",
+    Group("data", "Data", "Data frames: names and roles of columns, validation and repair.",
           ("Columns", "check", "fill_gaps", "decompose", "Panel")),
-    Group("evaluation", "Evaluation", "Forecasts of the past, scored and compared.",
+    Group("evaluation", "Evaluation", "Cross-validation, metrics and comparison of models.",
           ("compare", "Leaderboard", "cross_validate", "score", "faithfulness", "BacktestOptions"), table=metrics_table),
-    Group("tuning", "Tuning", "Search for hyperparameters, on rolling windows.", ("tune", "TuningResult", "TuningOptions")),
-    Group("plotting", "Plots", "`plot` is in `deepforecast` too; the others in `deepforecast.plotting`.", ("*",),
+    Group("tuning", "Tuning", "Hyperparameter optimisation by rolling cross-validation.",
+          ("tune", "TuningResult", "TuningOptions")),
+    Group("plotting", "Plots", "Functions of `deepforecast.plotting`; `plot` is also in `deepforecast`.", ("*",),
           "deepforecast.plotting"),
     Group("datasets", "Datasets", "", ("*",), "deepforecast.datasets", datasets_table),
-    Group("errors", "Errors", "[What each message means](../errors.md)", ("*",), "deepforecast.errors"),
-    Group("own-model", "Your own model",
-          "A class with declared parameters and three hooks; the [contract checks](testing.md) hold it to the rest.",
+    Group("errors", "Errors", "See [Messages](../errors.md) for explanations of common messages.", ("*",),
+          "deepforecast.errors"),
+    Group("own-model", "Custom models",
+          "A class with declared parameters and three methods; the [contract checks](testing.md) verify the rest.",
           ("param", "register")),
     Group("testing", "Contract checks", "", ("*",), "deepforecast.testing"),
-    Group("networks", "Building blocks of networks", "", (), "deepforecast.nn", network_blocks),
-    Group("command-line", "Command line", "`deepforecast COMMAND`, made from the same declarations.", (), "deepforecast.cli",
+    Group("networks", "Neural network modules", "", (), "deepforecast.nn", network_blocks),
+    Group("command-line", "Command line",
+          "`deepforecast COMMAND`; the options are generated from the declared parameters of the models.", (), "deepforecast.cli",
           commands_help),
 )  # fmt: skip
-# By what their names begin in texts: alone they are words that may mean anything, as `table` and `run`.
+# Prefixes required in texts, since some names are common words, e.g. `table` and `run`.
 PREFIXES = {"reference/datasets.md": "datasets.", "reference/testing.md": "testing.", "reference/networks.md": "nn."}
-EXEMPT_NAMES = {"datasets", "errors", "plot"}  # modules, and what has its place with its package
+EXEMPT_NAMES = {"datasets", "errors", "plot"}  # modules, and a function on the page of its module
 
 
 def pages() -> list[Page]:
-    """All pages of the reference; raises `BuildError` if a public name has no place or no docstring."""
+    """Return all pages of the reference; raises `BuildError` if a public name has no page or no docstring."""
     if missing_names := unplaced():
-        raise BuildError(f"Every public name has its place in GROUPS of {__name__}; see to {', '.join(missing_names)}.")
+        raise BuildError(
+            f"GROUPS of {__name__} must contain the public names and no others, got differences: {', '.join(missing_names)}."
+        )
     return [Page(f"reference/{group.path}.md", group.title, _page_text(group)) for group in GROUPS]
 
 
 def unplaced() -> list[str]:
-    """Public names that neither the reference nor the model table shows, and names shown that are not public."""
+    """Return public names that are neither in the reference nor models, and names in the reference that are not public."""
     placed = {name for group in GROUPS if group.module == "deepforecast" for name in group.names} | EXEMPT_NAMES | set(MODELS)
     return sorted(placed ^ set(deepforecast.__all__))
 
 
 def places() -> dict[str, str]:
-    """Where each name is told, as texts may call it: page and anchor of classes, methods, blocks of `nn` and commands."""
+    """Return page and anchor of every documented name.
+
+    Returns
+    -------
+    dict of str to str
+        Keys are the names as written in texts: models, classes, functions, methods
+        ("LSTM.fit"), modules of `nn` ("nn.attention") and commands ("deepforecast tune").
+    """
     targets = {name: f"models/{name}.md" for name in MODELS}
     pages_of = {f"reference/{group.path}.md": _page_text(group) for group in GROUPS}
     for path, text in pages_of.items():
@@ -150,7 +177,7 @@ def _page_text(group: Group) -> str:
 
 
 def _public_names(group: Group) -> list[str]:
-    """Those listed, or with a star those that the module says are public."""
+    """Return the listed names, or all public names of the module for ("*",)."""
     if group.names != ("*",):
         return list(group.names)
     module = import_module(group.module)

@@ -1,12 +1,12 @@
-"""Pages written by hand, with parts that are filled in from the library itself, between two comments.
+"""Handwritten pages with parts generated from the library, between two comments.
 
 <!-- models missing -->...<!-- end -->     the models that declare a capability
-<!-- packages --><!-- end -->              the packages and what each is for
+<!-- packages --><!-- end -->              the packages and their contents
 <!-- source PATH --><!-- end -->           the text of a file of the project
 <!-- synonyms --><!-- end -->              parameter names of other libraries
 
-The lists of models, and the messages of errors.md, stand in the files too, which are read in the repository:
-`python -m builder.written` in docs brings them up to date.
+The lists of models and the messages of errors.md are stored in the files, since these are also read in the
+repository: run `python -m builder.written` in docs to update them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MARK = re.compile(r"<!-- (?P<what>\w+)(?: (?P<of>\S+))? -->(?P<content>.*?)<!-- 
 
 
 def page(name: str) -> Page:
-    """The page, with its first heading as its title."""
+    """Return a page with its generated parts; the first heading is the title."""
     text = (WRITTEN / f"{name}.md").read_text("utf-8")
     text_with_contents = placed(MARK.sub(lambda mark: _filled(mark, name), text))
     return Page(f"{name}.md", text.partition("\n")[0].removeprefix("# "), text_with_contents)
 
 
 def updated(name: str) -> str:
-    """The text of a page with its lists of models as they are now, between their marks."""
+    """Return the source of a page with its generated parts updated."""
     text = (WRITTEN / f"{name}.md").read_text("utf-8")
     return MARK.sub(
         lambda mark: f"<!-- {mark['what']}{' ' + mark['of'] if mark['of'] else ''} -->{_filled(mark, name)}<!-- end -->", text
@@ -41,12 +41,23 @@ def updated(name: str) -> str:
 
 def _filled(mark: re.Match[str], name: str) -> str:
     if mark["what"] not in FILLERS:
-        raise BuildError(f"{name}.md asks for {mark.group()}; there is {', '.join(FILLERS)}.")
+        raise BuildError(f"{name}.md: the mark must be one of {', '.join(FILLERS)}, got {mark.group()}.")
     return FILLERS[mark["what"]](mark["of"] or "")
 
 
 def able(capability: str) -> str:
-    """The models that declare a capability; `global`: those that are not fitted series by series."""
+    """Return the names of the models that declare a capability.
+
+    Parameters
+    ----------
+    capability : str
+        Field of `Capabilities`, or "global" for models that are trained on all series.
+
+    Returns
+    -------
+    str
+        The names, or "all but ..." if more than two thirds of the models qualify.
+    """
     classes = list(registry.models())
     if capability == "global":
         names = [cls.__name__ for cls in classes if not cls.capabilities.by_series]
@@ -59,12 +70,12 @@ def able(capability: str) -> str:
 
 
 def packages(_: str = "") -> str:
-    """Every subpackage from the top down, with the first line of its docstring."""
+    """Return a table of the subpackages, from the top layer down, with the first line of their docstrings."""
     return table(["package", "contents"], [[f"`{name}`", _package_summary(name)] for name in layers()])
 
 
 def layers() -> Iterator[str]:
-    """The subpackages in the order of the linter's contract."""
+    """Yield the subpackages in the order of the layers declared for import-linter."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     for line in project["tool"]["importlinter"]["contracts"][0]["layers"]:
         for name in line.split("|"):
@@ -80,12 +91,12 @@ def _package_summary(package: str) -> str:
 
 
 def source(path: str) -> str:
-    """A file of the project as code."""
+    """Return a file of the project as a code block."""
     return f"```python\n{(ROOT / path).read_text('utf-8').rstrip()}\n```"
 
 
 def main() -> None:
-    """Bring the pages that the README links to up to date."""
+    """Update the generated parts of the pages that the README links to."""
     from builder import errors
 
     for name, text in (("guide", updated("guide")), ("migration", updated("migration")), ("errors", errors.updated())):
@@ -93,13 +104,13 @@ def main() -> None:
 
 
 def synonyms(_: str = "") -> str:
-    """Names of other libraries and what they are called here."""
+    """Return a table of parameter names of other libraries and their names in this one."""
     rows = [
         [library, f"`{name}`", " or ".join(target if " " in target else f"`{target}`" for target in targets)]
         for library, names in SYNONYMS.items()
         for name, targets in names.items()
     ]
-    return "\n" + table(["library", "its name", "name here"], rows) + "\n"
+    return "\n" + table(["library", "name in that library", "name in deepforecast"], rows) + "\n"
 
 
 FILLERS: dict[str, Callable[[str], str]] = {

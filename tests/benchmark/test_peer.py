@@ -79,9 +79,9 @@ def test_integer_time_has_an_integer_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ("found = found.iloc[1:]", "is missing (1 in all)"),
-        ("found = pd.concat([found, found])", "a row once"),
-        ("found = found.rename(columns={asked['name']: 'other'})", "it lacks fake Last"),
+        ("found = found.iloc[1:]", "is missing (1 in total)"),
+        ("found = pd.concat([found, found])", "must not have duplicate rows"),
+        ("found = found.rename(columns={asked['name']: 'other'})", "fake Last is missing"),
         ("raise SystemError('no such model')", "exit code 1: SystemError: no such model"),
         ("sys.exit(0)", "ended without"),
     ],

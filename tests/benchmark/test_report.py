@@ -143,8 +143,8 @@ def test_one_task_is_compared_over_its_series(folder: Path) -> None:
     lines = [line for line in (folder / RESULTS).read_bytes().splitlines(keepends=True) if b'"task": "daily"' in line]
     (folder / RESULTS).write_bytes(b"".join(lines))
     text = render_page(load_run(folder))
-    assert "One task alone does not tell how sure that is." in words(text)
-    assert "Mean rank over 3 series, 1 the best." in words(section(text, "differ"))
+    assert "With a single task, the uncertainty of this ranking cannot be estimated." in words(text)
+    assert "Mean rank over 3 series; 1 is best." in words(section(text, "differ"))
 
 
 def test_models_that_are_not_told_apart_are_joined_by_a_bar() -> None:
@@ -184,10 +184,10 @@ def test_a_coverage_that_decides_is_no_error(folder: Path) -> None:
     (folder / RESULTS).write_bytes(b"".join(Row.from_mapping(one).to_json() for one in near))
     run = load_run(folder)
     assert "LSTM leads by coverage-80: 50 % less distance from the nominal level than SeasonalNaive" in verdict(run)
-    assert "tasks of the distance from the nominal level over that of SeasonalNaive" in words(
+    assert "tasks of the distance from the nominal level divided by that of SeasonalNaive" in words(
         report_tables.leaderboard_table(run)
     )
-    assert "against distance from the nominal level: below" in words(report_figures.cost_figure(run))
+    assert "against distance from the nominal level: lower left" in words(report_figures.cost_figure(run))
 
 
 def test_settings_say_what_was_set(text: str) -> None:

@@ -22,7 +22,7 @@ def suite(name: str = "s", **changed: object) -> Suite:
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        (suite("t"), "holds a run of suite s. .* another folder for t, or remove"),
+        (suite("t"), "contains a run of suite s. .* another folder for t, or remove"),
         (suite(tasks=[{"dataset": "nile", "horizon": 3}]), "of another suite s: horizon of nile was None and is 3"),
         (suite(tasks=[{"dataset": "co2", "task": "nile"}]), "dataset of nile was nile and is co2"),
         (suite(tasks=[{**MADE, "generate": {"n_series": 4, "length": 60}}]), "generate of made was"),
@@ -55,7 +55,7 @@ def test_what_several_calls_cut_out_of_a_suite_is_put_together(tmp_path: Path) -
         write_suite(tmp_path, select_subset(suite(), SuiteSubset(tasks=[task], seeds=[seed], series=2, windows=1)))
     found = load_run_suite(tmp_path)
     assert ([task.name for task in found.tasks], found.seeds) == (["nile", "made"], (0, 1))
-    assert found.cut == ("tasks nile alone", "seeds 0 of 0, 1", "tasks made alone", "seeds 1 of 0, 1", "made: 2 of 4 series")
+    assert found.cut == ("only tasks nile", "seeds 0 of 0, 1", "only tasks made", "seeds 1 of 0, 1", "made: 2 of 4 series")
     write_suite(tmp_path, suite())
     assert load_run_suite(tmp_path) == suite()  # nothing is cut any more
 

@@ -71,9 +71,9 @@ BAD = [
     ({"tasks": [{"dataset": "co2", "horizn": 3}]}, r"tasks\[0\] has no key horizn; did you mean horizon"),
     (
         {"tasks": [{"dataset": "co2", "horizon": "12"}]},
-        r"tasks\[0\]\.horizon must be a whole number or null, got 12 \(str\)",
+        r"tasks\[0\]\.horizon must be an integer or null, got 12 \(str\)",
     ),
-    ({"tasks": [{"dataset": "co2", "horizon": True}]}, "horizon must be a whole number"),
+    ({"tasks": [{"dataset": "co2", "horizon": True}]}, "horizon must be an integer"),
     ({"tasks": [{"dataset": "co2", "horizon": 0}]}, "horizon must be at least 1, got 0"),
     ({"tasks": [{"dataset": "co2", "windows": {"count": 0}}]}, r"tasks\[0\]\.windows: count must be at least 1"),
     ({"tasks": [{"dataset": "co2", "windows": {"refit": "often"}}]}, "refit must be auto, true, false"),

@@ -19,8 +19,8 @@ ENDLESS = {"model": "LSTM", "parameters": {"max_steps": 10**7}}
 QUIET = RunOptions(progress=False, rehearse=False)
 OWNER = """
 import sys
-from deepforecast.benchmark.suite_run import Run, run
-run(sys.argv[1], sys.argv[2], options=Run(progress=False, rehearse=False))
+from deepforecast.benchmark.suite_run import RunOptions, run_suite
+run_suite(sys.argv[1], sys.argv[2], options=RunOptions(progress=False, rehearse=False))
 """
 
 
@@ -72,7 +72,7 @@ def test_limits_of_time_and_memory_are_kept_and_the_others_go_on(tmp_path: Path)
 def test_a_suite_that_is_refused_does_not_keep_out_the_one_mended(tmp_path: Path) -> None:
     task = {"dataset": "nile", "horizon": 3}
     slip, mended = (suite("Naive", tasks=[one]) for one in ({**task, "parameters": {"max_stepz": 3}}, task))
-    with pytest.raises(ParameterError, match="none has max_stepz"):
+    with pytest.raises(ParameterError, match="got max_stepz"):
         run_suite(slip, tmp_path, options=QUIET)
     assert [row.status for row in run_suite(mended, tmp_path, options=QUIET)] == ["ok"]
 

@@ -31,7 +31,7 @@ def test_all_that_is_left_out_is_said() -> None:
     cut = SuiteSubset(models=["Mean"], tasks=["made"], seeds=[1], series=1, windows=3, time_limit=5)
     found = select_subset(SUITE, cut)
     assert found.cut == (
-        "models Mean alone", "tasks made alone", "seeds 1 of 0, 1", "made: 1 of 2 series", "made: the last 3 of 4 windows",
+        "only models Mean", "only tasks made", "seeds 1 of 0, 1", "made: 1 of 2 series", "made: the last 3 of 4 windows",
     )  # fmt: skip
     assert names(found) == ["Mean"]
     assert (found.time_limit, found.seeds, len(found.tasks)) == (5.0, (1,), 1)

@@ -98,7 +98,7 @@ def test_as_json(run: Any, asked: list[Any]) -> None:
     assert [one["model"] for one in facts["leaderboard"]] == ["SeasonalNaive", "Naive", "LSTM"]
     assert facts["leaderboard"][1]["skill"] == pytest.approx(-0.5)
     assert facts["failed"] == [{"job": "c", "status": "timeout", "error": "stopped after 5 s"}]
-    assert facts["cut"] == ["models Naive alone", "made: 1 of 2 series"]
+    assert facts["cut"] == ["only models Naive", "made: 1 of 2 series"]
 
 
 def test_an_audit(run: Any, asked: list[Any]) -> None:

@@ -68,7 +68,7 @@ def test_a_model_page_tells_every_parameter() -> None:
         lacking = [one for one in declared_params(getattr(deepforecast, name)) if f"| `{one}` |" not in pages[name]]
         assert not lacking
     assert "a number of at least 0 and below 1" in pages["LSTM"]  # the range of dropout
-    assert "16 to 256, by factors" in pages["LSTM"]  # where hidden_size is searched
+    assert "16 to 256, log scale" in pages["LSTM"]  # where hidden_size is searched
     assert set(deepforecast.core.index.MODELS) == set(pages) - {"All models"}
 
 
@@ -79,6 +79,14 @@ def test_a_model_page_tells_every_parameter() -> None:
         ("Of these:\n- one\n- two", "Of these:\n\n- one\n- two"),
         ("So:\n\n    x = 1\n\n    y = 2\n\nEnd.", "So:\n\n```python\nx = 1\n\ny = 2\n```\n\nEnd."),
         ("n < 3 and `n < 4`", "n &lt; 3 and `n < 4`"),
+        (
+            "Adds.\n\nParameters\n----------\na, b : int, optional\n    Summands.\n\n    - any\n*rest\n    More.\n\n"
+            "Raises\n------\nTypeError\n    If not.\n\nSee Also\n--------\nsum : Many.\nfsum\n\n"
+            "Examples\n--------\nSo:\n\n>>> 1 + 1\n2",
+            "Adds.\n\n**Parameters**\n\n- `a`, `b` (int, optional): Summands.\n\n    - any\n- `*rest`: More.\n\n"
+            "**Raises**\n\n- `TypeError`: If not.\n\n**See Also**\n\n- `sum`: Many.\n- `fsum`\n\n"
+            "**Examples**\n\nSo:\n\n```pycon\n>>> 1 + 1\n2\n```",
+        ),
     ],
 )
 def test_docstrings_become_markdown(docstring: str, markdown: str) -> None:
@@ -87,7 +95,7 @@ def test_docstrings_become_markdown(docstring: str, markdown: str) -> None:
 
 def test_long_printed_lines_are_folded() -> None:
     short, long = "```text\nshort\n```\n", f"```text\n{'word ' * 30}\n```\n"
-    assert folded(f"{short}\n{long}\n{short}") == f"{short}\n{long.replace('```text', '``` { .text .said }')}\n{short}"
+    assert folded(f"{short}\n{long}\n{short}") == f"{short}\n{long.replace('```text', '``` { .text .wrapped }')}\n{short}"
 
 
 def told_by_name(gap: int, size: int) -> None:
@@ -137,10 +145,10 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
     )
     (tmp_path / "b.html").write_text('<h2 id="there">b</h2><a href="#there">5</a>')
     assert links.broken(tmp_path) == [
-        "a.html loads https://example.org/x.js from elsewhere",
-        "a.html leads to b.html#gone: no such place on that page",
-        "a.html leads to c.html: no such file",
-        "a.html leads to picture.png: no such file",
+        "a.html loads https://example.org/x.js from another server",
+        "a.html links to b.html#gone: no such anchor on that page",
+        "a.html links to c.html: no such file",
+        "a.html links to picture.png: no such file",
     ]
 
 
@@ -151,7 +159,7 @@ def test_a_tutorial_that_fails_is_named_with_its_line(tmp_path: Path, monkeypatc
     (script.parent / "show.py").write_text((ROOT / "tutorials" / "show.py").read_text("utf-8"))
     for name, value in {"ROOT": tmp_path, "COURSE": script.parent, "CACHE": tmp_path / "cache"}.items():
         monkeypatch.setattr(course, name, value)
-    with pytest.raises(BuildError, match=r"^tutorials/03_broken.py, line 6: the tutorial fails\.(.|\n)*ZeroDivisionError"):
+    with pytest.raises(BuildError, match=r"^tutorials/03_broken.py, line 6: the tutorial failed\.(.|\n)*ZeroDivisionError"):
         course._shown(script, short=True, jobs=1)
 
 
@@ -166,10 +174,10 @@ def test_a_tutorial_is_run_anew_only_when_something_has_changed(tmp_path: Path, 
 
 
 def test_an_error_that_does_not_come_is_noticed() -> None:
-    said = errors.said("import deepforecast\ndeepforecast.SeasonalNaive(horizon=-1)", {})
+    said = errors.message_of("import deepforecast\ndeepforecast.SeasonalNaive(horizon=-1)", {})
     assert said.startswith("ParameterError: `horizon` must be")
-    with pytest.raises(BuildError, match="it does not"):
-        errors.said("1 + 1", {})
+    with pytest.raises(BuildError, match="this does not"):
+        errors.message_of("1 + 1", {})
 
 
 def test_formulas_are_drawn_and_code_is_left_alone() -> None:
