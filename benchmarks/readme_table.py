@@ -1,7 +1,8 @@
-"""The generated parts of README.md: python benchmarks/readme_table.py [--check]
+"""Update the generated parts of README.md: python benchmarks/readme_table.py [--check]
 
-The table of measurements comes from benchmarks/results; which cells stand in it is said below, no figure is typed, and rows
-in which another library is ahead stay. What models cannot do comes from the capabilities of each with its defaults.
+The table of measurements consists of cells of benchmarks/results, selected by LINES; no figure is typed by hand, and rows in
+which another library is better are kept. The lists of models without a method come from the capabilities of the models with
+default parameters.
 """
 
 from __future__ import annotations
@@ -17,32 +18,50 @@ ROOT = Path(__file__).resolve().parents[1]
 README, RESULTS = ROOT / "README.md", ROOT / "benchmarks" / "results"
 BEGIN, END = "<!-- measured: python benchmarks/readme_table.py -->\n", "<!-- measured: end -->\n"
 DECLARED = re.compile(r"(?<=<!-- capabilities -->).*?(?=<!-- end -->)")
-Place = tuple[str, str]  # how the row begins (several cells: parted by a bar), and the column
+CellAddress = tuple[str, str]  # first cells of the row, separated by bars (the last one may be a prefix), and the column
 
 
 @dataclass(frozen=True)
 class Line:
-    """A task: how long it takes here and with the other, and how wrong both are, each from a cell of `result`."""
+    """A row of the table: run times and errors of deepforecast and another library, from cells of one results file.
+
+    Parameters
+    ----------
+    task : str
+        Description of the task.
+    result : str
+        Name of the results file.
+    unit : str
+        Unit of the run times.
+    own_cell, other_cell : CellAddress
+        Cells with the run times of deepforecast and of the other library.
+    other : str
+        Name of the other library.
+    metric : str
+        Name of the error metric.
+    errors : tuple of CellAddress, optional
+        Cells with the errors of deepforecast and of the other library.
+    """
 
     task: str
     result: str
     unit: str
-    here: Place
+    own_cell: CellAddress
     other: str
-    beside: Place
+    other_cell: CellAddress
     metric: str = ""
-    errors: tuple[Place, Place] | None = None
+    errors: tuple[CellAddress, CellAddress] | None = None
 
 
 LINES = (
-    Line("`AutoETS`, M4 monthly", "ets", "CPU ms a series", ("AutoETS", "CPU ms a series"), "statsforecast",
-         ("statsforecast", "CPU ms a series"), "sMAPE", (("AutoETS", "sMAPE"), ("statsforecast", "sMAPE"))),
-    Line("`AutoARIMA`, M4 monthly", "arima", "CPU ms a series", ("AutoARIMA", "CPU ms a series"), "statsforecast",
-         ("statsforecast", "CPU ms a series"), "MASE", (("AutoARIMA", "MASE"), ("statsforecast", "MASE"))),
-    Line("`AutoTheta`, M4 monthly", "theta", "CPU µs a series", ("AutoTheta", "CPU µs a series"), "statsforecast",
-         ("statsforecast", "CPU µs a series"), "MASE", (("AutoTheta", "MASE"), ("statsforecast", "MASE"))),
-    Line("`Prophet`, NN5 daily, 111 series", "prophet", "CPU s", ("nn5_daily|mean", "seconds ours"), "prophet",
-         ("nn5_daily|mean", "prophet"), "MASE", (("nn5_daily|mean", "MASE ours"), ("nn5_daily|mean", "MASE prophet"))),
+    Line("`AutoETS`, M4 monthly", "ets", "CPU ms per series", ("AutoETS", "CPU ms per series"), "statsforecast",
+         ("statsforecast", "CPU ms per series"), "sMAPE", (("AutoETS", "sMAPE"), ("statsforecast", "sMAPE"))),
+    Line("`AutoARIMA`, M4 monthly", "arima", "CPU ms per series", ("AutoARIMA", "CPU ms per series"), "statsforecast",
+         ("statsforecast", "CPU ms per series"), "MASE", (("AutoARIMA", "MASE"), ("statsforecast", "MASE"))),
+    Line("`AutoTheta`, M4 monthly", "theta", "CPU µs per series", ("AutoTheta", "CPU µs per series"), "statsforecast",
+         ("statsforecast", "CPU µs per series"), "MASE", (("AutoTheta", "MASE"), ("statsforecast", "MASE"))),
+    Line("`Prophet`, NN5 daily, 111 series", "prophet", "CPU s", ("nn5_daily|mean", "seconds"), "prophet",
+         ("nn5_daily|mean", "seconds, prophet"), "MASE", (("nn5_daily|mean", "MASE"), ("nn5_daily|mean", "MASE, prophet"))),
     Line("`LightGBM`, Rossmann, 1,115 shops", "regression_accuracy", "s", ("rossmann|1,115|LightGBM", "seconds"), "mlforecast",
          ("rossmann|1,115|mlforecast", "seconds"), "MASE",
          (("rossmann|1,115|LightGBM", "MASE"), ("rossmann|1,115|mlforecast", "MASE"))),
@@ -53,43 +72,44 @@ LINES = (
          "neuralforecast", ("m4_weekly|359|neuralforecast LSTM", "CPU seconds"), "MASE",
          (("m4_weekly|359|LSTM", "MASE"), ("m4_weekly|359|neuralforecast LSTM", "MASE"))),
     Line("`SeasonalNaive`, 100,000 series", "seasonal_naive", "s", ("deepforecast", "seconds"), "statsforecast",
-         ("statsforecast: `forecast`, its way", "seconds")),
+         ("statsforecast: `forecast`, recommended", "seconds")),
     Line("`score`, six metrics, 9,000,000 forecasts", "score", "s", ("six metrics, pandas", "seconds"), "utilsforecast",
-         ("six metrics, pandas", "utilsforecast")),
+         ("six metrics, pandas", "seconds, utilsforecast")),
     Line("`import deepforecast`", "import", "s", ("`import deepforecast`", "seconds"), "`import pandas`",
          ("`import pandas`", "seconds")),
 )  # fmt: skip
 
 
-METHODS = (("simulate", "simulates"), ("explain", "explains"))
+CAPABILITIES = (("simulate", "simulates"), ("explain", "explains"))
 
 
 def table() -> str:
-    """The table as Markdown."""
-    rows = ["| | here | beside | error here | beside |", "|---|---|---|---|---|"]
+    """Return the table as Markdown."""
+    rows = ["| | deepforecast | other library | error, deepforecast | error, other |", "|---|---|---|---|---|"]
     for line in LINES:
-        took = [cell(line.result, line.here), f"{line.other}: {cell(line.result, line.beside)}"]
-        wrong = [cell(line.result, place) for place in line.errors or ()]
-        told = [f"{line.metric} {wrong[0]}", wrong[1]] if wrong else ["", ""]
+        times = [cell(line.result, line.own_cell), f"{line.other}: {cell(line.result, line.other_cell)}"]
+        errors = [cell(line.result, address) for address in line.errors or ()]
+        error_cells = [f"{line.metric} {errors[0]}", errors[1]] if errors else ["", ""]
         task = f"[{line.task}](benchmarks/results/{line.result}.md), {line.unit}"
-        rows.append("| " + " | ".join([task, *took, *told]) + " |")
+        rows.append("| " + " | ".join([task, *times, *error_cells]) + " |")
     return "\n".join(rows) + "\n"
 
 
-def cell(result: str, place: Place) -> str:
-    """One cell of the tables of a result."""
-    start, column = place
-    heads: list[str] = []
+def cell(result: str, address: CellAddress) -> str:
+    """Return a cell of a results file; raises `SystemExit` if there is none."""
+    row_start, column = address
+    headings: list[str] = []
     for text in (RESULTS / f"{result}.md").read_text("utf-8").splitlines():
-        cells = [one.strip() for one in text.strip().strip("|").split("|")] if text.startswith("|") else []
+        cells = [text_cell.strip() for text_cell in text.strip().strip("|").split("|")] if text.startswith("|") else []
         if not cells or set("".join(cells)) <= set("-: "):
-            heads = heads if cells else []
-        elif not heads:
-            heads = cells
-        elif column in heads and _begins(cells, start.split("|")) and cells[heads.index(column)]:
-            return cells[heads.index(column)]
+            headings = headings if cells else []
+        elif not headings:
+            headings = cells
+        elif column in headings and _begins(cells, row_start.split("|")) and cells[headings.index(column)]:
+            return cells[headings.index(column)]
     raise SystemExit(
-        f"benchmarks/results/{result}.md has no row {start!r} with a column {column!r}: see LINES in {Path(__file__).name}."
+        f"benchmarks/results/{result}.md has no row {row_start!r} with a column {column!r}. Set another cell in LINES of "
+        f"{Path(__file__).name}."
     )
 
 
@@ -98,8 +118,8 @@ def _begins(cells: list[str], start: list[str]) -> bool:
 
 
 def capabilities() -> str:
-    """The methods that not every model has, and the models that lack them."""
-    return ", ".join(f"`{method}` (all but {_lacking(name)})" for method, name in METHODS)
+    """Return the methods that not every model has, with the models without them."""
+    return ", ".join(f"`{method}` (all but {_lacking(name)})" for method, name in CAPABILITIES)
 
 
 def _lacking(capability: str) -> str:
@@ -109,7 +129,7 @@ def _lacking(capability: str) -> str:
     for cls in registry.models():
         try:
             model = cls()
-        except ParameterError:  # a wrapper, which can do what the model or regressor in it can
+        except ParameterError:  # a wrapper, which has the capabilities of the wrapped model
             continue
         if not getattr(model.capabilities, capability):
             lacking.append(f"`{cls.__name__}`")
@@ -117,12 +137,12 @@ def _lacking(capability: str) -> str:
 
 
 def updated(readme: str) -> str:
-    """The text of a README with its generated parts as they are now."""
+    """Return a README with its generated parts updated; raises `SystemExit` if a mark is missing."""
     if not DECLARED.search(readme):
-        raise SystemExit("README.md marks the methods of models by <!-- capabilities --><!-- end -->")
+        raise SystemExit("README.md must contain the marks <!-- capabilities --><!-- end -->")
     readme = DECLARED.sub(lambda _: capabilities(), readme)
     if BEGIN not in readme or END not in readme:
-        raise SystemExit(f"README.md marks where the table stands by\n{BEGIN}{END}")
+        raise SystemExit(f"README.md must contain the marks of the table,\n{BEGIN}{END}")
     return re.sub(f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", lambda _: "\n" + table() + "\n", readme, flags=re.DOTALL)
 
 
@@ -131,7 +151,9 @@ def main(check: bool) -> int:
     after = updated(before)
     if check:
         print(
-            "README.md is not what benchmarks/results say: run python benchmarks/readme_table.py" if before != after else "well"
+            "README.md differs from benchmarks/results. Use python benchmarks/readme_table.py"
+            if before != after
+            else "README.md is up to date"
         )
         return int(before != after)
     README.write_text(after, "utf-8")

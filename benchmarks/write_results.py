@@ -1,6 +1,8 @@
-"""A run of a suite as a page of benchmarks/results: python benchmarks/write_results.py RUN... [--command "..."] [--note "..."]
+"""Write a run of a suite as a page of benchmarks/results.
 
-Everything on the page comes from the rows of the run and from anchors that are published elsewhere, which are marked so.
+    python benchmarks/write_results.py RUN... [--command "..."] [--note "..."]
+
+The page is computed from the rows of the run, and from published results, which are marked as such.
 """
 
 from __future__ import annotations
@@ -19,24 +21,25 @@ from deepforecast.benchmark.summary import cost_slopes, group_failures, mean_ove
 from deepforecast.errors import pluralize
 
 RESULTS = Path(__file__).parent / "results"
-# Of the published figures those of a model that is here too, and how near the two have to be (DLinear and NLinear: a share).
-SAME = {"Naive2": "Naive2", "Repeat": "Naive", "DLinear": "DLinear", "NLinear": "NLinear"}
-WITHIN = {"Naive2": 0.0005, "Repeat": 0.013, "DLinear": 0.01, "NLinear": 0.01}
-SHARES = ("DLinear", "NLinear")
+# Models of published results with their names here, and largest allowed differences (DLinear and NLinear: relative).
+MODEL_NAMES = {"Naive2": "Naive2", "Repeat": "Naive", "DLinear": "DLinear", "NLinear": "NLinear"}
+TOLERANCES = {"Naive2": 0.0005, "Repeat": 0.013, "DLinear": 0.01, "NLinear": 0.01}
+RELATIVE_TOLERANCE_MODELS = ("DLinear", "NLinear")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", nargs="+", help="folders of runs of one suite")
-    parser.add_argument("--command", action="append", default=[], help="how the run was made")
-    parser.add_argument("--note", action="append", default=[], help="what else is to be said of it")
-    given = parser.parse_args()
-    rows = list({row.job: row for run in reversed(given.run) for row in read_rows(run)}.values())  # the first run's rows count
-    suite = load_run_suite(given.run[0])
+    parser.add_argument("--command", action="append", default=[], help="command of the run, shown on the page")
+    parser.add_argument("--note", action="append", default=[], help="remark to show on the page")
+    args = parser.parse_args()
+    rows_by_job = {row.job: row for run in reversed(args.run) for row in read_rows(run)}  # the first run takes precedence
+    rows = list(rows_by_job.values())
+    suite = load_run_suite(args.run[0])
     if not rows:
-        print("this run has no rows yet", file=sys.stderr)
+        print("a run must have at least one row, got none", file=sys.stderr)
         return 1
-    lines = page(suite, rows, given.command, given.note)
+    lines = page(suite, rows, args.command, args.note)
     path = RESULTS / f"suite_{suite.suite.replace('-', '_')}.md"
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
     print("\n".join(lines))
@@ -44,71 +47,77 @@ def main() -> int:
 
 
 def page(suite: Suite, rows: list[Row], commands: list[str], notes: list[str]) -> list[str]:
-    """The whole page."""
+    """Return the page."""
     name = suite.suite
-    there = {metric for row in rows for metric in row.metrics}
-    metric = next((one for task in suite.tasks for one in task.metrics if one in there), None)
-    first, cut = rows[0], left_out(rows)
+    available = {metric for row in rows for metric in row.metrics}
+    metric = next((candidate for task in suite.tasks for candidate in task.metrics if candidate in available), None)
+    first_row, subset = rows[0], restrictions(rows)
     dates = sorted(row.started for row in rows if row.started)
     lines = [f"# Suite {name}", "", f"{suite.what}.", ""]
     lines += ["```", *commands, "```", ""] if commands else []
-    where = f"{first.machine.get('cores', '?')} cores, {first.machine.get('jobs', '?')}"
-    lines += [f"- {dates[0][:16]} to {dates[-1][:16]} UTC; {where}."]
-    lines += [f"- Cut: {'; '.join(cut)}." if cut else "- Nothing was cut."]
+    machine = f"{first_row.machine.get('cores', '?')} cores, {first_row.machine.get('jobs', '?')}"
+    lines += [f"- {dates[0][:16]} to {dates[-1][:16]} UTC; {machine}."]
+    lines += [f"- Subset: {'; '.join(subset)}." if subset else "- Full suite."]
     lines += [f"- {note}" for note in notes]
-    known = ("python", "deepforecast", "numpy", "torch")
-    versions = ", ".join(f"{key} {first.versions[key]}" for key in known if key in first.versions)
-    lines += [f"- {versions}. Seconds are CPU seconds, of a machine that others use too."]
-    lines += ["", *leaderboard(rows, metric, suite.reference), *tables(rows), *costs(rows), *beside(rows)]
-    return [*lines, *grown(name, rows), *wrong(rows)]
+    packages = ("python", "deepforecast", "numpy", "torch")
+    versions = ", ".join(f"{key} {first_row.versions[key]}" for key in packages if key in first_row.versions)
+    lines += [f"- {versions}. Seconds are CPU seconds on a machine under load."]
+    lines += ["", *leaderboard(rows, metric, suite.reference), *tables(rows), *costs(rows), *published_comparison(rows)]
+    return [*lines, *slopes(name, rows), *failures(rows)]
 
 
-def left_out(rows: list[Row]) -> list[str]:
-    """What was cut; of a run in several calls what each left out, as many rows as it left."""
+def restrictions(rows: list[Row]) -> list[str]:
+    """Return the restrictions of the run; for several calls, those of each with its number of jobs."""
     if len({tuple(row.cut) for row in rows}) == 1:
         return list(rows[0].cut)
     counts = Counter(tuple(row.cut) for row in rows)
-    return [f"{pluralize(count, 'job')} of a call of ({', '.join(cut)})" for cut, count in counts.items()]
+    return [f"{pluralize(count, 'job')} with ({', '.join(cut)})" for cut, count in counts.items()]
 
 
 def leaderboard(rows: list[Row], metric: str | None, reference: str) -> list[str]:
-    """Skill and wins, where there are several tasks."""
+    """Return the table of ranks, skill and wins; empty for a single task."""
     if len({row.task for row in rows if row.status == "ok"}) < 2:
         return []
-    found = summarize(rows, metric=metric, reference=reference)
-    lines = [f"By {found.metric}; skill: 1 less the geometric mean of the ratios to {reference} (95 % interval over tasks)."]
+    summary = summarize(rows, metric=metric, reference=reference)
+    lines = [
+        f"Ranked by {summary.metric}; skill: 1 minus the geometric mean of the errors relative to {reference} (95 % "
+        "interval over tasks)."
+    ]
     lines += ["", "| model | mean rank | skill | wins | tasks | fit, s | forecast, s |", "|---|---|---|---|---|---|---|"]
-    for one in found.table.to_dict("records"):
-        span = f" ({one['skill-low']:.3f} to {one['skill-high']:.3f})" if one["skill-low"] == one["skill-low"] else ""
-        skill = "-" if one["skill"] != one["skill"] else f"{one['skill']:.3f}{span}"
-        rank = "-" if one["rank"] != one["rank"] else f"{one['rank']:.2f}"
-        if not one["tasks"]:
+    for model_row in summary.table.to_dict("records"):
+        low, high = model_row["skill-low"], model_row["skill-high"]
+        interval = f" ({low:.3f} to {high:.3f})" if low == low else ""
+        skill = "-" if model_row["skill"] != model_row["skill"] else f"{model_row['skill']:.3f}{interval}"
+        rank = "-" if model_row["rank"] != model_row["rank"] else f"{model_row['rank']:.2f}"
+        if not model_row["tasks"]:
             continue
-        own = [row for row in rows if row.model == one["model"] and row.status == "ok"]
-        spent = [sum(getattr(row, key) or 0.0 for row in own) for key in ("fit_cpu", "predict_cpu")]
-        cells = [one["model"], rank, skill, f"{one['wins']:.2f}", one["tasks"], f"{spent[0]:.2f}", f"{spent[1]:.2f}"]
+        model_rows = [row for row in rows if row.model == model_row["model"] and row.status == "ok"]
+        seconds = [sum(getattr(row, key) or 0.0 for row in model_rows) for key in ("fit_cpu", "predict_cpu")]
+        cells = [model_row["model"], rank, skill, f"{model_row['wins']:.2f}", model_row["tasks"]]
+        cells += [f"{seconds[0]:.2f}", f"{seconds[1]:.2f}"]
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    if found.friedman_test is not None:
-        told = found.friedman_test
+    if summary.friedman_test is not None:
+        friedman = summary.friedman_test
         lines += [
             "",
-            f"Friedman p = {told.p_value:.2g}, {told.n_datasets} tasks; critical difference {told.critical_difference:.2f}.",
+            f"Friedman test: p = {friedman.p_value:.2g}, {friedman.n_datasets} tasks; critical difference "
+            f"{friedman.critical_difference:.2f}.",
         ]
     return [*lines, ""]
 
 
 def tables(rows: list[Row]) -> list[str]:
-    """A table a metric, tasks across, the best in bold."""
+    """Return one table per metric with tasks as columns and the best values in bold."""
     lines: list[str] = []
     for metric in dict.fromkeys(name for row in rows for name in row.metrics):
         means = mean_over_seeds(rows, metric)
-        wide = means.pivot(index="model", columns="task", values="mean")
-        wide = wide.reindex(columns=dict.fromkeys(means["task"]), index=dict.fromkeys(means["model"]))
+        table = means.pivot(index="model", columns="task", values="mean")
+        table = table.reindex(columns=dict.fromkeys(means["task"]), index=dict.fromkeys(means["model"]))
         seeds = int(means["seeds"].max())
         lines += [f"## {metric}" + (f", mean of {seeds} seeds" if seeds > 1 else ""), ""]
-        lines += [f"| model | {' | '.join(wide.columns)} |", "|---" * (len(wide.columns) + 1) + "|"]
-        best = {} if metric.startswith(("coverage", "bias")) else wide.min()
-        for model, values in wide.iterrows():
+        lines += [f"| model | {' | '.join(table.columns)} |", "|---" * (len(table.columns) + 1) + "|"]
+        best = {} if metric.startswith(("coverage", "bias")) else table.min()
+        for model, values in table.iterrows():
             cells = [
                 "-" if value != value else f"**{value:.4f}**" if len(best) and value == best[task] else f"{value:.4f}"
                 for task, value in values.items()
@@ -119,65 +128,70 @@ def tables(rows: list[Row]) -> list[str]:
 
 
 def costs(rows: list[Row]) -> list[str]:
-    """CPU seconds of fit and forecast and memory of every job, and what the harness took beside them."""
-    good = [row for row in rows if row.status == "ok"]
-    tasks = list(dict.fromkeys(row.task for row in good))
+    """Return the table of CPU seconds and memory of the jobs, and the overhead of the harness."""
+    successful = [row for row in rows if row.status == "ok"]
+    tasks = list(dict.fromkeys(row.task for row in successful))
     lines = ["## CPU seconds of fit + forecast (peak MB)", "", f"| model | {' | '.join(tasks)} |"]
     lines += ["|---" * (len(tasks) + 1) + "|"]
-    for model in dict.fromkeys(row.model for row in good):
+    for model in dict.fromkeys(row.model for row in successful):
         cells = []
         for task in tasks:
-            own = [row for row in good if row.model == model and row.task == task]
-            seconds = [(row.fit_cpu or 0.0) + (row.predict_cpu or 0.0) for row in own]
-            memory = max((row.peak_mb or 0.0 for row in own), default=0.0)
-            cells.append(f"{sum(seconds) / len(own):.3f} ({memory:.0f})" if own else "-")
+            job_rows = [row for row in successful if row.model == model and row.task == task]
+            seconds = [(row.fit_cpu or 0.0) + (row.predict_cpu or 0.0) for row in job_rows]
+            memory = max((row.peak_mb or 0.0 for row in job_rows), default=0.0)
+            cells.append(f"{sum(seconds) / len(job_rows):.3f} ({memory:.0f})" if job_rows else "-")
         lines.append(f"| {model} | {' | '.join(cells)} |")
-    ours = [row for row in good if row.score_cpu and row.library == OWN_LIBRARY]
-    spent = [row.job_cpu - row.fit_cpu - row.predict_cpu - row.score_cpu for row in ours]
-    if spent:
-        lines += ["", f"Beside fit, forecast and metrics a job of ours took {statistics.median(spent):.2f} CPU s (median)."]
+    scored_rows = [row for row in successful if row.score_cpu and row.library == OWN_LIBRARY]
+    overheads = [row.job_cpu - row.fit_cpu - row.predict_cpu - row.score_cpu for row in scored_rows]
+    if overheads:
+        lines += ["", f"Overhead of a job beyond fit, forecast and metrics: {statistics.median(overheads):.2f} CPU s (median)."]
     return [*lines, ""]
 
 
-def beside(rows: list[Row]) -> list[str]:
-    """Published figures of the same task and model beside ours, and whether they agree."""
+def published_comparison(rows: list[Row]) -> list[str]:
+    """Return the comparison with published results of the same tasks and models."""
     lines: list[str] = []
     for task, dataset, horizon in dict.fromkeys((row.task, row.dataset, row.horizon) for row in rows if row.status == "ok"):
-        for one in find_published(dataset, horizon=horizon):
-            model = SAME.get(one.model, "")
-            means = mean_over_seeds([row for row in rows if row.task == task and row.model == model], one.metric)
-            if len(means) and not (one.model in SHARES and "-back-96" in task):  # theirs look back 336 rows
+        for published in find_published(dataset, horizon=horizon):
+            model = MODEL_NAMES.get(published.model, "")
+            means = mean_over_seeds([row for row in rows if row.task == task and row.model == model], published.metric)
+            is_relative = published.model in RELATIVE_TOLERANCE_MODELS
+            if len(means) and not (is_relative and "-back-96" in task):  # these are published for an input of 336 rows
                 value = float(means["mean"].iloc[0])
-                near = WITHIN[one.model] * (one.value if one.model in SHARES else 1.0)
-                good = "yes" if abs(value - one.value) <= near + 1e-9 else "**no**"
-                cells = [task, model, one.metric, f"{value:.4f}", one.value, f"{near:.2g}", good, one.source]
+                tolerance = TOLERANCES[published.model] * (published.value if is_relative else 1.0)
+                agrees = "yes" if abs(value - published.value) <= tolerance + 1e-9 else "**no**"
+                cells = [task, model, published.metric, f"{value:.4f}", published.value, f"{tolerance:.2g}", agrees]
+                cells.append(published.source)
                 lines.append(f"| {' | '.join(map(str, cells))} |")
     if not lines:
         return []
-    head = ["## Beside published figures", "", "| task | model | metric | here | published | within | agrees | source |"]
-    head += ["|---" * 8 + "|"]
+    header = ["## Comparison with published results", ""]
+    header += ["| task | model | metric | value | published | tolerance | agrees | source |", "|---" * 8 + "|"]
     ratios: dict[str, list[str]] = {}
     for (task, model), value in owa(rows).items():
         ratios.setdefault(model, []).append(f"{task} {value:.4f}")
-    return [*head, *lines, "", *(f"- OWA of {model}: {', '.join(cells)}." for model, cells in ratios.items()), ""]
+    return [*header, *lines, "", *(f"- OWA of {model}: {', '.join(cells)}." for model, cells in ratios.items()), ""]
 
 
-def grown(name: str, rows: list[Row]) -> list[str]:
-    """Slopes of the suite that asks for them."""
+def slopes(name: str, rows: list[Row]) -> list[str]:
+    """Return the slopes of time and memory for the suite "scaling"."""
     if name != "scaling":
         return []
-    lines = ["## Slopes (1: proportional)", "", "| model | of | along | slope | points |", "|---|---|---|---|---|"]
-    found = cost_slopes(rows).itertuples()
-    return [*lines, *(f"| {one.model} | {one.cost} | {one.size} | {one.slope:.2f} | {one.points} |" for one in found), ""]
+    lines = ["## Slopes (1: proportional)", "", "| model | cost | size | slope | points |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {slope.model} | {slope.cost} | {slope.size} | {slope.slope:.2f} | {slope.points} |"
+        for slope in cost_slopes(rows).itertuples()
+    ]
+    return [*lines, ""]
 
 
-def wrong(rows: list[Row]) -> list[str]:
-    """What did not run, or not to its end."""
-    bad = group_failures(rows)
-    if not bad:
-        return ["Every job ran."]
-    lines = ["## What did not run, or failed", "", "| model | status | told |", "|---|---|---|"]
-    return lines + [f"| {who} | {row.status} | {row.error[:160].replace('|', '/')} |" for who, row in bad]
+def failures(rows: list[Row]) -> list[str]:
+    """Return the table of jobs without a result."""
+    groups = group_failures(rows)
+    if not groups:
+        return ["All jobs have results."]
+    lines = ["## Jobs without a result", "", "| model | status | error |", "|---|---|---|"]
+    return lines + [f"| {jobs} | {row.status} | {row.error[:160].replace('|', '/')} |" for jobs, row in groups]
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def test_readme_figures_are_those_measured() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert measured["updated"](readme) == readme, "run python benchmarks/readme_table.py"
     assert measured["cell"]("ets", ("statsforecast", "MASE")) == "0.9753"
-    typed = readme.replace(measured["cell"]("ets", ("AutoETS", "CPU ms a series")), "0.1", 1)
+    typed = readme.replace(measured["cell"]("ets", ("AutoETS", "CPU ms per series")), "0.1", 1)
     assert measured["updated"](typed) == readme
     with pytest.raises(SystemExit, match="has no row 'AutoNothing' with a column 'MASE'"):
         measured["cell"]("ets", ("AutoNothing", "MASE"))
