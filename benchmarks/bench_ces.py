@@ -1,9 +1,10 @@
-"""AutoCES beside statsforecast's on monthly series of M4: CPU seconds, errors, AICc.
+"""AutoCES compared with statsforecast on monthly series of M4: CPU seconds, errors, AICc.
 
     python benchmarks/bench_ces.py [--series 1000] [--rounds 3]
 
-Needs the data folder (DEEPFORECAST_DATA). Timed are `fit` and `predict` of all series as a frame (ours), and of one after
-another as an array (theirs). The AICc is theirs, with n log(sum of squares) for the likelihood.
+Requires the benchmark data (DEEPFORECAST_DATA). Timed are `fit` and `predict`: of all series in one frame
+(deepforecast), or of one array after the other (statsforecast). The AICc is that of statsforecast, with
+n log(sum of squares) as the likelihood.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from beside_smoothing import HORIZON, NEEDED, SEASON, beside
+from common_smoothing import HORIZON, MIN_SPEEDUP, SEASON, compare_with_peer
 
 from deepforecast import AutoCES
 from deepforecast.models.statistical._complex_smoothing import PARAMETERS
@@ -26,14 +27,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--series", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    rows, ratio, versions = beside("ces", MODELS, losses, given.series, given.rounds)
+    args = parser.parse_args()
+    rows, speedup, versions = compare_with_peer("ces", MODELS, losses, args.series, args.rounds)
     lines = [
-        "# AutoCES beside statsforecast's",
+        "# AutoCES compared with statsforecast",
         "",
-        f"{given.series:,} monthly series of M4 with 120 to 300 values, {HORIZON} months ahead; one run, models taking turns.",
+        f"{args.series:,} monthly series of M4 with 120 to 300 values, horizon {HORIZON}; one run, models in turn.",
         "",
-        "| | CPU µs a series | times | sMAPE | MASE | AICc beside theirs | higher in |",
+        "| | CPU µs per series | speedup | sMAPE | MASE | mean AICc difference | higher on |",
         "|---|---|---|---|---|---|---|",
         *rows,
         "",
@@ -41,7 +42,7 @@ def main() -> int:
     ]
     print("\n".join(lines))
     (Path(__file__).parent / "results" / "ces.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return int(ratio < NEEDED)
+    return int(speedup < MIN_SPEEDUP)
 
 
 def losses(model: Any) -> np.ndarray:

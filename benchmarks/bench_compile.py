@@ -1,9 +1,10 @@
-"""What the first use of each classical model costs: CPU seconds of the first fit and predict, kernels to be compiled.
+"""Compilation times of the classical models: CPU seconds of the first fit and predict on a machine.
 
     python benchmarks/bench_compile.py [MODEL ...]
 
-Each model in two new processes on one thread, sharing a cache folder that is empty before the first: what that takes more
-than the second one is compilation. And all models one after another in one folder: what the whole package takes.
+Each model runs in two new processes on one thread, with a cache folder that is empty before the first; the
+difference is the compilation time. The same is measured for all models one after the other with one cache
+folder, which gives the total of the package.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from beside_statsforecast import machine
+from common_statsforecast import describe_machine
 
 FAMILIES = {
     "SES": "AutoETS", "Holt": "AutoETS", "HoltWinters": "AutoETS", "ETS": "AutoETS", "AutoETS": "AutoETS", "Theta": "Theta",
     "OptimizedTheta": "Theta", "DynamicTheta": "Theta", "AutoTheta": "Theta", "CES": "CES", "AutoCES": "CES", "ARIMA": "ARIMA",
     "AutoARIMA": "ARIMA", "MSTL": "MSTL", "Croston": "Croston", "TSB": "Croston", "ADIDA": "Croston", "IMAPA": "Croston",
 }  # fmt: skip
-ASKED = 10.0  # seconds, everything together
-ONE = """
+MAX_SECONDS = 10.0  # total of all models
+SCRIPT = """
 import sys, time
 import numpy as np, pandas as pd
 import deepforecast
@@ -45,42 +46,42 @@ def main() -> int:
     models = parser.parse_args().models
     rows = []
     with tempfile.TemporaryDirectory() as shared:
-        more = {name: seconds(name, shared) for name in models}
-        warm = {name: seconds(name, shared) for name in models}
+        shared_first = {name: seconds(name, shared) for name in models}
+        shared_second = {name: seconds(name, shared) for name in models}
     for name in models:
-        with tempfile.TemporaryDirectory() as own:
-            first, second = seconds(name, own), seconds(name, own)
-        rows.append(f"| `{name}` | {first:.2f} | {second:.2f} | {first - second:.2f} | {max(more[name] - warm[name], 0):.2f} |")
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = seconds(name, folder), seconds(name, folder)
+        shared_seconds = max(shared_first[name] - shared_second[name], 0)
+        rows.append(f"| `{name}` | {first:.2f} | {second:.2f} | {first - second:.2f} | {shared_seconds:.2f} |")
         print(rows[-1], file=sys.stderr, flush=True)
-    total = sum(max(more[name] - warm[name], 0) for name in models)
+    total = sum(max(shared_first[name] - shared_second[name], 0) for name in models)
     lines = [
-        "# The first use of a classical model",
+        "# Compilation times of classical models",
         "",
-        "CPU seconds of `fit` and `predict` of one series of 120 values: in a process with an empty cache folder, in the next",
-        "one (numba itself is loaded there, too), and the difference, which is compilation; in the last column the same where",
-        "the models use one folder one after another, from top to bottom.",
+        "CPU seconds of `fit` and `predict` of one series of 120 values: in a process with an empty cache folder, in a second",
+        "process (which also imports numba), and the difference, which is the compilation time; in the last column, the same",
+        "with one cache folder for all models, from top to bottom.",
         "",
-        "| model | first | second | compiled | compiled, those above used |",
+        "| model | first | second | compilation | compilation, shared cache |",
         "|---|---|---|---|---|",
         *rows,
         f"| all | | | | {total:.2f} |",
         "",
-        f"Asked for: {ASKED:g} s together. {machine(f'numba {version()}')}",
+        f"Required: at most {MAX_SECONDS:g} s in total. {describe_machine(f'numba {numba_version()}')}",
     ]
     print("\n".join(lines))
     (Path(__file__).parent / "results" / "compile.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return int(total > ASKED)
+    return int(total > MAX_SECONDS)
 
 
 def seconds(name: str, folder: str) -> float:
-    """CPU seconds of a new process."""
+    """CPU seconds of fit and predict in a new process."""
     env = {**os.environ, "NUMBA_CACHE_DIR": folder, "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", ONE, name, FAMILIES.get(name, name)]
+    command = [sys.executable, "-c", SCRIPT, name, FAMILIES.get(name, name)]
     return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=env).stdout)
 
 
-def version() -> str:
-    """That of numba."""
+def numba_version() -> str:
     import numba
 
     return str(numba.__version__)

@@ -5,9 +5,9 @@
 Each model is fitted on the training part of the sets that suit it and forecasts the test part
 (EPF: fitted once, then 146 forecasts of a day, three days apart, across the test year). Models
 without a distribution of their own are measured with `intervals="conformal"`. A run replaces the
-rows of the models that it names (default: all) in results/coverage.md. `--docstrings` measures
-nothing: it writes the figures of results/coverage.md into the docstring of every model, and so
-onto its page. Needs the data folder (DEEPFORECAST_DATA).
+rows of the given models (default: all) in results/coverage.md. `--docstrings` measures
+nothing: it writes the figures of results/coverage.md into the docstring of every model. Requires
+the benchmark data (DEEPFORECAST_DATA).
 """
 
 from __future__ import annotations
@@ -56,33 +56,29 @@ BENCHMARKS = {
     "M4 hourly (100 series)": Benchmark("m4_hourly", 48, "h", n_series=100),
     "NN5 daily": Benchmark("nn5_daily", 56, "D"),
     "M5 daily (300 items)": Benchmark("m5_ca_1", 28, "D", n_series=300),
-    "EPF Nord Pool hourly": Benchmark(
-        "epf_np", 24, "h", future=("grid_load_forecast", "wind_power_forecast"), n_windows=146
-    ),
+    "EPF Nord Pool hourly": Benchmark("epf_np", 24, "h", future=("grid_load_forecast", "wind_power_forecast"), n_windows=146),
 }
 M1 = ("M1 yearly", "M1 quarterly", "M1 monthly")
 SHORT_SEASONS = (*M1, "NN5 daily")
 INTERMITTENT = ("M5 daily (300 items)",)
 NETWORKS = ("M1 monthly", "NN5 daily", "EPF Nord Pool hourly")
-# Where a model is measured; classical models not named here on SHORT_SEASONS and M4 hourly.
+# Benchmarks of each model; other local models use SHORT_SEASONS and M4 hourly.
 SUITABLE = {
     **dict.fromkeys(("ADIDA", "Croston", "IMAPA", "TSB"), INTERMITTENT),
     **dict.fromkeys(("ARIMA", "AutoARIMA", "UnobservedComponents"), SHORT_SEASONS),
-    "Conformal": ("NN5 daily", "M4 hourly (100 series)"),  # those of M1 are too short to calibrate
+    "Conformal": ("NN5 daily", "M4 hourly (100 series)"),  # M1 series are too short for calibration
     "Prophet": ("M1 monthly", "NN5 daily"),
 }
 N_SERIES_SLOW = {
     "UnobservedComponents": 40,
     "AutoARIMA": 100,
-}  # fewer series of models that take long
+}  # number of series for slow models
 WRAPPED = {"Conformal": {"model": AutoETS()}, "Regression": {"regressor": "ridge"}}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--docstrings", action="store_true", help="write results/coverage.md into docstrings"
-    )
+    parser.add_argument("--docstrings", action="store_true", help="write results/coverage.md into docstrings")
     parser.add_argument("model", nargs="*", help="models to measure (default: all)")
     args = parser.parse_args()
     if args.docstrings:
@@ -97,7 +93,7 @@ def main() -> int:
 
 
 def suitable(name: str) -> tuple[str, ...]:
-    """The benchmarks that suit a model."""
+    """The benchmarks of a model."""
     if name in SUITABLE:
         return SUITABLE[name]
     local = registry.get(name)(**WRAPPED.get(name, {})).capabilities.local
@@ -112,10 +108,7 @@ def coverage(name: str, key: str) -> str:
     levels = LEVELS[:1] if model.intervals else LEVELS  # too few windows to calibrate 95 %
     forecasts = forecast(model, train, test, benchmark, levels)
     joined = test[["unique_id", "ds", "y"]].merge(forecasts, on=["unique_id", "ds"], validate="1:m")
-    covered = (
-        100 * joined["y"].between(joined[f"model-lo-{level}"], joined[f"model-hi-{level}"]).mean()
-        for level in levels
-    )
+    covered = (100 * joined["y"].between(joined[f"model-lo-{level}"], joined[f"model-hi-{level}"]).mean() for level in levels)
     return " / ".join(f"{share:.1f}" for share in covered)
 
 
@@ -136,7 +129,7 @@ def load(benchmark: Benchmark, n_series: int | None) -> tuple[pd.DataFrame, pd.D
 
 
 def make_model(name: str, benchmark: Benchmark) -> Any:
-    """The model at defaults, with conformal intervals if it has none of its own."""
+    """The model with default parameters, and conformal intervals if it has none of its own."""
     options: dict[str, Any] = {
         "horizon": benchmark.horizon,
         "alias": "model",
@@ -158,7 +151,7 @@ def forecast(
     """Forecasts of the test part with intervals."""
     columns = {"future": benchmark.future}
     with warnings.catch_warnings():
-        # Of short series and overfitted networks: the figures show what that does to intervals.
+        # warnings on short series and overfitted networks: the figures show the effect on intervals
         warnings.simplefilter("ignore")
         model.fit(train, freq=benchmark.freq, columns=columns)
         if benchmark.n_windows == 1:
@@ -179,10 +172,7 @@ def read_figures() -> dict[str, dict[str, str]]:
         return {}
     lines = [line for line in RESULTS.read_text("utf-8").splitlines() if line.startswith("|")]
     header, _, *body = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
-    return {
-        row[0]: {key: cell for key, cell in zip(header[1:], row[1:], strict=True) if cell}
-        for row in body
-    }
+    return {row[0]: {key: cell for key, cell in zip(header[1:], row[1:], strict=True) if cell} for row in body}
 
 
 def write_figures(figures: dict[str, dict[str, str]]) -> None:
@@ -205,7 +195,7 @@ def write_figures(figures: dict[str, dict[str, str]]) -> None:
 
 
 def sentence(name: str, figures: dict[str, str]) -> str:
-    """What the docstring of a model says about its coverage."""
+    """The sentence on coverage in the docstring of a model."""
     options = [f"{key}={value!r}" for key, value in WRAPPED.get(name, {}).items()]
     if name != "Conformal" and make_model(name, next(iter(BENCHMARKS.values()))).intervals:
         options.append("intervals='conformal'")
@@ -217,7 +207,7 @@ def sentence(name: str, figures: dict[str, str]) -> str:
 
 
 def documented(source: str, name: str, figures: dict[str, str]) -> str:
-    """The source of a model's file with the coverage in the docstring, before its first section or example."""
+    """The source of a model with the coverage inserted in its docstring, before the first section or example."""
     start = source.index(f"\nclass {name}(")
     end = source.index('"""', source.index('"""', start) + 3)
     docstring = source[start:end]

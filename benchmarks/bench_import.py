@@ -1,4 +1,4 @@
-"""What importing costs: seconds and memory of a fresh process, beside the budgets. Run: python benchmarks/bench_import.py"""
+"""Import times and memory in new processes, compared with the budgets. Run: python benchmarks/bench_import.py"""
 
 from __future__ import annotations
 
@@ -26,29 +26,31 @@ import json, resource; print(json.dumps([seconds, resource.getrusage(resource.RU
 """
 
 
-def once(statement: str) -> tuple[float, float]:
-    done = subprocess.run([sys.executable, "-c", PROBE.format(statement=statement)], check=True, capture_output=True, text=True)
-    seconds, megabytes = json.loads(done.stdout)
+def measure(statement: str) -> tuple[float, float]:
+    command = [sys.executable, "-c", PROBE.format(statement=statement)]
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds, megabytes = json.loads(process.stdout)
     return seconds, megabytes
 
 
 def main() -> None:
-    measured: dict[str, list[tuple[float, float]]] = {statement: [] for statement in BUDGETS}
-    for _ in range(ROUNDS):  # interleaved, so that a busy minute hits all alike
+    measurements: dict[str, list[tuple[float, float]]] = {statement: [] for statement in BUDGETS}
+    for _ in range(ROUNDS):  # interleaved, so that changes of the machine load affect all equally
         for statement in BUDGETS:
-            measured[statement].append(once(statement))
+            measurements[statement].append(measure(statement))
     lines = [
         f"# Import times, {date.today()}",
         "",
         f"Command: `python benchmarks/bench_import.py` · Python {platform.python_version()}, {platform.machine()}, "
-        f"medians of {ROUNDS} fresh processes.",
+        f"medians of {ROUNDS} new processes.",
         "",
-        "| statement | seconds | budget | MB in all | budget |",
+        "| statement | seconds | budget | MB in total | budget |",
         "|---|---|---|---|---|",
     ]
-    for statement, (seconds, megabytes) in BUDGETS.items():
-        took, held = (statistics.median(values) for values in zip(*measured[statement], strict=True))
-        lines.append(f"| `{statement}` | {took:.3f} | {seconds or ''} | {held:.0f} | {megabytes or ''} |")
+    for statement, (max_seconds, max_megabytes) in BUDGETS.items():
+        median_seconds, median_memory = (statistics.median(values) for values in zip(*measurements[statement], strict=True))
+        seconds_cells = f"{median_seconds:.3f} | {max_seconds or ''}"
+        lines.append(f"| `{statement}` | {seconds_cells} | {median_memory:.0f} | {max_megabytes or ''} |")
     text = "\n".join(lines) + "\n"
     print(text)
     (Path(__file__).parent / "results" / "import.md").write_text(text)

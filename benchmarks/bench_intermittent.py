@@ -1,9 +1,10 @@
-"""Croston's family beside statsforecast's on the sales of a store (M5, CA_1): CPU seconds, errors, coverage of the bands.
+"""Models of intermittent demand compared with statsforecast on one store of M5 (CA_1): CPU seconds, errors, coverage.
 
     python benchmarks/bench_intermittent.py [--rounds 3]
 
-Needs the data folder (DEEPFORECAST_DATA). What is timed is `fit`, then `predict` of the forecast alone (ours) and `forecast`
-(theirs) of 28 days for every item, on one thread; medians. The peer's environment is made if it is not there.
+Requires the benchmark data (DEEPFORECAST_DATA). Timed are `fit` and `predict` of point forecasts (deepforecast),
+and `forecast` (statsforecast), for 28 days of every item on one thread; medians. The environment of statsforecast
+is created if necessary.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from beside_statsforecast import apart, machine, ours, peer_python, scores, theirs
+from common_statsforecast import describe_machine, max_relative_difference, mean_scaled_error, peer_python, run_model, run_peer
 
 from deepforecast import ADIDA, IMAPA, TSB, Croston, Naive, datasets
 
 HORIZON = 28
-NEEDED = 5  # times faster, all six together
+MIN_SPEEDUP = 5  # of all six models together
 MODELS = {
     "classic": Croston(horizon=HORIZON),
     "sba": Croston(horizon=HORIZON, variant="sba"),
@@ -35,51 +36,54 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
     train, test = (datasets.load("m5_ca_1", split=split)[["unique_id", "ds", "y"]] for split in ("train", "test"))
-    train, test = (one.assign(unique_id=one["unique_id"].astype(str), y=one["y"].astype(float)) for one in (train, test))
+    train, test = (part.assign(unique_id=part["unique_id"].astype(str), y=part["y"].astype(float)) for part in (train, test))
     scale = train.groupby("unique_id")["y"].agg(lambda y: np.sqrt(np.mean(np.diff(y) ** 2)))
-    python, rows, total, versions = peer_python(), [], [0.0, 0.0], ""
+    python, rows, total_seconds, versions = peer_python(), [], [0.0, 0.0], ""
     for name, model in MODELS.items():
-        peer = theirs(python, train, "D", HORIZON, name, rounds)
-        mine = ours(model, train, "D", rounds)
-        versions, ratio = peer["versions"], peer["seconds"] / mine["seconds"]
-        total[0], total[1] = total[0] + mine["seconds"], total[1] + peer["seconds"]
-        error = scores(mine["forecast"], test, scale**2, np.square) ** 0.5
-        same = np.mean(np.abs(mine["forecast"] - peer["forecast"]) <= 1e-6 * np.maximum(1e-3, peer["forecast"]))
+        peer_results = run_peer(python, train, "D", HORIZON, name, rounds)
+        results = run_model(model, train, "D", rounds)
+        versions, speedup = peer_results["versions"], peer_results["seconds"] / results["seconds"]
+        total_seconds[0], total_seconds[1] = total_seconds[0] + results["seconds"], total_seconds[1] + peer_results["seconds"]
+        rmsse = mean_scaled_error(results["forecast"], test, scale**2, np.square) ** 0.5
+        forecast, peer_forecast = results["forecast"], peer_results["forecast"]
+        share_equal = np.mean(np.abs(forecast - peer_forecast) <= 1e-6 * np.maximum(1e-3, peer_forecast))
         rows.append(
-            f"| `{model!r}` | {mine['seconds']:.3f} | {peer['seconds']:.3f} | {ratio:.1f} | {error:.4f} | {100 * same:.1f} % "
-            f"({apart(mine['forecast'], peer['forecast']):.1g}) | {covered(model, train, test)} |"
+            f"| `{model!r}` | {results['seconds']:.3f} | {peer_results['seconds']:.3f} | {speedup:.1f} | {rmsse:.4f} | "
+            f"{100 * share_equal:.1f} % ({max_relative_difference(forecast, peer_forecast):.1g}) | "
+            f"{share_above_bounds(model, train, test)} |"
         )
         print(rows[-1], file=sys.stderr, flush=True)
     lines = [
-        "# Intermittent demand beside statsforecast",
+        "# Intermittent demand: comparison with statsforecast",
         "",
         f"M5, store CA_1: {train['unique_id'].nunique():,} items, {len(train):,} days, {100 * (train['y'] == 0).mean():.0f} %",
-        f"of them without a sale; {HORIZON} days ahead. CPU seconds on one thread, from frame to frame (`Naive` takes",
-        f"{ours(Naive(horizon=HORIZON), train, 'D', rounds)['seconds']:.3f}), medians of {rounds} runs. RMSSE: root of "
-        "the mean of squared errors over those of the naive forecast in the history. Equal: to 1e-6 (and the largest "
-        "difference). Above:",
-        "share of the days above the upper bound, and at or above it; where bands are right, 2.5 and 10 % lie between.",
+        f"of them without a sale; horizon {HORIZON}. CPU seconds on one thread, including data conversion (`Naive`:",
+        f"{run_model(Naive(horizon=HORIZON), train, 'D', rounds)['seconds']:.3f} s), medians of {rounds} runs. RMSSE: root of "
+        "the mean over items of the squared error divided by that of naive forecasts in the history.",
+        "Equal: share of equal forecasts (to 1e-6), and the largest difference. Above: share of the days above the upper",
+        "bound, and at or above it; for correct coverage, 2.5 and 10 % lie between these.",
         "",
-        "| model | ours | theirs | times | RMSSE | equal | above hi-95 | above hi-80 |",
+        "| model | deepforecast | statsforecast | speedup | RMSSE | equal | above hi-95 | above hi-80 |",
         "|---|---|---|---|---|---|---|---|",
         *rows,
-        f"| all six | {total[0]:.3f} | {total[1]:.3f} | {total[1] / total[0]:.1f} | | | | |",
+        f"| all six | {total_seconds[0]:.3f} | {total_seconds[1]:.3f} | {total_seconds[1] / total_seconds[0]:.1f} | | | | |",
         "",
-        machine(versions),
-        "Where forecasts differ: demand in every period (`sba`: theirs takes off 5 % there, too), items that all smoothing",
-        "parameters fit alike, and the few whose squares have two minima (golden sections may end in the worse).",
+        describe_machine(versions),
+        "Forecasts differ for demand in every period (`sba`: statsforecast applies its factor of 95 % there, too), for items",
+        "on which all smoothing parameters fit equally well, and for the few items whose sum of squares has two minima (the",
+        "golden-section search may end in the worse one).",
     ]
     print("\n".join(lines))
     (Path(__file__).parent / "results" / "intermittent.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return int(total[1] / total[0] < NEEDED)
+    return int(total_seconds[1] / total_seconds[0] < MIN_SPEEDUP)
 
 
-def covered(model: Croston | TSB | ADIDA | IMAPA, train: pd.DataFrame, test: pd.DataFrame) -> str:
-    """Shares of the days beyond the upper bounds, without and with those at it."""
-    found = model.fit(train, freq="D").predict(level=[80, 95]).sort_values(["unique_id", "ds"])
+def share_above_bounds(model: Croston | TSB | ADIDA | IMAPA, train: pd.DataFrame, test: pd.DataFrame) -> str:
+    """Shares of the days above the upper bounds, and at or above them."""
+    forecasts = model.fit(train, freq="D").predict(level=[80, 95]).sort_values(["unique_id", "ds"])
     y = test.sort_values(["unique_id", "ds"])["y"].to_numpy()
-    upper = (found[f"{model.name}-hi-{level}"].to_numpy() for level in (95, 80))
-    return " | ".join(f"{100 * (y > one).mean():.1f} to {100 * (y >= one).mean():.1f} %" for one in upper)
+    upper_bounds = (forecasts[f"{model.name}-hi-{level}"].to_numpy() for level in (95, 80))
+    return " | ".join(f"{100 * (y > upper).mean():.1f} to {100 * (y >= upper).mean():.1f} %" for upper in upper_bounds)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""How often the intervals of the classical models hold what comes: series drawn from the models, and monthly series of M4.
+"""Coverage of the prediction intervals of the classical models, on simulated series and on monthly series of M4.
 
     python benchmarks/bench_intervals.py [--drawn 2000] [--series 1000] [--write] [model ...]
 
-C1, C2: independent series drawn from a process, 200 and 30 values, each fitted by its own model and by automatic ones; the
-share of the next values inside the bands. C3 (needs the data folder, DEEPFORECAST_DATA): monthly series of M4, evenly spread;
-ACD is the distance of the coverage of 95 % bands from .95, MSIS the scaled interval score, as the competition had them.
-Published for its ETS benchmark: ACD .016, MSIS 8.297. `--series 0` leaves M4 out, `--drawn 0` the drawn series.
+C1, C2: independent series simulated from a process, with 200 and 30 values, each fitted by the true model and by
+automatic ones; the coverage is that of the next values. C3 (requires the benchmark data, DEEPFORECAST_DATA):
+evenly spaced monthly series of M4; ACD is the absolute difference of the coverage of 95 % intervals from .95,
+MSIS the mean scaled interval score, as defined by the competition. Published for its ETS benchmark: ACD .016,
+MSIS 8.297. `--series 0` omits M4, `--drawn 0` the simulated series.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ from deepforecast import datasets, score
 
 RESULTS = Path(__file__).parent / "results" / "intervals.md"
 LEVELS = [80, 95]
-AHEAD = 12
+HORIZON = 12
 AUTOMATIC = ("AutoETS", "AutoTheta", "AutoCES", "AutoARIMA", "MSTL", "Theta", "DynamicTheta")
-C1 = {80: (2.9, 5.0), 95: (1.6, 5.0)}  # points at the first and the last step
-C2 = 6.0
-C3 = (0.036, 1.1 * 8.297)
+C1_TOLERANCE = {80: (2.9, 5.0), 95: (1.6, 5.0)}  # percentage points at the first and the last step
+C2_TOLERANCE = 6.0
+C3_LIMITS = (0.036, 1.1 * 8.297)
 
 
 def smooth(shocks: np.ndarray, alpha: float, beta: float = 0.0, gamma: float = 0.0, season: int = 12) -> np.ndarray:
-    """ETS(A,N,N) or ETS(A,A,A) from a level of 0, a slope of 0.1 and a wave of a season."""
+    """ETS(A,N,N) or ETS(A,A,A) with initial level 0, trend 0.1 and a sinusoidal season."""
     level, slope = np.zeros(len(shocks)), np.full(len(shocks), 0.1 if beta else 0.0)
-    wave = np.tile((5 if gamma else 0) * np.sin(2 * np.pi * np.arange(season) / season), (len(shocks), 1))
+    seasonal = np.tile((5 if gamma else 0) * np.sin(2 * np.pi * np.arange(season) / season), (len(shocks), 1))
     y = np.empty_like(shocks)
     for t in range(shocks.shape[1]):
-        y[:, t] = level + slope + wave[:, t % season] + shocks[:, t]
+        y[:, t] = level + slope + seasonal[:, t % season] + shocks[:, t]
         level = level + slope + alpha * shocks[:, t]
-        slope, wave[:, t % season] = slope + beta * shocks[:, t], wave[:, t % season] + gamma * shocks[:, t]
+        slope, seasonal[:, t % season] = slope + beta * shocks[:, t], seasonal[:, t % season] + gamma * shocks[:, t]
     return y
 
 
 def autoregressive(shocks: np.ndarray) -> np.ndarray:
-    """AR(1) of 0.6 around 0, from its own distribution."""
+    """AR(1) with coefficient 0.6 and mean 0, from its stationary distribution."""
     y = shocks.copy()
     y[:, 0] /= np.sqrt(1 - 0.36)
     for t in range(1, y.shape[1]):
@@ -63,91 +64,96 @@ PROCESSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def models(process: str) -> Iterator[tuple[str, Any]]:
-    """What is fitted to a process."""
+    """Yield the models fitted to a process, the true one first."""
     from deepforecast import ARIMA, ETS, MSTL, SES, AutoARIMA, AutoCES, AutoETS, AutoTheta, Theta
 
     length = 12 if process == "ETS(A,A,A)" else 1
-    own = {
+    true_models = {
         "ETS(A,N,N)": ("SES", SES()),
         "ETS(A,A,A)": ("ETS(A,A,A)", ETS(error="additive", trend="additive", seasonal="additive", season_length=12)),
         "AR(1)": ("ARIMA(1,0,0)", ARIMA(order=(1, 0, 0))),
         "random walk": ("ARIMA(0,1,0)", ARIMA(order=(0, 1, 0))),
         "walk with drift": ("ARIMA(0,1,0) with drift", ARIMA(order=(0, 1, 0), constant=True)),
     }
-    yield own[process]
-    several = [AutoETS(season_length=length), AutoTheta(season_length=length), AutoCES(season_length=length)]
-    several += [Theta(season_length=length), AutoARIMA(season_length=length)]
+    yield true_models[process]
+    automatic_models = [AutoETS(season_length=length), AutoTheta(season_length=length), AutoCES(season_length=length)]
+    automatic_models += [Theta(season_length=length), AutoARIMA(season_length=length)]
     if length > 1:
-        several.append(MSTL(season_length=length))
-    yield from ((type(one).__name__, one) for one in several)
+        automatic_models.append(MSTL(season_length=length))
+    yield from ((type(model).__name__, model) for model in automatic_models)
 
 
-def drawn(process: str, series: int, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Histories as a frame, and what follows."""
-    y = PROCESSES[process](np.random.default_rng([rows, len(process)]).normal(size=(series, rows + AHEAD)))
+def simulate_histories(process: str, series: int, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Simulated histories as a frame, and the values that follow."""
+    y = PROCESSES[process](np.random.default_rng([rows, len(process)]).normal(size=(series, rows + HORIZON)))
     ids = np.repeat(np.arange(series), rows)
     frame = pd.DataFrame({"unique_id": ids, "ds": np.tile(np.arange(rows), series), "y": y[:, :rows].ravel()})
     return frame, y[:, rows:]
 
 
-def coverage(model: Any, frame: pd.DataFrame, ahead: np.ndarray) -> dict[int, tuple[float, float]]:
-    """Percent inside at the first and the last step, by level."""
-    found = model.fit(frame, freq=1).predict(AHEAD, level=LEVELS)
+def coverage(model: Any, frame: pd.DataFrame, actual: np.ndarray) -> dict[int, tuple[float, float]]:
+    """Coverage in percent at the first and the last step, by level."""
+    forecasts = model.fit(frame, freq=1).predict(HORIZON, level=LEVELS)
     inside = {}
     for level in LEVELS:
-        low, high = (found[f"{model.name}-{side}-{level}"].to_numpy().reshape(ahead.shape) for side in ("lo", "hi"))
-        held = 100 * ((ahead >= low) & (ahead <= high)).mean(axis=0)
-        inside[level] = float(held[0]), float(held[-1])
+        low, high = (forecasts[f"{model.name}-{side}-{level}"].to_numpy().reshape(actual.shape) for side in ("lo", "hi"))
+        share_inside = 100 * ((actual >= low) & (actual <= high)).mean(axis=0)
+        inside[level] = float(share_inside[0]), float(share_inside[-1])
     return inside
 
 
-def of_processes(series: int, rows: int, wanted: list[str]) -> list[str]:
-    """A table of C1 or C2; the model's own process is held to the bar."""
-    lines = [row("process", ["model", *(f"{level} %, step {step}" for level in LEVELS for step in (1, AHEAD)), "CPU s"])]
+def process_table(series: int, rows: int, selected: list[str]) -> list[str]:
+    """The table of C1 or C2; only the true model must be within the tolerance."""
+    lines = [row("process", ["model", *(f"{level} %, step {step}" for level in LEVELS for step in (1, HORIZON)), "CPU s"])]
     lines.append("|---" * 7 + "|")
     for process in PROCESSES:
-        frame, ahead = drawn(process, series, rows)
-        for number, (name, model) in enumerate(models(process)):
-            if wanted and type(model).__name__ not in wanted:
+        frame, actual = simulate_histories(process, series, rows)
+        for index, (name, model) in enumerate(models(process)):
+            if selected and type(model).__name__ not in selected:
                 continue
-            few = max(series // 5, 1) if name == "AutoARIMA" else series  # the search for an order takes long
-            clock = time.process_time()
-            inside = coverage(model, frame[frame["unique_id"] < few], ahead[:few])
-            clock = time.process_time() - clock
-            bars = {level: C1[level] if rows > 100 else (C2, C2) for level in LEVELS}
+            n_fitted = max(series // 5, 1) if name == "AutoARIMA" else series  # its order search is slow
+            start = time.process_time()
+            inside = coverage(model, frame[frame["unique_id"] < n_fitted], actual[:n_fitted])
+            seconds = time.process_time() - start
+            tolerances = {level: C1_TOLERANCE[level] if rows > 100 else (C2_TOLERANCE, C2_TOLERANCE) for level in LEVELS}
             cells = [
-                f"{found:.1f}{'' if number or abs(found - level) <= bar else ' (!)'}"
+                f"{share:.1f}{'' if index or abs(share - level) <= tolerance else ' (!)'}"
                 for level in LEVELS
-                for found, bar in zip(inside[level], bars[level], strict=True)
+                for share, tolerance in zip(inside[level], tolerances[level], strict=True)
             ]
-            lines.append(row(process, [name if few == series else f"{name} ({few})", *cells, f"{clock:.1f}"]))
+            lines.append(row(process, [name if n_fitted == series else f"{name} ({n_fitted})", *cells, f"{seconds:.1f}"]))
             print(lines[-1], flush=True)
     return lines
 
 
-def of_m4(series: int, wanted: list[str]) -> list[str]:
-    """A table of C3."""
+def m4_table(series: int, selected: list[str]) -> list[str]:
+    """The table of C3."""
     train, test = (datasets.load("m4_monthly", split=split) for split in ("train", "test"))
     ids = train["unique_id"].astype(str).unique()
-    kept = set(ids[np.unique(np.linspace(0, len(ids) - 1, min(series, len(ids))).astype(int))])
-    train, test = (one[one["unique_id"].astype(str).isin(kept)].reset_index(drop=True) for one in (train, test))
-    thirds = ("steps 1-6", "7-12", "13-18")
-    lines = [row("model", ["80 %", "95 %", "ACD", "MSIS", *(f"95 %, {one}" for one in thirds), "CPU s"]), "|---" * 9 + "|"]
-    for name in wanted or AUTOMATIC:
-        clock = time.process_time()
-        found = getattr(deepforecast, name)(season_length=12).fit(train, freq=1).predict(18, level=LEVELS)
-        clock = time.process_time() - clock
-        found = found.assign(unique_id=found["unique_id"].astype(str))
-        both = test.assign(unique_id=test["unique_id"].astype(str)).merge(found, on=["unique_id", "ds"], validate="1:1")
-        held = {level: both["y"].between(both[f"{name}-lo-{level}"], both[f"{name}-hi-{level}"]) for level in LEVELS}
-        scores = score(found, actual=test, train=train, metrics=["msis"], season_length=12)
+    sampled_ids = set(ids[np.unique(np.linspace(0, len(ids) - 1, min(series, len(ids))).astype(int))])
+    train, test = (part[part["unique_id"].astype(str).isin(sampled_ids)].reset_index(drop=True) for part in (train, test))
+    step_ranges = ("steps 1-6", "7-12", "13-18")
+    columns = ["80 %", "95 %", "ACD", "MSIS", *(f"95 %, {steps}" for steps in step_ranges), "CPU s"]
+    lines = [row("model", columns), "|---" * 9 + "|"]
+    for name in selected or AUTOMATIC:
+        start = time.process_time()
+        forecasts = getattr(deepforecast, name)(season_length=12).fit(train, freq=1).predict(18, level=LEVELS)
+        seconds = time.process_time() - start
+        forecasts = forecasts.assign(unique_id=forecasts["unique_id"].astype(str))
+        evaluated = test.assign(unique_id=test["unique_id"].astype(str))
+        evaluated = evaluated.merge(forecasts, on=["unique_id", "ds"], validate="1:1")
+        is_inside = {
+            level: evaluated["y"].between(evaluated[f"{name}-lo-{level}"], evaluated[f"{name}-hi-{level}"]) for level in LEVELS
+        }
+        scores = score(forecasts, actual=test, train=train, metrics=["msis"], season_length=12)
         msis = float(scores["msis-95"].iloc[0])
-        step = both.groupby("unique_id", observed=True).cumcount()
-        parts = [f"{held[95][step // 6 == third].mean():.3f}" for third in range(3)]
-        distance = abs(held[95].mean() - 0.95)
-        marks = ["" if good else " (!)" for good in (distance <= C3[0], msis <= C3[1])]
-        cells = [f"{held[80].mean():.3f}", f"{held[95].mean():.3f}", f"{distance:.3f}{marks[0]}", f"{msis:.3f}{marks[1]}"]
-        lines.append(row(name, [*cells, *parts, f"{clock:.1f}"]))
+        step = evaluated.groupby("unique_id", observed=True).cumcount()
+        coverage_by_third = [f"{is_inside[95][step // 6 == third].mean():.3f}" for third in range(3)]
+        distance = abs(is_inside[95].mean() - 0.95)
+        marks = ["" if is_within else " (!)" for is_within in (distance <= C3_LIMITS[0], msis <= C3_LIMITS[1])]
+        shares = [f"{is_inside[level].mean():.3f}" for level in LEVELS]
+        cells = [*shares, f"{distance:.3f}{marks[0]}", f"{msis:.3f}{marks[1]}"]
+        lines.append(row(name, [*cells, *coverage_by_third, f"{seconds:.1f}"]))
         print(lines[-1], flush=True)
     return lines
 
@@ -158,21 +164,22 @@ def main() -> None:
     parser.add_argument("--drawn", type=int, default=2000)
     parser.add_argument("--series", type=int, default=1000)
     parser.add_argument("--write", action="store_true")
-    given = parser.parse_args()
+    args = parser.parse_args()
     warnings.simplefilter("ignore")
     lines = ["# Coverage of the classical models' intervals", ""]
-    for rows, name in ((200, "C1"), (30, "C2")) if given.drawn else ():
-        lines += [f"## {name}: {given.drawn:,} drawn series of {rows} values", ""]
-        lines += [*of_processes(given.drawn, rows, given.models), ""]
-    if given.series:
-        lines += [f"## C3: {given.series:,} monthly series of M4, 18 months ahead", "", *of_m4(given.series, given.models), ""]
-    lines += ["(!): outside the bar. C1: 2.9 and 1.6 points at the first step, 5 at the last; C2: 6; C3: ACD .036, MSIS 9.13."]
-    if given.write:
+    for rows, name in ((200, "C1"), (30, "C2")) if args.drawn else ():
+        lines += [f"## {name}: {args.drawn:,} simulated series of {rows} values", ""]
+        lines += [*process_table(args.drawn, rows, args.models), ""]
+    if args.series:
+        lines += [f"## C3: {args.series:,} monthly series of M4, horizon 18", "", *m4_table(args.series, args.models), ""]
+    c1_tolerance = "2.9 (80 %) and 1.6 (95 %) percentage points at the first step, 5 at the last"
+    lines += [f"(!): outside of the tolerance. C1: {c1_tolerance}; C2: 6; C3: ACD .036, MSIS 9.13."]
+    if args.write:
         RESULTS.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
-def row(head: str, found: list[str]) -> str:
-    return f"| {head} | {' | '.join(found)} |"
+def row(head: str, cells: list[str]) -> str:
+    return f"| {head} | {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

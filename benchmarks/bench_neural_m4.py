@@ -1,11 +1,12 @@
-"""N-BEATS at its defaults on all yearly, quarterly and monthly series of M4, through the public API.
+"""N-BEATS with default parameters on all yearly, quarterly and monthly series of M4, through the public API.
 
     python benchmarks/bench_neural_m4.py [--frequencies yearly ...] [--sample 5000] [--kept FOLDER] [--ablate] [--quick]
 
-Needs the data folder (DEEPFORECAST_DATA). One model a frequency, told nothing but the season. `--sample`: so many series of
-each, evenly spread. `--ablate`: one default changed at a time, scored on the last horizon of the training part, which is cut
-off before the fit: what defaults are chosen by; the test part is not looked at. `--kept`: what was run stays in that folder and
-is not run again. wQL: twice the pinball loss of ten quantiles, its sum over the sum of the values' sizes, series by series.
+Requires the benchmark data (DEEPFORECAST_DATA). One model per frequency; only the season length is set. `--sample`:
+number of series per frequency, evenly spaced. `--ablate`: change one default at a time and score on the last horizon of
+the training part, which is not used in the fit; defaults are chosen by these scores, never by the test part. `--kept`:
+folder that caches results. wQL: twice the sum of the pinball losses of ten quantiles, divided by the sum of the absolute
+values, for each series.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from beside_neural import Said, write
+from common_neural import Measurement, write
 
 from deepforecast import NBEATS, datasets, score
 
 FREQUENCIES = {"yearly": (6, 1), "quarterly": (8, 4), "monthly": (18, 12)}  # horizon and season
-ASKED = {"yearly": (13.29, 2.99, 60), "quarterly": (9.72, 1.110, 90), "monthly": (12.30, 0.888, 150)}  # sMAPE, MASE, seconds
+REQUIRED = {"yearly": (13.29, 2.99, 60), "quarterly": (9.72, 1.110, 90), "monthly": (12.30, 0.888, 150)}  # sMAPE, MASE, seconds
 PUBLISHED = {"yearly": "13.4; 13.18/2.98", "quarterly": "10.1; 9.68/1.118", "monthly": "12.7; 12.13/0.884"}
 QUANTILES = [0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95]
 KEYS = ["unique_id", "ds", "y"]
@@ -34,66 +35,67 @@ KEYS = ["unique_id", "ds", "y"]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frequencies", nargs="*", default=list(FREQUENCIES), choices=FREQUENCIES)
-    parser.add_argument("--sample", type=int, help="so many series of each frequency; all without")
-    parser.add_argument("--ablate", action="store_true", help="one default changed at a time, on the end of the training part")
-    parser.add_argument("--changes", type=json.loads, help="with --ablate: a JSON list of parameters, instead of the usual")
+    parser.add_argument("--sample", type=int, help="number of series of each frequency (default: all)")
+    parser.add_argument("--ablate", action="store_true", help="change one default at a time, on the end of the training part")
+    parser.add_argument("--changes", type=json.loads, help="with --ablate: JSON list of parameters to change")
     parser.add_argument("--kept", type=Path)
-    parser.add_argument("--quick", action="store_true", help="500 series, 20 steps: only that it runs")
-    given = parser.parse_args()
-    if given.quick:
-        given.sample = 500
-    lines = [f"# N-BEATS on M4{', one default changed at a time' if given.ablate else ''}", ""]
-    lines += ablation(given) if given.ablate else tested(given)
-    part = given.quick or given.sample is not None or given.changes is not None or set(given.frequencies) < set(FREQUENCIES)
-    write("neural_m4_ablation" if given.ablate else "neural_m4", lines, part)
+    parser.add_argument("--quick", action="store_true", help="500 series, 20 steps, to check that the script runs")
+    args = parser.parse_args()
+    if args.quick:
+        args.sample = 500
+    lines = [f"# N-BEATS on M4{', one default changed at a time' if args.ablate else ''}", ""]
+    lines += ablation_table(args) if args.ablate else test_table(args)
+    is_partial = args.quick or args.sample is not None or args.changes is not None or set(args.frequencies) < set(FREQUENCIES)
+    write("neural_m4_ablation" if args.ablate else "neural_m4", lines, is_partial)
     return 0
 
 
-def tested(given: Any) -> list[str]:
-    """Defaults on the test part, as a table."""
+def test_table(args: Any) -> list[str]:
+    """The table of the default model on the test part."""
     lines = [
         "Published: N-BEATS, a single run (sMAPE); the competition's winner (sMAPE/MASE).",
         "",
-        "| series | sMAPE | MASE | asked | wQL | seconds | CPU seconds | asked | published |",
+        "| series | sMAPE | MASE | required | wQL | seconds | CPU seconds | required | published |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for name in given.frequencies:
-        said = run(name, {}, given, held_out=False)
-        smape, mase, seconds = ASKED[name]
+    for name in args.frequencies:
+        result = run(name, {}, args, held_out=False)
+        required_smape, required_mase, max_seconds = REQUIRED[name]
         lines.append(
-            f"| {name}, {said['series']:,} | {said['smape']:.2f} | {said['mase']:.3f} | {smape}/{mase} | "
-            f"{said['weighted_quantile_loss']:.4f} | {said['wall']:.0f} | {said['cpu']:.0f} | {seconds} | {PUBLISHED[name]} |"
+            f"| {name}, {result['series']:,} | {result['smape']:.2f} | {result['mase']:.3f} | "
+            f"{required_smape}/{required_mase} | {result['weighted_quantile_loss']:.4f} | {result['wall']:.0f} | "
+            f"{result['cpu']:.0f} | {max_seconds} | {PUBLISHED[name]} |"
         )
         print(lines[-1], flush=True)
     return lines
 
 
-def ablation(given: Any) -> list[str]:
-    """The same with one default changed, on held-out windows."""
+def ablation_table(args: Any) -> list[str]:
+    """The table of models with one default changed, on held-out windows."""
     lines = [
-        f"The last horizon of the training part{f', {given.sample:,} series' if given.sample else ''}.",
+        f"The last horizon of the training part{f', {args.sample:,} series' if args.sample else ''}.",
         "",
         "| series | changed | sMAPE | MASE | wQL | CPU seconds |",
         "|---|---|---|---|---|---|",
     ]
-    for name in given.frequencies:
-        for change in given.changes or changes(name):
-            said = run(name, change, given, held_out=True)
-            told = ", ".join(f"{key}={value!r}" for key, value in change.items()) or "nothing"
-            wql = f"{said['weighted_quantile_loss']:.4f}" if "weighted_quantile_loss" in said else "–"
-            lines.append(f"| {name} | {told} | {said['smape']:.3f} | {said['mase']:.4f} | {wql} | {said['cpu']:.0f} |")
+    for name in args.frequencies:
+        for change in args.changes or changes(name):
+            result = run(name, change, args, held_out=True)
+            changed = ", ".join(f"{key}={value!r}" for key, value in change.items()) or "nothing"
+            wql = f"{result['weighted_quantile_loss']:.4f}" if "weighted_quantile_loss" in result else "–"
+            lines.append(f"| {name} | {changed} | {result['smape']:.3f} | {result['mase']:.4f} | {wql} | {result['cpu']:.0f} |")
             print(lines[-1], flush=True)
     return lines
 
 
 def changes(name: str) -> list[dict[str, Any]]:
-    """What is tried: the parts of the recipe, each taken away or replaced."""
+    """The changes to the defaults."""
     horizon, _ = FREQUENCIES[name]
-    usual = NBEATS(horizon=horizon)
-    other = "windows" if usual.sample_by == "series" else "series"
+    default_model = NBEATS(horizon=horizon)
+    other_sampling = "windows" if default_model.sample_by == "series" else "series"
     return [
         {},
-        {"sample_by": other},
+        {"sample_by": other_sampling},
         {"recent_windows": 2 * horizon},
         {"scaler": "standard"},
         {"scaler": "mean_abs"},
@@ -108,42 +110,42 @@ def changes(name: str) -> list[dict[str, Any]]:
     ]
 
 
-def run(name: str, change: dict[str, Any], given: Any, held_out: bool) -> Said:
-    """One model on one frequency: its errors and seconds."""
-    if given.quick:
+def run(name: str, change: dict[str, Any], args: Any, held_out: bool) -> Measurement:
+    """Errors and run time of one model on one frequency, from the cache if they are there."""
+    if args.quick:
         change = {**change, "max_steps": 20}
-    title = f"{name}{'-held' * held_out}-{given.sample or 'all'}-{json.dumps(change)}.json"
-    kept = None if given.kept is None else given.kept / title
-    if kept is not None and kept.exists():
-        found: Said = json.loads(kept.read_text(encoding="utf-8"))
-        return found
+    file_name = f"{name}{'-held' * held_out}-{args.sample or 'all'}-{json.dumps(change)}.json"
+    cache_file = None if args.kept is None else args.kept / file_name
+    if cache_file is not None and cache_file.exists():
+        result: Measurement = json.loads(cache_file.read_text(encoding="utf-8"))
+        return result
     horizon, season = FREQUENCIES[name]
-    train, test = read(name, given.sample, held_out)
+    train, test = read(name, args.sample, held_out)
     wall, cpu = time.perf_counter(), time.process_time()
-    points = change.get("head") == "point"
+    is_point_model = change.get("head") == "point"
     model = NBEATS(horizon=horizon, season_length=season, **change).fit(train)
-    said = model.predict(**({} if points else {"quantiles": QUANTILES}))
-    found = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "series": int(train["unique_id"].nunique())}
-    metrics = ["smape", "mase", *([] if points else ["weighted_quantile_loss"])]
-    table = score(said, actual=test, train=train, metrics=metrics, season_length=season).iloc[0]
-    found |= {name: float(table[name]) for name in metrics}
-    if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(found), encoding="utf-8")
-    return found
+    forecasts = model.predict(**({} if is_point_model else {"quantiles": QUANTILES}))
+    result = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "series": int(train["unique_id"].nunique())}
+    metrics = ["smape", "mase", *([] if is_point_model else ["weighted_quantile_loss"])]
+    scores = score(forecasts, actual=test, train=train, metrics=metrics, season_length=season).iloc[0]
+    result |= {name: float(scores[name]) for name in metrics}
+    if cache_file is not None:
+        cache_file.parent.mkdir(parents=True, exist_ok=True)
+        cache_file.write_text(json.dumps(result), encoding="utf-8")
+    return result
 
 
 def read(name: str, sample: int | None, held_out: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Histories and what followed, or the last horizon of the histories instead."""
+    """Training and test part; with `held_out`, the last horizon of the training part is the test part."""
     train, test = (datasets.load(f"m4_{name}", split=split)[KEYS] for split in ("train", "test"))
     if held_out:
-        end = train.groupby("unique_id", observed=True).cumcount(ascending=False) < FREQUENCIES[name][0]
-        train, test = train[~end], train[end]
+        is_held_out = train.groupby("unique_id", observed=True).cumcount(ascending=False) < FREQUENCIES[name][0]
+        train, test = train[~is_held_out], train[is_held_out]
     if sample is not None:
-        names = train["unique_id"].unique()
-        chosen = names[np.linspace(0, len(names) - 1, min(sample, len(names))).astype(int)]
-        train, test = (one[one["unique_id"].isin(chosen)] for one in (train, test))
-    return tuple(one.assign(unique_id=one["unique_id"].astype(str)) for one in (train, test))  # type: ignore[return-value]
+        ids = train["unique_id"].unique()
+        sampled_ids = ids[np.linspace(0, len(ids) - 1, min(sample, len(ids))).astype(int)]
+        train, test = (part[part["unique_id"].isin(sampled_ids)] for part in (train, test))
+    return tuple(part.assign(unique_id=part["unique_id"].astype(str)) for part in (train, test))  # type: ignore[return-value]
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Forecasts of a trained network beside the bare forward, of many series and of one; and the memory a fit takes.
+"""Run time of forecasts of a trained network compared with its bare forward pass, and memory of a fit.
 
     python benchmarks/bench_neural_predict.py [--rounds 5] [--quick]
 
-An LSTM of 64, input 96, horizon 24, one point a step. Many: 10,000 series at once. One: a frame of one series in, a frame out,
-warm; with where the time goes, by own functions. Memory: the most a process that fits 10,000 x 2,000 has beyond the frame.
-"calm" is the CPU time that a tenth of the calls stay below.
+An LSTM with 64 units, input 96, horizon 24, point forecasts. Measured are 10,000 series at once; one series, from frame
+to frame, after a first call, with a profile by functions of deepforecast; and the peak memory of a fit of 10,000 series
+of 2,000 values. The 10 % quantile of the CPU time is less affected by other processes than the mean.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from beside_neural import Said, child, memory_now, middle, peak, peer, walks, write
+from common_neural import Measurement, child, current_memory, medians, peak_memory, peer, walks, write
 
 INPUT, HORIZON = 96, 24
 
@@ -30,53 +30,53 @@ INPUT, HORIZON = 96, 24
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="a round, a tenth of the series")
-    parser.add_argument("--asleep", action="store_true", help="idle threads sleep: for a machine that does other work too")
+    parser.add_argument("--quick", action="store_true", help="one round with a tenth of the series")
+    parser.add_argument("--asleep", action="store_true", help="passive OpenMP waiting, for machines under load")
     parser.add_argument("--no-peer", action="store_true")
     parser.add_argument("--child", nargs=2)
-    given = parser.parse_args()
-    if given.child:
-        print(json.dumps(globals()[given.child[0]](**json.loads(given.child[1]))))
+    args = parser.parse_args()
+    if args.child:
+        print(json.dumps(globals()[args.child[0]](**json.loads(args.child[1]))))
         return 0
-    if given.quick:
-        given.rounds, given.asleep = 1, True
-    if given.asleep:
+    if args.quick:
+        args.rounds, args.asleep = 1, True
+    if args.asleep:
         os.environ.update(OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0")
-    series = 1000 if given.quick else 10_000
-    told = {"series": series, "length": 2000, "turns": 3 if given.quick else 7}
-    runs: dict[str, list[Said]] = {}
-    for turn in range(given.rounds):
-        runs.setdefault("many", []).append(child(__file__, "many", {**told, "length": 200}))
-        runs.setdefault("one", []).append(child(__file__, "one", {"turns": 100 if given.quick else 500}))
-        if turn < 2:  # memory does not vary
-            runs.setdefault("memory", []).append(child(__file__, "memory", told))
-            if not given.no_peer:
-                runs.setdefault("peer", []).append(peer("neural_predict_neuralforecast.py", "neuralforecast", told))
-    write("neural_predict", report(given, runs, series), given.quick)
+    series = 1000 if args.quick else 10_000
+    settings = {"series": series, "length": 2000, "repeats": 3 if args.quick else 7}
+    runs: dict[str, list[Measurement]] = {}
+    for round_number in range(args.rounds):
+        runs.setdefault("many_series", []).append(child(__file__, "many_series", {**settings, "length": 200}))
+        runs.setdefault("one_series", []).append(child(__file__, "one_series", {"repeats": 100 if args.quick else 500}))
+        if round_number < 2:  # memory does not vary
+            runs.setdefault("memory", []).append(child(__file__, "memory", settings))
+            if not args.no_peer:
+                runs.setdefault("peer", []).append(peer("neural_predict_neuralforecast.py", "neuralforecast", settings))
+    write("neural_predict", report(args, runs, series), args.quick)
     return 0
 
 
 # -- children ------------------------------------------------------------------------------------------------------------------
 
 
-def fitted(frame: Any, steps: int = 2) -> Any:
-    """The model, hardly trained: what it says does not count here."""
+def fit_model(frame: Any, steps: int = 2) -> Any:
+    """A model trained for a few steps; its accuracy does not matter here."""
     import deepforecast
 
     model = deepforecast.LSTM(horizon=HORIZON, input_size=INPUT, head="point", calendar=None, max_steps=steps)
     return model.fit(frame)
 
 
-def many(series: int, length: int, turns: int) -> Said:
-    """predict() of all, beside the network's forward on prebuilt batches of as many rows, in turn."""
-    model = fitted(walks(series, length))
-    forward = bare(model, series)
-    found = {"ours": timed(model.predict, turns), "bare": timed(forward, turns)}
-    return {f"{who}_{what}": value for who, one in found.items() for what, value in one.items()}
+def many_series(series: int, length: int, repeats: int) -> Measurement:
+    """Timings of predict() of all series and of the forward pass on prebuilt batches."""
+    model = fit_model(walks(series, length))
+    forward = bare_forward(model, series)
+    timings = {"predict": timed(model.predict, repeats), "bare": timed(forward, repeats)}
+    return {f"{call}_{statistic}": value for call, timing in timings.items() for statistic, value in timing.items()}
 
 
-def bare(model: Any, series: int) -> Callable[[], Any]:
-    """The body of the network alone on prebuilt inputs: every core for many, one thread for one."""
+def bare_forward(model: Any, series: int) -> Callable[[], Any]:
+    """The forward pass of the network on prebuilt inputs: on all cores for many series, on one thread for one."""
     import torch
 
     from deepforecast.core.threads import limit_threads
@@ -84,128 +84,133 @@ def bare(model: Any, series: int) -> Callable[[], Any]:
     from deepforecast.nn.batch import Inputs
 
     network = model.network_
-    ahead = HorizonForecaster("", model.state_.standing, HORIZON, {})
+    forecaster = HorizonForecaster("", model.state_.learned_with_series, HORIZON, {})
     with torch.inference_mode():
         inputs = [
             network.inputs(
-                ahead._make_batch(
-                    ahead.recent_values[begin : begin + 512], np.arange(begin, min(begin + 512, series)), 0
+                forecaster._make_batch(
+                    forecaster.recent_values[start : start + 512], np.arange(start, min(start + 512, series)), 0
                 )
             )[0]
-            for begin in range(0, series, 512)
+            for start in range(0, series, 512)
         ]
 
     def forward() -> None:
         with torch.inference_mode():
-            for one in inputs:
-                network.features(one)
+            for batch_inputs in inputs:
+                network.features(batch_inputs)
 
-    def crowd() -> None:
+    def forward_on_all_cores() -> None:
         with limit_threads(os.cpu_count() or 1):
             forward()
 
     if series > 1:
-        return crowd
-    every = [getattr(inputs[0], one.name) for one in fields(Inputs)]
-    inputs = [Inputs(*(None if one is None else one[:1] for one in every))]  # windows are padded to eight
+        return forward_on_all_cores
+    tensors = [getattr(inputs[0], field.name) for field in fields(Inputs)]
+    inputs = [Inputs(*(None if tensor is None else tensor[:1] for tensor in tensors))]  # batches are padded to 8 windows
     torch.set_num_threads(1)
     return forward
 
 
-def one(turns: int) -> Said:
-    """One series: predict() as it stands, and of the end of a frame that is given; and its bare forward."""
+def one_series(repeats: int) -> Measurement:
+    """Timings of predict() and predict(frame=...) of one series, and of the forward pass, with a profile."""
     frame = walks(100, 200)
-    model = fitted(frame)
+    model = fit_model(frame)
     history = frame[frame["unique_id"] == 0].reset_index(drop=True)
-    single = fitted(history)
-    calls = {"given": lambda: model.predict(frame=history), "standing": single.predict, "bare": bare(single, 1)}
+    single_model = fit_model(history)
+    calls = {"frame": lambda: model.predict(frame=history), "fitted": single_model.predict}
+    calls["bare"] = bare_forward(single_model, 1)
     if hasattr(model, "predictor"):
-        ask, values = model.predictor(), history["y"].to_numpy()
-        calls["predictor"] = lambda: ask(values)
-    found = {name: timed(call, turns) for name, call in calls.items()}
+        predictor, values = model.predictor(), history["y"].to_numpy()
+        calls["predictor"] = lambda: predictor(values)
+    timings = {name: timed(call, repeats) for name, call in calls.items()}
     profile = cProfile.Profile(timer=time.process_time_ns, timeunit=1e-9)
-    profile.runcall(lambda: [calls["given"]() for _ in range(turns)])
-    said: Said = {f"{who}_{what}": value for who, one in found.items() for what, value in one.items()}
-    return said | {"profile": where(profile, turns)}
+    profile.runcall(lambda: [calls["frame"]() for _ in range(repeats)])
+    measurement: Measurement = {
+        f"{call}_{statistic}": value for call, timing in timings.items() for statistic, value in timing.items()
+    }
+    return measurement | {"profile": slowest_functions(profile, repeats)}
 
 
-def where(profile: cProfile.Profile, turns: int) -> list[list[Any]]:
-    """The functions of the project that take longest, all they call included: [name, calls, share of the whole]."""
+def slowest_functions(profile: cProfile.Profile, repeats: int) -> list[list[Any]]:
+    """The slowest functions of deepforecast, including called functions: [name, calls, share of the total time]."""
     stats: Any = pstats.Stats(profile)
-    whole = max(row[3] for row in stats.stats.values())
-    own = [
-        [f"{path.split('deepforecast/')[-1]}:{name}", calls // turns, took / whole]
-        for (path, _, name), (_, calls, _, took, _) in stats.stats.items()
+    total = max(row[3] for row in stats.stats.values())
+    functions = [
+        [f"{path.split('deepforecast/')[-1]}:{name}", calls // repeats, cumulative / total]
+        for (path, _, name), (_, calls, _, cumulative, _) in stats.stats.items()
         if "/deepforecast/" in path
     ]
-    return sorted(own, key=lambda row: -row[2])[:30]
+    return sorted(functions, key=lambda row: -row[2])[:30]
 
 
-def timed(call: Callable[[], Any], turns: int) -> dict[str, float]:
-    """Milliseconds of a call: median and best of the wall, mean of the CPU and what a tenth stays below ("calm"); warm."""
+def timed(call: Callable[[], Any], repeats: int) -> dict[str, float]:
+    """Milliseconds of a call: median and minimum of wall-clock time, mean and 10 % quantile of CPU time."""
     call(), call()
     wall, cpu = list[float](), list[float]()
-    for _ in range(turns):
-        begin, used = time.perf_counter(), time.process_time()
+    for _ in range(repeats):
+        start, cpu_start = time.perf_counter(), time.process_time()
         call()
-        wall.append(1e3 * (time.perf_counter() - begin))
-        cpu.append(1e3 * (time.process_time() - used))
-    calm = sorted(cpu)[len(cpu) // 10]
-    return {"wall": statistics.median(wall), "best": min(wall), "cpu": statistics.mean(cpu), "calm": calm}
+        wall.append(1e3 * (time.perf_counter() - start))
+        cpu.append(1e3 * (time.process_time() - cpu_start))
+    cpu_p10 = sorted(cpu)[len(cpu) // 10]
+    return {"wall": statistics.median(wall), "best": min(wall), "cpu": statistics.mean(cpu), "cpu_p10": cpu_p10}
 
 
-def memory(series: int, length: int, turns: int) -> Said:
-    """Most memory of a fit, beyond what the frame and the libraries take; wall of predict."""
+def memory(series: int, length: int, repeats: int) -> Measurement:
+    """Memory before a fit, its peak during the fit, and wall-clock time of predict."""
     frame = walks(series, length)
-    fitted(frame[frame["unique_id"] < 2])
-    before = memory_now()
-    model = fitted(frame, 20)
-    return {"before": before, "peak": peak(), "predict": timed(model.predict, 2)["wall"]}
+    fit_model(frame[frame["unique_id"] < 2])
+    before = current_memory()
+    model = fit_model(frame, 20)
+    return {"before": before, "peak": peak_memory(), "predict": timed(model.predict, 2)["wall"]}
 
 
 # -- the report ----------------------------------------------------------------------------------------------------------------
 
 
-def report(given: Any, runs: dict[str, list[Said]], series: int) -> list[str]:
-    crowd, alone, held = (middle(runs[name]) for name in ("many", "one", "memory"))
+def report(args: Any, runs: dict[str, list[Measurement]], series: int) -> list[str]:
+    many, one, fit = (medians(runs[name]) for name in ("many_series", "one_series", "memory"))
     lines = [
-        "# Forecasts beside the bare forward, and the memory of a fit",
+        "# Run time of forecasts compared with the bare forward pass, and memory of a fit",
         "",
-        f"An LSTM of 64, input {INPUT}, horizon {HORIZON}; medians of {given.rounds} runs.",
+        f"An LSTM with 64 units, input {INPUT}, horizon {HORIZON}; medians of {args.rounds} runs.",
         "",
-        "| | median ms | best ms | CPU ms | calm |",
+        "| | median ms | best ms | CPU ms | CPU ms, 10 % quantile |",
         "|---|---|---|---|---|",
     ]
-    labels = {"many": {"ours": f"predict, {series:,} series", "bare": "their bare forward"},
-              "one": {"given": "one series, predict(frame=...)", "standing": "one series, predict()",
-                      "predictor": "one series, predictor()", "bare": "its bare forward"}}  # fmt: skip
-    for found, names in ((crowd, labels["many"]), (alone, labels["one"])):
-        for who, label in names.items():
-            if f"{who}_wall" in found:
-                numbers = " | ".join(f"{found[f'{who}_{what}']:.2f}" for what in ("wall", "best", "cpu", "calm"))
-                lines.append(f"| {label} | {numbers} |")
+    labels = {"many": {"predict": f"predict, {series:,} series", "bare": "bare forward pass of these"},
+              "one": {"frame": "one series, predict(frame=...)", "fitted": "one series, predict()",
+                      "predictor": "one series, predictor()", "bare": "bare forward pass of it"}}  # fmt: skip
+    for timings, names in ((many, labels["many"]), (one, labels["one"])):
+        for call, label in names.items():
+            if f"{call}_wall" in timings:
+                cells = " | ".join(f"{timings[f'{call}_{column}']:.2f}" for column in ("wall", "best", "cpu", "cpu_p10"))
+                lines.append(f"| {label} | {cells} |")
     lines += [
         "",
-        f"- {series:,} series: {crowd['ours_cpu'] / crowd['bare_cpu']:.2f} times the CPU of the bare forward, "
-        f"{crowd['ours_calm'] / crowd['bare_calm']:.2f} where it is calm, {crowd['ours_wall'] / crowd['bare_wall']:.2f} times "
-        "its wall (asked: at most 1.1).",
-        *(f"- One series through {what}: {alone[f'{who}_best']:.2f} ms at best, {alone[f'{who}_wall']:.2f} in the middle "
-          f"(asked: at most {most}), {alone[f'{who}_calm'] / alone['bare_calm']:.1f} times the bare forward by calm CPU."
-          for who, what, most in (("given", "predict(frame=...)", 0.8), ("predictor", "predictor()", 0.4))),
-        f"- Most memory of a fit of {series:,} x 2,000: {held['peak']:.0f} MB, {held['peak'] - held['before']:.0f} more than "
+        f"- {series:,} series: {many['predict_cpu'] / many['bare_cpu']:.2f} times the CPU time of the bare forward pass, "
+        f"{many['predict_cpu_p10'] / many['bare_cpu_p10']:.2f} times by the 10 % quantile, "
+        f"{many['predict_wall'] / many['bare_wall']:.2f} times by wall-clock time (required: at most 1.1).",
+        *(f"- One series with {method}: {one[f'{call}_best']:.2f} ms at best, median {one[f'{call}_wall']:.2f} (required: at "
+          f"most {max_milliseconds}), {one[f'{call}_cpu_p10'] / one['bare_cpu_p10']:.1f} times the bare forward pass by the "
+          "10 % quantile of CPU time."
+          for call, method, max_milliseconds in (("frame", "predict(frame=...)", 0.8), ("predictor", "predictor()", 0.4))),
+        f"- Peak memory of a fit of {series:,} x 2,000: {fit['peak']:.0f} MB, {fit['peak'] - fit['before']:.0f} MB more than "
         "before it.",
-    ]
+    ]  # fmt: skip
     if "peer" in runs:
-        other = middle(runs["peer"])
+        peer_fit = medians(runs["peer"])
+        increase, peer_increase = fit["peak"] - fit["before"], peer_fit["peak"] - peer_fit["before"]
         lines += [
-            f"- neuralforecast's: {other['peak']:.0f} MB, {other['peak'] - other['before']:.0f} more than before it: ours "
-            f"takes {held['peak'] / other['peak']:.2f} of its peak (asked: at most 0.5), "
-            f"{(held['peak'] - held['before']) / (other['peak'] - other['before']):.2f} of what it adds. Its predict of all: "
-            f"{other['predict']:.0f} ms (ours there: {held['predict']:.0f}).",
+            f"- neuralforecast: {peer_fit['peak']:.0f} MB, {peer_increase:.0f} MB more than before the fit. The peak of "
+            f"deepforecast is {fit['peak'] / peer_fit['peak']:.2f} of that (required: at most 0.5), its increase "
+            f"{increase / peer_increase:.2f}. predict of all series takes {peer_fit['predict']:.0f} ms in neuralforecast, "
+            f"{fit['predict']:.0f} ms in deepforecast.",
         ]
-    lines += ["", "Where the time of one series goes (share, calls included; profiled, so Python weighs more):", ""]
-    lines += ["| function | calls | share |", "|---|---|---|"]
-    return lines + [f"| {name} | {calls} | {share:.1%} |" for name, calls, share in runs["one"][0]["profile"]]
+    lines += ["", "Profile of the forecast of one series (share including called functions; profiling slows down Python code):"]
+    lines += ["", "| function | calls | share |", "|---|---|---|"]
+    return lines + [f"| {name} | {calls} | {share:.1%} |" for name, calls, share in runs["one_series"][0]["profile"]]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Frame to panel on 10,000,000 rows of 100,000 series, all checks included, beside what pandas needs for the core of it.
+"""Conversion of a frame to a panel, with all checks, compared with the main operation in pandas.
 
     python benchmarks/bench_panel.py [--rows 10000000] [--series 100000] [--repeats 5]
 
-Every case is measured in turn with its peer, several times; the table shows medians and the ratio to the budget. Memory is the
-peak beyond what stood before, in a process of its own. Writes benchmarks/results/panel.md.
+Each case alternates with its pandas operation; the table shows medians and the share of the budget. The memory is the
+peak beyond that before the conversion, in a separate process. Writes benchmarks/results/panel.md.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ import pandas as pd
 from deepforecast.data.panel import Panel
 
 RESULTS = Path(__file__).parent / "results" / "panel.md"
-MEMORY = ("sorted D", "sorted MS", "sorted B", "sorted W", "unsorted", "text", "unsorted text")
+MEMORY_CASES = ("sorted D", "sorted MS", "sorted B", "sorted W", "unsorted", "text", "unsorted text")
 
 
 @dataclass
 class Case:
-    """A frame, what pandas does beside it, and the budget in seconds given pandas' own."""
+    """A frame, a pandas operation for comparison, and the budget as a function of the seconds of pandas."""
 
     name: str
     frame: Any
@@ -42,35 +42,35 @@ class Case:
     rule: str
 
 
-def columns(rows: int, series: int, freq: str = "D") -> pd.DataFrame:
-    """Sorted, integer ids."""
+def generate_frame(rows: int, series: int, freq: str = "D") -> pd.DataFrame:
+    """A sorted frame with integer ids."""
     length = rows // series
-    stamps = pd.date_range("2000-01-03", periods=length, freq=freq).as_unit("ns").to_numpy()
+    times = pd.date_range("2000-01-03", periods=length, freq=freq).as_unit("ns").to_numpy()
     values = np.random.default_rng(0).normal(size=rows)
     return pd.DataFrame(
-        {"unique_id": np.repeat(np.arange(series), length), "ds": np.tile(stamps, series), "y": values}, copy=False
+        {"unique_id": np.repeat(np.arange(series), length), "ds": np.tile(times, series), "y": values}, copy=False
     )
 
 
 def with_text(frame: pd.DataFrame, dtype: Any = None) -> pd.DataFrame:
-    """The same with ids such as s0001234."""
+    """The frame with text ids such as s0001234."""
     names = pd.Series([f"s{number:07d}" for number in range(int(frame.unique_id.iloc[-1]) + 1)], dtype=dtype)
     return frame.assign(unique_id=names.to_numpy()[frame.unique_id] if dtype is object else names.take(frame.unique_id).array)
 
 
 def with_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same with the ids as categories."""
+    """The frame with categorical ids."""
     names = [f"s{number:07d}" for number in range(int(frame.unique_id.iloc[-1]) + 1)]
     return frame.assign(unique_id=pd.Categorical.from_codes(frame.unique_id, names))
 
 
 def shuffled(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same rows in no order."""
+    """The frame in random order."""
     return frame.sample(frac=1, random_state=0)
 
 
 def cases(rows: int, series: int) -> list[Callable[[], Case]]:
-    """Built one by one: together they would not fit into a small machine."""
+    """Functions that build the cases, since all frames together need too much memory."""
     sort: tuple[Any, ...] = (
         lambda f: f.sort_values(["unique_id", "ds"]),
         "sort_values",
@@ -82,16 +82,16 @@ def cases(rows: int, series: int) -> list[Callable[[], Case]]:
     )  # fmt: skip
     fixed: tuple[Any, ...] = (*factorize[:2], lambda s: 0.4 * rows / 1e7, "0.4 s")
     return [
-        lambda: Case("integer ids, daily", columns(rows, series), *fixed),
-        lambda: Case("integer ids, month starts", columns(rows, series, "MS"), *fixed),
-        lambda: Case("integer ids, business days", columns(rows, series, "B"), *fixed),
-        lambda: Case("integer ids, hourly", columns(rows, series, "h"), *fixed),
-        lambda: Case("categories, daily", with_categories(columns(rows, series)), *fixed),
-        lambda: Case("text ids, daily", with_text(columns(rows, series)), *factorize),
-        lambda: Case("text ids as objects, daily", with_text(columns(rows, series), object), *factorize),
-        lambda: Case("integer ids, unsorted", shuffled(columns(rows, series)), *sort),
-        lambda: Case("integer ids, by date", columns(rows, series).sort_values("ds", kind="stable"), *sort),
-        lambda: Case("text ids, unsorted", shuffled(with_text(columns(rows, series))), *sort),
+        lambda: Case("integer ids, daily", generate_frame(rows, series), *fixed),
+        lambda: Case("integer ids, month starts", generate_frame(rows, series, "MS"), *fixed),
+        lambda: Case("integer ids, business days", generate_frame(rows, series, "B"), *fixed),
+        lambda: Case("integer ids, hourly", generate_frame(rows, series, "h"), *fixed),
+        lambda: Case("categories, daily", with_categories(generate_frame(rows, series)), *fixed),
+        lambda: Case("text ids, daily", with_text(generate_frame(rows, series)), *factorize),
+        lambda: Case("text ids as objects, daily", with_text(generate_frame(rows, series), object), *factorize),
+        lambda: Case("integer ids, unsorted", shuffled(generate_frame(rows, series)), *sort),
+        lambda: Case("integer ids, by date", generate_frame(rows, series).sort_values("ds", kind="stable"), *sort),
+        lambda: Case("text ids, unsorted", shuffled(with_text(generate_frame(rows, series))), *sort),
     ]
 
 
@@ -101,34 +101,35 @@ def timed(act: Callable[[Any], Any], frame: Any) -> float:
     return time.perf_counter() - start
 
 
-def measured(case: Case, repeats: int) -> str:
+def measure(case: Case, repeats: int) -> str:
     """A row of the table."""
-    Panel.from_frame(columns(1000, 10))
-    ours, theirs = [], []
+    Panel.from_frame(generate_frame(1000, 10))
+    panel_seconds, pandas_seconds = [], []
     for _ in range(repeats):
-        ours.append(timed(Panel.from_frame, case.frame))
-        theirs.append(timed(case.peer, case.frame))
-    own, peer = statistics.median(ours), statistics.median(theirs)
-    budget = case.budget(peer)
-    verdict = "yes" if own <= budget else "NO"
-    cells = (case.name, f"{own:.3f}", f"{peer:.3f} ({case.peer_name})", f"{own / peer:.2f}", f"{budget:.3f} ({case.rule})")
-    return f"| {' | '.join(cells)} | {own / budget:.2f} | {verdict} |"
+        panel_seconds.append(timed(Panel.from_frame, case.frame))
+        pandas_seconds.append(timed(case.peer, case.frame))
+    panel_median, pandas_median = statistics.median(panel_seconds), statistics.median(pandas_seconds)
+    budget = case.budget(pandas_median)
+    verdict = "yes" if panel_median <= budget else "NO"
+    pandas_cells = f"{pandas_median:.3f} ({case.peer_name}) | {panel_median / pandas_median:.2f}"
+    budget_cells = f"{budget:.3f} ({case.rule}) | {panel_median / budget:.2f} | {verdict}"
+    return f"| {case.name} | {panel_median:.3f} | {pandas_cells} | {budget_cells} |"
 
 
 def memory(kind: str, rows: int, series: int) -> str:
-    """The peak beyond the frame itself, in bytes, and the frame's size: asked for in a process of its own."""
-    frame = columns(rows, series, kind.split()[1] if kind.startswith("sorted") else "D")
+    """Peak memory beyond the frame and size of the frame in bytes, and number of series; runs in a separate process."""
+    frame = generate_frame(rows, series, kind.split()[1] if kind.startswith("sorted") else "D")
     frame = with_text(frame) if "text" in kind else frame
     frame = shuffled(frame) if "unsorted" in kind else frame
     size = int(frame.memory_usage(index=False, deep=True).sum())
-    Panel.from_frame(columns(1000, 10))
-    Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts anew
-    before = in_memory("VmRSS")
+    Panel.from_frame(generate_frame(1000, 10))
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak (VmHWM)
+    before = process_memory("VmRSS")
     panel = Panel.from_frame(frame)
-    return f"{in_memory('VmHWM') - before} {size} {len(panel)}"
+    return f"{process_memory('VmHWM') - before} {size} {len(panel)}"
 
 
-def in_memory(key: str) -> int:
+def process_memory(key: str) -> int:
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(key))
     return int(line.split()[1]) * 1024
 
@@ -142,8 +143,8 @@ def memory_row(kind: str, rows: int, series: int) -> str:
     )
 
 
-def about() -> str:
-    """Where and with what this was measured."""
+def describe_machine() -> str:
+    """Date, processor and versions."""
     import narwhals
     import pyarrow
 
@@ -164,30 +165,30 @@ def main() -> None:
     parser.add_argument("--series", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--memory", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.memory:
-        print(memory(asked.memory, asked.rows, asked.series))
+    args = parser.parse_args()
+    if args.memory:
+        print(memory(args.memory, args.rows, args.series))
         return
     lines = [
         "# Frame to panel",
         "",
-        about(),
+        describe_machine(),
         "",
-        f"{asked.rows:,} rows, {asked.series:,} series; medians of {asked.repeats}, seconds.",
+        f"{args.rows:,} rows, {args.series:,} series; medians of {args.repeats}, seconds.",
         "",
     ]
-    lines += ["| frame | here | pandas | ratio | budget | of it | held |", "|---|---|---|---|---|---|---|"]
+    lines += ["| frame | deepforecast, s | pandas, s | ratio | budget, s | share of budget | within budget |", "|---" * 7 + "|"]
     print("\n".join(lines), flush=True)
-    for build in cases(asked.rows, asked.series):
-        lines.append(measured(build(), asked.repeats))
+    for build in cases(args.rows, args.series):
+        lines.append(measure(build(), args.repeats))
         print(lines[-1], flush=True)
     if Path("/proc/self/clear_refs").exists():
-        lines += ["", "| frame | peak beyond it, MB | three columns, MB | ratio | budget | held |", "|---|---|---|---|---|---|"]
+        lines += ["", "| frame | peak beyond frame, MB | frame, MB | ratio | budget | within budget |", "|---" * 6 + "|"]
         print("\n".join(lines[-3:]), flush=True)
-        for kind in MEMORY:
-            lines.append(memory_row(kind, asked.rows, asked.series))
+        for kind in MEMORY_CASES:
+            lines.append(memory_row(kind, args.rows, args.series))
             print(lines[-1], flush=True)
-    if asked.rows == parser.get_default("rows"):
+    if args.rows == parser.get_default("rows"):
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text("\n".join([*lines, "", "`python benchmarks/bench_panel.py`", ""]), "utf-8")
 

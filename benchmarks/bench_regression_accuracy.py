@@ -1,9 +1,10 @@
-"""LightGBM at its defaults beside mlforecast with the same features and trees, SeasonalNaive and AutoETS, on real data.
+"""LightGBM with default parameters compared with mlforecast (same features and trees), SeasonalNaive and AutoETS.
 
-    python benchmarks/bench_regression_accuracy.py [set ...]
+    python benchmarks/bench_regression_accuracy.py [dataset ...]
 
-Needs the data folder (DEEPFORECAST_DATA): M4 hourly and weekly, NN5, an M5 store, Rossmann with its known-ahead promotions and
-holidays. The peer is given the lags, windows, differences, calendar and covariates that ours chose by itself.
+Requires the benchmark data (DEEPFORECAST_DATA): M4 hourly and weekly, NN5, one store of M5, Rossmann with promotions and
+holidays as future covariates. mlforecast gets the lags, windows, differences, calendar features and covariates that
+deepforecast selected.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from deepforecast.models.regression._plan import Plan
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "regression_accuracy.md"
-NAMES = {"day_of_week": "dayofweek", "day_of_month": "day"}  # of calendar features, as pandas calls them
+PANDAS_NAMES = {"day_of_week": "dayofweek", "day_of_month": "day"}  # calendar features in pandas
 
 
 @dataclass(frozen=True)
 class Data:
-    """A set: its seasons, how time is counted, the columns known ahead, and how many series at most."""
+    """A dataset: season lengths, frequency, future covariates, and largest number of series."""
 
     seasons: list[int]
     freq: Any
@@ -40,7 +41,7 @@ class Data:
     most: int | None = None
 
 
-SETS = {
+DATASETS = {
     "m4_hourly": Data([24, 168], 1),
     "m4_weekly": Data([1], 1),
     "nn5_daily": Data([7], "D"),
@@ -51,67 +52,67 @@ SETS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sets", nargs="*", default=list(SETS))
-    given = parser.parse_args()
+    parser.add_argument("sets", nargs="*", default=list(DATASETS))
+    args = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     lines = [
-        "# LightGBM beside mlforecast with the same features, on real data",
+        "# LightGBM compared with mlforecast with the same features, on public data",
         "",
-        "MASE and WAPE over all series; seconds of fit and predict (wall, two cores that did other work too).",
+        "MASE and WAPE over all series; wall-clock seconds of fit and predict on two cores under load.",
         "",
-        "| set | series | model | MASE | WAPE | seconds |",
+        "| dataset | series | model | MASE | WAPE | seconds |",
         "|---|---|---|---|---|---|",
     ]
-    for name in given.sets:
-        lines += run(name, SETS[name])
+    for name in args.sets:
+        lines += run(name, DATASETS[name])
         print("\n".join(lines[-4:]), flush=True)
     lines += ["", f"`python benchmarks/bench_regression_accuracy.py`, {time.strftime('%Y-%m-%d')}, two cores."]
-    if set(given.sets) >= set(SETS):
+    if set(args.sets) >= set(DATASETS):
         RESULTS.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def run(name: str, data: Data) -> list[str]:
-    """All models on one set, as rows."""
+    """The rows of all models on one dataset."""
     train, test = (datasets.load(name, split=split) for split in ("train", "test"))
     horizon, season = datasets.card(name).horizon, data.seasons[0]
     keys, columns = ["unique_id", "ds", "y"], {"future": list(data.future)}
-    train, test = (one[[*keys, *data.future]].assign(unique_id=one["unique_id"].astype(str)) for one in (train, test))
-    ahead = test.drop(columns="y") if data.future else None
+    train, test = (part[[*keys, *data.future]].assign(unique_id=part["unique_id"].astype(str)) for part in (train, test))
+    future = test.drop(columns="y") if data.future else None
     forecasts, seconds = test[["unique_id", "ds"]], {}
-    ours = LightGBM(horizon=horizon, season_length=data.seasons)
-    others = [(SeasonalNaive(horizon=horizon, season_length=season), {}), (AutoETS(horizon=horizon, season_length=season), {})]
-    for model, declared in [(ours, columns), *others]:
+    model_with_covariates = LightGBM(horizon=horizon, season_length=data.seasons)
+    local_models = [(cls(horizon=horizon, season_length=season), {}) for cls in (SeasonalNaive, AutoETS)]
+    for model, roles in [(model_with_covariates, columns), *local_models]:
         start = time.perf_counter()
-        history = train if declared else train[keys]
-        model.fit(history, freq=data.freq, columns=declared or None)
-        found = model.predict(future=ahead if declared and data.future else None)
+        history = train if roles else train[keys]
+        model.fit(history, freq=data.freq, columns=roles or None)
+        model_forecasts = model.predict(future=future if roles and data.future else None)
         seconds[model.name] = time.perf_counter() - start
-        forecasts = forecasts.merge(found, on=["unique_id", "ds"], validate="1:1")
+        forecasts = forecasts.merge(model_forecasts, on=["unique_id", "ds"], validate="1:1")
     start = time.perf_counter()
-    whole = fill_gaps(train, freq=data.freq, columns=columns)  # it takes none
-    numbers = pd.api.types.is_numeric_dtype
-    whole = whole.fillna({name: 0 if numbers(whole[name]) else whole[name].mode()[0] for name in train.columns})
-    theirs = peer(whole, ahead, settings(ours, data, horizon))
+    filled = fill_gaps(train, freq=data.freq, columns=columns)  # mlforecast does not accept missing values
+    is_numeric = pd.api.types.is_numeric_dtype
+    filled = filled.fillna({name: 0 if is_numeric(filled[name]) else filled[name].mode()[0] for name in train.columns})
+    peer_forecasts = peer(filled, future, settings(model_with_covariates, data, horizon))
     seconds["mlforecast"] = time.perf_counter() - start
-    theirs = theirs.rename(columns={"forecast": "mlforecast"})
-    forecasts = forecasts.merge(theirs[["unique_id", "ds", "mlforecast"]], on=["unique_id", "ds"], validate="1:1")
-    found = score(forecasts, actual=test[keys], train=train[keys], metrics=["mase", "wape"], season_length=season)
-    count = f"{train['unique_id'].nunique():,}"
+    peer_forecasts = peer_forecasts.rename(columns={"forecast": "mlforecast"})
+    forecasts = forecasts.merge(peer_forecasts[["unique_id", "ds", "mlforecast"]], on=["unique_id", "ds"], validate="1:1")
+    scores = score(forecasts, actual=test[keys], train=train[keys], metrics=["mase", "wape"], season_length=season)
+    n_series = f"{train['unique_id'].nunique():,}"
     return [
-        f"| {name} | {count} | {row.model} | {row.mase:.3f} | {row.wape:.4f} | {seconds[row.model]:.1f} |"
-        for row in found.itertuples()
+        f"| {name} | {n_series} | {row.model} | {row.mase:.3f} | {row.wape:.4f} | {seconds[row.model]:.1f} |"
+        for row in scores.itertuples()
     ]
 
 
 def settings(model: LightGBM, data: Data, horizon: int) -> dict[str, Any]:
-    """What ours chose, for the peer."""
+    """The features selected by deepforecast as settings of mlforecast."""
     plan = Plan.from_dict(model.state_.learned["plan"])
-    windows = [one for one in plan.design.target_features if one.kind != "lag"]
+    windows = [feature for feature in plan.design.target_features if feature.kind != "lag"]
     return {
-        "lags": [one.lag for one in plan.design.target_features if one.kind == "lag"],
-        "windows": [(one.kind, one.size) for one in windows if one.stride == 1],
-        "seasonal": [(one.size, one.stride) for one in windows if one.stride > 1],
-        "calendar": [NAMES.get(one, one) for one in plan.design.calendar],
+        "lags": [feature.lag for feature in plan.design.target_features if feature.kind == "lag"],
+        "windows": [(feature.kind, feature.size) for feature in windows if feature.stride == 1],
+        "seasonal": [(feature.size, feature.stride) for feature in windows if feature.stride > 1],
+        "calendar": [PANDAS_NAMES.get(feature, feature) for feature in plan.design.calendar],
         "differences": list(plan.target.differences),
         "scale": True,
         "freq": data.freq,
@@ -124,21 +125,21 @@ def settings(model: LightGBM, data: Data, horizon: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def peer(train: pd.DataFrame, ahead: pd.DataFrame | None, told: dict[str, Any]) -> pd.DataFrame:
-    """mlforecast in its own environment, which is made if it is not there."""
-    named = os.environ.get("DEEPFORECAST_PEERS")
-    folder = Path(named, "mlforecast") if named else HERE.parent / "build" / "peers" / "mlforecast"
+def peer(train: pd.DataFrame, future: pd.DataFrame | None, settings: dict[str, Any]) -> pd.DataFrame:
+    """Run mlforecast in its own environment; creates the environment if necessary."""
+    environments = os.environ.get("DEEPFORECAST_PEERS")
+    folder = Path(environments, "mlforecast") if environments else HERE.parent / "build" / "peers" / "mlforecast"
     subprocess.run(["sh", str(HERE / "peers" / "make-env"), "mlforecast", str(folder)], check=True)
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    with tempfile.TemporaryDirectory() as place:
-        panel, future, out = (Path(place, f"{one}.parquet") for one in ("panel", "future", "out"))
+    with tempfile.TemporaryDirectory() as data_folder:
+        panel, future_path, out = (Path(data_folder, f"{name}.parquet") for name in ("panel", "future", "out"))
         train.to_parquet(panel)
-        if ahead is not None:
-            ahead.to_parquet(future)
-            told = {**told, "future": str(future)}
+        if future is not None:
+            future.to_parquet(future_path)
+            settings = {**settings, "future": str(future_path)}
         script = str(HERE / "peers" / "regression_mlforecast.py")
-        given = [str(folder / "bin" / "python"), "-W", "ignore", script, str(panel), json.dumps(told), str(out)]
-        subprocess.run(given, check=True, stdout=subprocess.DEVNULL, env=env)
+        command = [str(folder / "bin" / "python"), "-W", "ignore", script, str(panel), json.dumps(settings), str(out)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=env)
         return pd.read_parquet(out).assign(unique_id=lambda frame: frame["unique_id"].astype(str))
 
 

@@ -1,13 +1,13 @@
-"""Forecasts far outside the history: how often, and how often without a warning, for every model that is not a network.
+"""Frequency of forecasts far outside of the history, with and without a warning, for all models except networks.
 
     python benchmarks/bench_sanity.py [--scale 1.0] [model ...]
 
-Needs the data folder (DEEPFORECAST_DATA). A violation is a 95 % prediction interval wider than 20 times the range of the
-history, or a point forecast outside of it by more than 3 times that range. Each model is fitted with the horizon of the set and
-forecasts that horizon, 180 and 400 steps. Samples are drawn with the seed SEED; `--scale` multiplies their sizes.
+Requires the benchmark data (DEEPFORECAST_DATA). A violation is a 95 % prediction interval wider than 20 times the range of
+the history, or a point forecast outside of it by more than 3 times that range. Each model is fitted with the horizon of the
+dataset and forecasts that horizon, 180 and 400 steps. Samples are drawn with the seed SEED; `--scale` multiplies their sizes.
 
-The daily air-quality series that first showed the defect are not public; `air_quality` generates their like: positive, skewed,
-1,646 daily values with a weekly and a yearly season and heavy-tailed multiplicative noise.
+The daily air-quality series on which the defect was found are not public; `air_quality` generates similar ones: positive,
+skewed, 1,646 daily values with weekly and yearly seasons and heavy-tailed multiplicative noise.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from deepforecast.errors import DataWarning, DeepForecastError
 
 RESULTS = Path(__file__).parent / "results" / "sanity.md"
 SEED = 20261119
-LEVEL, WIDEST, FARTHEST = 95, 20.0, 3.0
+LEVEL, MAX_WIDTH, MAX_DISTANCE = 95, 20.0, 3.0
 LONG_HORIZONS = (180, 400)
 FAMILIES = ("baselines", "statistical", "regression", "additive.prophet")
-SLOW = {
+SERIES_SHARES = {
     **{"AutoARIMA": 0.04, "ARIMA": 0.2, "UnobservedComponents": 0.04, "Prophet": 0.1},
     **{"Regression": 0.2, "CatBoost": 0.1, "XGBoost": 0.2, "GradientBoosting": 0.1, "LightGBM": 0.5},
 }
-"""Share of the series of each set that a model is fitted to (at least LEAST of them), 1 where not listed."""
-LEAST = 12
-LONGEST = 2_000
-"""Only the last so many values of longer series are used."""
+"""Share of the series of each dataset that a model is fitted to (at least MIN_SERIES series); 1 for other models."""
+MIN_SERIES = 12
+MAX_LENGTH = 2_000
+"""Of longer series, only the last MAX_LENGTH values are used."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """A set: season, horizon, number of series in the sample, and whether its series are daily (the stricter limit)."""
+    """A dataset: season length, horizon, number of sampled series, and whether they are daily (stricter limit)."""
 
     read: Callable[[], pd.DataFrame]
     season: int
@@ -56,12 +56,12 @@ class Data:
 
 
 def stored(name: str) -> Callable[[], pd.DataFrame]:
-    """The training part of a stored set."""
+    """The training part of a dataset."""
     return lambda: datasets.load(name, split="train")[["unique_id", "ds", "y"]]
 
 
 def daily_means(*names: str) -> Callable[[], pd.DataFrame]:
-    """Daily means of sets with more than one value a day."""
+    """Daily means of datasets with a higher frequency."""
 
     def read() -> pd.DataFrame:
         parts = []
@@ -91,7 +91,7 @@ def air_quality(count: int = 100, length: int = 1646) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-SETS = {
+DATASETS = {
     "M1 yearly": Data(stored("m1_yearly"), 1, 6, 181),
     "M1 quarterly": Data(stored("m1_quarterly"), 4, 8, 203),
     "M1 monthly": Data(stored("m1_monthly"), 12, 18, 617),
@@ -113,38 +113,38 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*")
     parser.add_argument("--scale", type=float, default=1.0)
-    arguments = parser.parse_args()
-    names = arguments.models or [
+    args = parser.parse_args()
+    names = args.models or [
         name
         for name in registry.names()
         if registry.get(name).__module__.removeprefix("deepforecast.models.").startswith(FAMILIES)
     ]
     records = []
-    for set_name, data in SETS.items():
+    for set_name, data in DATASETS.items():
         frame = data.read()
         for name in names:
-            record = measure(name, frame, data, arguments.scale)
+            record = measure(name, frame, data, args.scale)
             records.append({"set": set_name, "daily": data.daily, "model": name, **record})
             print(set_name, name, record, flush=True)
     lines = report(pd.DataFrame(records))
     print("\n".join(lines))
-    if not arguments.models:
+    if not args.models:
         RESULTS.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return 0
 
 
 def sampled(frame: pd.DataFrame, count: int) -> pd.DataFrame:
-    """The last LONGEST values of `count` series drawn with SEED, sorted."""
+    """The last MAX_LENGTH values of `count` series drawn at random with SEED, sorted."""
     ids = np.sort(frame["unique_id"].astype(str).unique())
     drawn = np.random.default_rng(SEED).permutation(ids)[:count]
     frame = frame.assign(unique_id=frame["unique_id"].astype(str), y=frame["y"].astype(float))
     frame = frame[frame["unique_id"].isin(drawn)].sort_values(["unique_id", "ds"])
-    return frame.groupby("unique_id").tail(LONGEST).reset_index(drop=True)
+    return frame.groupby("unique_id").tail(MAX_LENGTH).reset_index(drop=True)
 
 
 def measure(name: str, frame: pd.DataFrame, data: Data, scale: float) -> dict[str, Any]:
-    """Violations and warned series of a model on a set, by horizon; seconds of CPU."""
-    count = min(max(round(scale * SLOW.get(name, 1.0) * data.sample), LEAST), data.sample)
+    """Violations and warned series of a model on a dataset by horizon, and CPU seconds."""
+    count = min(max(round(scale * SERIES_SHARES.get(name, 1.0) * data.sample), MIN_SERIES), data.sample)
     frame, start = sampled(frame, count), time.process_time()
     model = getattr(deepforecast, name)(horizon=data.horizon, **parameters(name, data))
     if not pd.api.types.is_integer_dtype(frame["ds"]):
@@ -165,7 +165,7 @@ def measure(name: str, frame: pd.DataFrame, data: Data, scale: float) -> dict[st
 
 
 def parameters(name: str, data: Data) -> dict[str, Any]:
-    """The season where a model has one, as it cannot be inferred from integer time; a named regressor."""
+    """Season length of seasonal models, since it cannot be inferred from integer time; regressor of `Regression`."""
     if name == "Regression":
         return {"season_length": data.season, "regressor": "ridge"}
     declared = getattr(deepforecast, name)().get_params()
@@ -175,7 +175,7 @@ def parameters(name: str, data: Data) -> dict[str, Any]:
 
 
 def dated(frame: pd.DataFrame, season: int) -> tuple[pd.DataFrame, str]:
-    """Integer time as dates of a frequency with this season."""
+    """Replace integer time by dates with a frequency of this season length."""
     freq = {1: "YS", 4: "QS", 12: "MS", 52: "W-SUN", 7: "D", 24: "h"}[season]
     steps = frame.groupby("unique_id").cumcount().to_numpy()
     dates = pd.date_range("1700-01-01", periods=int(steps.max()) + 1, freq=freq, unit="s")
@@ -183,7 +183,7 @@ def dated(frame: pd.DataFrame, season: int) -> tuple[pd.DataFrame, str]:
 
 
 def outside(model: Any, frame: pd.DataFrame, steps: int) -> tuple[int, int, int]:
-    """Series with a violation, those of them without a warning (at least), and series warned of."""
+    """Number of series with a violation, lower bound of those without a warning, and number of series warned of."""
     level = LEVEL if model.capabilities.distribution else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -192,26 +192,27 @@ def outside(model: Any, frame: pd.DataFrame, steps: int) -> tuple[int, int, int]
     lowest, highest = (history[side].reindex(forecast["unique_id"]).to_numpy() for side in ("min", "max"))
     extent = highest - lowest
     point = forecast[model.name].to_numpy()
-    violated = np.maximum(point - highest, lowest - point) > FARTHEST * extent + 1e-9 * np.abs(highest)
+    violated = np.maximum(point - highest, lowest - point) > MAX_DISTANCE * extent + 1e-9 * np.abs(highest)
     if level is not None:
         width = (forecast[f"{model.name}-hi-{level}"] - forecast[f"{model.name}-lo-{level}"]).to_numpy()
-        violated |= width > WIDEST * extent + 1e-9 * np.abs(highest)
+        violated |= width > MAX_WIDTH * extent + 1e-9 * np.abs(highest)
     series = forecast["unique_id"][violated].unique()
-    texts = [str(one.message) for one in caught if one.category is DataWarning]
-    text = " ".join(one for one in texts if "far outside the history" in one)
+    texts = [str(warning.message) for warning in caught if warning.category is DataWarning]
+    text = " ".join(warning for warning in texts if "far outside the history" in warning)
     warned = max([int(number) for number in re.findall(r"(\d+) in all", text)], default=0) if text else 0
     warned = warned or (len([name for name in frame["unique_id"].unique() if re.search(rf"\b{name}\b", text)]) if text else 0)
     return len(series), max(len(series) - warned, 0), warned
 
 
 def report(records: pd.DataFrame) -> list[str]:
-    """One table by model: violations, without a warning, and warned, at the horizons of the sets and beyond."""
+    """The table by model: violations, those without a warning, and warned series, at several horizons."""
     horizons = [name for name in records if name.startswith("at ")]
-    own = [name for name in horizons if name not in ("at 180", "at 400")]
+    dataset_horizons = [name for name in horizons if name not in ("at 180", "at 400")]
     rows = []
     for name, group in records.groupby("model", sort=False):
         public = group[~group["set"].str.contains("generated")]
-        cells = [total(public, own), total(public[public["daily"]], ["at 180"]), total(public, ["at 180", "at 400"])]
+        cells = [total(public, dataset_horizons), total(public[public["daily"]], ["at 180"])]
+        cells.append(total(public, ["at 180", "at 400"]))
         generated = total(group[group["set"].str.contains("generated")], ["at 180", "at 400"])
         rows.append(f"| {name} | " + " | ".join([*cells, generated]) + f" | {group['seconds'].sum():,.0f} |")
     errors = records[records["error"].notna()] if "error" in records else records.iloc[:0]
@@ -219,11 +220,11 @@ def report(records: pd.DataFrame) -> list[str]:
     return [
         "# Forecasts far outside the history",
         "",
-        f"{LEVEL} % intervals wider than {WIDEST:g} times the range of the history, or points outside of it by more than "
-        f"{FARTHEST:g} times that range. Each cell: series with such a forecast / of these without a warning / series warned "
-        f"of / forecasts of a series in all. Seed {SEED}; sets: {', '.join(SETS)}.",
+        f"{LEVEL} % intervals wider than {MAX_WIDTH:g} times the range of the history, or points outside of it by more than "
+        f"{MAX_DISTANCE:g} times that range. Each cell: series with such a forecast / of these without a warning / series "
+        f"warned of / forecasts of a series in total. Seed {SEED}; datasets: {', '.join(DATASETS)}.",
         "",
-        "| model | own horizons | daily sets, 180 steps | public sets, 180 and 400 steps | generated | CPU s |",
+        "| model | dataset horizon | daily datasets, 180 steps | public datasets, 180 and 400 steps | generated | CPU s |",
         "|---|---|---|---|---|---|",
         *rows,
         "",
@@ -232,7 +233,7 @@ def report(records: pd.DataFrame) -> list[str]:
 
 
 def total(group: pd.DataFrame, columns: list[str]) -> str:
-    """Sums over sets and horizons."""
+    """Sums over datasets and horizons, as a cell."""
     cells = [(cell, row["series"]) for _, row in group.iterrows() for cell in row[columns] if isinstance(cell, tuple)]
     if not cells:
         return "none"

@@ -40,8 +40,8 @@ def clock_of(callback):
             wall = [1e3 * (after[0] - before[0]) for before, after in zip(seen[WARM:-1], seen[WARM + 1 :], strict=True)]
             cpu = [1e3 * (after[1] - before[1]) for before, after in zip(seen[WARM:-1], seen[WARM + 1 :], strict=True)]
             start = (seen[0][0] - self.began[0], seen[0][1] - self.began[1])
-            calm = sorted(cpu)[len(cpu) // 10]
-            said = {"wall": statistics.median(wall), "cpu": statistics.mean(cpu), "calm": calm}
+            cpu_p10 = sorted(cpu)[len(cpu) // 10]
+            said = {"wall": statistics.median(wall), "cpu": statistics.mean(cpu), "cpu_p10": cpu_p10}
             return {**said, "start": start[0], "start_cpu": start[1]}
 
     return Clock()
