@@ -80,7 +80,7 @@ def forecast_errors(model: Any, frame: pd.DataFrame, first_row: int) -> np.ndarr
         batch = slice(first_window, first_window + 1024)
         past = {name: values[batch, :INPUT] for name, values in covariates.items()}
         future = {name: values[batch, INPUT:] for name, values in covariates.items()}
-        forecasts = predictor(y[batch, :INPUT], past=past, future=future, at=times[batch, INPUT - 1])
+        forecasts = predictor(y[batch, :INPUT], past=past, future=future, last_time=times[batch, INPUT - 1])
         errors.append(forecasts.points - y[batch, INPUT:])
     return np.concatenate(errors)
 

@@ -84,7 +84,7 @@ def bare_forward(model: Any, series: int) -> Callable[[], Any]:
     from deepforecast.nn.batch import Inputs
 
     network = model.network_
-    forecaster = HorizonForecaster("", model.state_.standing, HORIZON, {})
+    forecaster = HorizonForecaster("", model.state_.learned_with_series, HORIZON, {})
     with torch.inference_mode():
         inputs = [
             network.inputs(

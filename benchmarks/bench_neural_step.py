@@ -178,7 +178,7 @@ def prebuilt(name: str, frame: Any) -> tuple[Any, list[Any]]:
     for batch in model.datamodule(frame).train_dataloader():
         with torch.no_grad():
             inputs, scale = network.inputs(batch)
-            batches.append((inputs, scale.away(batch.target).float()))
+            batches.append((inputs, scale.standardize(batch.target).float()))
     return network.body.train(), batches
 
 

@@ -109,8 +109,8 @@ def run_deepforecast(frame: pd.DataFrame) -> dict[str, float]:
     make_model().fit(frame[frame["unique_id"] < 3]).predict()  # compiles and imports
     memory_before = peak_memory()
     seconds = {"trees": 0.0, "features": 0.0}
-    for owner, name, operation in ((LightGBM, "_train", "trees"), (LightGBM, "_values", "trees"),
-                                   (_samples, "table", "features"), (_samples, "known", "features")):  # fmt: skip
+    for owner, name, operation in ((LightGBM, "_train", "trees"), (LightGBM, "_predict_rows", "trees"),
+                                   (_samples, "feature_table", "features"), (_samples, "exogenous_columns", "features")):  # fmt: skip
         setattr(owner, name, count_time(getattr(owner, name), seconds, operation))
     start, wall = time.process_time(), time.perf_counter()
     fitted = make_model().fit(frame)

@@ -58,7 +58,7 @@ def losses(model: Any) -> np.ndarray:
     x = _line_smoothing._deseasonalize(panel, parameters)
     centre = np.repeat(parameters["centre"], panel.lengths)
     names = ("start", "alpha", "weight", "dynamic")
-    fitted, _ = _line_smoothing._kernel().filtered(x - centre, panel.indptr, *(parameters[name] for name in names))
+    fitted, _ = _line_smoothing._kernel().filter_series(x - centre, panel.indptr, *(parameters[name] for name in names))
     errors, begin = np.square(x - centre - fitted), panel.indptr[:-1]
     errors[np.add.outer(begin, np.arange(3)).reshape(-1)] = 0.0
     return np.asarray(np.log(np.add.reduceat(errors, begin) * panel.lengths / np.add.reduceat(np.abs(x), begin)))

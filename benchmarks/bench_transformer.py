@@ -161,7 +161,7 @@ def decoding_step_cost(network: Any) -> Measurement:
     min_milliseconds = [float("inf")] * HORIZON
     with torch.inference_mode():
         for _ in range(8):
-            state = network.start(inputs)
+            state = network.initial_state(inputs)
             for step in range(HORIZON):
                 start = time.process_time()
                 _, state = network.step(state, rows[:, -1], inputs.future_features[:, step], step)
