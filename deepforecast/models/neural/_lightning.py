@@ -83,5 +83,5 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
     sampler, validation = _fit.build_batches(model, panel, columns, scales)
     options = _fit.training_options(model, len(sampler.window_index))
     sampler.stop_step = options.max_steps * model.accumulate_grad_batches
-    sampler.parts = 1
+    sampler.accumulate_grad_batches = 1
     return ForecastDataModule(sampler, validation)

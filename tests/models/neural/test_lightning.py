@@ -110,3 +110,9 @@ def test_a_scale_of_all_series_stays_that_of_the_fit() -> None:
 def test_batches_before_there_is_a_network_are_refused_with_the_way_out() -> None:
     with pytest.raises(NotFittedError, match=r"lightning_module\(frame\) or fit\(frame\) first"):
         DLinear(**SMALL).datamodule(FRAME)
+
+
+def test_a_datamodule_has_the_batches_of_all_steps_of_a_user_trainer() -> None:
+    model = DLinear(**SMALL, max_steps=3, accumulate_grad_batches=2).fit(FRAME)
+    data = model.datamodule(FRAME)
+    assert len(list(data.train)) == len(data.train) == 6
