@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from deepforecast.plotting.timestamps import find_time_zone
 TIME_TICKS = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%S.%f"]
 TIME_STARTS = ["", "%Y", "%b", "%d %b", "%H:%M", "%H:%M"]
 TIME_OFFSETS = ["", "%Y", "%Y", "%d %b %Y", "%d %b %Y", "%d %b %Y %H:%M"]
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _STEPS = [1, 2, 2.5, 5, 10]
 
 
@@ -59,9 +61,15 @@ def _time_ticks(axis: Axis, low: float, high: float, max_ticks: int) -> Ticks:
     days = np.asarray(locator.tick_values(*num2date(ends, zone)))  # type: ignore[no-untyped-call]
     days = days[(days >= ends[0]) & (days <= ends[1])]
     forms = {"formats": TIME_TICKS, "offset_formats": TIME_OFFSETS, "zero_formats": TIME_STARTS}
-    formatter: Any = ConciseDateFormatter(locator, zone, **forms)  # type: ignore[no-untyped-call]
-    labels = formatter.format_ticks(days)
-    return Ticks(days * 86_400e6, labels, formatter.get_offset())
+    numbered = {name: [form.replace("%b", "<%m>") for form in texts] for name, texts in forms.items()}
+    formatter: Any = ConciseDateFormatter(locator, zone, **numbered)  # type: ignore[no-untyped-call]
+    labels = [_name_months(label) for label in formatter.format_ticks(days)]
+    return Ticks(days * 86_400e6, labels, _name_months(formatter.get_offset()))
+
+
+def _name_months(text: str) -> str:
+    """Replace `<01>` by `Jan`; `%b` would depend on the locale."""
+    return re.sub(r"<(\d\d)>", lambda month: MONTHS[int(month[1]) - 1], text)
 
 
 def _log_ticks(low: float, high: float) -> Ticks:
