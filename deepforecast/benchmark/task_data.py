@@ -30,7 +30,7 @@ class PreparedTask:
     task : Task
         The task.
     history : DataFrame
-        All rows including the test part, in the units of the metrics (scaled if the task says so).
+        All rows including the test part, in the units of the metrics (scaled if the task has `scaling`).
     panel : Panel
         The same as a panel.
     plan : BacktestPlan

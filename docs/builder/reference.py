@@ -122,8 +122,8 @@ GROUPS = (
     Group("testing", "Contract checks", "", ("*",), "deepforecast.testing"),
     Group("networks", "Neural network modules", "", (), "deepforecast.nn", network_blocks),
     Group("command-line", "Command line",
-          "`deepforecast COMMAND`; the options are generated from the declared parameters of the models.", (), "deepforecast.cli",
-          commands_help),
+          "`deepforecast COMMAND`; the options are generated from the declared parameters of the models.", (),
+          "deepforecast.cli", commands_help),
 )  # fmt: skip
 # Prefixes required in texts, since some names are common words, e.g. `table` and `run`.
 PREFIXES = {"reference/datasets.md": "datasets.", "reference/testing.md": "testing.", "reference/networks.md": "nn."}
