@@ -180,7 +180,9 @@ def test_categories_are_those_the_history_has_seen() -> None:
             return PointForecast(np.zeros((1, steps)), self.name)
 
     found: list[Any] = []
-    with pytest.warns(DataWarning, match="kind has categories not seen in fit, treated as unknown: A, sorted first") as said:
+    with pytest.warns(
+        DataWarning, match="kind has categories not seen in fit, which are treated as unknown: A, sorted first"
+    ) as said:
         list(rolling_folds(Sizes(), panel, BacktestPlan(4, 2, 4), refit_interval=1))
     assert found == [(("a",), [0.0] * 4), (("a",), [-1.0] * 4)]
     assert len(said) == 1

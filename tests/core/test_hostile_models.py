@@ -453,5 +453,5 @@ def test_a_horizon_beyond_all_memory_is_refused(tmp_path: Path) -> None:
     manifest, arrays = parts("daily")
     bundle.write(tmp_path / "file", changed(manifest, ("parameters", "horizon"), 10**18), arrays)
     model = deepforecast.load(tmp_path / "file")
-    with pytest.raises(DeepForecastError, match=r"at least 1 and at most 1,000,000; got 1,000,000,000,000,000,000\."):
+    with pytest.raises(DeepForecastError, match=r"at least 1 and at most 1,000,000, got 1,000,000,000,000,000,000\."):
         model.predict()

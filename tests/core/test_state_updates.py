@@ -169,7 +169,7 @@ def test_categories_are_those_of_the_fit_and_new_ones_are_said() -> None:
         found = model.predict(future=ahead.assign(kind=pd.Categorical(kinds)))
         np.testing.assert_allclose(found.FutureRegression, want)
     history = frame.assign(kind=pd.Categorical(["a", "c"] * 15))
-    with pytest.warns(DataWarning, match="kind has categories not seen in fit, treated as unknown: a"):
+    with pytest.warns(DataWarning, match="kind has categories not seen in fit, which are treated as unknown: a"):
         found = model.predict(frame=history, future=ahead.assign(kind=pd.Categorical(["b", "c"])))
     np.testing.assert_allclose(found.FutureRegression, [4, 9])
 

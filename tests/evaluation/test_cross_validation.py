@@ -173,7 +173,7 @@ def test_a_fitted_model_stays_as_it_is() -> None:
 def test_invalid_number_of_windows_is_refused(name: str, wrong: Any) -> None:
     if name == "step_size" and wrong is None:
         return
-    with pytest.raises(ParameterError, match=f"{name} must be (an integer, )?at least 1; got"):
+    with pytest.raises(ParameterError, match=f"{name} must be (an integer, )?at least 1, got"):
         cross_validate(Naive(), noisy(), horizon=3, **{name: wrong})
 
 
