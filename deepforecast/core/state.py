@@ -24,7 +24,7 @@ class LearnedState:
     by_series: arrays whose first axis is the series.
     shared: arrays, numbers, strings, and lists and dicts (with string keys) of these.
     history: the rows it was fitted on, if the model needs them later; not saved.
-    series: ids and last time stamps of the series, set when the state is passed to hooks; stored in `State`.
+    series: ids and last timestamps of the series, set when the state is passed to hooks; stored in `State`.
     """
 
     by_series: Mapping[str, Any] = field(default_factory=dict)
@@ -59,12 +59,12 @@ class LearnedState:
 class State:
     """The state of a fitted model.
 
-    series: ids, columns, calendar and last time stamps.
+    series: ids, columns, calendar and last timestamps.
     learned: what the model learned from them.
     categories: categories by covariate, None for a numeric one.
     static: static covariates.
     calibration: errors for conformal intervals.
-    fingerprint: number of rows of the training panel and a checksum of values and time stamps (not cryptographic).
+    fingerprint: number of rows of the training panel and a checksum of values and timestamps (not cryptographic).
     undeclared: columns without a role, which were ignored with a warning.
     value_range: minimum and maximum of each series, shape (series, 2); None in files of version 0.1.0.
     """
@@ -81,8 +81,8 @@ class State:
     @property
     def n_rows(self) -> int:
         """Number of rows of the training panel, from `fingerprint`; 0 if unknown."""
-        row_count = self.fingerprint.partition("-")[0]
-        return int(row_count) if row_count.isdecimal() and len(row_count) < 19 else 0
+        digits = self.fingerprint.partition("-")[0]
+        return int(digits) if digits.isdecimal() and len(digits) < 19 else 0  # 19 digits may exceed int64
 
     @property
     def learned_with_series(self) -> LearnedState:
@@ -102,7 +102,10 @@ class State:
 
 
 def fingerprint(panel: Panel, categories: Mapping[str, tuple[str, ...] | None]) -> str:
-    """Number of rows of a panel and a CRC-32 of ids, time stamps and values, independent of the unit of time."""
+    """Number of rows of a panel and a CRC-32 of ids, timestamps and values, as "rows-checksum".
+
+    Independent of the unit of time and the library of the frame.
+    """
     series, calendar, last = panel.series, panel.series.calendar, panel.series.last
     day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)
     time_fields = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)

@@ -165,7 +165,7 @@ def _pandas_offset(alias: str, text: str) -> Any:
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
             offset = None
     if offset is None:
-        raise ParameterError(f"`freq` must be a known alias, got {format_value(text)!r}. {FREQUENCY_HINT}")
+        raise ParameterError(f"`freq` must be a known alias, got '{format_value(text)}'. {FREQUENCY_HINT}")
     return offset
 
 
@@ -173,14 +173,14 @@ def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
     """The frequency of `times` a pandas offset; `text` is what the user passed, for error messages."""
     n = int(offset.n) * times
     if n < 1:
-        raise ParameterError(f"`freq` must be positive, got {format_value(text)!r}. {FREQUENCY_HINT}")
+        raise ParameterError(f"`freq` must be positive, got '{format_value(text)}'. {FREQUENCY_HINT}")
     name = str(offset.base.freqstr if hasattr(offset, "base") else offset.freqstr)
     match = re.fullmatch(r"\d*([A-Za-z]+)(?:-([A-Za-z]{3}))?", name)
     base, anchor = (SPELLINGS.get(match[1], match[1]), match[2] or "") if match is not None else ("", "")
     if base not in TICKS and base not in PER_YEAR and base not in PER_WEEK:
         raise ParameterError(
             "`freq` must be in seconds or fractions of them, minutes, hours, days, business days, "
-            f"weeks, months, quarters or years, got {format_value(text)!r}. {FREQUENCY_HINT}"
+            f"weeks, months, quarters or years, got '{format_value(text)}'. {FREQUENCY_HINT}"
         )
     if base == "W" and not anchor:
         return Frequency(n, "w")  # a week without an anchor, which is inferred from the data
@@ -191,7 +191,7 @@ def _custom_offset(offset: Any, text: str) -> Any:
     """The offset of one step if it has holidays or a working week other than Monday to Friday."""
     if getattr(offset, "offset", None):
         raise ParameterError(
-            f"`freq` cannot shift business days by hours, got {format_value(text)!r}. Shift the time column instead."
+            f"`freq` cannot shift business days by hours, got '{format_value(text)}'. Shift the time column instead."
         )
     is_default = str(getattr(offset, "weekmask", "")) in ("", "Mon Tue Wed Thu Fri") and not getattr(offset, "holidays", ())
     return None if is_default else offset.base

@@ -74,7 +74,7 @@ def parse_lag_feature(name: str) -> LagFeature:
     body, separator, end = name.partition("@")
     feature = _parse_window(body) or _parse_single(body)
     if feature is None or (separator and (feature.kind == "lag" or not _is_count(end))):
-        raise ParameterError(f"A lag feature must have a name such as {EXAMPLES}, got {format_value(name)!r}.")
+        raise ParameterError(f"A lag feature must have a name such as {EXAMPLES}, got '{format_value(name)}'.")
     return feature if not separator else LagFeature(feature.kind, int(end), feature.size, feature.stride, feature.level)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from deepforecast.core.calibration import pooled_errors, series_errors
+from deepforecast.core.calibration import pooled_absolute_errors, series_errors
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.conformal import Calibration, Method
 from deepforecast.core.forecast import Forecast
@@ -70,15 +70,18 @@ class Conformal(Forecaster):
     model: Forecaster = param(kw_only=False, help="model whose point forecasts get intervals")
     method: Method = param(
         default="split",
-        help="'split': all calibration errors have equal weight; 'adaptive': widths react to misses"
-        " in the calibration windows",
+        help="'split': all calibration errors have equal weight; 'adaptive': widths react to misses in the calibration windows",
     )
     n_windows: int | None = param(
-        default=None, at_least=1,
+        default=None,
+        at_least=1,
         help="maximum number of calibration windows per series; None: 100 (pool=True: 1000 in total)",
     )
     adaptation_rate: float = param(
-        default=0.05, above=0, at_most=1, help="step size of the miss rate for method='adaptive'",
+        default=0.05,
+        above=0,
+        at_most=1,
+        help="step size of the miss rate for method='adaptive'",
     )
     pool: bool = param(default=False, help="whether to share scaled errors among all series")
 
@@ -115,9 +118,7 @@ class Conformal(Forecaster):
 
     def _calibrate(self, panel: Panel) -> Calibration:
         if self.default_horizon is None:
-            raise ParameterError(
-                "`horizon` must be set: Conformal calibrates each step. Pass Conformal(model, horizon=...)."
-            )
+            raise ParameterError("`horizon` must be set: Conformal calibrates each step. Pass Conformal(model, horizon=...).")
         if not self.pool:
             calibration = series_errors(self._inner(), panel, self.default_horizon, self.n_windows)
             return replace(calibration, method=self.method, rate=self.adaptation_rate)
@@ -126,7 +127,7 @@ class Conformal(Forecaster):
                 f"pool=True cannot be combined with method={self.method!r}, which follows the misses of each "
                 "series. Use method='split' or pool=False."
             )
-        return pooled_errors(self._inner(), panel, self.default_horizon, self.n_windows)
+        return pooled_absolute_errors(self._inner(), panel, self.default_horizon, self.n_windows)
 
     def _min_observations(self, panel: Panel) -> int:
         return self._inner()._min_observations(panel)

@@ -246,7 +246,7 @@ class TestWaiting:
             env=os.environ | {"OMP_WAIT_POLICY": "ACTIVE"},
         )
         assert "OMP_WAIT_POLICY = 'ACTIVE'" in child.stderr
-        assert "waits as the environment says: OMP_WAIT_POLICY=ACTIVE" in child.stdout
+        assert "waits as set in the environment: OMP_WAIT_POLICY=ACTIVE" in child.stdout
 
     def test_status_says_when_it_was_too_late(self):
         code = f"""
@@ -260,7 +260,7 @@ for name, text in threads.status().items():
 """
         said = run(code)
         assert "loaded before deepforecast could set OMP_WAIT_POLICY" in said
-        assert "way out import deepforecast's models before torch" in said
+        assert "hint import deepforecast's models before torch" in said
 
     def test_environment_is_restored_after_an_error_and_when_nested(self):
         before = dict(os.environ)
