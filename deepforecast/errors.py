@@ -78,10 +78,10 @@ def missing_extra_error(feature: str, extra: str) -> DependencyError:
     """The error for a missing optional package whose extra has the same name.
 
     >>> print(missing_extra_error("backend='plotly'", "plotly"))
-    backend='plotly' needs the package plotly (extra plotly), which is not installed. Run: pip install plotly
+    backend='plotly' requires the package plotly (extra plotly), which is not installed. Run: pip install plotly
     """
     return DependencyError(
-        f"{feature} needs the package {extra} (extra {extra}), which is not installed. Run: pip install {extra}"
+        f"{feature} requires the package {extra} (extra {extra}), which is not installed. Run: pip install {extra}"
     )
 
 
@@ -94,7 +94,7 @@ class TrainingWarning(UserWarning):
 
 
 def not_fitted_error(name: str, reason: str = "") -> NotFittedError:
-    """The error to raise before `fit`; also an instance of scikit-learn's class, if scikit-learn is loaded."""
+    """The error to raise before `fit`; also an instance of scikit-learn's `NotFittedError`, if scikit-learn is loaded."""
     error_class: type[NotFittedError] = NotFittedError
     sklearn = sys.modules.get("sklearn.exceptions")
     if sklearn is not None:
@@ -110,20 +110,27 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 def warn(message: str, category: type[UserWarning] = DataWarning) -> None:
-    """Issue a warning that points to the user's code, or collect it inside `collect_warnings` or `suppress_warnings`."""
-    collected, caller = _collector.get(), sys._getframe(1)
+    """Issue a warning that points to the user's code, or collect it inside `collect_warnings` or `suppress_warnings`.
+
+    A collected warning replaces an earlier one of the same code location and subject, the text before the first colon.
+    """
+    collected = _collector.get()
+    caller = sys._getframe(1)
     if collected is not None:
         collected[caller.f_code, caller.f_lineno, message.partition(":")[0]] = (message, category)
         return
-    message, level, frame = escape_control_characters(message), 1, sys._getframe(0)
+    message = escape_control_characters(message)
+    stack_level = 1
+    frame = sys._getframe(0)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+        stack_level += 1
+        frame = frame.f_back
+    warnings.warn(message, category, stacklevel=stack_level)
 
 
 @contextmanager
 def suppress_warnings() -> Iterator[None]:
-    """Discard warnings of repeated work, whose warnings are issued elsewhere."""
+    """Discard all warnings of the block, for repeated work whose warnings are issued elsewhere."""
     with collect_warnings({}):
         yield
 
@@ -149,7 +156,7 @@ def emit_warnings(collected: CollectedWarnings) -> None:
 
 
 def format_value(value: object, max_length: int = 80) -> str:
-    """`value` for a message: control characters escaped, and truncated."""
+    """Text of a value for a message, without quotes around strings: control characters escaped, and truncated."""
     text = escape_control_characters((value if isinstance(value, str) else ascii(value))[: max_length + 1])
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
@@ -159,8 +166,10 @@ def escape_control_characters(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def format_list(values: Sequence[object] | Iterable[object], count: int | None = None, max_shown: int = 5) -> str:
-    """The first few of `values`, and the total count if not all are shown.
+def format_list(values: Sequence[object] | Iterable[object], n_total: int | None = None, max_shown: int = 5) -> str:
+    """The first few of `values`, and their number if not all are shown.
+
+    `n_total` is that number if `values` are only the first few; None: the number of `values`.
 
     >>> format_list(["s1", "s2"])
     's1, s2'
@@ -168,15 +177,15 @@ def format_list(values: Sequence[object] | Iterable[object], count: int | None =
     's0, s1, s2, s3, s4 … (9 in all)'
     """
     values = list(values)
-    count = len(values) if count is None else count
+    n_total = len(values) if n_total is None else n_total
     text = ", ".join(format_value(value) for value in values[:max_shown])
-    return text if count <= max_shown else f"{text} … ({count} in all)"
+    return text if n_total <= max_shown else f"{text} … ({n_total} in all)"
 
 
-def pluralize(count: int, noun: str) -> str:
-    """A count with its noun in singular or plural.
+def pluralize(n_items: int, noun: str) -> str:
+    """A number with its noun in the singular or plural.
 
     >>> pluralize(1, "task"), pluralize(2000, "row")
     ('1 task', '2,000 rows')
     """
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    return f"{n_items:,} {noun}{'s' * (n_items != 1)}"

@@ -42,7 +42,7 @@ def test_covariate_known_ahead_is_used() -> None:
 
 
 def test_future_omitted() -> None:
-    with pytest.raises(DataError, match=r"predict must be given the future covariates of the fit \(promo\) for the"):
+    with pytest.raises(DataError, match=r"`future` must contain the future covariates seen in fit \(promo\) for the"):
         with_future()[0].predict()
 
 
@@ -57,10 +57,10 @@ def test_future_without_a_column(library: str) -> None:
 def test_future_without_a_row(library: str) -> None:
     model, future = with_future(library)
     incomplete = future.drop(index=future.index[future.unique_id == "s002"][2])
-    with pytest.raises(DataError, match=r"1 are missing.*s002.*2024-03-03.*future_frame"):
+    with pytest.raises(DataError, match=r"rows are missing: 1.*s002.*2024-03-03.*future_frame"):
         model.predict(future=converted(incomplete.reset_index(drop=True), library))
     whole = future[future.unique_id != "s003"].reset_index(drop=True)
-    with pytest.raises(DataError, match=r"5 are missing.*s003.*2024-03-01"):
+    with pytest.raises(DataError, match=r"rows are missing: 5.*s003.*2024-03-01"):
         model.predict(future=converted(whole, library))
 
 

@@ -63,8 +63,8 @@ def test_everything_else_works_without_plotly_and_skops(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>")
     assert not (tmp_path / "foreign.dfc").exists()
-    plotly = "needs the package plotly (extra plotly), which is not installed. Run: pip install plotly"
-    skops = "needs the package skops (extra skops), which is not installed. Run: pip install skops"
+    plotly = "requires the package plotly (extra plotly), which is not installed. Run: pip install plotly"
+    skops = "requires the package skops (extra skops), which is not installed. Run: pip install skops"
     assert done.stdout.splitlines() == [
         f"backend='plotly' {plotly}",
         f"Plotting a search {plotly}",

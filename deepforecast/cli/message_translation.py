@@ -26,7 +26,7 @@ PHRASES = (
     (r"\b(check|compare)\((?:frame)?\)", r"deepforecast \1"),
     (r"\bscore\(board\.forecasts, metrics='(\w+)', train=frame, reference='(\w+)'\)",
      r"deepforecast cross-validate with --metrics \1 --reference \2"),
-    (r"^(n_windows|step_size)(?= (?:is|must be) at least)", r"\1="),
+    (r"^`(n_windows|step_size)`(?= must be at least)", r"\1="),
     (r"\boptions=TuningOptions\(space=\{[^}]*\}\)", "--space FILE"),
     (r"\bmodel\.save\(path\)", "deepforecast fit with --save FILE"),
     (r"\bmodel\.future_frame\(horizon\)", "--future-template FILE"),

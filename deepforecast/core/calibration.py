@@ -27,30 +27,37 @@ PROGRESS_LABEL = "calibration windows"
 
 
 def series_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> SeriesErrors:
-    """The errors of each series in at most `n_windows` windows; NaN where a series has fewer windows than others."""
-    count = _count_windows(
-        model, panel, horizon, model._min_observations(panel), MAX_WINDOWS if n_windows is None else n_windows
+    """The signed errors, actual - forecast, of each series in its last windows, at most `n_windows` (None: MAX_WINDOWS).
+
+    NaN where a series has fewer windows than others, or the actual value is missing.
+    """
+    max_windows = MAX_WINDOWS if n_windows is None else n_windows
+    n_windows_by_series = _count_windows(
+        model, panel, horizon, min_observations=model._min_observations(panel), max_windows=max_windows
     )
-    errors = np.full((len(panel), int(count.max()), horizon), np.nan)
-    with progress_bar(int(count.max()), PROGRESS_LABEL) as tick:
-        for fold, _ in _folds(model, panel, horizon, count):
+    most_windows = int(n_windows_by_series.max())
+    errors = np.full((len(panel), most_windows, horizon), np.nan)
+    with progress_bar(most_windows, PROGRESS_LABEL) as tick:
+        for fold, _ in _folds(model, panel, horizon, n_windows_by_series):
             errors[fold.window.series, fold.window.number] = _forecast_error(model, fold)
             tick(1)
     return SeriesErrors(errors)
 
 
-def pooled_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> PooledErrors:
-    """The errors of all series divided by their scale at the cutoff: about MAX_POOLED_ERRORS, or `n_windows` per series.
+def pooled_absolute_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> PooledErrors:
+    """Sorted absolute errors of all series per step, each divided by the scale of its series at the cutoff.
 
-    Errors of series that are constant up to the cutoff have no scale and are left out.
+    About MAX_POOLED_ERRORS of them, or `n_windows` per series. Errors of series that are constant up
+    to the cutoff have no scale and are left out.
     """
     scale = _series_scale(model, panel)
+    # MAX_POOLED_ERRORS divided by the number of series that are not constant, rounded up
     max_windows = -(-MAX_POOLED_ERRORS // max(int(np.count_nonzero(scale)), 1)) if n_windows is None else n_windows
     min_observations = max(model._min_observations(panel), 2)  # the scale requires two values
-    count = _count_windows(model, panel, horizon, min_observations, max_windows)
+    n_windows_by_series = _count_windows(model, panel, horizon, min_observations=min_observations, max_windows=max_windows)
     scores = []
-    with progress_bar(int(count.max()), PROGRESS_LABEL) as tick:
-        for fold, history in _folds(model, panel, horizon, count):
+    with progress_bar(int(n_windows_by_series.max()), PROGRESS_LABEL) as tick:
+        for fold, history in _folds(model, panel, horizon, n_windows_by_series):
             absolute_errors, scale_at_cutoff = np.abs(_forecast_error(model, fold)), _series_scale(model, history)
             has_scale = scale_at_cutoff > 0
             with np.errstate(over="ignore"):
@@ -60,29 +67,37 @@ def pooled_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int 
 
 
 def _count_windows(model: Forecaster, panel: Panel, horizon: int, min_observations: int, max_windows: int) -> Ints:
-    """Number of windows per series, one row apart; at least half of its rows, and the model's minimum, are for training."""
+    """Number of windows per series, one row apart and at most `max_windows`; raises `CalibrationError` if there is none.
+
+    At least half of the rows of each series, and `min_observations` values, are for training.
+    """
     available_windows = panel.lengths - horizon - rows_until_observed(panel, min_observations) + 1
     short = np.flatnonzero(available_windows < 1)
     if len(short):
         raise CalibrationError(
             f"Conformal intervals of {model.name} require {min_observations} values to fit and {horizon} more "
-            f"to compare with a forecast; series {describe_short(panel, short)}. Leave them out, pass longer "
+            f"to compare with a forecast, but series {describe_short(panel, short)}. Leave these series out, pass longer "
             "series, or use a shorter horizon."
         )
     half_of_rows = np.maximum((panel.lengths - horizon + 1) // 2, 1)
     return np.asarray(np.minimum(np.minimum(available_windows, half_of_rows), max_windows))
 
 
-def _folds(model: Forecaster, panel: Panel, horizon: int, count: Ints) -> Iterator[tuple[Fold, Panel]]:
-    """Forecasts of the last `count[i]` windows of each series, oldest first, and the histories before them; fitted once."""
-    max_count = int(count.max())
-    first = panel.lengths - horizon - count + 1
-    every_window = [_make_window(panel, horizon, count, number) for number in range(max_count)]
-    refuse_missing_future(panel, every_window, horizon)
+def _folds(model: Forecaster, panel: Panel, horizon: int, n_windows_by_series: Ints) -> Iterator[tuple[Fold, Panel]]:
+    """Forecasts of the last windows of each series, oldest first, and the histories before them.
+
+    The model is fitted once, to the rows before the first window of each series.
+    """
+    first_cutoff = panel.lengths - horizon - n_windows_by_series + 1
+    windows = [
+        _make_window(panel, horizon, n_windows_by_series, window_number)
+        for window_number in range(int(n_windows_by_series.max()))
+    ]
+    refuse_missing_future(panel, windows, horizon)
     with suppress_warnings():  # the fit of the whole panel issues them
-        first_history = drop_unseen_categories(panel.between(np.zeros(len(panel), np.int64), first))
+        first_history = drop_unseen_categories(panel.between(np.zeros(len(panel), np.int64), first_cutoff))
         state = model._fit_panel(first_history, SILENT.fold(0))
-    for window in every_window:
+    for window in windows:
         history = drop_unseen_categories(window.history(panel))
         with suppress_warnings():
             window_state = move_state_to_panel(model, state, history, window.series)
@@ -90,15 +105,16 @@ def _folds(model: Forecaster, panel: Panel, horizon: int, count: Ints) -> Iterat
         yield fold, history
 
 
-def _make_window(panel: Panel, horizon: int, count: Ints, number: int) -> BacktestWindow:
-    """Window `number` out of the largest count; the windows of all series are aligned at the end."""
-    windows_after = int(count.max()) - 1 - number
-    series = np.flatnonzero(count > windows_after)
-    return BacktestWindow(number, series, np.zeros(len(series), np.int64), panel.lengths[series] - horizon - windows_after)
+def _make_window(panel: Panel, horizon: int, n_windows_by_series: Ints, window_number: int) -> BacktestWindow:
+    """One window, with the series that have it; the last windows of all series have the same number."""
+    windows_after = int(n_windows_by_series.max()) - 1 - window_number
+    series = np.flatnonzero(n_windows_by_series > windows_after)
+    cutoff = panel.lengths[series] - horizon - windows_after
+    return BacktestWindow(window_number, series, train_start=np.zeros(len(series), np.int64), cutoff=cutoff)
 
 
 def _series_scale(model: Forecaster, panel: Panel) -> Floats:
-    """The scale of each series, after imputation if the model imputes."""
+    """The mean absolute change of each series, after imputation if the model imputes."""
     if panel.complete or model.missing_method == "auto":
         return mean_absolute_change(panel)
     with suppress_warnings():
@@ -106,4 +122,5 @@ def _series_scale(model: Forecaster, panel: Panel) -> Floats:
 
 
 def _forecast_error(model: Forecaster, fold: Fold) -> Floats:
+    """Actual value minus point forecast, shape (series, steps)."""
     return np.asarray(fold.actual - fold.forecast.point(model.point_kind))

@@ -49,8 +49,9 @@ class Capabilities:
         Relative error of this equivariance: rounding for closed forms, the tolerance of the
         optimizer otherwise.
     new_values : {"followed", "heard", "ignored"}
-        Effect of new observations in `update` and `predict(frame=...)`: the forecast shifts with
-        them, depends on them, or depends only on `fit` and on time.
+        Effect of new observations in `update` and `predict(frame=...)`. "followed": the forecast
+        shifts with them; "heard": it depends on them; "ignored": it depends only on `fit` and on
+        time.
     simulates : bool
         Whether `simulate` is available.
     explains : bool
@@ -96,5 +97,5 @@ class CapabilitiesDescriptor:
     def __get__(self, instance: object | None, owner: type) -> Capabilities:
         narrow = None if instance is None else getattr(owner, "_narrow", None)
         capabilities = self.declared if narrow is None else narrow(instance, self.declared)
-        # sample paths come from the model's own distribution, which calibrated intervals correct
+        # sample paths are those of the model's own distribution, which calibrated intervals replace
         return capabilities if getattr(instance, "intervals", None) is None else replace(capabilities, simulates=False)

@@ -1,14 +1,14 @@
-"""Conformal prediction intervals from the errors of forecasts for windows after each fit.
+"""Conformal prediction intervals from the errors of forecasts at rolling cutoffs.
 
 Calibration       interface: half widths of the intervals at a level
 ├── SeriesErrors  errors of each series. Split: the finite-sample quantile of the absolute errors at a step (Vovk et al.
-│                 2005; Lei et al. 2018). Adaptive: the miss rate follows past misses (Gibbs & Candès 2021,
-│                 arXiv:2106.00170), so that intervals widen when errors grow
-└── PooledErrors  scaled errors of all series together, for series too short to have enough
+│                 2005; Lei et al. 2018). Adaptive: the miscoverage level is updated after each window (Gibbs & Candès
+│                 2021, arXiv:2106.00170), so that intervals widen when errors grow
+└── PooledErrors  scaled errors of all series together, for series too short to have enough errors of their own
 
-With n errors, split intervals of miss rate a have the half width of rank ceil((n + 1)(1 - a)) among
-the sorted absolute errors. Adaptive intervals replace a by a_t, updated window by window: a_{t+1} =
-a_t + rate (a - [miss at t]).
+With n errors, split intervals of miss rate (miscoverage level) a have the half width of rank
+ceil((n + 1)(1 - a)) among the sorted absolute errors. Adaptive intervals replace a by a_t, updated
+window by window: a_{t+1} = a_t + rate (a - [miss at t]).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from deepforecast.errors import CalibrationError, CapabilityError
 
 Method = Literal["split", "adaptive"]
 METHODS: tuple[str, ...] = get_args(Method)
-# grid of target miss rates
+# grid of target miss rates (miscoverage levels) for which adaptive ones are computed
 MISS_RATES = np.array([0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
 
 
@@ -99,14 +99,14 @@ class SeriesErrors(Calibration):
         _refuse_long_horizon(steps, self.steps)
         absolute_errors = np.abs(self.errors[:, :, :steps])
         scores = np.sort(absolute_errors, axis=1)  # NaN last
-        count = np.sum(~np.isnan(scores), axis=1)
+        n_errors = np.sum(~np.isnan(scores), axis=1)
         _refuse_few_errors(
-            level, count, "pass longer series, or use more windows: Conformal(model, n_windows=..., or pool=True)"
+            level, n_errors, "pass longer series, or use more windows: Conformal(model, n_windows=..., or pool=True)"
         )
-        miss_rates = np.full(count.shape, 1 - level / 100)
+        miss_rates = np.full(n_errors.shape, 1 - level / 100)
         if self.method == "adaptive":
             miss_rates = interpolate_miss_rate(absolute_errors, 1 - level / 100, self.rate)
-        return np.take_along_axis(scores, (_rank(count, miss_rates) - 1)[:, None, :], axis=1)[:, 0, :]
+        return np.take_along_axis(scores, (_rank(n_errors, miss_rates) - 1)[:, None, :], axis=1)[:, 0, :]
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class PooledErrors(Calibration):
     intervals of width 0, without coverage.
     """
 
-    scores: Floats
+    scores: Floats  # (errors, steps), sorted along the first axis
     scale: Floats  # (series,)
 
     shared = True
@@ -150,9 +150,9 @@ class PooledErrors(Calibration):
         if not self.scale.any():
             return np.zeros((len(self.scale), steps))
         scores = self.scores[:, :steps]
-        count = np.sum(~np.isnan(scores), axis=0)
-        _refuse_few_errors(level, count, "pass more or longer series (those constant before a cutoff do not count)")
-        quantile_scores: Floats = scores[_rank(count, np.full(steps, 1 - level / 100)) - 1, np.arange(steps)]
+        n_errors = np.sum(~np.isnan(scores), axis=0)
+        _refuse_few_errors(level, n_errors, "pass more or longer series (those constant before a cutoff do not count)")
+        quantile_scores: Floats = scores[_rank(n_errors, np.full(steps, 1 - level / 100)) - 1, np.arange(steps)]
         scale = self.scale[:, None]
         with np.errstate(over="ignore", invalid="ignore"):  # check_finite raises later, with the name of the series
             return np.where(scale == 0, 0.0, scale * quantile_scores)
@@ -160,7 +160,7 @@ class PooledErrors(Calibration):
 
 @dataclass(frozen=True)
 class ConformalForecast(Forecast):
-    """Point forecasts with calibrated symmetric intervals, so the point forecast is also the median."""
+    """Point forecasts with calibrated symmetric intervals, so the point forecast is both the mean and the median."""
 
     mean: Floats
     calibration: Calibration
@@ -168,20 +168,24 @@ class ConformalForecast(Forecast):
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Bounds of the central intervals that end at these probabilities, made monotone in the level."""
-        steps = self.mean.shape[1] + self.n_skipped
-        radii: dict[float, Floats] = {0.0: np.zeros_like(self.mean)}
+        n_steps = self.mean.shape[1] + self.n_skipped
+        half_width_by_level: dict[float, Floats] = {0.0: np.zeros_like(self.mean)}
         for level in sorted({_central_level(probability) for probability in probabilities} - {0.0}):
-            widest = next(reversed(radii.values()))
-            radii[level] = np.maximum(widest, self.calibration.half_widths(level, steps)[:, self.n_skipped :])
-        signed = [math.copysign(1.0, probability - 0.5) * radii[_central_level(probability)] for probability in probabilities]
-        return np.stack([self.mean + radius for radius in signed], axis=-1)
+            previous_half_width = next(reversed(half_width_by_level.values()))  # of the next lower level
+            half_width = self.calibration.half_widths(level, n_steps)[:, self.n_skipped :]
+            half_width_by_level[level] = np.maximum(previous_half_width, half_width)
+        offsets = [
+            math.copysign(1.0, probability - 0.5) * half_width_by_level[_central_level(probability)]
+            for probability in probabilities
+        ]
+        return np.stack([self.mean + offset for offset in offsets], axis=-1)
 
     def point(self, point_kind: str) -> Floats:
-        """The model's point forecasts."""
+        """The model's point forecasts, whatever the kind."""
         return self.mean
 
     def skip_steps(self, steps: int) -> ConformalForecast:
-        """The same without its first steps."""
+        """The forecast without its first `steps` steps."""
         return replace(self, mean=self.mean[:, steps:], n_skipped=self.n_skipped + steps)
 
 
@@ -195,9 +199,10 @@ def min_windows(level: float) -> int:
 
 
 def interpolate_miss_rate(scores: Floats, miss_rate: float, rate: float) -> Floats:
-    """Adapted miss rates for any target, interpolated from those for MISS_RATES; shape (series, steps).
+    """Adapted miss rates for the target `miss_rate`, interpolated linearly from those for MISS_RATES; shape (series, steps).
 
-    They increase with the target, so that intervals of different levels are nested.
+    They increase with the target, so that intervals of different levels are nested. `scores` are the
+    absolute errors (series, windows, steps), `rate` is the step size.
     """
     adapted_rates = adapt_miss_rates(scores, MISS_RATES, rate)
     zeros = np.zeros_like(adapted_rates[:1])
@@ -211,16 +216,20 @@ def interpolate_miss_rate(scores: Floats, miss_rate: float, rate: float) -> Floa
 
 
 def adapt_miss_rates(scores: Floats, miss_rates: Floats, rate: float) -> Floats:
-    """The miss rates after all windows, a_{t+1} = a_t + rate (a - [miss at t]); shape (targets, series, steps)."""
+    """The miss rates after all windows, a_{t+1} = a_t + rate (a - [miss at t]); shape (targets, series, steps).
+
+    `scores` are the absolute errors (series, windows, steps), `miss_rates` the targets a. The first
+    window, and windows without a score, do not change a rate.
+    """
     miss_rates = np.asarray(miss_rates, dtype=np.float64)[:, None, None]
     current_rates = np.repeat(np.repeat(miss_rates, scores.shape[0], axis=1), scores.shape[2], axis=2)
     for window in range(1, scores.shape[1]):
         past_scores, window_scores = scores[:, :window], scores[:, window]
-        count = np.sum(~np.isnan(past_scores), axis=1)
+        n_past = np.sum(~np.isnan(past_scores), axis=1)
         # rank of the half width among past errors; counting smaller errors avoids sorting
-        rank = np.ceil((count + 1) * (1 - current_rates) - 1e-9)
+        rank = np.ceil((n_past + 1) * (1 - current_rates) - 1e-9)
         is_miss = np.sum(past_scores < window_scores[:, None], axis=1) >= rank
-        current_rates = current_rates + rate * np.where(np.isnan(window_scores) | (count == 0), 0.0, miss_rates - is_miss)
+        current_rates = current_rates + rate * np.where(np.isnan(window_scores) | (n_past == 0), 0.0, miss_rates - is_miss)
     return np.asarray(np.clip(current_rates, 1e-6, 1 - 1e-6))
 
 
@@ -240,31 +249,32 @@ def _central_level(probability: float) -> float:
     return round(100 * abs(2 * probability - 1), 9)
 
 
-def _rank(count: Ints, miss_rate: Floats) -> Ints:
-    """Rank (from 1) of the finite-sample quantile among the sorted errors: ceil((n + 1)(1 - a)), within 1..n."""
-    return np.asarray(np.clip(np.ceil((count + 1) * (1 - miss_rate) - 1e-9), 1, count), dtype=np.int64)
+def _rank(n_errors: Ints, miss_rate: Floats) -> Ints:
+    """Rank (from 1) of the finite-sample quantile among the n sorted errors: ceil((n + 1)(1 - a)), within 1..n."""
+    return np.asarray(np.clip(np.ceil((n_errors + 1) * (1 - miss_rate) - 1e-9), 1, n_errors), dtype=np.int64)
 
 
-def _refuse_long_horizon(steps: int, calibrated: int) -> None:
-    if steps > calibrated:
+def _refuse_long_horizon(steps: int, n_calibrated: int) -> None:
+    """Raise if more steps are requested than were calibrated."""
+    if steps > n_calibrated:
         raise CapabilityError(
-            f"`horizon` must be at most {calibrated}, the number of steps for which intervals were calibrated, got {steps}. "
+            f"`horizon` must be at most {n_calibrated}, the number of steps for which intervals were calibrated, got {steps}. "
             f"Fit with horizon={steps}."
         )
 
 
-def _refuse_few_errors(level: float, count: Ints, suggestion: str) -> None:
-    min_count, min_errors = int(count.min()), min_windows(level)
-    if min_count < min_errors:
-        max_level = math.floor(1e4 * min_count / (min_count + 1)) / 100
-        advice = (
-            f"Use a level of at most {max_level:g}, or {suggestion}" if min_count else suggestion[0].upper() + suggestion[1:]
-        )
+def _refuse_few_errors(level: float, n_errors: Ints, suggestion: str) -> None:
+    """Raise if a step has fewer errors than the level requires; `suggestion` is the fix, without a full stop."""
+    fewest, required = int(n_errors.min()), min_windows(level)
+    if fewest < required:
+        max_level = math.floor(1e4 * fewest / (fewest + 1)) / 100
+        advice = f"Use a level of at most {max_level:g}, or {suggestion}" if fewest else suggestion[0].upper() + suggestion[1:]
         raise CalibrationError(
-            f"A conformal level of {level:g} needs at least {min_errors} calibration errors per step; "
-            f"there are {min_count}. {advice}."
+            f"A conformal level of {level:g} requires at least {required} calibration errors per step, but there are "
+            f"{fewest}. {advice}."
         )
 
 
-def _pad_windows(errors: Floats, windows: int) -> Floats:
-    return np.pad(errors, ((0, 0), (windows - errors.shape[1], 0), (0, 0)), constant_values=np.nan)
+def _pad_windows(errors: Floats, n_windows: int) -> Floats:
+    """Add windows of missing errors before the others, up to `n_windows`."""
+    return np.pad(errors, ((0, 0), (n_windows - errors.shape[1], 0), (0, 0)), constant_values=np.nan)

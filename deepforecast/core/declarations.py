@@ -25,7 +25,7 @@ SEARCH_OPTIONS = ("low", "high", "log", "step", "search", "when")  # inherited a
 
 
 def collect_params(cls: type) -> None:
-    """Collect the `param` declarations of a class; called once, when the class is created."""
+    """Collect the `param` declarations of a class and set its signature; called once, when the class is created."""
     inherited: dict[str, Param] = {}
     for base in reversed(cls.__mro__[1:]):
         inherited |= _read_declarations(base, inherited)
@@ -110,9 +110,10 @@ def _check_declaration(declaration: Param, cls: type) -> None:
 
 
 def _check_search(declaration: Param, location: str) -> None:
+    """Raise unless the parameter has either `search` or a valid range `low` to `high`; `location` names it."""
     if declaration.low is None or declaration.high is None:
         if declaration.low is not None or declaration.high is not None or declaration.search is None:
-            raise ParameterError(f"{location}: a search range must have both `low` and `high`.")
+            raise ParameterError(f"{location}: a search range must have both `low` and `high`. Set both.")
         return
     if declaration.search is not None:
         raise ParameterError(f"{location}: `search` cannot be combined with `low` and `high`. Use one of them.")
@@ -127,11 +128,12 @@ def _check_search(declaration: Param, location: str) -> None:
     if not (all_integers if is_integer_param(declaration) else float in union_members(declaration.annotation)):
         raise ParameterError(
             f"{location}: only numeric parameters can have `low` and `high`, and integer parameters must have "
-            f"integer `low`, `high` and `step`; got low={low}, high={high}."
+            f"integer `low`, `high` and `step`, got low={low}, high={high} and step={step}."
         )
 
 
 def _signature(params: Mapping[str, Param]) -> inspect.Signature:
+    """The signature of a constructor with these parameters."""
     parameter_class = inspect.Parameter
     return inspect.Signature(
         [

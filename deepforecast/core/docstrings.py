@@ -67,6 +67,7 @@ def _indented(text: str) -> str:
 
 
 def _interval(param: Param) -> str:
+    """The bounds of a parameter as text to follow its type: " in [0, 1)", " >= 1", " < 1" or ""."""
     low = f"[{param.at_least}" if param.at_least is not None else f"({param.above}" if param.above is not None else ""
     high = f"{param.at_most}]" if param.at_most is not None else f"{param.below})" if param.below is not None else ""
     if low and high:
@@ -77,6 +78,7 @@ def _interval(param: Param) -> str:
 
 
 def _name(member: Any, interval: str) -> str:
+    """The name of a type as numpydoc writes it; `interval` follows the names of numeric types."""
     origin, inner = typing.get_origin(member) or member, typing.get_args(member)
     if origin is typing.Literal:
         values = ", ".join(map(_literal, inner))

@@ -8,7 +8,7 @@ from deepforecast.errors import format_value
 
 
 def describe_exit(error: Exception) -> str:
-    """How a worker process ended, from the exit codes in joblib's error, and what to do."""
+    """How a worker process ended, from the exit codes in joblib's error, and what to do, to follow "the worker process"."""
     hint = "Run with n_jobs=1 to see what happens."
     exits = re.findall(r"\b(SIG[A-Z0-9]+|EXIT)\((-?\d+)\)", str(error))  # joblib terminates the other workers by SIGTERM
     name, code = next((exit_code for exit_code in exits if exit_code[0] != "SIGTERM"), exits[0] if exits else ("", ""))

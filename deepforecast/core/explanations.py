@@ -70,17 +70,19 @@ def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future:
     return _component_frame(state, steps, model._explain(state.learned_with_series, steps, covariates))
 
 
-def refuse_large_frame(rows: int, name: str, series: int) -> None:
+def refuse_large_frame(n_rows: int, name: str, n_series: int) -> None:
     """Raise if a frame of attention weights would have more than MAX_ROWS rows."""
-    if rows > MAX_ROWS:
-        max_series = max(series * MAX_ROWS // rows, 1)
+    if n_rows > MAX_ROWS:
+        max_series = max(n_series * MAX_ROWS // n_rows, 1)
         raise DataError(
-            f"A frame of attention weights cannot have more than {MAX_ROWS:,} rows; {name} has {rows:,} for {series} series, "
-            f"one per query, key, head and layer. Pass fewer series at a time (about {max_series} here): explain(frame=...)."
+            f"A frame of attention weights must have at most {MAX_ROWS:,} rows, but that of {name} would have {n_rows:,} for "
+            f"{n_series} series, one per query, key, head and layer. Pass fewer series at a time (about {max_series} here): "
+            "explain(frame=...)."
         )
 
 
 def _component_frame(state: State, steps: int, components: Mapping[str, Floats]) -> Frame:
+    """The frame of forecast components, ordered by series, step and component."""
     columns = state.series.key_columns(
         np.repeat(state.series.calendar.next_positions(state.series.last, steps), len(components), axis=1)
     )
@@ -95,35 +97,29 @@ def _attention_frame(model: Forecaster, state: State, attention_maps: Sequence[A
     series = state.series
     refuse_large_frame(sum(attention_map.n_rows() for attention_map in attention_maps), model.name, len(series))
     flat_maps = [_flatten_map(attention_map) for attention_map in attention_maps]
-    series_index, cutoff, query, key, layer, head, weight, cross = (
-        np.concatenate(attention_map) for attention_map in zip(*flat_maps, strict=True)
-    )
-    order = np.argsort(series_index, kind="stable") if len(attention_maps) > 1 else slice(None)
-    series_index, cutoff, query, key, layer, head, weight, cross = (
-        attention_map[order] for attention_map in (series_index, cutoff, query, key, layer, head, weight, cross)
-    )
-    first, last = (
-        min(int(attention_map.min()) for attention_map in (cutoff, query, key)),
-        max(int(attention_map.max()) for attention_map in (cutoff, query, key)),
-    )
-    calendar, numbers = series.calendar, np.arange(first, last + 1)
-    timestamps = calendar.timestamps((series.last[:, None] + calendar.step * numbers).reshape(-1)).reshape(len(series), -1)
+    flat_columns = [np.concatenate(parts) for parts in zip(*flat_maps, strict=True)]
+    order = np.argsort(flat_columns[0], kind="stable") if len(attention_maps) > 1 else slice(None)
+    series_index, cutoff, query, key, layer, head, weight, is_cross = (values[order] for values in flat_columns)
+    first_step = min(int(steps.min()) for steps in (cutoff, query, key))
+    last_step = max(int(steps.max()) for steps in (cutoff, query, key))
+    calendar, all_steps = series.calendar, np.arange(first_step, last_step + 1)
+    timestamps = calendar.timestamps((series.last[:, None] + calendar.step * all_steps).reshape(-1)).reshape(len(series), -1)
 
-    def stamps(name: str, rows: Ints) -> Any:
-        return frames.time_series(name, timestamps[series_index, rows - first], calendar.time, series.library)
+    def time_column(name: str, steps: Ints) -> Any:
+        return frames.time_series(name, timestamps[series_index, steps - first_step], calendar.time, series.library)
 
     columns: dict[str, Any] = {}
     if series.columns.id is not None and series.ids is not None:
         columns[series.columns.id] = series.ids[series_index]
-    columns[series.columns.time] = stamps(series.columns.time, query)
+    columns[series.columns.time] = time_column(series.columns.time, query)
     refuse_duplicate_columns(ATTENTION_COLUMNS, columns)
-    columns |= {"cutoff": stamps("cutoff", cutoff), "step": query - cutoff, "lag": stamps("lag", key)}
-    columns |= {"kind": np.array(["self", "cross"], dtype=object)[cross], "layer": layer, "head": head, "weight": weight}
+    columns |= {"cutoff": time_column("cutoff", cutoff), "step": query - cutoff, "lag": time_column("lag", key)}
+    columns |= {"kind": np.array(["self", "cross"], dtype=object)[is_cross], "layer": layer, "head": head, "weight": weight}
     return frames.build(series.library, columns)
 
 
 def _flatten_map(attention_map: AttentionMap) -> tuple[Any, ...]:
-    """Flat arrays: series, cutoff, query, key, layer, head, weight, and 1 for cross-attention."""
+    """Arrays with one element per pair that is not padding: series, cutoff, query, key, layer, head, weight, 1 if "cross"."""
     mask = np.broadcast_to(attention_map.pair_mask()[:, None], attention_map.weights.shape)
     series_index, head, query, key = np.nonzero(mask)
     ones = np.full(len(series_index), 1, dtype=np.int64)

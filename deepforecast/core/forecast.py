@@ -29,7 +29,7 @@ class Forecast(ABC):
         """Quantiles, shape (series, steps, probabilities)."""
 
     def point(self, point_kind: str) -> Floats:
-        """The mean or the median."""
+        """The mean if `point_kind` is "mean", else the median."""
         return self.mean if point_kind == "mean" else self.median
 
     @cached_property
@@ -112,15 +112,19 @@ class QuantileForecast(Forecast):
     name: str = "The model"
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Quantiles between the smallest and the largest learned probability."""
+        """Quantiles between the smallest and the largest learned probability; others raise `CapabilityError`.
+
+        Crossing quantiles are made monotone by the running maximum over the probabilities.
+        """
         learned, requested = np.array(self.probabilities), np.array(probabilities, dtype=np.float64)
         outside = [probability for probability in probabilities if not learned[0] - 1e-12 <= probability <= learned[-1] + 1e-12]
         if outside:
             levels = format_list(sorted({format_number(round(100 * abs(1 - 2 * probability), 9)) for probability in outside}))
+            learned_text = format_list([f"{probability:g}" for probability in learned], max_shown=20)
             raise CapabilityError(
-                f"{self.name} cannot forecast quantiles outside of {learned[0]:g} to {learned[-1]:g}, got "
-                f"{format_list([f'{probability:g}' for probability in outside])} (level {levels}); it learned "
-                f"{format_list([f'{probability:g}' for probability in learned], max_shown=20)}. Fit it with wider `quantiles`."
+                f"{self.name} cannot forecast quantiles outside of {learned[0]:g} to {learned[-1]:g}, the range of those it "
+                f"learned ({learned_text}), got {format_list([f'{probability:g}' for probability in outside])} (level "
+                f"{levels}). Fit it with wider `quantiles`."
             )
         monotone = np.maximum.accumulate(self.values, axis=-1)
         right = np.clip(np.searchsorted(learned, requested), 1, max(len(learned) - 1, 1))
@@ -138,7 +142,7 @@ class QuantileForecast(Forecast):
 def no_distribution_error(name: str) -> CapabilityError:
     """The error for a level or quantile of a model without a predictive distribution."""
     return CapabilityError(
-        f"{name} cannot compute levels or quantiles, as it has no predictive distribution. Set intervals='conformal', or use "
+        f"{name} cannot forecast levels or quantiles, as it has no predictive distribution. Set intervals='conformal', or use "
         "Conformal(model)."
     )
 
@@ -151,7 +155,7 @@ def validate_levels(level: Any) -> list[float]:
     """
     levels = sorted(set(_validate_numbers(level, "level", 0, 100)))
     if levels and level_probabilities(levels[-1])[1] >= 1:
-        raise ParameterError(f"`level` must be below 100 by more than rounding error, got {levels[-1]!r}.")
+        raise ParameterError(f"`level` must be below 100 by more than the rounding error of float64, got {levels[-1]!r}.")
     if levels and levels[0] < 1:
         low = levels[0]
         warn(
@@ -171,7 +175,7 @@ validate_horizon = partial(validate_integer, name="horizon", maximum=MAX_HORIZON
 
 
 def level_probabilities(level: float) -> tuple[float, float]:
-    """The probabilities of the bounds of a central interval."""
+    """The probabilities of the lower and the upper bound of a central interval, e.g. 0.1 and 0.9 for level 80."""
     return (100 - level) / 200, (100 + level) / 200
 
 
@@ -183,10 +187,10 @@ def output_columns(
     if not levels and not quantiles:
         return columns
     probabilities = [probability for level in levels for probability in level_probabilities(level)] + list(quantiles)
-    quantiles_by_probability = forecast.quantiles(probabilities)
-    labels = column_names(name, levels, quantiles)[1:]
-    for number, label in enumerate(labels):
-        columns[label] = np.ascontiguousarray(quantiles_by_probability[..., number]).reshape(-1)
+    forecast_quantiles = forecast.quantiles(probabilities)
+    labels = column_names(name, levels, quantiles)[1:]  # in the order of `probabilities`
+    for index, label in enumerate(labels):
+        columns[label] = np.ascontiguousarray(forecast_quantiles[..., index]).reshape(-1)
     return columns
 
 
@@ -206,8 +210,8 @@ def refuse_duplicate_columns(new: Iterable[str], existing: Iterable[str]) -> Non
     if len(set(names)) < len(names):
         duplicates = list(dict.fromkeys(name for position, name in enumerate(names) if name in names[:position]))
         raise ParameterError(
-            f"Columns of a forecast must have different names, got {format_list(duplicates)} twice. Pass another alias=, or "
-            "rename the column of the frame."
+            f"Columns of a forecast must have different names, but these are repeated: {format_list(duplicates)}. Pass "
+            "another alias=, or rename the column of the frame."
         )
 
 
@@ -217,13 +221,11 @@ def interval_columns(name: str, levels: Sequence[float]) -> list[tuple[float, st
 
 
 def _validate_numbers(value_or_list: Any, name: str, low: float, high: float) -> list[float]:
+    """The numbers as a list, in their order; raises unless all are between `low` and `high` (exclusive). None: no numbers."""
     if value_or_list is None:
         return []
-    values = (
-        list(value_or_list)
-        if hasattr(value_or_list, "__iter__") and not isinstance(value_or_list, (str, bytes, Mapping))
-        else [value_or_list]
-    )
+    is_list = hasattr(value_or_list, "__iter__") and not isinstance(value_or_list, (str, bytes, Mapping))
+    values = list(value_or_list) if is_list else [value_or_list]
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
             description = f"{format_value(value)} ({type(value).__name__})"

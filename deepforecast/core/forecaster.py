@@ -84,12 +84,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     accepts_any_value: ClassVar[bool] = True  # whether the domain of every instance is all real values
     always_calibrates: ClassVar[bool] = False  # whether intervals are calibrated even if `intervals` is None
 
-    horizon: int | None = param(
-        default=None, at_least=1, help="number of steps to forecast, unless passed to `predict`"
-    )
-    alias: str | None = param(
-        default=None, help="name of the forecast column; None: the class name"
-    )
+    horizon: int | None = param(default=None, at_least=1, help="number of steps to forecast, unless passed to `predict`")
+    alias: str | None = param(default=None, help="name of the forecast column; None: the class name")
     missing: Literal["auto", "interpolate", "ffill", "zero"] = param(
         default="auto",
         help="imputation of missing values: linear interpolation, the last value or zero; 'auto': none, "
@@ -107,6 +103,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Collect the parameters of a subclass, add them to its docstring, and make its capabilities a descriptor."""
         super().__init_subclass__(**kwargs)
         collect_params(cls)
         if "__doc__" in vars(cls) and cls.__doc__:
@@ -290,7 +287,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         >>> model.simulate(n_samples=3).shape
         (6, 4)
         """
-        steps, samples = self._resolve_horizon(horizon), validate_horizon(n_samples, name="n_samples")
+        steps = self._resolve_horizon(horizon)
+        samples = validate_horizon(n_samples, name="n_samples")
         if not self.capabilities.simulates:
             reason, suggestion = "", "Use predict(level=...) instead."
             if self.intervals is not None and self.clone(intervals=None).capabilities.simulates:
@@ -338,6 +336,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             If `capabilities.explains` is False.
         """
         from deepforecast.core.explanations import explain_forecast
+
         return explain_forecast(self, self._resolve_horizon(horizon), frame, future, static)
 
     def update(self, frame: Frame) -> Self:
@@ -399,6 +398,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             If the model does not have one of the options.
         """
         from deepforecast.core.state_updates import fine_tune_state
+
         self.state_ = self._update_and_warn(fine_tune_state, frame, static, options)
         return self
 
@@ -454,6 +454,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         ...     Naive(horizon=2).fit(datasets.load("air_passengers")).save(folder + "/model.dfc")
         """
         from deepforecast.core.model_file import save
+
         save(self, path, allow_skops)
 
     # -- parameters, as in scikit-learn ----------------------------------------------------------------------------------------
@@ -586,7 +587,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return self.state_
 
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        """Forecast as arrays, with calibrated intervals if there are; raises if a point forecast is not finite."""
+        """Forecast as arrays, with conformal intervals if the state is calibrated; raises if a point forecast is not finite."""
         forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
         point = forecast.point(self.point_kind)
         if not np.isfinite(point).all():
@@ -634,10 +635,12 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return learned
 
     def _state_for_frame(self, frame: Frame | None, static: Frame | None) -> State:
+        """The state at the end of the histories in `frame`, or the fitted state without a frame; the model is unchanged."""
         if frame is None:
             if static is not None:
                 raise ParameterError(
-                    "`static` cannot be passed without `frame`: the series of `fit` keep theirs. Pass both, or neither."
+                    "`static` cannot be passed without `frame`: the series seen in fit keep their static covariates. Pass "
+                    "both, or neither."
                 )
             return self.fitted_state()
         from deepforecast.core.state_updates import move_state
@@ -645,7 +648,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return self._update_and_warn(move_state, frame, static)
 
     def _update_and_warn(self, function: Callable[..., State], *args: Any) -> State:
-        """The result of `function(self, state, *args)`; its warnings are emitted after it succeeded."""
+        """The state that `function(self, state, *args)` returns; its warnings are emitted only if it does not raise."""
         state, collected = self.fitted_state(), CollectedWarnings()
         with collect_warnings(collected):
             state = function(self, state, *args)
@@ -653,22 +656,23 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return state
 
     def _resolve_horizon(self, horizon: int | None) -> int:
+        """The number of steps: `horizon`, or that of the constructor; raises before `fit`, or if there is none."""
         if "state_" not in self.__dict__:
             self.fitted_state()  # raises
         horizon = self.default_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(
-                f"`horizon` must be set, as {self.name} was constructed without one. Pass predict(horizon=...)."
+                f"`horizon` must be set, as {self.name} was constructed without a horizon. Pass predict(horizon=...)."
             )
         return validate_horizon(horizon)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        """The future covariates by name, as arrays (series, steps); raises if `future` does not fit the series."""
         names, past = state.series.columns.future, state.series.columns.past
         if past and self.default_horizon is not None and steps > self.default_horizon:
             raise CapabilityError(
-                f"`horizon` cannot exceed that of the fit with past covariates ({format_list(past)}), got {steps}; "
-                f"{self.name} was fitted for horizon {self.default_horizon}. Fit it with horizon={steps}, or without "
-                "these columns."
+                f"`horizon` must be at most {self.default_horizon}, the horizon of the fit, as {self.name} was fitted with "
+                f"past covariates ({format_list(past)}), got {steps}. Fit it with horizon={steps}, or without these columns."
             )
         if future is None and not names:
             return {}
@@ -687,7 +691,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return self._min_observations(panel) + ((self.default_horizon or 0) if self.calibrates else 0)
 
     def _min_observations_for_spread(self, learned: LearnedState) -> int | None:
-        """Minimum number of observations to estimate the error variance, if one more than the model needs; else None."""
+        """Minimum number of observations to estimate the error variance, if the model itself needs one less; else None."""
         return None
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> Mapping[str, Sequence[Any]]:
@@ -698,20 +702,21 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return {}
 
     def _calibrate(self, panel: Panel) -> Calibration | None:
-        """The errors of forecasts at rolling cutoffs, from which conformal intervals are computed; None without."""
+        """The errors of forecasts at rolling cutoffs, from which conformal intervals are computed; None if not requested."""
         if self.intervals is None:
             return None
         if self.default_horizon is None:
             class_name = type(self).__name__
-            raise ParameterError(f"intervals='conformal' cannot be used without a horizon. Pass {class_name}(horizon=...).")
+            raise ParameterError(f"intervals='conformal' requires a horizon. Pass {class_name}(horizon=...).")
         from deepforecast.core.calibration import series_errors
+
         return series_errors(self.clone(intervals=None), panel, self.default_horizon)
 
     def _warn_about_intervals(self, state: State) -> None:
         """Warn if the model's own prediction intervals are unreliable."""
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
-        """Estimate the parameters from a panel."""
+        """Estimate the parameters from a preprocessed panel; does not change the model."""
         raise _missing_hook_error(self, "_fit")
 
     def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
@@ -723,7 +728,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         raise _missing_hook_error(self, "_advance")
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        """Forecast from the end of each series."""
+        """Forecast `steps` steps from the end of each series."""
         raise _missing_hook_error(self, "_forecast")
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
@@ -755,4 +760,6 @@ Forecaster.__doc__ = with_parameters(Forecaster)
 
 def _missing_hook_error(model: Forecaster, hook: str) -> CapabilityError:
     name = type(model).__name__
-    return CapabilityError(f"{name} cannot do this, as its class does not define {hook}. Define it, or use another model.")
+    return CapabilityError(
+        f"{name} does not support this operation, as its class does not define {hook}. Define {hook}, or use another model."
+    )

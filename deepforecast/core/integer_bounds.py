@@ -18,17 +18,18 @@ MAX_TOTAL_GAPS, MAX_MEAN_GAP = 10_000_000, 1_000  # total over all series: a con
 
 
 def check_integers(learned: LearnedState, name: str, minimum: Any, maximum: Any) -> Ints:
-    """Integers of shape (series,) or (series, columns); raises `InvalidManifest` if one is out of range.
+    """A learned array of integers, shape (series,) or (series, columns); raises `InvalidManifest` if one is out of range.
 
     `minimum` and `maximum` are scalars or have one element per column.
     """
     values = learned.by_series.get(name)
-    columns = np.broadcast(minimum, maximum).shape
-    if values is None or values.dtype != np.int64 or values.shape[1:] != columns:
-        raise InvalidManifest(f"{name} must be {columns[0] if columns else 'one'} int64 for each series")
+    column_shape = np.broadcast(minimum, maximum).shape
+    if values is None or values.dtype != np.int64 or values.shape[1:] != column_shape:
+        n_columns = column_shape[0] if column_shape else "one"
+        raise InvalidManifest(f"the learned {name!r} must be {n_columns} int64 for each series")
     outside = (values < minimum) | (values > maximum)
     if outside.any():
-        raise InvalidManifest(f"{name} must be between {minimum} and {maximum}, got {values[outside][0]:,}")
+        raise InvalidManifest(f"the learned {name!r} must be between {minimum} and {maximum}, got {values[outside][0]:,}")
     return np.asarray(values)
 
 
@@ -37,9 +38,9 @@ def check_floats(learned: LearnedState, names: Sequence[str], shape: tuple[int, 
     for name in names:
         values = learned.by_series.get(name)
         if values is None or values.dtype != np.float64 or values.shape[1:] != shape:
-            raise InvalidManifest(f"{name} must be float64 of the shape {shape} for each series")
+            raise InvalidManifest(f"the learned {name!r} must be float64 of shape {shape} for each series")
         if finite and not np.isfinite(values).all():
-            raise InvalidManifest(f"{name} must be finite")
+            raise InvalidManifest(f"the learned {name!r} must be finite")
 
 
 def check_gaps(learned: LearnedState, max_gap: int = MAX_GAP) -> None:
@@ -47,7 +48,7 @@ def check_gaps(learned: LearnedState, max_gap: int = MAX_GAP) -> None:
     gaps = check_integers(learned, "age", 0, max_gap)
     maximum = MAX_TOTAL_GAPS + MAX_MEAN_GAP * len(gaps)
     if gaps.sum() > maximum:
-        raise InvalidManifest(f"its series must end with at most {maximum:,} missing values together, got {gaps.sum():,}")
+        raise InvalidManifest(f"the series must end with at most {maximum:,} missing values together, got {gaps.sum():,}")
 
 
 def check_integer(value: Any, name: str, minimum: int, maximum: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def max_threads(library: Any) -> int:
-    """The global limit of threads, -1 for none; `library` is LightGBM's C library."""
+    """The global limit of threads, -1: no limit; `library` is LightGBM's C library."""
     import ctypes
 
     limit = ctypes.c_int(0)

@@ -30,8 +30,19 @@ from deepforecast.data.id_serialization import decode_texts, encode_texts, from_
 from deepforecast.data.panel import Series
 from deepforecast.errors import format_list, format_value
 
-KEYS = ("model", "parameters", "seed", "versions", "data", "series", "learned", "categories", "static", "calibration",
-        "value_range")
+KEYS = (
+    "model",
+    "parameters",
+    "seed",
+    "versions",
+    "data",
+    "series",
+    "learned",
+    "categories",
+    "static",
+    "calibration",
+    "value_range",
+)
 SERIES_KEYS = ("library", "columns", "freq", "custom", "step", "time_of_day", "time", "ids", "last")
 LIBRARIES = ("pandas", "polars", "pyarrow")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
@@ -73,17 +84,18 @@ def from_manifest(
     reader = _Reader(dict(arrays), serializer)
     model = reader.model(manifest)
     if reader.arrays:
-        raise InvalidManifest(f"it has arrays without a reference: {format_list(sorted(reader.arrays))}")
+        raise InvalidManifest(f"the file has arrays to which the manifest does not refer: {format_list(sorted(reader.arrays))}")
     return model
 
 
 class _Writer:
-    """Converts values to plain ones, and arrays to references by number."""
+    """Converts values to plain ones, and arrays to references `{"array": name}`; collects the arrays in `arrays`."""
 
     def __init__(self, arrays: dict[str, np.ndarray], serializer: SkopsSerializer) -> None:
         self.arrays, self.serializer = arrays, serializer
 
     def array(self, values: np.ndarray) -> dict[str, str]:
+        """Add an array and return the reference to it."""
         name = f"a{len(self.arrays)}"
         self.arrays[name] = values
         return {"array": name}
@@ -95,6 +107,7 @@ class _Writer:
         return None if labels is None else self.array_dict(encode_texts(labels))
 
     def encode(self, value: Any) -> Any:
+        """A learned value as plain ones: dicts as {"tree": ...}, lists and tuples as {"list": ...}, arrays as references."""
         if isinstance(value, np.ndarray):
             return self.array(value)
         if isinstance(value, Mapping):
@@ -104,13 +117,15 @@ class _Writer:
         return _to_plain(value)
 
     def model(self, model: Forecaster) -> dict[str, Any]:
+        """Name and parameters of a model, wrapped models included."""
         name = type(model).__name__
         if name not in registry.names() or registry.get(name) is not type(model):
-            raise InvalidManifest(f"{name} must be registered; decorate the class with @deepforecast.register")
+            raise InvalidManifest(f"the class {name} must be registered; decorate it with @deepforecast.register")
         parameters = {key: self.parameter(value, key) for key, value in model.get_params(deep=False).items()}
         return {"model": name, "parameters": parameters}
 
     def parameter(self, value: Any, name: str) -> Any:
+        """A parameter as plain values; models are nested, regressors of other libraries are serialized to {"object": ...}."""
         if isinstance(value, Forecaster):
             return self.model(value)
         if isinstance(value, (list, tuple)):
@@ -121,18 +136,20 @@ class _Writer:
             return _to_plain(value)
         except InvalidManifest:
             if not hasattr(value, "get_params"):
-                reason = f"its parameter {name} must be a number, a string or a model, got {format_value(value)}"
+                reason = f"parameter `{name}` must be a number, a string or a model, got {format_value(value)}"
                 raise InvalidManifest(reason) from None
-        return {"object": self.array(self.serializer.serialize(value, f"its parameter {name}"))}
+        return {"object": self.array(self.serializer.serialize(value, f"parameter `{name}`"))}
 
     def calibration(self, calibration: Calibration) -> dict[str, Any]:
+        """The errors of a calibration, and how they are used."""
         if isinstance(calibration, SeriesErrors):
             return {"method": calibration.method, "rate": float(calibration.rate), "errors": self.array(calibration.errors)}
         if isinstance(calibration, PooledErrors):
             return {"method": "pooled", "scores": self.array(calibration.scores), "scale": self.array(calibration.scale)}
-        raise InvalidManifest(f"its calibration cannot be stored: {type(calibration).__name__}")
+        raise InvalidManifest(f"the calibration cannot be stored, as its type is {type(calibration).__name__}")
 
     def series(self, series: Series) -> dict[str, Any]:
+        """Ids, columns, calendar and last timestamps."""
         calendar, ids = series.calendar, None
         if series.ids is not None:
             id_fields, arrays = to_arrays(series.ids)
@@ -151,29 +168,41 @@ class _Writer:
 
 
 class _Reader:
-    """Converts plain values back. Each array may be referenced once."""
+    """Converts plain values back, the inverse of `_Writer`; raises `InvalidManifest` for any other content.
+
+    Each array may be referenced once and is removed from `arrays` when it is read.
+    """
 
     def __init__(self, arrays: dict[str, np.ndarray], serializer: SkopsSerializer) -> None:
         self.arrays, self.serializer = arrays, serializer
 
     def model(self, manifest: Any) -> Forecaster:
+        """The fitted model."""
         _check_keys(manifest, KEYS, "the manifest")
-        libraries = {name for name, version in _check_mapping(manifest["versions"]) if _check_text(version)}
-        if not libraries <= {*_versions(), "torch"}:
-            raise InvalidManifest(f"it has unknown versions: {format_list(manifest['versions'])}")
+        known_libraries = {*_versions(), "torch"}
+        libraries = [name for name, version in _check_mapping(manifest["versions"]) if _check_text(version)]
+        unknown_libraries = [name for name in libraries if name not in known_libraries]
+        if unknown_libraries:
+            raise InvalidManifest(
+                f"the manifest has unknown entries in 'versions': {format_list(unknown_libraries)}; expected are "
+                f"{format_list(sorted(known_libraries))}"
+            )
         model = self.forecaster({"model": manifest["model"], "parameters": manifest["parameters"]})
         seed, parameter_seed = manifest["seed"], manifest["parameters"].get("seed")
         if seed != parameter_seed or type(seed) is not type(parameter_seed):
             raise InvalidManifest(
-                f"its seed must equal that of its parameters, {format_value(parameter_seed)}, got {format_value(seed)}"
+                f"the seed must equal that of the parameters, {format_value(parameter_seed)}, got {format_value(seed)}"
             )
         series = self.series(manifest["series"])
         categories = {name: self.read_texts(node) for name, node in _check_mapping(manifest["categories"])}
-        stored = _check_mapping(manifest["static"])
-        static = {name: self.static(node, categories.get(name), len(series)) for name, node in stored}
+        static_references = _check_mapping(manifest["static"])
+        static = {name: self.static(reference, categories.get(name), len(series)) for name, reference in static_references}
         roles = series.columns
         if set(categories) != set(roles.covariates) or set(static) != set(roles.static):
-            raise InvalidManifest("its covariates do not match its columns")
+            raise InvalidManifest(
+                f"the covariates ({format_list([*categories, *static]) or 'none'}) do not match the columns "
+                f"({format_list(roles.covariates) or 'none'})"
+            )
         calibration = None if manifest["calibration"] is None else self.calibration(manifest["calibration"], len(series))
         learned = model._deserialize(replace(self.learned(manifest["learned"], len(series)), series=series), self.serializer)
         value_range = None if manifest["value_range"] is None else self.value_range(manifest["value_range"], len(series))
@@ -187,6 +216,7 @@ class _Reader:
         return cls(**{name: self.parameter(value) for name, value in _check_mapping(content["parameters"])})
 
     def parameter(self, value: Any) -> Any:
+        """A parameter of the constructor, which validates it."""
         if not isinstance(value, dict):
             return _check_scalar(value)
         if "model" in value:
@@ -204,7 +234,9 @@ class _Reader:
     def array(self, reference: Any) -> np.ndarray:
         _check_keys(reference, ("array",), "an array")
         if reference["array"] not in self.arrays:
-            raise InvalidManifest(f"it has no array {format_value(reference['array'])}, or refers to it twice")
+            raise InvalidManifest(
+                f"the array {format_value(reference['array'])} is missing from the file, or the manifest refers to it twice"
+            )
         return self.arrays.pop(reference["array"])
 
     def array_dict(self, references: Any) -> dict[str, np.ndarray]:
@@ -214,6 +246,7 @@ class _Reader:
         return None if references is None else tuple(decode_texts(self.array_dict(references)))
 
     def decode(self, value: Any) -> Any:
+        """A learned value, the inverse of `_Writer.encode`; tuples become lists."""
         if not isinstance(value, dict):
             return _check_scalar(value)
         if "array" in value:
@@ -224,53 +257,62 @@ class _Reader:
         _check_keys(value, ("tree",), "a node")
         return {name: self.decode(inner) for name, inner in _check_mapping(value["tree"])}
 
-    def learned(self, content: Any, count: int) -> LearnedState:
-        _check_keys(content, ("by_series", "shared"), "learned")
+    def learned(self, content: Any, n_series: int) -> LearnedState:
+        """The learned state, whose arrays by series must have `n_series` rows of float64, int64 or bool."""
+        _check_keys(content, ("by_series", "shared"), "the learned state")
         learned = LearnedState(self.decode(content["by_series"]), self.decode(content["shared"]))
         if not isinstance(learned.by_series, dict) or not isinstance(learned.shared, dict):
-            raise InvalidManifest("its learned state must be a tree")
+            raise InvalidManifest("the parts 'by_series' and 'shared' of the learned state must be trees")
         for name, values in learned.by_series.items():
-            if not isinstance(values, np.ndarray) or values.ndim < 1 or len(values) != count:
-                raise InvalidManifest(f"its learned {format_value(name)} must have one row per series")
+            if not isinstance(values, np.ndarray) or values.ndim < 1 or len(values) != n_series:
+                raise InvalidManifest(f"the learned '{format_value(name)}' must be an array with one row per series")
             if values.dtype not in (np.float64, np.int64, np.bool_):
-                raise InvalidManifest(f"its learned {format_value(name)} must be float64, int64 or bool, got {values.dtype}")
+                raise InvalidManifest(f"the learned '{format_value(name)}' must be float64, int64 or bool, got {values.dtype}")
         return learned
 
-    def static(self, reference: Any, categories: tuple[str, ...] | None, count: int) -> Covariate:
+    def static(self, reference: Any, categories: tuple[str, ...] | None, n_series: int) -> Covariate:
+        """A static covariate; codes must be -1 (unknown) or indices of the categories."""
         values = self.array(reference)
-        if values.dtype != np.float64 or values.shape != (count,):
-            raise InvalidManifest("a static covariate must have one number per series")
+        if values.dtype != np.float64 or values.shape != (n_series,):
+            raise InvalidManifest(
+                f"a static covariate must have one float64 per series, got {values.dtype} of shape {values.shape}"
+            )
         if categories is not None and not ((values >= -1) & (values < len(categories)) & (values % 1 == 0)).all():
             raise InvalidManifest("a static covariate has a code without a category")
         return Covariate(values, categories)
 
-    def value_range(self, reference: Any, count: int) -> np.ndarray:
+    def value_range(self, reference: Any, n_series: int) -> np.ndarray:
+        """Minimum and maximum of each series, shape (series, 2)."""
         value_range = _check_floats(self.array(reference), 2)
-        if value_range.shape != (count, 2) or not (np.isfinite(value_range) & (value_range[:, :1] <= value_range)).all():
-            raise InvalidManifest("its value ranges do not match the series")
+        if value_range.shape != (n_series, 2) or not (np.isfinite(value_range) & (value_range[:, :1] <= value_range)).all():
+            raise InvalidManifest("the value ranges must be a finite minimum and maximum of each series")
         return value_range
 
-    def calibration(self, content: Any, count: int) -> Calibration:
+    def calibration(self, content: Any, n_series: int) -> Calibration:
+        """The calibration: pooled scores must be sorted and not negative, errors per series must not be infinite."""
         if isinstance(content, Mapping) and content.get("method") == "pooled":
             _check_keys(content, ("method", "scores", "scale"), "the calibration")
             scores, scale = _check_floats(self.array(content["scores"]), 2), _check_floats(self.array(content["scale"]), 1)
-            sound = len(scale) == count and scores.shape[1] and not ((scores < 0).any() or (scale < 0).any())
-            if not sound or (scores[1:] < scores[:-1]).any():
-                raise InvalidManifest("its calibration does not match the series")
+            is_valid = len(scale) == n_series and scores.shape[1] and not ((scores < 0).any() or (scale < 0).any())
+            if not is_valid or (scores[1:] < scores[:-1]).any():
+                raise InvalidManifest("the calibration must have sorted scores of at least 0 and one scale per series")
             return PooledErrors(scores, scale)
         _check_keys(content, ("method", "rate", "errors"), "the calibration")
         errors, rate = _check_floats(self.array(content["errors"]), 3), content["rate"]
-        if len(errors) != count or not errors.size or content["method"] not in METHODS or np.isinf(errors).any():
-            raise InvalidManifest("its calibration does not match the series")
+        if len(errors) != n_series or not errors.size or content["method"] not in METHODS or np.isinf(errors).any():
+            raise InvalidManifest("the calibration must have a known method and errors of each series that are not infinite")
         if not isinstance(rate, float) or not 0 < rate <= 1:
-            raise InvalidManifest(f"the rate of its calibration must be above 0 and at most 1, got {format_value(rate)}")
+            raise InvalidManifest(f"the rate of the calibration must be above 0 and at most 1, got {format_value(rate)}")
         return SeriesErrors(errors, content["method"], rate)
 
     def series(self, content: Any) -> Series:
+        """Ids, columns, calendar and last timestamps, after checks that they match."""
         _check_keys(content, SERIES_KEYS, "the series")
         if content["library"] not in LIBRARIES:
-            raise InvalidManifest(f"library must be one of {format_list(LIBRARIES)}, got {format_value(content['library'])}")
-        _check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "columns")
+            raise InvalidManifest(
+                f"the library must be one of {format_list(LIBRARIES)}, got {format_value(content['library'])}"
+            )
+        _check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "the columns")
         roles: dict[str, Any] = {
             name: tuple(map(_check_text, value)) if isinstance(value, list) else value
             for name, value in content["columns"].items()
@@ -281,28 +323,32 @@ class _Reader:
             id_fields = dict(_check_mapping(content["ids"]))
             description = {name: value for name, value in id_fields.items() if name != "arrays"}
             ids = from_arrays(description, self.array_dict(id_fields.get("arrays")), content["library"])
-        count = 1 if ids is None else len(ids)
-        if last.shape != (count,) or not count or last.dtype != np.int64 or (ids is None) != (columns.id is None):
-            raise InvalidManifest("its ids and times do not match")
-        if ids is not None and len(set(ids.to_list())) < count:  # pandas 2 considers ids equal up to a NUL character
-            raise InvalidManifest("its ids must be unique")
+        n_series = 1 if ids is None else len(ids)
+        if last.shape != (n_series,) or not n_series or last.dtype != np.int64 or (ids is None) != (columns.id is None):
+            raise InvalidManifest("the ids and the last timestamps do not match")
+        if ids is not None and len(set(ids.to_list())) < n_series:  # pandas 2 considers ids equal up to a NUL character
+            raise InvalidManifest("the ids must be unique")
         return Series(content["library"], columns, _calendar(content, columns, last), ids, last)
 
 
 def _calendar(content: Mapping[str, Any], columns: Columns, last: np.ndarray) -> Calendar:
     """The calendar, which must equal that inferred from the last timestamps."""
-    _check_keys(content["time"], tuple(field.name for field in fields(TimeType)), "time")
+    _check_keys(content["time"], tuple(field.name for field in fields(TimeType)), "the time type")
     time = TimeType(_check_text(content["time"]["unit"]), content["time"]["tz"], _check_text(content["time"]["dtype"]))
     is_known_zone = time.tz is None or ZONE.fullmatch(_check_text(time.tz))
     if not is_known_zone or not (_dtype_fits(time) if time.unit else INTEGER_TIME.fullmatch(time.dtype)):
-        raise InvalidManifest(f"its time has an unknown type: {format_value(content['time'])}")
+        raise InvalidManifest(f"the time has an unknown type: {format_value(content['time'])}")
     step, time_of_day = content["step"], content["time_of_day"]
-    if not (_is_count(step, 1) and _is_count(time_of_day, 0)) or time_of_day >= calendars.PER_DAY.get(time.unit, 1):
-        raise InvalidManifest("its step must be a positive integer and its time_of_day an integer within a day")
+    are_integers = _is_integer_from(step, 1) and _is_integer_from(time_of_day, 0)
+    if not are_integers or time_of_day >= calendars.PER_DAY.get(time.unit, 1):
+        raise InvalidManifest(
+            "step must be a positive integer and time_of_day an integer within a day, got "
+            f"{format_value(step)} and {format_value(time_of_day)}"
+        )
     calendar = Calendar(_frequency(content), time, step, time_of_day)
     recomputed = calendars.make_calendar(calendar.frequency, time, calendar.timestamps(last[:2]), columns.time)
     if recomputed.step != step or recomputed.frequency != calendar.frequency:
-        raise InvalidManifest(f"its step does not match freq {format_value(calendar.freq)}")
+        raise InvalidManifest(f"the step {step} does not match freq='{format_value(calendar.freq)}'")
     return calendar
 
 
@@ -325,9 +371,11 @@ def _custom_calendar(frequency: Frequency) -> dict[str, Any] | None:
 
 
 def _frequency(content: Mapping[str, Any]) -> Frequency:
+    """The frequency of an alias or an integer as text, with the holidays and the weekmask of a custom calendar."""
     freq, custom = _check_text(content["freq"]), content["custom"]
     if custom is None:
-        return parse(int(freq) if freq.isdecimal() and len(freq) < 20 else freq)
+        is_integer = freq.isdecimal() and len(freq) < 20  # the digits of int64
+        return parse(int(freq) if is_integer else freq)
     import pandas as pd
 
     _check_keys(custom, ("holidays", "weekmask"), "the custom calendar")
@@ -338,7 +386,7 @@ def _frequency(content: Mapping[str, Any]) -> Frequency:
     }
     base = parse(freq)
     if base.base not in builders:
-        raise InvalidManifest(f"freq {format_value(freq)} cannot have custom holidays")
+        raise InvalidManifest(f"freq='{format_value(freq)}' cannot have custom holidays")
     holidays = [_check_text(day) for day in _check_list(custom["holidays"])]
     offset = builders[base.base](holidays=holidays, weekmask=_check_text(custom["weekmask"]))
     return Frequency(base.n, base.base, base.anchor, offset)
@@ -351,6 +399,7 @@ def _versions() -> dict[str, str]:
 
 
 def _to_plain(value: Any) -> Any:
+    """A scalar as None, bool, int, float or str; raises `InvalidManifest` for other types."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, np.bool_):
@@ -359,46 +408,52 @@ def _to_plain(value: Any) -> Any:
         return int(value)
     if isinstance(value, (float, np.floating)):
         return float(value)
-    raise InvalidManifest(f"{format_value(value)} ({type(value).__name__}) must be an array, a number or a string")
+    raise InvalidManifest(
+        f"a value to store must be an array, a number or a string, got {format_value(value)} ({type(value).__name__})"
+    )
 
 
 def _check_scalar(value: Any) -> Any:
     if value is None or isinstance(value, (bool, float, str)) or (isinstance(value, int) and abs(value) <= MAX_INTEGER):
         return value
-    raise InvalidManifest(f"a value must be a number, string, list or tree, got {format_value(value)}")
+    raise InvalidManifest(f"a stored value must be a number, string, list or tree, got {format_value(value)}")
 
 
-def _check_floats(values: np.ndarray, dimensions: int) -> np.ndarray:
-    if values.dtype != np.float64 or values.ndim != dimensions:
-        raise InvalidManifest(f"an array must be float64 with {dimensions} dimensions, got {values.dtype} with {values.ndim}")
+def _check_floats(values: np.ndarray, n_dimensions: int) -> np.ndarray:
+    if values.dtype != np.float64 or values.ndim != n_dimensions:
+        raise InvalidManifest(
+            f"an array must be float64 with {n_dimensions} dimensions, got {values.dtype} with {values.ndim} dimensions"
+        )
     return values
 
 
-def _is_count(value: Any, minimum: int) -> bool:
+def _is_integer_from(value: Any, minimum: int) -> bool:
+    """Whether the value is an integer, not a bool, of at least `minimum` that fits into int64."""
     return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MAX_INTEGER
 
 
 def _check_key(key: Any) -> str:
     if not isinstance(key, str):
-        raise InvalidManifest(f"the key {format_value(key)} must be a string")
+        raise InvalidManifest(f"a key must be a string, got {format_value(key)}")
     return key
 
 
 def _check_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise InvalidManifest(f"a string was expected, got {format_value(value)}")
+        raise InvalidManifest(f"the manifest must have a string where it has {format_value(value)}")
     return value
 
 
 def _check_mapping(value: Any) -> Any:
+    """The items of a mapping; raises `InvalidManifest` for another type."""
     if not isinstance(value, Mapping):
-        raise InvalidManifest(f"a mapping was expected, got {format_value(value)}")
+        raise InvalidManifest(f"the manifest must have an object (a mapping) where it has {format_value(value)}")
     return value.items()
 
 
 def _check_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise InvalidManifest(f"a list was expected, got {format_value(value)}")
+        raise InvalidManifest(f"the manifest must have a list where it has {format_value(value)}")
     return value
 
 
@@ -406,8 +461,9 @@ def _tuple_to_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _check_keys(content: Any, keys: tuple[str, ...], description_of: str) -> None:
+def _check_keys(content: Any, keys: tuple[str, ...], subject: str) -> None:
+    """Raise `InvalidManifest` unless the content is a mapping with exactly these keys; `subject` names it."""
     if not isinstance(content, Mapping) or set(content) != set(keys):
         names = format_list(keys, max_shown=12)
         description = format_value(list(content) if isinstance(content, Mapping) else content, 200)
-        raise InvalidManifest(f"{description_of} must have the keys {names}, got {description}")
+        raise InvalidManifest(f"{subject} must have the keys {names}, got {description}")

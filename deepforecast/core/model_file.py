@@ -35,17 +35,17 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
     """Save a fitted model; see `Forecaster.save`."""
     state, serializer = model.fitted_state(), SkopsSerializer(allow_any=allow_skops)
     if model.calibrates and state.calibration is None:
-        raise _save_error(model, path, "`intervals` was set after the fit, so there is no calibration. Fit it again")
+        raise _save_error(model, path, "`intervals` was set after the fit, so there is no calibration. Fit the model again")
     try:
         manifest, arrays = to_manifest(model, state, serializer)
         if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
             raise UntrustedTypeError(
-                f"it contains types of other libraries, {format_list(types)}, which must be trusted on loading. "
+                f"the model contains types of other libraries, {format_list(types)}, which must be trusted on loading. "
                 f"Pass save(path, allow_skops=True), and load(path, trusted={types!r})"
             )
         _trial_forecast(from_manifest(manifest, arrays, serializer))  # never save a file that cannot be loaded
     except (InvalidManifest, DeepForecastError) as error:
-        if isinstance(error.__cause__, ImportError):  # which names the missing package
+        if isinstance(error.__cause__, ImportError):  # the error names the missing package
             raise
         raise _save_error(model, path, str(error)) from error
     bundle.write(path, manifest, arrays)
@@ -104,8 +104,8 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
         if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
             names = repr(sorted({*trusted, *types}))
             raise UntrustedTypeError(
-                f"it contains {format_list(types)}, which must be trusted. "
-                f"If you trust its origin, pass load(path, trusted={names})"
+                f"the file contains the types {format_list(types)}, which must be trusted. "
+                f"If you trust the origin of the file, pass load(path, trusted={names})"
             )
         model = from_manifest(manifest, arrays, serializer)
         _trial_forecast(model)
@@ -117,16 +117,16 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
         text = str(error) if isinstance(error, (DeepForecastError, InvalidManifest)) else f"{type(error).__name__}: {error}"
         name, reason = format_value(str(path), 200), format_value(text, 400).rstrip(".")
         raise ModelFileError(
-            f"{name} cannot be loaded, as it is damaged or not a model of this library: {reason}. Save it again."
+            f"{name} cannot be loaded, as the file is damaged or not a model of this library: {reason}. Save the model again."
         ) from error
     return model
 
 
 def _trial_forecast(model: Forecaster) -> None:
-    """Forecast a few steps of a few series, to check that state, model and timestamps are consistent."""
+    """Forecast a few steps of a few series, to check that state, model and timestamps are consistent; raises otherwise."""
     state = model.fitted_state()
     if model.calibrates and state.calibration is None:
-        raise InvalidManifest("its intervals must be calibrated, but the file has no calibration")
+        raise InvalidManifest("the intervals of the model must be calibrated, but the file has no calibration")
     trial_state = state.take(np.arange(min(N_TRIAL_SERIES, len(state.series))))
     trial_state.series.key_columns(trial_state.series.calendar.next_positions(trial_state.series.last, 1))
     shape = (len(trial_state.series), min(N_TRIAL_STEPS, model.default_horizon or N_TRIAL_STEPS))
@@ -137,14 +137,15 @@ def _trial_forecast(model: Forecaster) -> None:
         interval = forecast.quantiles([0.1, 0.9])
     if forecast.mean.shape != shape or interval.shape != (*shape, 2):
         raise InvalidManifest(
-            f"a forecast of {shape[1]} steps for {shape[0]} series has the shape {forecast.mean.shape}, "
-            f"its intervals {interval.shape}"
+            f"a forecast of {shape[1]} steps for {shape[0]} series must have the shape {shape}, got {forecast.mean.shape} with "
+            f"intervals of shape {interval.shape}"
         )
     if (interval[..., 0] > interval[..., 1]).any():
         raise InvalidManifest("the lower bound of an interval is above its upper bound")
 
 
 def _unknown_covariate(categories: tuple[str, ...] | None, shape: tuple[int, int]) -> Covariate:
+    """A covariate of zeros, or of unknown categories."""
     return Covariate(np.full(shape, 0.0 if categories is None else -1.0), categories)
 
 

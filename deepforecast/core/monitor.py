@@ -18,7 +18,7 @@ STEPS_PER_FOLD = 100
 
 
 class Monitor:
-    """Receives the reports of a fit and can stop it.
+    """Receives the reports of a fit and requests it to stop.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Monitor:
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._on_report or self._stop_when or self._parent:
-            raise TypeError("A Monitor with callbacks cannot be sent to another process. Set n_jobs=1.")
+            raise TypeError("A Monitor with callbacks cannot be pickled for another process. Set n_jobs=1.")
         return _rebuild, (self.time_left(),)
 
 

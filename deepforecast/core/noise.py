@@ -11,7 +11,7 @@ from deepforecast.data.integers import validate_integer
 
 
 def standard_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
-    """Draw standard normal numbers of shape `shape` for each row of `keys`, which identifies a series by its values.
+    """Draw standard normal numbers, shape (len(keys), *shape); each row of `keys` identifies a series by its values.
 
     Equal rows get equal draws, others independent ones. Draws with a longer first axis extend those
     with a shorter one. Global random generators are not used.

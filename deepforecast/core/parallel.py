@@ -126,6 +126,7 @@ def map_items(
 def _run_slices(
     job: _Job[T], slices: list[slice], pool: _Workers | None, progress: bool | None, on_lost: OnLost[T] | None = None
 ) -> list[T]:
+    """Run the slices in the calling thread (`pool` None) or by workers; `on_lost` replaces the result of a lost slice."""
     with progress_bar(slices[-1].stop if slices else 0, job.label, progress, alone=True) as tick:
         if pool is None:
             with threads.limit_threads(1):
@@ -141,23 +142,23 @@ def split_by_cost(n_items: int, cost: float | Sequence[float] | np.ndarray | Non
     [slice(0, 3, None), slice(3, 4, None), slice(4, 5, None)]
     """
     if cost is None:
-        size = max(1, math.ceil(n_items / MAX_CHUNKS))
-        return [slice(start, min(start + size, n_items)) for start in range(0, n_items, size)]
+        chunk_length = max(1, math.ceil(n_items / MAX_CHUNKS))
+        return [slice(start, min(start + chunk_length, n_items)) for start in range(0, n_items, chunk_length)]
     costs = np.broadcast_to(np.asarray(cost, dtype=np.float64), n_items)
-    ends = np.cumsum(costs)
-    total = float(ends[-1]) if n_items else 0.0
-    if not (math.isfinite(total) and bool((costs >= 0).all())):
-        raise ParameterError("`cost` must be a finite number of seconds of at least 0. Leave it out if it is unknown.")
-    target_seconds = min(max(total / (MAX_CHUNKS // 2), MIN_SECONDS[prefer]), MAX_SECONDS)
+    end_times = np.cumsum(costs)  # if the items were computed one after the other
+    total_seconds = float(end_times[-1]) if n_items else 0.0
+    if not (math.isfinite(total_seconds) and bool((costs >= 0).all())):
+        raise ParameterError("`cost` must be a finite number of seconds of at least 0. Leave out `cost` if it is unknown.")
+    target_seconds = min(max(total_seconds / (MAX_CHUNKS // 2), MIN_SECONDS[prefer]), MAX_SECONDS)
     # Items are in one slice if they would start within the same period of `target_seconds` seconds.
-    bucket = (ends - costs) // target_seconds
-    starts = [0, *(np.flatnonzero(np.diff(bucket)) + 1).tolist(), n_items] if n_items else []
-    return [slice(start, stop) for start, stop in pairwise(starts)]
+    period = (end_times - costs) // target_seconds
+    bounds = [0, *(np.flatnonzero(np.diff(period)) + 1).tolist(), n_items] if n_items else []
+    return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
 @dataclass(frozen=True)
 class _Job(Generic[T]):
-    """What a worker needs besides its slice."""
+    """What a worker needs besides its slice; `driver` is the id of the process that started the workers."""
 
     work: Callable[[slice], T]
     label: str
@@ -168,7 +169,11 @@ class _Job(Generic[T]):
 
 @dataclass(frozen=True)
 class _Workers:
-    """Number and kind of workers, and the lock of the process pool, which callers share."""
+    """Number and kind of workers, and the lock of the process pool, which callers share.
+
+    `unordered`: whether results are returned as they are completed. `wraps_functions`: whether
+    functions must be wrapped to be pickled.
+    """
 
     n_jobs: int
     prefer: str
@@ -187,8 +192,8 @@ def _find_workers(requested: int | None, prefer: str) -> _Workers | None:
         from joblib.parallel import get_active_backend
 
     backend, configured = get_active_backend()
-    nested = configured is None and bool(getattr(backend, "nesting_level", 0))  # inside a joblib worker of the caller
-    if requested is None and (configured == 1 or nested):
+    is_nested = configured is None and bool(getattr(backend, "nesting_level", 0))  # inside a joblib worker of the caller
+    if requested is None and (configured == 1 or is_nested):
         return None
     backend, _ = get_active_backend(prefer=prefer)
     in_threads = bool(getattr(backend, "uses_threads", False))
@@ -199,9 +204,14 @@ def _find_workers(requested: int | None, prefer: str) -> _Workers | None:
         n_jobs = threads.available_cpus()
     if backend.effective_n_jobs(n_jobs) == 1:
         return None
-    as_they_come = bool(getattr(backend, "supports_return_generator", False))
-    wrapped = type(backend).__name__ == "MultiprocessingBackend"
-    return _Workers(n_jobs, prefer, in_threads, as_they_come, wrapped, nullcontext() if in_threads else _processes.lock)
+    return _Workers(
+        n_jobs=n_jobs,
+        prefer=prefer,
+        in_threads=in_threads,
+        unordered=bool(getattr(backend, "supports_return_generator", False)),
+        wraps_functions=type(backend).__name__ == "MultiprocessingBackend",
+        lock=nullcontext() if in_threads else _processes.lock,
+    )
 
 
 @contextmanager
@@ -226,12 +236,15 @@ def has_user_backend() -> bool:
 
 
 def _check_n_jobs(n_jobs: int | None) -> None:
+    """Raise unless `n_jobs` is None, -1 or a positive integer."""
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
         raise ParameterTypeError(
             f"`n_jobs` must be an integer or None, got {format_value(n_jobs)}. Use 1 for the calling thread alone."
         )
     if n_jobs is not None and n_jobs < 1 and n_jobs != -1:
-        raise ParameterError(f"`n_jobs` must be at least 1, or -1 for all CPUs, got {n_jobs}. Leave it out for the default.")
+        raise ParameterError(
+            f"`n_jobs` must be at least 1, or -1 for all CPUs, got {n_jobs}. Leave out `n_jobs` for the default."
+        )
 
 
 def _cannot_start_processes() -> bool:
@@ -265,6 +278,7 @@ class _Dispatcher(Generic[T]):
         self.warnings_by_slice: dict[int, list[tuple[type[Warning], str]]] = {}
 
     def run(self) -> list[T]:
+        """Return the results of all slices in their order, and issue the warnings of the workers."""
         while pending := [number for number in range(len(self.slices)) if number not in self.results_by_slice]:
             lost = self._run_round(pending)
             if lost and self.workers.in_threads:  # threads cannot be killed, so a retry would hang again
@@ -312,6 +326,7 @@ class _Dispatcher(Generic[T]):
         return None
 
     def _tasks(self, remaining: Iterator[int], running: dict[int, None]) -> Iterator[Any]:
+        """joblib's tasks for the remaining slices; each is added to `running` when joblib takes it."""
         job: Any = self.job
         if self.workers.wraps_functions:  # this backend cannot pickle nested functions
             from joblib import wrap_non_picklable_objects
@@ -322,6 +337,7 @@ class _Dispatcher(Generic[T]):
             yield _run_in_worker, (job, number, self.slices[number]), {}
 
     def _lost_worker_error(self, lost: _LostWorker, attempts: str) -> TrainingError:
+        """The error for the first slice of a lost worker; `attempts` is text about a second attempt."""
         if self.job.names:
             error = TrainingError(
                 f"{format_value(self.job.names[lost.slice_numbers[0]])}: its worker process {describe_exit(lost.error)}"
@@ -333,7 +349,7 @@ class _Dispatcher(Generic[T]):
         reason = f"{type(lost.error).__name__}: {exit_codes.rstrip('.')}"
         allowed = "" if self.job.timeout is None else f" (allowed: {self.job.timeout:g} s)"
         error = TrainingError(
-            "A worker process must return its results; the one with "
+            "A worker process must return its results, but the one with "
             f"{_describe_slice(self.job.label, self.slices[lost.slice_numbers[0]])} "
             f"did not{allowed}{attempts}: {format_value(reason, 200)}. Run with n_jobs=1 to see what happens."
         )
@@ -343,6 +359,8 @@ class _Dispatcher(Generic[T]):
 
 @dataclass(frozen=True)
 class _LostWorker:
+    """The slices that were running when a worker was lost, and joblib's error."""
+
     slice_numbers: list[int]
     error: Exception
 
@@ -366,6 +384,7 @@ def _run_in_worker(job: _Job[T], number: int, chunk: slice) -> tuple[int, T, lis
 
 
 def _run_with_note(job: _Job[T], chunk: slice) -> T:
+    """Run a slice; its exceptions get a note that names the items."""
     try:
         return job.work(chunk)
     except Exception as error:

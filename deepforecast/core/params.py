@@ -91,6 +91,7 @@ class Param:
         return [member for member in members if not any(is_instance(choice, member) for choice in self.choices or ())]
 
     def _is_within_bounds(self, value: Any) -> bool:
+        """Whether a number, or each number in a list, is finite and within the bounds; True for other types."""
         if isinstance(value, (list, tuple)):
             return all(self._is_within_bounds(element) for element in value)
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -110,8 +111,10 @@ class Param:
         bounds = " and ".join(f"{word} {bound:,}" for word, bound in words if bound is not None)
         bounds = f" of {bounds}" if bounds.startswith("at") else bounds and f" {bounds}"
         types = [member for member in self._unlimited_types(members) if member is not type(None)]
-        rules = [*map(repr, self.choices or ()), *(type_name(member, bounds) for member in types)]
-        return join_alternatives([*rules, "None"] if type(None) in members and None not in (self.choices or ()) else rules)
+        alternatives = [*map(repr, self.choices or ()), *(type_name(member, bounds) for member in types)]
+        if type(None) in members and None not in (self.choices or ()):
+            alternatives.append("None")
+        return join_alternatives(alternatives)
 
 
 OPTIONS = {field.name for field in fields(Param)} - {"default", "name", "annotation", "choices", "declared"}
@@ -151,7 +154,7 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
     unknown_options = sorted(set(options) - OPTIONS)
     if unknown_options:
         raise ParameterTypeError(
-            f"`param` has no option {format_list(unknown_options)}. "
+            f"Unknown options of `param`: {format_list(unknown_options)}. "
             f"Use {format_list(sorted(OPTIONS), max_shown=20)}; choices are `Literal` types in the annotation."
         )
     if options.get("search") is not None:
@@ -177,7 +180,7 @@ def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]
     duplicates = [name for name in values if name in keywords]
     if duplicates:
         raise ParameterTypeError(
-            f"{cls.__name__} got multiple values for {format_list(duplicates)}: by position and by keyword."
+            f"{cls.__name__} got several values for {format_list(duplicates)}, by position and by keyword. Pass one."
         )
     values.update(keywords)
     refuse_unknown(cls, values)
@@ -218,8 +221,8 @@ def change_values(model: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def format_model(model: Any) -> str:
     """The constructor call of a model, with the parameters that differ from their defaults."""
-    settings = [(name, getattr(model, name), param.default) for name, param in declared_params(type(model)).items()]
-    arguments = [f"{name}={value!r}" for name, value, default in settings if not _is_same(value, default)]
+    values_and_defaults = [(name, getattr(model, name), param.default) for name, param in declared_params(type(model)).items()]
+    arguments = [f"{name}={value!r}" for name, value, default in values_and_defaults if not _is_same(value, default)]
     return f"{type(model).__name__}({', '.join(arguments)})"
 
 
@@ -230,7 +233,7 @@ def refuse_unknown(cls: type, names: Mapping[str, Any]) -> None:
         if name not in params:
             similar = get_close_matches(name, params, n=3)
             hint = suggest(name, params) or (
-                f"Did you mean {format_list(similar)}?" if similar else f"It takes {format_list(list(params), max_shown=40)}."
+                f"Did you mean {format_list(similar)}?" if similar else f"Available: {format_list(list(params), max_shown=40)}."
             )
             raise ParameterTypeError(f"{cls.__name__} has no parameter {format_value(name)}. {hint}")
 
@@ -292,6 +295,7 @@ class RandomTrial:
 
 
 def _is_valid(param: Param, value: Any) -> bool:
+    """Whether `param.check` accepts the value."""
     try:
         param.check(value)
     except ParameterError:
@@ -300,6 +304,7 @@ def _is_valid(param: Param, value: Any) -> bool:
 
 
 def _is_same(value: Any, default: Any) -> bool:
+    """Whether a value is the default or equals it and has the same type: 1 is not True."""
     return value is default or (type(value) is type(default) and bool(value == default))
 
 

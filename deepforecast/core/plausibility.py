@@ -28,15 +28,15 @@ LIMITS = MAX_WIDTH_RATIO, MAX_DISTANCE_RATIO = 20.0, 3.0
 ROUNDING = 1e-6
 """Assumed range of a constant series, relative to its value: the size of numerical errors."""
 MIN_RANGE = 1e-300  # assumed range of a series of zeros
-MIN_PATHS = 20
-MAX_SHOWN_RATIO = 1000
+MIN_PATHS = 20  # fewer sample paths are not checked for implausible values
+MAX_SHOWN_RATIO = 1000  # larger ratios are shown as "over 1,000"
 
 
 def value_range(panel: Panel, known_range: Floats | None = None, numbers: Ints | None = None) -> Floats:
     """The smallest and the largest value of each series, shape (series, 2).
 
-    `known_range` are those of earlier observations, merged in; `numbers` is the row of each series
-    there, -1 for a new one.
+    `known_range` is the range of earlier observations, which is included; `numbers` is the row of
+    each series in it, -1 for a new one.
     """
     first_rows = panel.indptr[:-1]
     extremes = np.stack([np.fmin.reduceat(panel.y, first_rows), np.fmax.reduceat(panel.y, first_rows)], axis=1)
@@ -85,8 +85,9 @@ def range_ratios(
 ) -> Floats:
     """Width of the widest 95 % interval, and distance of the farthest point from the history, per series; shape (series, 2).
 
-    In units of the range of the history. The width of other intervals is rescaled so that the same
-    limit applies. NaN if a forecast is NaN or the `extremes` are unknown.
+    Both are in units of the range of the history, the difference of the two `extremes`. `columns` are
+    the `output_columns` for these levels and quantiles. The width of intervals of other levels is
+    rescaled so that the same limit applies. NaN if a forecast is NaN or the `extremes` are unknown.
     """
     point, *bounds = columns.values()
     if extremes is None:
@@ -99,8 +100,8 @@ def range_ratios(
         steps = point.reshape(shape)
         distance = np.maximum(steps - highest, lowest - steps) / extent
         width = np.zeros_like(distance)
-        for number, level in enumerate(levels):
-            lower, upper = bounds[2 * number : 2 * number + 2]
+        for index, level in enumerate(levels):
+            lower, upper = bounds[2 * index : 2 * index + 2]
             interval_width = (upper - lower).reshape(shape) / extent
             width = np.maximum(width, interval_width * (MAX_WIDTH_RATIO / _max_width(level_probabilities(level)[1])))
         for probability, values in zip(quantiles, bounds[2 * len(levels) :], strict=True):
@@ -118,8 +119,11 @@ def warn_of_far_forecasts(name: str, series: Series, ratios: Floats) -> None:
     descriptions = [
         f"over {MAX_SHOWN_RATIO:,}" if ratio > MAX_SHOWN_RATIO else f"up to {ratio:.2g}" for ratio in np.nanmax(ratios, axis=0)
     ]
-    violations = [f"95 % intervals are {descriptions[0]} times as wide as its range"] if exceeds[:, 0].any() else []
-    violations += [f"point forecasts are outside of it by {descriptions[1]} times its range"] if exceeds[:, 1].any() else []
+    violations = (
+        [f"95 % intervals are {descriptions[0]} times as wide as the range of the history"] if exceeds[:, 0].any() else []
+    )
+    if exceeds[:, 1].any():
+        violations.append(f"point forecasts are outside of the history by {descriptions[1]} times its range")
     warn(
         f"{name}: forecasts of series {series.labels(numbers)} lie far outside the history: {' and '.join(violations)}. Use a "
         "shorter horizon or another model for these series."

@@ -14,7 +14,7 @@ from deepforecast.data import imputation as gaps
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CalibrationError, CapabilityError, DataError, format_list, warn
+from deepforecast.errors import CalibrationError, CapabilityError, DataError, format_list, pluralize, warn
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -26,21 +26,23 @@ MissingRows = Mapping[str, NDArray[np.bool_]]  # column name -> mask of its rows
 def preprocess(model: Forecaster, panel: Panel, continues: bool = False) -> Panel:
     """The panel with missing values imputed as the model requires, from values of the panel alone.
 
-    Raises if the model cannot use the panel. With `continues` the panel follows known observations,
-    so a series may have no value in it, unless one is needed for imputation.
+    Raises if the model cannot use the panel: its covariates, missing values or the domain of the
+    target. With `continues` the panel follows known observations, so a series may have no value in
+    it, unless one is needed for imputation.
     """
     columns, capabilities = panel.series.columns, model.capabilities
     for role in ROLES:
         names = getattr(columns, role)
         if names and not capabilities.can_use(role):
             raise CapabilityError(
-                f"{model.name} cannot use {role} covariates ({format_list(names)}). Leave them out of columns=, or use a model "
+                f"{model.name} cannot use {role} covariates ({format_list(names)}). Remove them from columns=, or use a model "
                 f"whose capabilities.{role} is true; compare() drops covariates that a model cannot use."
             )
     categorical = [name for name, covariate in {**panel.covariates, **panel.static}.items() if covariate.categories is not None]
     if categorical and not capabilities.categorical:
         raise CapabilityError(
-            f"{model.name} cannot use categorical covariates ({format_list(categorical)}). Encode them as numbers."
+            f"{model.name} cannot use categorical covariates ({format_list(categorical)}). Encode them as numbers, or use a "
+            "model whose capabilities.categorical is true."
         )
     filled_panel = _handle_missing(model, panel, continues)
     refuse_out_of_domain(model, filled_panel, None if filled_panel is panel else panel.missing())
@@ -73,26 +75,30 @@ def refuse_short_series(
     description: str = "values",
     error_class: type[DataError] = DataError,
 ) -> None:
-    """Raise if a series has fewer observations than the model requires."""
+    """Raise if a series has fewer observations than `min_observations`; `description` says of what, in the plural."""
     short = np.flatnonzero(panel.observed < min_observations)
     if len(short):
         raise error_class(
-            f"{model.name} needs at least {min_observations} {description} per series; series {describe_short(panel, short)}. "
-            "Leave them out, pass longer series, or use a simpler model."
+            f"{model.name} requires at least {min_observations} {description} per series, but series "
+            f"{describe_short(panel, short)}. Leave these series out, pass longer series, or use a simpler model."
         )
 
 
 def refuse_too_short_to_fit(model: Forecaster, panel: Panel, min_observations: int) -> None:
-    """Raise if a series has fewer observations than `fit` requires, calibration of intervals included."""
-    calibration = int(panel.observed.min()) >= model._min_observations(panel)  # the model itself could be fitted
-    refuse_short_series(model, panel, min_observations, error_class=CalibrationError if calibration else DataError)
+    """Raise if a series has fewer observations than `fit` requires, calibration of intervals included.
+
+    The error is a `CalibrationError` if all series are long enough for the model itself.
+    """
+    model_could_be_fitted = int(panel.observed.min()) >= model._min_observations(panel)
+    refuse_short_series(model, panel, min_observations, error_class=CalibrationError if model_could_be_fitted else DataError)
 
 
 def describe_short(panel: Panel, short: Ints) -> str:
-    """The series in `short` and how many observations they have."""
-    counts = panel.observed[short]
-    if (counts == counts[0]).all():
-        return f"{panel.series.labels(short)} has {counts[0]}"
+    """The series in `short` and how many observations they have, e.g. "A, B have 3 each", to follow "series"."""
+    n_observed = panel.observed[short]
+    if (n_observed == n_observed[0]).all():
+        verb, each = ("has", "") if len(short) == 1 else ("have", " each")
+        return f"{panel.series.labels(short)} {verb} {n_observed[0]}{each}"
     return format_list([f"{panel.series.label(int(number))} has {panel.observed[number]}" for number in short[:5]], len(short))
 
 
@@ -105,7 +111,7 @@ def refuse_out_of_domain(model: Forecaster, panel: Panel, imputed: NDArray[np.bo
     observed_outside = outside if imputed is None else outside & ~imputed
     if outside.any() and not observed_outside.any():
         raise DataError(
-            f"{model.name} cannot be used with missing={model.missing_method!r}: values must be {domain}, and "
+            f"{model.name} cannot be used with missing={model.missing_method!r}, as its values must be {domain}, but "
             f"{_describe_missing(panel, {panel.series.columns.target: outside})}. Set missing='interpolate' or 'ffill', or use "
             "a model whose capabilities.domain is 'real'."
         )
@@ -138,6 +144,7 @@ def occurring_categories(covariate: Covariate) -> Covariate:
 
 
 def _handle_missing(model: Forecaster, panel: Panel, continues: bool) -> Panel:
+    """The panel with missing values filled if the model imputes, else unchanged, with a warning; raises if it cannot use them."""
     if panel.complete and not panel.covariates:
         return panel
     target = panel.series.columns.target
@@ -151,8 +158,8 @@ def _handle_missing(model: Forecaster, panel: Panel, continues: bool) -> Panel:
         _refuse_all_missing(panel, {target: missing[target]})
     if not model.capabilities.missing:
         raise DataError(
-            f"{model.name} cannot handle missing values: {_describe_missing(panel, missing)} (rows absent from the frame count "
-            "as missing). Set missing='interpolate', 'ffill' or 'zero' to fill them within each training window."
+            f"{model.name} cannot handle missing values, but {_describe_missing(panel, missing)} (rows absent from the frame "
+            "count as missing). Set missing='interpolate', 'ffill' or 'zero' to fill them within each training window."
         )
     if model.capabilities.by_series and not continues:
         _refuse_few_complete_rows(model, panel)
@@ -161,37 +168,40 @@ def _handle_missing(model: Forecaster, panel: Panel, continues: bool) -> Panel:
 
 
 def _refuse_few_complete_rows(model: Forecaster, panel: Panel) -> None:
-    """Raise if a local model has too few observations whose future covariates are all there."""
+    """Raise if a local model has too few observations whose numeric future covariates are all observed."""
     complete_rows = ~panel.missing()
     for name in panel.series.columns.future:
         if panel.covariates[name].categories is None:  # a missing category is not fatal: it gets an average effect
             complete_rows &= ~panel.covariates[name].missing()
-    complete, min_observations = (
-        np.add.reduceat(complete_rows, panel.indptr[:-1], dtype=np.int64),
-        model._min_observations(panel),
-    )
-    short = np.flatnonzero((complete < min_observations) & (panel.observed >= min_observations))
+    n_complete = np.add.reduceat(complete_rows, panel.indptr[:-1], dtype=np.int64)
+    min_observations = model._min_observations(panel)
+    short = np.flatnonzero((n_complete < min_observations) & (panel.observed >= min_observations))
     if len(short):
         raise DataError(
-            f"{model.name} needs at least {min_observations} observations per series with all future covariates "
-            f"({format_list(panel.series.columns.future)}); series {panel.series.labels(short)} has "
-            f"{complete[short[0]]}. Fill in "
-            "these columns, or leave them or these series out."
+            f"{model.name} requires at least {min_observations} observations per series with values of all future covariates "
+            f"({format_list(panel.series.columns.future)}); too few: series {panel.series.labels(short)}; series "
+            f"{panel.series.label(int(short[0]))} has {n_complete[short[0]]}. Fill in these columns, or leave them or these "
+            "series out."
         )
 
 
 def _fill_missing(model: Forecaster, panel: Panel, missing: MissingRows, continues: bool) -> Panel:
+    """Fill the target and numeric covariates by the model's method; missing categories become unknown, with a warning.
+
+    A column without any value in a series raises `DataError`. With method "zero" only the target
+    requires a value, and nothing if the panel continues known observations.
+    """
     target, covariates = panel.series.columns.target, dict(panel.covariates)
-    numbers = {name: rows for name, rows in missing.items() if name == target or covariates[name].categories is None}
-    to_refuse = (
-        numbers if model.missing_method != "zero" else {} if continues else {n: numbers[n] for n in numbers if n == target}
-    )
-    _refuse_all_missing(panel, to_refuse)
-    unknown = {name: rows for name, rows in missing.items() if name not in numbers}
-    if unknown:
-        warn(f"{model.name} treats missing categories as unknown: {_describe_missing(panel, unknown)}.")
-    y = gaps.fill_missing(panel.y, panel.indptr, model.missing_method) if target in numbers else panel.y
-    for name in numbers:
+    numeric = {name: rows for name, rows in missing.items() if name == target or covariates[name].categories is None}
+    requires_value = numeric
+    if model.missing_method == "zero":
+        requires_value = {} if continues else {name: rows for name, rows in numeric.items() if name == target}
+    _refuse_all_missing(panel, requires_value)
+    categorical = {name: rows for name, rows in missing.items() if name not in numeric}
+    if categorical:
+        warn(f"{model.name} treats missing categories as unknown: {_describe_missing(panel, categorical)}.")
+    y = gaps.fill_missing(panel.y, panel.indptr, model.missing_method) if target in numeric else panel.y
+    for name in numeric:
         if name != target:
             covariates[name] = replace(
                 covariates[name], values=gaps.fill_missing(covariates[name].values, panel.indptr, model.missing_method)
@@ -205,7 +215,7 @@ def _refuse_all_missing(panel: Panel, missing: MissingRows) -> None:
         empty = np.flatnonzero(np.add.reduceat(~rows, panel.indptr[:-1], dtype=np.int64) == 0)
         if len(empty):
             raise DataError(
-                f"Every series must have at least one value; column {name} is missing throughout in series "
+                f"Every series must have at least one value in each column, but all values of column {name} are missing in series "
                 f"{panel.series.labels(empty)}, from {panel.format_timestamp(int(panel.indptr[empty[0]]))} to "
                 f"{panel.format_timestamp(int(panel.indptr[empty[0] + 1]) - 1)}{_first_series_label(panel, empty)}. "
                 "Leave these "
@@ -214,12 +224,12 @@ def _refuse_all_missing(panel: Panel, missing: MissingRows) -> None:
 
 
 def _describe_missing(panel: Panel, missing: MissingRows) -> str:
-    """Where values are missing, in detail for the first column."""
+    """Where values are missing, as a clause: number of rows, series and first timestamp of the first column, then the others."""
     name, rows = next(iter(missing.items()))
     series = _series_with_rows(panel, rows)
     more = f" (also in {format_list(list(missing)[1:])})" if len(missing) > 1 else ""
     return (
-        f"column {name} is missing in {int(rows.sum())} rows of series {panel.series.labels(series)}, first at "
+        f"column {name} is missing in {pluralize(int(rows.sum()), 'row')} of series {panel.series.labels(series)}, first at "
         f"{panel.format_timestamp(int(np.argmax(rows)))}{_first_series_label(panel, series)}{more}"
     )
 

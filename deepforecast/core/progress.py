@@ -25,12 +25,12 @@ REDRAW_SECONDS = 1.0  # seconds between updates of the elapsed time
 
 
 @contextmanager
-def progress_bar(total: int, label: str, progress: bool | None = None, *, alone: bool = False) -> Iterator[Tick]:
+def progress_bar(n_items: int, label: str, progress: bool | None = None, *, alone: bool = False) -> Iterator[Tick]:
     """Show a progress bar for the block; yields a function that takes the number of items completed.
 
     Parameters
     ----------
-    total : int
+    n_items : int
         Number of items.
     label : str
         Label of the bar.
@@ -53,7 +53,7 @@ def progress_bar(total: int, label: str, progress: bool | None = None, *, alone:
         if not shows_bar:
             yield ignore_count
             return
-        with _draw_bar(total, label, 0.0 if progress else BAR_DELAY, is_interactive) as tick:
+        with _draw_bar(n_items, label, 0.0 if progress else BAR_DELAY, is_interactive) as tick:
             yield tick
     finally:
         _hidden.reset(token)
@@ -69,12 +69,12 @@ def hide_progress() -> Iterator[None]:
         _hidden.reset(token)
 
 
-def ignore_count(count: int) -> None:
-    """The counter without a bar."""
+def ignore_count(n_items: int) -> None:
+    """Ignore the number of completed items; used without a bar."""
 
 
 @contextmanager
-def _draw_bar(total: int, label: str, delay: float, is_interactive: bool) -> Iterator[Tick]:
+def _draw_bar(n_items: int, label: str, delay: float, is_interactive: bool) -> Iterator[Tick]:
     """Draw the bar; bars of nested blocks are below each other, and only the outermost stays at the end."""
     from tqdm import tqdm
 
@@ -82,7 +82,7 @@ def _draw_bar(total: int, label: str, delay: float, is_interactive: bool) -> Ite
         monitor_interval = 0  # no thread of tqdm, which would outlive the bar
 
     width = {"ncols": 80, "nrows": 24} if is_interactive and _has_unknown_width(sys.stderr) else {"dynamic_ncols": True}
-    with Bar(total=total, desc=label, file=sys.stderr, delay=delay, leave=None, **width) as bar:
+    with Bar(total=n_items, desc=label, file=sys.stderr, delay=delay, leave=None, **width) as bar:
         finished = threading.Event()
         redraw_thread = threading.Thread(target=_redraw, args=(bar, delay, finished), name="deepforecast-progress", daemon=True)
         if is_interactive:

@@ -42,7 +42,8 @@ def register(cls: Model) -> Model:
     module = MODELS.get(cls.__name__, cls.__module__) if registered is None else registered.__module__
     if module != cls.__module__ or (registered is not None and registered.__qualname__ != cls.__qualname__):
         raise ParameterError(
-            f"The name of a model must be unique, and {module} defines {cls.__name__}, too. Rename that of {cls.__module__}."
+            f"The name of a model must be unique, but {module} defines {cls.__name__}, too. Rename the class of "
+            f"{cls.__module__}."
         )
     _registered[cls.__name__] = cls
     return cls
@@ -64,7 +65,7 @@ def get(name: str) -> type[Forecaster]:
         from difflib import get_close_matches
 
         similar = get_close_matches(name, names(), n=3, cutoff=0.5) or names()
-        raise ParameterError(f"No model is called {format_value(name)}. Use {format_list(similar, max_shown=100)}.")
+        raise ParameterError(f"Unknown model '{format_value(name)}'. Use {format_list(similar, max_shown=100)}.")
     return _registered[name]
 
 
@@ -87,19 +88,22 @@ def _entry_points() -> dict[str, list[EntryPoint]]:
 
 
 def _load(points: list[EntryPoint]) -> None:
+    """Import and register the model of an entry point; several points of one name raise `ParameterError`."""
     point = points[0]
     origin = format_list(
         [f"{entry_point.dist.name if entry_point.dist else 'a package'} ({entry_point.value})" for entry_point in points]
     )
     if len(points) > 1:
         raise ParameterError(
-            f"The name of a model must be unique; several packages define {point.name}: {origin}. Uninstall all but one."
+            f"The name of a model must be unique, but several packages define {point.name}: {origin}. Uninstall all but one."
         )
     try:
         cls = point.load()
     except Exception as error:  # a foreign module may raise anything
         text = f"{type(error).__name__}: {format_value(str(error))}"
-        raise DependencyError(f"The model {format_value(point.name)} of {origin} could not be imported: {text}") from error
+        raise DependencyError(
+            f"The model {format_value(point.name)} of {origin} could not be imported: {text}. Reinstall or update the package."
+        ) from error
     if getattr(cls, "__name__", None) != point.name:
         raise DependencyError(
             f"The entry point {format_value(point.name)} of {origin} must load the class of that name, got {format_value(cls)}."

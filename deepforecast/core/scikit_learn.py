@@ -38,8 +38,8 @@ class ScikitLearnProtocol:
     def __sklearn_tags__(self) -> Tags:
         from sklearn.utils import InputTags, Tags, TargetTags
 
-        rows = InputTags(pairwise=RefusedTag(type(self).__name__))
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=rows)
+        input_tags = InputTags(pairwise=RefusedTag(type(self).__name__))
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=input_tags)
 
     if not TYPE_CHECKING:
 

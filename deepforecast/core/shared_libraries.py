@@ -30,8 +30,9 @@ def _make_counter() -> Any:
     iterate = getattr(ctypes.CDLL(None), "dl_iterate_phdr", None)
     counts: list[tuple[int, int] | None] = [None]
 
-    def read_first(library_info: Any, size: int, _data: Any) -> int:
-        counts[0] = (library_info.contents.adds, library_info.contents.subs) if size >= ctypes.sizeof(Info) else None
+    def read_first(library_info: Any, info_size: int, _data: Any) -> int:
+        has_counts = info_size >= ctypes.sizeof(Info)  # older C libraries do not report counts
+        counts[0] = (library_info.contents.adds, library_info.contents.subs) if has_counts else None
         return 1  # stop after the first library
 
     callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Info), ctypes.c_size_t, ctypes.c_void_p)(read_first)

@@ -22,7 +22,7 @@ class UntrustedTypeError(DeepForecastError):
 
 @dataclass(frozen=True)
 class SkopsSerializer:
-    """Stores objects; `allow_any` permits all types on saving, `trusted` names those permitted on loading."""
+    """Serializes objects with skops; `allow_any` permits all types on saving, `trusted` names those permitted on loading."""
 
     allow_any: bool = False
     trusted: tuple[str, ...] = ()
@@ -33,11 +33,14 @@ class SkopsSerializer:
         try:
             content = skops.dumps(value)
         except Exception as error:  # __getstate__ may raise anything
-            raise UntrustedTypeError(f"{description} cannot be saved with skops: {type(error).__name__}: {error}") from error
+            raise UntrustedTypeError(
+                f"{description} cannot be saved with skops ({type(error).__name__}: {error}). Use a regressor that skops "
+                "supports, such as one of scikit-learn"
+            ) from error
         return np.frombuffer(content, dtype=np.uint8)
 
     def untrusted_types(self, arrays: Iterable[np.ndarray]) -> list[str]:
-        """The types in these objects that are not trusted."""
+        """The sorted names of the types in these objects that are not trusted; none with `allow_any`."""
         unknown: set[str] = set()
         for array in arrays:
             raw = np.ascontiguousarray(array, dtype=np.uint8).tobytes()
@@ -62,18 +65,19 @@ class SkopsSerializer:
 
 
 def stored_objects(node: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The bytes of all objects of other libraries to which a manifest refers."""
+    """The bytes of all objects of other libraries to which a manifest, or a part of it, refers."""
     if isinstance(node, list):
-        return [stored for inner in node for stored in stored_objects(inner, arrays)]
+        return [stored_bytes for inner in node for stored_bytes in stored_objects(inner, arrays)]
     if not isinstance(node, Mapping):
         return []
     reference = node.get("object")
     name = reference.get("array") if isinstance(reference, Mapping) else None
-    stored_here = [arrays[name]] if isinstance(name, str) and name in arrays else []
-    return stored_here + [stored for inner in node.values() for stored in stored_objects(inner, arrays)]
+    own_bytes = [arrays[name]] if isinstance(name, str) and name in arrays else []
+    return own_bytes + [stored_bytes for inner in node.values() for stored_bytes in stored_objects(inner, arrays)]
 
 
 def _import_skops() -> Any:
+    """The module skops.io; raises `DependencyError` if it is not installed."""
     try:
         from skops import io
     except ImportError as error:
@@ -85,7 +89,6 @@ def _refuse_compressed(raw: bytes, description: str) -> None:
     """Raise if a member of the archive is compressed, as it could expand to any size."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         members = archive.infolist()
-        if any(member.compress_type != zipfile.ZIP_STORED for member in members) or sum(
-            member.file_size for member in members
-        ) > len(raw):
-            raise UntrustedTypeError(f"{description} must not be compressed; no file of this library is")
+        is_compressed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+        if is_compressed or sum(member.file_size for member in members) > len(raw):
+            raise UntrustedTypeError(f"{description} must not be compressed, as files of this library are not")

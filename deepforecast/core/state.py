@@ -81,8 +81,8 @@ class State:
     @property
     def n_rows(self) -> int:
         """Number of rows of the training panel, from `fingerprint`; 0 if unknown."""
-        row_count = self.fingerprint.partition("-")[0]
-        return int(row_count) if row_count.isdecimal() and len(row_count) < 19 else 0
+        digits = self.fingerprint.partition("-")[0]
+        return int(digits) if digits.isdecimal() and len(digits) < 19 else 0  # 19 digits may exceed int64
 
     @property
     def learned_with_series(self) -> LearnedState:
@@ -102,7 +102,10 @@ class State:
 
 
 def fingerprint(panel: Panel, categories: Mapping[str, tuple[str, ...] | None]) -> str:
-    """Number of rows of a panel and a CRC-32 of ids, timestamps and values, independent of the unit of time."""
+    """Number of rows of a panel and a CRC-32 of ids, timestamps and values, as "rows-checksum".
+
+    Independent of the unit of time and the library of the frame.
+    """
     series, calendar, last = panel.series, panel.series.calendar, panel.series.last
     day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)
     time_fields = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 
 def move_state(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
-    """The state at the end of other histories. Known series keep their parameters; local models fit new series."""
+    """The state at the end of other histories: `predict(frame=...)`.
+
+    Known series keep their parameters; local models fit new series.
+    """
     panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
     _refuse_off_grid(state, panel, rows)
     return move_state_to_panel(model, state, panel, rows)
@@ -49,10 +52,18 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Int
     refuse_short_series(model, complete_panel, model._min_observations(complete_panel), "values of history")
     new = np.flatnonzero(rows < 0)
     if model.capabilities.by_series and len(new):
-        warn(f"{model.name} fits each series separately: series {panel.series.labels(new)} was not in fit and is fitted now.")
+        warn(
+            f"{model.name} fits each series separately, so series that were not seen in fit are fitted now: "
+            f"{panel.series.labels(new)}."
+        )
     calibration = _calibration_for_panel(model, state, panel, complete_panel, rows)
     learned = _learned_for_panel(
-        model, state, complete_panel, panel, rows, lambda learned_known, panel_part: model._advance(learned_known, panel_part, True)
+        model,
+        state,
+        complete_panel,
+        panel,
+        rows,
+        lambda learned_known, panel_part: model._advance(learned_known, panel_part, True),
     )
     extremes = value_range(complete_panel, state.value_range, rows)
     return replace(
@@ -72,8 +83,8 @@ def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):
         raise DataError(
-            f"`update` cannot add new series: {panel.series.labels(unknown)} was not in fit. Fit again with it, or use "
-            "predict(frame=...)."
+            f"`update` cannot add new series, but these were not seen in fit: {panel.series.labels(unknown)}. Fit again with "
+            "these series, or use predict(frame=...)."
         )
     skipped = _skipped_steps(model, series.last[rows], panel)
     _refuse_large_gap(panel, series.last[rows], skipped, state.n_rows)
@@ -115,9 +126,10 @@ def _learned_for_panel(
     rows: Ints,
     function: Callable[[LearnedState, Panel], LearnedState],
 ) -> LearnedState:
-    """What was learned of the series of a panel: `function` applied to known series; local models fit new ones.
+    """The learned state of the series of a panel: `function` applied to the known ones; local models fit new ones.
 
-    `complete_panel` is the preprocessed one.
+    `complete_panel` is the preprocessed one. `rows` is the index of each series in the state, -1 for
+    new ones. Global models apply `function` to all series.
     """
     if not model.capabilities.by_series:
         return function(state.learned_with_series, complete_panel)
@@ -134,19 +146,20 @@ def _learned_for_panel(
 def _calibration_for_panel(
     model: Forecaster, state: State, panel: Panel, complete_panel: Panel, rows: Ints
 ) -> Calibration | None:
-    """The calibration for the series of a panel; `complete_panel` is the preprocessed one.
+    """The calibration for the series of a panel; `rows` is the index of each in the state, -1 for new ones.
 
-    If errors are per series, new series are calibrated on the original panel, as each window
-    imputes missing values itself.
+    If errors are per series, new series are calibrated on the original `panel`, not on the
+    preprocessed `complete_panel`, as each window imputes missing values itself; global models
+    cannot calibrate them and raise `CapabilityError`.
     """
     known_series, new_series = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
     if state.calibration is None or state.calibration.shared or not len(new_series):
         return None if state.calibration is None else state.calibration.for_panel(complete_panel, rows)
     if not model.capabilities.by_series:
         raise CapabilityError(
-            f"Conformal intervals cannot be computed for series {panel.series.labels(new_series)}, which was not "
-            "in fit and has no calibration errors. Fit with it, use errors of all series (Conformal(model, "
-            "pool=True)), or set intervals=None."
+            "Conformal intervals require calibration errors, which are missing for series not seen in fit: "
+            f"{panel.series.labels(new_series)}. Fit again with these series, pool the errors of all series "
+            "(Conformal(model, pool=True)), or set intervals=None."
         )
     calibration_new = model._calibrate(panel.take(new_series))
     if not len(known_series) or calibration_new is None:
@@ -172,17 +185,15 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
     warn_undeclared(panel.undeclared, state.undeclared)
     if state.series.native_ids is None or panel.series.native_ids is None:
         if state.series.native_ids is not None:
-            raise DataError(
-                f"The frame must have the id column {columns.id}, as in fit, to identify its series. Add the column."
-            )
+            raise DataError(f"The frame must have the id column {columns.id}, as in fit. Add the column.")
         rows = np.zeros(len(panel), dtype=np.int64)
     else:
         rows = state.series.index_of(panel.series.native_ids)
     unknown = np.flatnonzero(rows < 0)
     if absent_names and len(unknown):
         raise DataError(
-            f"New series must have static covariates; {format_list(absent_names)} of series {panel.series.labels(unknown)} is "
-            "missing. Add it to the frame or to static=."
+            f"New series must have static covariates; missing for series {panel.series.labels(unknown)}: "
+            f"{format_list(absent_names)}. Add these columns to the frame or pass static=."
         )
     if columns is panel.series.columns and panel.undeclared == state.undeclared:
         return panel, rows
@@ -194,7 +205,10 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
 
 
 def _recode_categories(panel: Panel, state: State) -> Panel:
-    """The panel with the codes of the categories of the fit; after imputation, as a new category is not a missing one."""
+    """The panel with the category codes of the fit; categories not seen in fit become unknown.
+
+    Called after imputation, as a new category is not a missing value.
+    """
     categories = state.categories
     if all(covariate.categories == categories.get(name) for name, covariate in {**panel.covariates, **panel.static}.items()):
         return panel
@@ -206,28 +220,29 @@ def _recode_categories(panel: Panel, state: State) -> Panel:
 
 
 def _skipped_steps(model: Forecaster, last: Ints, panel: Panel) -> Ints:
-    """Number of time steps between the last known observation of each series and its first new row."""
+    """Number of missing time steps between the last known observation of each series and its first new row.
+
+    Raises if rows overlap or are off the grid, or if the model imputes, which a gap before the rows does not allow.
+    """
     calendar = panel.calendar
-    skipped, remainder = np.divmod(panel.start - last, calendar.step)
-    early = np.flatnonzero((skipped < 1) | (remainder != 0))
+    steps_after, remainder = np.divmod(panel.start - last, calendar.step)
+    early = np.flatnonzero((steps_after < 1) | (remainder != 0))
     if len(early):
         raise DataError(
-            f"Rows passed to `update` must be after the last known ones, on the same time grid; "
-            f"{_describe_ends(panel, last, early)}. "
-            "Pass only new rows."
+            "Rows passed to `update` must be after the last known ones, on the same time grid, but "
+            f"{_describe_ends(panel, last, early)}. Pass only new rows."
         )
-    late = np.flatnonzero(skipped > 1)
+    late = np.flatnonzero(steps_after > 1)
     if len(late) and model.missing_method != "auto":
         raise DataError(
-            f"`update` cannot fill a gap before the new rows with missing={model.missing_method!r}, "
-            "as earlier rows are not stored; "
-            f"{_describe_ends(panel, last, late)}. Pass the rows between, or fit again."
+            f"`update` cannot fill a gap before the new rows with missing={model.missing_method!r}, as earlier rows are not "
+            f"stored, but {_describe_ends(panel, last, late)}. Pass the rows between, or fit again."
         )
-    return skipped - 1
+    return steps_after - 1
 
 
 def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
-    """Raise if a known series is not on the time grid of the fit, by which its season is counted."""
+    """Raise if a known series is not on the time grid of the fit, on which its position in the season depends."""
     known_series = np.flatnonzero(rows >= 0)
     off_grid = known_series[
         (panel.series.last[known_series] - state.series.last[rows[known_series]]) % panel.calendar.step != 0
@@ -235,12 +250,10 @@ def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
     if len(off_grid):
         calendar, series_number = panel.calendar, int(off_grid[0])
         raise DataError(
-            f"Known series must be on the time grid of the fit, {calendar.freq!r} through "
-            f"{calendar.format(int(state.series.last[rows[series_number]]))}; series "
-            f"{panel.series.labels(off_grid)} is not, with the "
-            f"last row of {panel.series.label(series_number)} at "
-            f"{calendar.format(int(panel.series.last[series_number]))}. Shift the "
-            "timestamps, or fit again."
+            f"Series seen in fit must be on the same time grid as in fit, {calendar.freq!r} through "
+            f"{calendar.format(int(state.series.last[rows[series_number]]))}; not on it: series "
+            f"{panel.series.labels(off_grid)}, with the last row of {panel.series.label(series_number)} at "
+            f"{calendar.format(int(panel.series.last[series_number]))}. Shift the timestamps, or fit again."
         )
 
 
@@ -250,20 +263,19 @@ def _refuse_large_gap(panel: Panel, last: Ints, skipped: Ints, n_known: int) -> 
     if is_blown_up(n_rows + n_absent, n_rows):
         largest = np.array([np.argmax(skipped)])
         raise DataError(
-            f"`update` cannot leave out most rows of freq={panel.calendar.freq!r}: {n_absent:,.0f} are absent "
-            "before the new ones, "
-            f"and {n_rows:,} there; {_describe_ends(panel, last, largest)}. Correct the timestamps, pass the "
-            "rows between, or fit "
-            "again."
+            f"`update` cannot skip most rows of freq={panel.calendar.freq!r}: {n_absent:,.0f} rows are missing before the new "
+            f"ones, but there are {n_rows:,}; {_describe_ends(panel, last, largest)}. Correct the timestamps, pass the rows "
+            "between, or fit again."
         )
 
 
 def _describe_ends(panel: Panel, last: Ints, numbers: Ints) -> str:
-    """The last known timestamp and the first new one, for the first of these series."""
+    """These series, and for the first of them the last known timestamp and the first new one, as a clause."""
     series_number, calendar = int(numbers[0]), panel.calendar
-    first = f"; the first, {panel.series.label(series_number)}," if len(numbers) > 1 else ""
+    label = panel.series.label(series_number)
     known_until, start = calendar.format(int(last[series_number])), calendar.format(int(panel.start[series_number]))
-    return f"series {panel.series.labels(numbers)}{first} is known up to {known_until} and the new rows start at {start}"
+    others = f" ({len(numbers)} such series: {panel.series.labels(numbers)})" if len(numbers) > 1 else ""
+    return f"series {label} is known up to {known_until} and its new rows start at {start}{others}"
 
 
 def _insert_gap_rows(panel: Panel, skipped: Ints) -> Panel:

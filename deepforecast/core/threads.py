@@ -49,8 +49,9 @@ def allowed_threads() -> int:
     """
     if is_forked():
         return 1
-    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # of several nesting levels
-    limit = int(first) if first.isdecimal() and int(first) else sys.maxsize
+    # the first of the numbers for several nesting levels
+    omp_limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    limit = int(omp_limit) if omp_limit.isdecimal() and int(omp_limit) else sys.maxsize
     return _thread_limit.get() or min(available_cpus(), limit)
 
 
@@ -99,15 +100,15 @@ def limit_threads(threads: int) -> Iterator[None]:
     """
     thread_id = threading.get_ident()
     with _limits.lock:
-        first = not _limits.stack
-        if first:
+        is_outermost = not _limits.stack
+        if is_outermost:
             _limits.initial = [(pool, pool.get()) for pool in _pools()]
         _limits.stack.append((thread_id, threads))
     try:
         with _limits.lock:
             for pool, _ in _limits.initial:
                 pool.set(threads)
-            if first:
+            if is_outermost:
                 # Do not restore what could not be set (BLAS, while another thread uses threadpoolctl).
                 _limits.initial = [
                     (pool, initial_number)
@@ -119,11 +120,11 @@ def limit_threads(threads: int) -> Iterator[None]:
         with _limits.lock:
             # Remove the last entry of this thread, which need not be the last of all.
             del _limits.stack[max(entry for entry, (owner, _) in enumerate(_limits.stack) if owner == thread_id)]
-            own_counts = [number for owner, number in _limits.stack if owner == thread_id]
-            all_counts = [number for _, number in _limits.stack]
-            for pool, initial_count in _limits.initial:
-                remaining = own_counts if pool.per_thread else all_counts
-                pool.set(remaining[-1] if remaining else initial_count)
+            limits_of_thread = [limit for owner, limit in _limits.stack if owner == thread_id]
+            limits_of_process = [limit for _, limit in _limits.stack]
+            for pool, initial_number in _limits.initial:
+                remaining_limits = limits_of_thread if pool.per_thread else limits_of_process
+                pool.set(remaining_limits[-1] if remaining_limits else initial_number)
 
 
 @contextmanager
@@ -299,6 +300,7 @@ class _LibraryCache:
 
 
 def _pools() -> list[_Pool]:
+    """The thread pools of the loaded libraries."""
     pools = []
     torch = sys.modules.get("torch")
     if hasattr(torch, "set_num_threads"):  # False while another thread is importing it
@@ -393,7 +395,7 @@ def _libc_name() -> str:
 def _keep_buffers_obstacle() -> str:
     """Why `keep_buffers` is impossible, or ""."""
     if not _libc_name():
-        return "only glibc's allocator can be set to keep freed buffers"
+        return "only glibc's allocator can keep freed buffers"
     preloaded = [name for name in ("jemalloc", "tcmalloc", "mimalloc") if name in os.environ.get("LD_PRELOAD", "")]
     if preloaded:
         return f"{preloaded[0]} is preloaded and manages its buffers itself"

@@ -34,7 +34,7 @@ def union_members(annotation: Any) -> tuple[Any, ...]:
 
 
 def is_instance(value: Any, expected_type: Any) -> bool:
-    """Whether a value matches a type.
+    """Whether a value matches a type, including the elements of lists, tuples and mappings.
 
     Unlike `isinstance`, True and False are not numbers, a list matches a tuple type, and numpy
     numbers match Python's.
@@ -51,7 +51,7 @@ def is_instance(value: Any, expected_type: Any) -> bool:
     if origin is float:
         return isinstance(value, numbers.Real) and not isinstance(value, bool)
     if origin in (list, tuple, Sequence):
-        return isinstance(value, (list, tuple)) and _elements_match(value, inner, fixed=origin is tuple)
+        return isinstance(value, (list, tuple)) and _elements_match(value, inner, is_tuple_type=origin is tuple)
     if origin in (dict, Mapping):
         return isinstance(value, Mapping) and (not inner or _pairs_match(value, *inner))
     if origin is type:
@@ -82,17 +82,14 @@ def type_name(expected_type: Any, bounds: str = "") -> str:
         return f"a tuple ({', '.join(positions)})" + (f", its numbers{bounds}" if bounds else "")
     if origin in (list, tuple, Sequence):
         element_types = [inner_type for inner_type in inner if inner_type is not Ellipsis]
-        count = f"{len(element_types)} " if origin is tuple and Ellipsis not in inner and inner else ""
-        alternatives_of_elements = [
+        container = "a tuple" if origin is tuple else "a list"
+        length_text = f"{len(element_types)} " if origin is tuple and Ellipsis not in inner and inner else ""
+        alternatives = [
             inner_type for element_type in element_types for inner_type in union_members(element_type) if inner_type is not Any
         ]
-        members = list(
-            dict.fromkeys(PLURAL_NAMES.get(inner_type) or type_name(inner_type) for inner_type in alternatives_of_elements)
-        )
+        names = list(dict.fromkeys(PLURAL_NAMES.get(inner_type) or type_name(inner_type) for inner_type in alternatives))
         element_bounds = bounds if set(element_types) <= {int, float} else ""
-        return f"a {'tuple' if origin is tuple else 'list'}" + (
-            f" of {count}{' or '.join(members)}{element_bounds}" if members else ""
-        )
+        return container + (f" of {length_text}{' or '.join(names)}{element_bounds}" if names else "")
     if origin in (dict, Mapping):
         return "a dict"
     name = getattr(origin, "__name__", str(origin))
@@ -139,10 +136,11 @@ def resolve_annotation(annotation: Any, cls: type, name: str) -> Any:
     return annotation
 
 
-def _elements_match(values: Sequence[Any], element_types: tuple[Any, ...], fixed: bool) -> bool:
+def _elements_match(values: Sequence[Any], element_types: tuple[Any, ...], is_tuple_type: bool) -> bool:
+    """Whether the elements match: of a tuple type, one type per position, unless it ends with `...`; else the first type."""
     if not element_types:
         return True
-    if fixed and Ellipsis not in element_types:
+    if is_tuple_type and Ellipsis not in element_types:
         return len(values) == len(element_types) and all(
             _matches(value, expected_type) for value, expected_type in zip(values, element_types, strict=True)
         )

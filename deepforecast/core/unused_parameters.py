@@ -13,7 +13,7 @@ NO_SEASON = 1
 
 
 def refuse_unused_parameters(model: Any, unused: Iterable[tuple[str, str]]) -> None:
-    """Raise if one of these parameters differs from its default; `unused` are (name, reason with the fix)."""
+    """Raise if one of these parameters differs from its default; `unused` are pairs of name and reason with the fix."""
     defaults = declared_params(type(model))
     for name, reason in unused:
         value = getattr(model, name)

@@ -20,7 +20,7 @@ from deepforecast.errors import DataError
 if TYPE_CHECKING:
     from deepforecast.data.frames import Ints
 
-PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000, "D": 1}
+PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000, "D": 1}  # time units per day
 MAX_INT64 = np.iinfo(np.int64).max
 MIN_ROWS_TO_REDUCE = 10_000  # rows from which repeated timestamps are converted only once
 # every 97th row is sampled to detect repetition; a prime, unlikely to divide the length of series
@@ -47,13 +47,17 @@ class Calendar(NamedTuple):
         return is_local_frequency(self.frequency, self.time)
 
     def positions(self, timestamps: Ints) -> Ints:
-        """Positions of int64 timestamps; `OFF_GRID` for timestamps that are not on the calendar."""
-        on_grid, uses_local_time = self.frequency.base in GRIDS, self.time.tz is not None and self.counts_local_time
-        if not on_grid and not uses_local_time:
+        """Positions of int64 timestamps; `OFF_GRID` for timestamps that are not points of the calendar grid.
+
+        Ticks and integer time have no grid: positions are the timestamps, in local time for days in a time zone.
+        """
+        has_grid = self.frequency.base in GRIDS
+        uses_local_time = self.time.tz is not None and self.counts_local_time
+        if not has_grid and not uses_local_time:
             return timestamps
         unique, rows = unique_times(timestamps)
         local = nominal_local_time(unique, self.time, self.time_of_day) if uses_local_time else unique
-        if not on_grid:
+        if not has_grid:
             return np.asarray(local[rows])
         day = PER_DAY[self.time.unit]
         days = local // day  # not divmod: this division is vectorised
@@ -61,7 +65,7 @@ class Calendar(NamedTuple):
         return np.asarray(positions[rows])
 
     def timestamps(self, positions: Ints) -> Ints:
-        """int64 timestamps of positions."""
+        """int64 timestamps of positions, the inverse of `positions`; raises `DataError` on overflow."""
         local = positions
         if self.frequency.base in GRIDS:
             day = PER_DAY[self.time.unit]
@@ -77,7 +81,8 @@ class Calendar(NamedTuple):
             raise self._overflow_error() from None
 
     def next_positions(self, last: Ints, horizon: int) -> Ints:
-        """Positions of the `horizon` steps after each of `last`, shape (len(last), horizon)."""
+        """Positions of the `horizon` steps after each of `last`, shape (len(last), horizon); raises on overflow."""
+        # positions on grids are small numbers; `timestamps` checks the overflow when it converts them
         if self.frequency.base not in GRIDS and len(last):
             max_position = MAX_INT64 if self.time.unit else int(np.iinfo(integer_dtype(self.time)).max)
             if int(last.max()) + self.step * horizon > max_position:
@@ -89,6 +94,7 @@ class Calendar(NamedTuple):
         return format_timestamp(int(self.timestamps(np.array([position]))[0]), self.time)
 
     def _overflow_error(self) -> DataError:
+        """The error for a horizon that ends after the largest timestamp of the dtype."""
         suggestion = "a coarser unit, e.g. datetime64[s]" if self.time.unit else "a larger integer type"
         return DataError(
             "The timestamps of a forecast must fit the dtype of the time column; the horizon ends "
@@ -105,8 +111,8 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
     """
     if bool(frequency.base) != bool(time.unit):
         raise DataError(
-            f"freq must match the time column {name}: an integer for integer time, an alias such "
-            f"as 'D' for dates; got freq={str(frequency)!r} for dtype {time.dtype}. Pass a "
+            f"`freq` must match the time column {name}: an integer for integer time, an alias such "
+            f"as 'D' for dates, got freq={str(frequency)!r} for dtype {time.dtype}. Pass a "
             "matching freq, or convert the column."
         )
     if not time.unit:
@@ -123,17 +129,17 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
     step, remainder = divmod(frequency.n * TICKS[frequency.base] * day, TICKS["D"])
     if remainder:
         raise DataError(
-            f"freq must be a whole number of the units of the time column {name}; "
-            f"{str(frequency)!r} is finer than its dtype {time.dtype}. Use a column with a finer "
-            "unit, or a longer freq."
+            f"`freq` must be a whole multiple of the unit of the time column {name}, got "
+            f"freq={str(frequency)!r} for dtype {time.dtype}, which is coarser. Convert the column "
+            "to a finer unit, or pass a longer freq."
         )
     return Calendar(frequency, time, step, time_of_day)
 
 
 def unique_times(timestamps: Ints) -> tuple[Ints, Any]:
-    """Unique timestamps and the index of each row into them.
+    """Unique timestamps, in order of appearance, and the index of each row into them.
 
-    If few timestamps repeat, all timestamps and `...` are returned.
+    If few timestamps repeat, all timestamps and `...` are returned, which selects all rows.
     """
     sample = timestamps[::SAMPLE_STEP]
     if len(timestamps) < MIN_ROWS_TO_REDUCE or 2 * len(np.unique(sample)) > len(sample):
@@ -157,6 +163,7 @@ def nominal_local_time(timestamps: Ints, time: TimeType, time_of_day: int) -> In
     off_time = np.flatnonzero(local % day != time_of_day)
     if len(off_time):
         nominal = local[off_time] - (local[off_time] - time_of_day) % day
+        # the nominal time was skipped if it is later than the local time one unit before
         is_skipped = nominal > to_local(timestamps[off_time] - 1, time)
         local[off_time[is_skipped]] = nominal[is_skipped]
     return local
@@ -178,13 +185,13 @@ def to_absolute(local: Ints, time: TimeType) -> Ints:
     return np.asarray(index.as_unit(time.unit).asi8).reshape(local.shape)
 
 
-def format_timestamp(timestamps: int, time: TimeType) -> str:
+def format_timestamp(timestamp: int, time: TimeType) -> str:
     """A timestamp as text, without the time at midnight, with the offset of its time zone."""
     if not time.unit:
-        return str(timestamps)
+        return str(timestamp)
     if time.tz is not None and time.tz != "UTC":
-        return str(_datetime_index(np.array([timestamps]), time).tz_localize("UTC").tz_convert(time.tz)[0])
-    text = str(np.int64(timestamps).view(f"M8[{time.unit}]")).replace("T", " ")
+        return str(_datetime_index(np.array([timestamp]), time).tz_localize("UTC").tz_convert(time.tz)[0])
+    text = str(np.int64(timestamp).view(f"M8[{time.unit}]")).replace("T", " ")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return text.removesuffix(" 00:00:00")
 
@@ -196,11 +203,11 @@ def _datetime_index(timestamps: Ints, time: TimeType) -> Any:
 
 
 def _resolve_alignment(frequency: Frequency, day: int) -> Frequency:
-    """Anchor polars' weeks, months, quarters and years so that `day` is on the grid."""
+    """Anchor polars' weeks, months, quarters and years so that `day` is on the grid, at the start or end of a month."""
     if frequency.base not in POLARS_BASES:
         return frequency
     if frequency.base == "w":
-        return frequency._replace(base="W", anchor=WEEKDAYS[(day + 3) % 7])
+        return frequency._replace(base="W", anchor=WEEKDAYS[(day + 3) % 7])  # day 0 was a Thursday
     date = str(np.int64(day).view("M8[D]"))
     side = "S" if date[-2:] == "01" else "E"
     anchor = "" if frequency.base == "mo" else MONTHS[int(date[-5:-3]) - 1]

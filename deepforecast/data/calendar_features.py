@@ -27,56 +27,55 @@ DEFAULT_FEATURES = {"D": DAILY, "B": DAILY, "C": DAILY, "W": ("week",)}
 
 
 def default_features(calendar: Calendar) -> tuple[str, ...]:
-    """The default features of a frequency; none for integer time."""
+    """The default features of a frequency: those that vary between its steps; none for integer time and years."""
     base = calendar.frequency.base
     if not base:
         return ()
     if base in TICKS and base != "D":
         step = calendar.frequency.n * TICKS[base]
         steps_per_day = TICKS["D"] // step if step < TICKS["D"] else 0
-        within = ("minute", "hour") if steps_per_day > 24 else ("hour",) if steps_per_day > 1 else ()
-        return (*within, "day_of_week", "month")
+        within_day: tuple[str, ...] = ("minute", "hour") if steps_per_day > 24 else ("hour",)
+        return (*(within_day if steps_per_day > 1 else ()), "day_of_week", "month")
     if base in DEFAULT_FEATURES:
         return DEFAULT_FEATURES[base]
-    return () if base[0] in "YA" or base.startswith("BY") else ("quarter",) if "Q" in base[:2] else ("month",)
+    if base[0] in "YA" or base.startswith("BY"):  # years
+        return ()
+    return ("quarter",) if "Q" in base[:2] else ("month",)
 
 
 def validate_features(names: Any, calendar: Calendar) -> tuple[str, ...]:
-    """The requested features, after validation; "auto" for the default ones."""
+    """The requested features, after validation; "auto": the default ones of the frequency; None: none."""
     if names == "auto":
         return default_features(calendar)
     unknown = [feature for feature in names or () if feature not in NAMES]
     if unknown:
         raise ParameterError(
-            f"calendar must be 'auto', None or a list of {format_list(list(NAMES), max_shown=20)}; "
+            f"`calendar` must be 'auto', None or a list of {format_list(list(NAMES), max_shown=20)}, "
             f"got {format_value(unknown[0])}."
         )
     if names and not calendar.frequency.base:
-        raise ParameterError(
-            "calendar features cannot be computed for integer time; got "
-            f"{format_list(list(names))}. Set calendar=None."
-        )
+        raise ParameterError(f"`calendar` cannot be used with integer time, got {format_list(list(names))}. Set calendar=None.")
     duplicates = [feature for index, feature in enumerate(names or ()) if feature in names[:index]]
     if duplicates:
         raise ParameterError(
-            f"The features of calendar must be unique; got {format_list(duplicates)} more than "
-            "once. Remove the duplicates."
+            f"`calendar` cannot contain a feature more than once, got duplicates of {format_list(duplicates)}. "
+            "Remove the duplicates."
         )
     return tuple(names or ())
 
 
 def validate_country(country: str | None, calendar: Calendar) -> str | None:
-    """The country code, after validation."""
+    """The country code, after validation, which requires the package holidays."""
     if country is None:
         return None
     if not calendar.frequency.base:
-        raise ParameterError("holidays cannot be used with integer time. Set holidays=None, or use dates as time column.")
+        raise ParameterError("`holidays` cannot be used with integer time. Set holidays=None, or use dates as time column.")
     _country_holidays(country, [1970])
     return country
 
 
 def compute_features(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Floats:
-    """Features as an array (positions, names), counted from 0."""
+    """Features as an array (positions, names); hours, days, weeks ... are counted from 0."""
     if not names:
         return np.empty((positions.size, 0))
     unique_positions, rows = unique_times(np.ascontiguousarray(positions.reshape(-1)))
@@ -110,16 +109,13 @@ def encode_cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
 
 
 def holiday_features(calendar: Calendar, positions: Ints, country: str) -> tuple[Floats, Floats]:
-    """Whether each local day is a holiday, and the days to the nearest holiday.
-
-    The distance is at most 7.
-    """
+    """Whether each local day is a holiday (1 or 0), and the days to the nearest holiday before or after it, at most 7."""
     unique_positions, rows = unique_times(np.ascontiguousarray(positions.reshape(-1)))
     days, _ = local_days(calendar, unique_positions)
     years = range(*(np.array([days.min() - 7, days.max() + 380]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970))
     holidays = _country_holidays(country, list(years) or [1970])
     holiday_days = np.array(sorted(np.datetime64(day, "D").astype(np.int64) for day in holidays), dtype=np.int64)
-    holiday_days = np.concatenate([[-(2**40)], holiday_days, [2**40]])
+    holiday_days = np.concatenate([[-(2**40)], holiday_days, [2**40]])  # sentinels before and after all holidays
     next_index = np.searchsorted(holiday_days, days)
     following = holiday_days[np.minimum(next_index, len(holiday_days) - 1)]
     distance = np.minimum(following - days, days - holiday_days[next_index - 1])
@@ -127,21 +123,21 @@ def holiday_features(calendar: Calendar, positions: Ints, country: str) -> tuple
 
 
 def _country_holidays(country: str, years: list[int]) -> Any:
+    """The holidays (dates as keys) of a country ("DE") or subdivision ("DE-BY"); an unknown one raises `ParameterError`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of the holidays package itself
             import holidays
     except ImportError:
         raise DependencyError(
-            "Holiday features cannot be computed without the package holidays. Run: pip install holidays"
+            "Holiday features require the package holidays, which is not installed. Run: pip install holidays"
         ) from None
     code, _, subdivision = country.partition("-")
     subdivisions = holidays.list_supported_countries().get(code)
     if subdivisions is None or (subdivision and subdivision not in subdivisions):
         raise ParameterError(
-            "holidays must be the code of a country known to the package holidays ('DE', 'US') or "
-            "of a subdivision ('DE-BY', 'US-CA'); got "
-            f"{format_value(country) or 'an empty string'}."
+            "`holidays` must be the code of a country known to the package holidays ('DE', 'US') or "
+            f"of a subdivision ('DE-BY', 'US-CA'), got {format_value(country) or 'an empty string'}."
         )
     return holidays.country_holidays(code, subdiv=subdivision or None, years=years)
 
@@ -157,6 +153,7 @@ def local_days(calendar: Calendar, positions: Ints) -> tuple[Ints, Ints]:
 
 
 def _compute_feature(days: Ints, minutes: Ints, name: str) -> Ints:
+    """One feature of local days (since 1970) and minutes since midnight, counted from 0."""
     if name in ("minute", "hour"):
         return minutes % 60 if name == "minute" else minutes // 60
     weekday = (days + 3) % 7  # 1970 began on a Thursday

@@ -1,6 +1,7 @@
 """Integer arithmetic on calendar grids: weeks, months, quarters, years and business days.
 
-Point 0 of a grid is the first at or after 1970-01-01 (for custom business days: after 0001-01-01).
+Point 0 of a grid is the first at or after 1970-01-01 (business days: 1969-12-29, custom ones: after
+0001-01-01).
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from deepforecast.data.frequency import MONTHS, PER_WEEK, PER_YEAR, WEEKDAYS, Fr
 if TYPE_CHECKING:
     from deepforecast.data.frames import Ints
 
-GRIDS = frozenset(PER_YEAR) | frozenset(PER_WEEK) - {"D"}
-OFF_GRID = np.iinfo(np.int64).min
+GRIDS = frozenset(PER_YEAR) | frozenset(PER_WEEK) - {"D"}  # bases with grid points; the others have a constant step
+OFF_GRID = np.iinfo(np.int64).min  # number of a day that is not a grid point
 CUSTOM_START = -719_162  # 0001-01-01, so that business days are only counted forward
 MONTHS_BETWEEN_POINTS = {"M": 1, "Q": 3, "Y": 12}
 
@@ -37,12 +38,12 @@ def point_numbers(frequency: Frequency, days: Ints) -> Ints:
 
 
 def point_days(frequency: Frequency, numbers: Ints) -> Ints:
-    """Days of grid points."""
+    """Days (since 1970-01-01) of grid points, the inverse of `point_numbers`."""
     if frequency.base == "W":
         return numbers * 7 + _weekday_shift(frequency)
     if frequency.base in PER_WEEK:
         if frequency.offset is None:
-            return numbers // 5 * 7 + numbers % 5 - 3
+            return numbers // 5 * 7 + numbers % 5 - 3  # the inverse of `_business_numbers`
         start = np.datetime64(CUSTOM_START, "D")
         return _as_days(np.busday_offset(start, numbers, roll="forward", busdaycal=frequency.offset.calendar))
     between, first = _months(frequency)
@@ -50,6 +51,7 @@ def point_days(frequency: Frequency, numbers: Ints) -> Ints:
 
 
 def _business_numbers(frequency: Frequency, days: Ints) -> Ints:
+    """Numbers of business days: counted from Monday 1969-12-29, custom ones from 0001-01-01."""
     if frequency.offset is None:
         weekday = (days + 3) % 7  # 1970-01-01 was a Thursday
         return np.where(weekday < 5, (days + 3) // 7 * 5 + weekday, OFF_GRID)
@@ -59,6 +61,7 @@ def _business_numbers(frequency: Frequency, days: Ints) -> Ints:
 
 
 def _weekday_shift(frequency: Frequency) -> int:
+    """The first day at or after 1970-01-01, a Thursday (3), on the weekday of the anchor."""
     return (WEEKDAYS.index(frequency.anchor) - 3) % 7
 
 
@@ -73,7 +76,7 @@ def _day_in_month(frequency: Frequency, months: Ints) -> Ints:
     at_start = frequency.base.endswith("S")
     months = months if at_start else months + 1
     day = _as_days(months.view("M8[M]")) - (0 if at_start else 1)
-    if len(frequency.base) == 2:
+    if len(frequency.base) == 2:  # "MS", "ME": calendar days, not business days
         return day
     if frequency.offset is not None:
         roll: Any = "forward" if at_start else "backward"

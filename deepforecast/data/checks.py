@@ -18,7 +18,7 @@ from deepforecast.data.covariates import Covariate, read_covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import Frequency, parse, seasons
 from deepforecast.data.frequency_inference import find_off_grid, infer, may_be_business_days
-from deepforecast.data.id_runs import Runs, find_runs
+from deepforecast.data.id_runs import SINGLE_RUN, Runs, find_runs
 from deepforecast.data.imputation import METHODS, fill_missing
 from deepforecast.data.keys import missing_timestamp_error, read_keys
 from deepforecast.data.panel import EMPTY_FRAME_MESSAGE, Panel, ended_early
@@ -79,15 +79,16 @@ class CheckReport:
         return not any(finding.severity == "error" for finding in self.findings)
 
     def __repr__(self) -> str:
-        head = ", ".join(f"{name} {value}" for name, value in self.summary.items())
+        """The summary in one line, then one line per finding, followed by its fix if it has one."""
+        summary_line = ", ".join(f"{name} {value}" for name, value in self.summary.items())
         if not self.findings:
-            return f"{head}\nNo findings."
+            return f"{summary_line}\nNo findings."
         width = max(len(finding.what) for finding in self.findings)
-        lines = [head]
-        for entry in self.findings:
-            lines.append(f"{entry.severity:8s} {entry.what:{width}s} {entry.count:>7,}  {entry.where}")
-            if entry.way_out:
-                lines.append(" " * (width + 19) + f"-> {entry.way_out}")
+        lines = [summary_line]
+        for finding in self.findings:
+            lines.append(f"{finding.severity:8s} {finding.what:{width}s} {finding.count:>7,}  {finding.where}")
+            if finding.way_out:
+                lines.append(" " * (width + 19) + f"-> {finding.way_out}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,23 +186,23 @@ def fill_gaps(
     3 2024-01-04  4.0
     """
     if fill is not None and fill not in METHODS:
-        raise ParameterError(f"fill must be one of {format_list(METHODS)} or None; got {format_value(fill)}.")
+        raise ParameterError(f"`fill` must be one of {format_list(METHODS)} or None, got {format_value(fill)}.")
     table = frames.to_narwhals(frame)
     panel = Panel.from_frame(_encode_text_covariates(table, resolve(columns, table.columns)), columns=columns, freq=freq)
     names = panel.series.columns
     source = _source_rows(table, panel)
     first_source = source[np.repeat(panel.indptr[:-1], panel.lengths)]
-    columns_out: dict[str, Any] = {}
+    filled_columns: dict[str, Any] = {}
     for name in table.columns:
-        columns_out[name] = frames.take_rows_or_missing(table[name], first_source if name in names.static else source)
-    columns_out |= panel.key_columns()  # timestamps given as text are returned as datetimes
+        filled_columns[name] = frames.take_rows_or_missing(table[name], first_source if name in names.static else source)
+    filled_columns |= panel.key_columns()  # timestamps given as text are returned as datetimes
     if fill is not None:
-        columns_out[names.target] = fill_missing(panel.y, panel.indptr, fill)
-    return frames.build(panel.series.library, columns_out)
+        filled_columns[names.target] = fill_missing(panel.y, panel.indptr, fill)
+    return frames.build(panel.series.library, filled_columns)
 
 
 def _encode_text_covariates(table: nw.DataFrame[Any], names: Columns) -> Frame:
-    """Cast covariates that are neither numeric nor categorical to categories."""
+    """The native frame with covariates that are neither numeric nor categorical cast to categories."""
     declared = [table[name] for name in (*names.future, *names.past, *names.static) if name in table.columns]
     text_columns = [
         column.name for column in declared if not (column.dtype.is_numeric() or column.dtype in (nw.Categorical, nw.Enum))
@@ -225,13 +226,16 @@ def _source_rows(table: nw.DataFrame[Any], panel: Panel) -> Ints:
 
 
 def _error_finding(error: DataError) -> Finding:
-    rule, _, fix = str(error).partition(". ")
-    return Finding("error", "frame", 1, rule, fix)
+    rule, _, fix = str(error).partition(". ")  # messages state the rule in the first sentence
+    return Finding(severity="error", what="frame", count=1, where=rule, way_out=fix)
 
 
 @dataclass(frozen=True)
 class _SortedRows:
-    """The rows sorted by id and time, including duplicates."""
+    """The rows sorted by id and time, including duplicates; series i has the rows `indptr[i]` to `indptr[i + 1]`.
+
+    `unreadable` are findings on covariates that could not be read.
+    """
 
     names: Columns
     library: str
@@ -245,11 +249,11 @@ class _SortedRows:
 
     @classmethod
     def from_table(cls, table: nw.DataFrame[Any], names: Columns) -> _SortedRows:
+        """Read and sort the rows; `DataError` if keys or targets are invalid. Static columns are not read."""
         if table[names.time].null_count():
             raise missing_timestamp_error(frames.read_table(table.to_native()), names)
         timestamps, time = frames.read_timestamps(table[names.time], names.time)
-        zero = np.zeros(1, np.int64)
-        runs = Runs(zero, zero, 1) if names.id is None else find_runs(table[names.id], names.id)
+        runs = Runs(SINGLE_RUN, SINGLE_RUN, 1) if names.id is None else find_runs(table[names.id], names.id)
         order, indptr = runs.layout(timestamps)
         y = frames.read_numbers(table[names.target], names.target)
         order = np.arange(len(timestamps)) if order is None else order
@@ -266,6 +270,7 @@ class _SortedRows:
         )
 
     def report(self, freq: Any) -> CheckReport:
+        """All findings: on the calendar, on rows, on covariates and on series; `freq` None is inferred."""
         is_duplicate = np.zeros(len(self.timestamps), dtype=bool)
         is_duplicate[1:] = self.timestamps[1:] == self.timestamps[:-1]
         is_duplicate[self.indptr[:-1]] = False
@@ -301,7 +306,10 @@ class _SortedRows:
         return CheckReport(summary, tuple(findings), self._series_frame(table))
 
     def _place_on_calendar(self, is_duplicate: NDArray[np.bool_], freq: Any) -> tuple[Calendar | None, Ints, list[Finding]]:
-        """The calendar or None, the missing steps before each row, and findings."""
+        """The calendar, the number of missing steps before each row, and findings.
+
+        If rows are irregular or do not fit `freq`, the calendar is None, the numbers are 0, and a finding says why.
+        """
         absent = np.zeros(len(self.timestamps), dtype=np.int64)
         unique_indptr = np.concatenate([[0], np.cumsum(~is_duplicate)])[self.indptr]
         timestamps = self.timestamps[~is_duplicate]
@@ -325,13 +333,14 @@ class _SortedRows:
         position = calendar.positions(timestamps)
         steps = np.diff(position, prepend=position[:1])
         steps[unique_indptr[:-1]] = calendar.step
-        off = (position == OFF_GRID) | (steps % calendar.step != 0)
-        if off.any():
-            return None, absent, [self._off_grid_finding(calendar.frequency, unique_rows[off], "pass the freq of the data")]
+        is_off_grid = (position == OFF_GRID) | (steps % calendar.step != 0)
+        if is_off_grid.any():
+            finding = self._off_grid_finding(calendar.frequency, unique_rows[is_off_grid], "pass the freq of the data")
+            return None, absent, [finding]
         absent[unique_rows] = steps // calendar.step - 1
         n_rows = len(timestamps) + float(absent.sum(dtype=np.float64))
         if is_blown_up(n_rows, len(timestamps)):
-            where = f"with freq {calendar.freq!r} there would be {n_rows:,.0f} rows, not {len(timestamps):,}"
+            where = f"freq={calendar.freq!r} requires {n_rows:,.0f} rows, but there are {len(timestamps):,}"
             fix = "pass the freq of the data, or split the series"
             return None, np.zeros_like(absent), [Finding("error", "frequency", len(self.indptr) - 1, where, fix)]
         return calendar, absent, []
@@ -344,14 +353,19 @@ class _SortedRows:
     def _row_finding(
         self, severity: str, what: str, counts: NDArray[Any], fix: str, calendar: Calendar | None = None
     ) -> Finding:
-        """A finding on rows that are flagged, or preceded by missing steps, in `counts`."""
+        """A finding on rows: `counts` flags them, or holds the number of missing steps before each.
+
+        It names the first flagged timestamp, or the first missing one, which follows the row before.
+        """
         rows = np.flatnonzero(counts)
-        first = format_timestamp(int(self.timestamps[rows[0]]), self.time)
+        first_timestamp = format_timestamp(int(self.timestamps[rows[0]]), self.time)
         if calendar is not None and counts.dtype != bool:
-            first = calendar.format(int(calendar.positions(self.timestamps[rows[0] - 1 : rows[0]])[0]) + calendar.step)
+            row_before = calendar.positions(self.timestamps[rows[0] - 1 : rows[0]])
+            first_timestamp = calendar.format(int(row_before[0]) + calendar.step)
         series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
         series_text = f" ({self._labels(series[:1])})" if len(series) > 1 else ""
-        return Finding(severity, what, int(counts.sum()), f"{self._labels(series)}, first at {first}{series_text}", fix)
+        where = f"{self._labels(series)}, first at {first_timestamp}{series_text}"
+        return Finding(severity, what, int(counts.sum()), where, fix)
 
     def _series_table(self, is_duplicate: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
         """The statistics of each series, one row per series."""
@@ -363,9 +377,9 @@ class _SortedRows:
         table["end"] = frames.time_series("end", self.timestamps[self.indptr[1:] - 1], self.time, self.library)
         table["gaps"] = np.add.reduceat(absent, begin)
         table |= {name: np.add.reduceat(rows.astype(np.int64), begin) for name, rows in counts.items()}
-        some_value = np.add.reduceat(finite.astype(np.int64), begin) > 0
-        table["min"] = np.where(some_value, np.minimum.reduceat(np.where(finite, self.y, np.inf), begin), np.nan)
-        table["max"] = np.where(some_value, np.maximum.reduceat(np.where(finite, self.y, -np.inf), begin), np.nan)
+        has_value = np.add.reduceat(finite.astype(np.int64), begin) > 0
+        table["min"] = np.where(has_value, np.minimum.reduceat(np.where(finite, self.y, np.inf), begin), np.nan)
+        table["max"] = np.where(has_value, np.maximum.reduceat(np.where(finite, self.y, -np.inf), begin), np.nan)
         return table
 
     def _series_frame(self, table: dict[str, Any]) -> Frame:
@@ -377,50 +391,54 @@ class _SortedRows:
         )
 
     def _incomplete_seasons(self, table: dict[str, Any], steps: Ints, season: int) -> NDArray[np.bool_]:
-        """Series with at least one season of values, but none in some season slot.
+        """Mask of the series with at least one season of values, but none at some position in the season.
 
         `steps` are the time steps from row to row.
         """
-        has_missing, values = table["missing"] + table["gaps"] > 0, table["rows"] - table["missing"]
-        is_incomplete = has_missing & (values >= season) & (season > 1)
-        rows, lengths = np.repeat(is_incomplete, table["rows"]), table["rows"][is_incomplete]
-        elapsed = np.cumsum(steps[rows])
-        # the starting slot is irrelevant
+        has_missing = table["missing"] + table["gaps"] > 0
+        n_values = table["rows"] - table["missing"]
+        is_incomplete = has_missing & (n_values >= season) & (season > 1)  # candidates, reduced below
+        is_candidate_row = np.repeat(is_incomplete, table["rows"])
+        lengths = table["rows"][is_incomplete]
+        elapsed = np.cumsum(steps[is_candidate_row])
+        # (series, position in the season) as one number; it does not matter which position is the first
         slot = np.repeat(np.arange(len(lengths)) * season, lengths) + elapsed % season
-        n_observed = np.bincount(slot[~np.isnan(self.y[rows])], minlength=len(lengths) * season)
+        n_observed = np.bincount(slot[~np.isnan(self.y[is_candidate_row])], minlength=len(lengths) * season)
         is_incomplete[is_incomplete] = (n_observed.reshape(-1, season) == 0).any(axis=1)
         return np.asarray(is_incomplete)
 
     def _covariate_findings(self, name: str) -> list[Finding]:
-        """What `fit` raises or warns about in a future or past covariate."""
-        covariate, begin, end = self.covariates[name], self.indptr[:-1], self.indptr[1:] - 1
+        """Findings on a future or past covariate: what `fit` raises or warns about."""
+        covariate = self.covariates[name]
+        first_rows, last_rows = self.indptr[:-1], self.indptr[1:] - 1
         missing, infinite = covariate.missing(), np.isinf(covariate.values)
         is_observed = ~(missing | np.isnan(self.y))
-        low = np.minimum.reduceat(np.where(is_observed, covariate.values, np.inf), begin)
-        high = np.maximum.reduceat(np.where(is_observed, covariate.values, -np.inf), begin)
-        count = np.add.reduceat(is_observed.astype(np.int64), begin)
-        last = np.zeros(len(missing), dtype=bool)
-        last[end] = missing[end]
+        low = np.minimum.reduceat(np.where(is_observed, covariate.values, np.inf), first_rows)
+        high = np.maximum.reduceat(np.where(is_observed, covariate.values, -np.inf), first_rows)
+        n_observed = np.add.reduceat(is_observed.astype(np.int64), first_rows)
+        missing_at_end = np.zeros(len(missing), dtype=bool)
+        missing_at_end[last_rows] = missing[last_rows]
         row_rules = [
             ("error", f"{name} infinite", infinite, "replace these values, e.g. by NaN"),
             ("warning", f"{name} missing", missing, "a model with capabilities.missing, or missing='interpolate'"),
         ]
-        series_rules = [("note", f"{name} constant", (low == high) & (count > 1), "has no effect in these series")]
+        series_rules = [("note", f"{name} constant", (low == high) & (n_observed > 1), "has no effect in these series")]
         if name in self.names.future:
             fix = "fill it: steps without future covariates cannot be cross-validated"
-            row_rules.append(("warning", f"{name} missing at the end", last, fix))
+            row_rules.append(("warning", f"{name} missing at the end", missing_at_end, fix))
             fix = "models with capabilities.local cannot learn its effect: leave it out, or pool the series"
-            series_rules = [("warning", f"{name} constant", (low == high) & (count > 1), fix)]
+            series_rules = [("warning", f"{name} constant", (low == high) & (n_observed > 1), fix)]
             fix = "models with capabilities.local reject it: leave it out, or these series"
-            series_rules.append(("warning", f"{name} never observed with a target", count == 0, fix))
+            series_rules.append(("warning", f"{name} never observed with a target", n_observed == 0, fix))
         findings = [self._row_finding(*row) for row in row_rules if row[2].any()]
-        for severity, what, which, fix in series_rules:
-            if which.any():
-                findings.append(Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), fix))
+        for severity, what, is_affected, fix in series_rules:
+            if is_affected.any():
+                where = self._labels(np.flatnonzero(is_affected))
+                findings.append(Finding(severity, what, int(is_affected.sum()), where, fix))
         return findings
 
     def _ended_findings(self, calendar: Calendar | None) -> list[Finding]:
-        """Series whose forecasts would lie in the past, as `predict` warns."""
+        """The finding, in a list, on series whose forecasts would lie in the past, of which `predict` warns."""
         if calendar is None:
             return []
         last = calendar.positions(self.timestamps[self.indptr[1:] - 1])
@@ -432,23 +450,25 @@ class _SortedRows:
         fix = "drop these series, or add their later observations: their forecasts lie in the past"
         return [Finding("note", "ended early", len(ended), where, fix)]
 
-    def _series_findings(self, table: dict[str, Any], season: int, unseen: NDArray[np.bool_]) -> list[Finding]:
-        values = table["rows"] - table["missing"]
-        short = (values > 0) & (values < MIN_SEASONS * season)
-        constant = (values > 1) & (table["min"] == table["max"]) & (table["infinite"] == 0)
+    def _series_findings(self, table: dict[str, Any], season: int, is_incomplete: NDArray[np.bool_]) -> list[Finding]:
+        """Findings on series without values, short or constant ones, and those with an incomplete season."""
+        n_values = table["rows"] - table["missing"]
+        short = (n_values > 0) & (n_values < MIN_SEASONS * season)
+        constant = (n_values > 1) & (table["min"] == table["max"]) & (table["infinite"] == 0)
         series_rules = [
-            ("error", "all missing", values == 0, "drop these series"),
+            ("error", "all missing", n_values == 0, "drop these series"),
             ("warning", f"short (< {MIN_SEASONS} seasons of {season})", short, "leave them out of seasonal models"),
-            ("warning", f"season of {season} incomplete", unseen, "seasonal models with missing='interpolate'"),
+            ("warning", f"season of {season} incomplete", is_incomplete, "seasonal models with missing='interpolate'"),
             ("note", "constant", constant, "forecasts will be that constant"),
         ]
         return [
-            Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), fix)
-            for severity, what, which, fix in series_rules
-            if which.any()
+            Finding(severity, what, int(is_affected.sum()), self._labels(np.flatnonzero(is_affected)), fix)
+            for severity, what, is_affected, fix in series_rules
+            if is_affected.any()
         ]
 
     def _labels(self, series: Ints) -> str:
+        """The ids of the first few series and their number, for messages."""
         if self.ids is None:
             return "the series"
         return format_list([format_value(self.ids[int(number)]) for number in series[:5]], len(series))

@@ -49,13 +49,14 @@ class Columns:
     static: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Convert the covariate roles to tuples and check that names are unique strings."""
         for role in COVARIATE_ROLES:
             object.__setattr__(self, role, _names(getattr(self, role), role))
         invalid = [name for name in self.all if not isinstance(name, str)]
         if invalid:
             description = f"{format_value(invalid[0])} ({type(invalid[0]).__name__})"
             raise ParameterTypeError(
-                f"columns: a column name must be a string; got {description}. Rename the column, "
+                f"`columns` must contain column names as strings, got {description}. Rename the column, "
                 "e.g. frame.columns = [...]."
             )
         duplicates = [name for name, count in Counter(self.all).items() if count > 1]
@@ -63,8 +64,8 @@ class Columns:
             roles = [field.name for field in fields(self) if duplicates[0] in _names(getattr(self, field.name), field.name)]
             roles_text = f" ({format_list(roles)})" if len(duplicates) == 1 and len(roles) > 1 else ""
             raise ParameterError(
-                f"columns: a column must have one role; {format_list(duplicates)} has more than "
-                f"one{roles_text}. Keep one of them."
+                f"`columns` must name each column once, but these are repeated: "
+                f"{format_list(duplicates)}{roles_text}. Keep one role per column."
             )
 
     @cached_property
@@ -80,6 +81,7 @@ class Columns:
 
 
 def _names(names: Any, role: str) -> tuple[str, ...]:
+    """The names of a role as a tuple, from one name, a list or a set (sorted); None: no names."""
     if names is None or isinstance(names, str):
         return () if names is None else (names,)
     if isinstance(names, Sequence):
@@ -87,7 +89,7 @@ def _names(names: Any, role: str) -> tuple[str, ...]:
     if isinstance(names, set | frozenset):
         return tuple(sorted(names, key=str))  # an order that is the same in each run
     raise ParameterTypeError(
-        f"columns: {role} must be a column name or a list of them; got {format_value(names)} "
+        f"columns: `{role}` must be a column name or a list of column names, got {format_value(names)} "
         f"({type(names).__name__})."
     )
 
@@ -98,12 +100,12 @@ DIALECTS = (Columns(), Columns("item_id", "timestamp", "target"))
 def resolve(
     columns_argument: Columns | Mapping[str, Any] | None, names: Sequence[str], target: bool = True, what: str = "frame"
 ) -> Columns:
-    """Resolve `columns_argument` for a frame with the columns `names`.
-
-    A frame without an id column is a single series.
+    """Complete `columns_argument` for a frame with the columns `names`; raise `DataError` if a column is missing.
 
     Names that are not passed default to `unique_id, ds, y` or `item_id, timestamp, target`,
-    whichever the frame has.
+    whichever the frame has. The id is None if the frame has no id column and none was passed: it is
+    a single series. Static columns may be missing, and the target unless `target`. `what` names the
+    frame in messages.
     """
     if columns_argument is None and target:
         for dialect in DIALECTS:
@@ -121,7 +123,7 @@ def resolve(
 
 
 def warn_undeclared(undeclared: Sequence[str], already_reported: Sequence[str] = ()) -> None:
-    """Warn of the columns without a role that were not reported before."""
+    """Warn of the columns without a role, except for those in `already_reported`."""
     new = [name for name in undeclared if name not in already_reported]
     if new:
         warn(f"Columns without a role are ignored: {format_list(new)}. Declare them in columns= or drop them.")
@@ -136,19 +138,19 @@ def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dic
         return {role: value for role, (value, default) in roles.items() if value != default}
     if not isinstance(columns_argument, Mapping):
         raise ParameterTypeError(
-            "columns must be a Columns object or a dict of roles; got "
+            "`columns` must be a Columns object or a dict of roles, got "
             f"{format_value(columns_argument)} ({type(columns_argument).__name__})."
         )
     unknown = [key for key in columns_argument if key not in {field.name for field in fields(Columns)}]
     if unknown:
         raise ParameterError(
-            f"columns: roles must be among id, time, target, future, past, static; got {format_list(unknown)}."
+            f"columns: roles must be among id, time, target, future, past, static, got {format_list(unknown)}."
         )
     return dict(columns_argument)
 
 
 def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) -> Columns:
-    """Complete the roles by the first dialect whose time and target the frame has."""
+    """Complete the roles by the first dialect whose time and target the frame has; the id is None if it has none."""
     required = [role for role in ("time", "target") if role not in explicit]
     matching = [dialect for dialect in DIALECTS if all(getattr(dialect, role) in names for role in required)]
     dialect = (matching or DIALECTS)[0]
@@ -163,14 +165,15 @@ def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) ->
 def _missing_columns_error(
     missing: Sequence[str], expected: Columns, names: Sequence[str], target: bool, what: str
 ) -> DataError:
+    """The error for missing columns, with hints for a pandas index and for frames in wide format."""
     columns = ", ".join(format_value(name) for name in expected.all if target or name != expected.target)
     suggestion = "Pass your names, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
-    suggestion = suggestion if what == "frame" else "Add or rename it"
+    suggestion = suggestion if what == "frame" else "Add or rename the missing columns"
     hint = "; a pandas index is ignored: use reset_index() to make it a column" if expected.time in missing else ""
     if what == "frame" and len(names) > WIDE_FRAME_COLUMNS and expected.target in missing:
         hint += "; a frame with one column per series must be in long format: use melt()"
-    has = format_list(names, max_shown=12) or "none"
+    existing = format_list(names, max_shown=12) or "none"
     return DataError(
-        f"The {what} must have the columns {columns}; it lacks {format_list(missing)} and has "
-        f"{has}. {suggestion}{hint}."
+        f"The {what} must have the columns {columns}, but it lacks {format_list(missing)} and has "
+        f"{existing}. {suggestion}{hint}."
     )

@@ -19,7 +19,7 @@ class ComponentSpec:
     that span `min_span` days and have two rows less than `max_gap` days apart (0: no limit).
     holiday: the holidays `names` of the country. event: `days` (since 1970), with a window from
     `lower` to `upper` days around each. regressor: the covariate `name`; if categorical, `names`
-    are its categories. `standardize` is "auto" (all but flags), "yes" or "no".
+    are its categories. `standardize` is "auto" (all but 0-1 indicators), "yes" or "no".
     """
 
     name: str
@@ -66,9 +66,7 @@ def from_dicts(records: Iterable[Mapping[str, Any]]) -> ComponentSpecs:
     """Components from plain values, the inverse of `to_dicts`."""
 
     def make_component(record: Mapping[str, Any]) -> ComponentSpec:
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
-        }
+        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
         return ComponentSpec(**values)
 
     return tuple(make_component(record) for record in records)

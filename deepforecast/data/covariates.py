@@ -29,9 +29,9 @@ class Covariate:
         """Select rows."""
         return replace(self, values=self.values[rows])
 
-    def scatter(self, rows: Ints, count: int) -> Covariate:
-        """Place the values at `rows` of `count` rows; the others are missing."""
-        values = np.full(count, np.nan if self.categories is None else float(UNKNOWN))
+    def scatter(self, rows: Ints, n_rows: int) -> Covariate:
+        """Place the values at `rows` of `n_rows` rows; the others are missing."""
+        values = np.full(n_rows, np.nan if self.categories is None else float(UNKNOWN))
         values[rows] = self.values
         return replace(self, values=values)
 
@@ -40,8 +40,9 @@ class Covariate:
         if self.categories is None or self.categories == categories:
             return self
         code_by_name = {name: code for code, name in enumerate(categories)}
-        table = np.array([code_by_name.get(name, UNKNOWN) for name in self.categories] + [UNKNOWN], dtype=np.float64)
-        return Covariate(table[self.values.astype(np.int64)], categories)
+        # the last element is for UNKNOWN: index -1
+        new_codes = np.array([code_by_name.get(name, UNKNOWN) for name in self.categories] + [UNKNOWN], dtype=np.float64)
+        return Covariate(new_codes[self.values.astype(np.int64)], categories)
 
     def missing(self) -> Any:
         """Mask of missing values."""
@@ -75,34 +76,31 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
     missing_names = [name for name in required if name not in table.columns]
     if missing_names:
         raise DataError(
-            f"The static frame must have the columns {format_list(required)}; it lacks "
-            f"{format_list(missing_names)} and has {format_list(table.columns)}. Add or rename it."
+            f"The static frame must have the columns {format_list(required)}, but it lacks "
+            f"{format_list(missing_names)} and has {format_list(table.columns)}. Add or rename the missing columns."
         )
     if key is None or series.ids is None:
         if len(table) != 1:
-            raise DataError(
-                f"The static frame of a single series must have one row; it has {len(table)}. Keep "
-                "the valid row."
-            )
+            raise DataError(f"The static frame of a single series must have one row, got {len(table)}. Drop the other rows.")
         rows = np.zeros(1, dtype=np.int64)
     else:
-        rows = match_ids(series.ids, table[str(key)], "static frame", str(key))
+        rows = match_ids(series.ids, table[str(key)], frame_name="static frame", column_name=str(key))
     absent = np.flatnonzero(rows < 0)
     if len(absent):
         type_hint = ""
         if len(absent) == len(rows):
             type_hint = f" (its ids have dtype {table[str(key)].dtype}, those of the series {series.ids.dtype})"
         raise DataError(
-            f"The static frame must have one row per series; series {series.labels(absent)} has "
-            f"none{type_hint}. Add the missing rows."
+            f"The static frame must have one row per series; rows are missing for series: "
+            f"{series.labels(absent)}{type_hint}. Add them."
         )
     return {name: _check_complete(read_covariate(table[name], name).take(rows), name, series) for name in static_names}
 
 
-def match_ids(ids: Any, candidates: Any, frame_name: str, name: str) -> Ints:
+def match_ids(ids: Any, candidates: Any, frame_name: str, column_name: str) -> Ints:
     """The row of each of `ids` in `candidates`, -1 if there is none.
 
-    Duplicates raise `DataError`.
+    Duplicates in `candidates` raise `DataError`, which names the frame and the column.
     """
     import pandas as pd
 
@@ -110,8 +108,8 @@ def match_ids(ids: Any, candidates: Any, frame_name: str, name: str) -> Ints:
     if not index.is_unique:
         duplicates = format_list(index[index.duplicated()].unique())
         raise DataError(
-            f"The {frame_name} must have one row per series; {format_value(name)} {duplicates} "
-            "occurs more than once. Drop the duplicates."
+            f"The {frame_name} must have one row per series; ids repeated in column "
+            f"{format_value(column_name)}: {duplicates}. Drop the duplicates."
         )
     return np.asarray(index.get_indexer(pd.Index(frames.to_list(ids))), dtype=np.int64)
 
@@ -119,43 +117,44 @@ def match_ids(ids: Any, candidates: Any, frame_name: str, name: str) -> Ints:
 def constant_per_series(covariate: Covariate, indptr: Ints, name: str, series: Series) -> Covariate:
     """Reduce a static column of the frame to one value per series.
 
-    Differing values raise `DataError`.
+    Values that differ within a series, missing ones included, raise `DataError`.
     """
-    first = covariate.values[indptr[:-1]]
-    differs = covariate.values != np.repeat(first, np.diff(indptr))
-    differs &= ~covariate.missing() | ~np.repeat(replace(covariate, values=first).missing(), np.diff(indptr))
+    first_values = covariate.values[indptr[:-1]]
+    differs = covariate.values != np.repeat(first_values, np.diff(indptr))
+    # NaN differs from itself: two missing values are equal
+    differs &= ~covariate.missing() | ~np.repeat(replace(covariate, values=first_values).missing(), np.diff(indptr))
     if differs.any():
         changing = np.unique(np.searchsorted(indptr, np.flatnonzero(differs), side="right") - 1)
         raise DataError(
-            f"A static column must have one value per series; {format_value(name)} changes within "
-            f"series {series.labels(changing)}. Declare it as past or future."
+            f"A static column must have one value per series, but column {format_value(name)} changes "
+            f"within series {series.labels(changing)}. Declare it as a past or future covariate."
         )
-    return _check_complete(replace(covariate, values=first), name, series)
+    return _check_complete(replace(covariate, values=first_values), name, series)
 
 
 def _check_complete(covariate: Covariate, name: str, series: Series) -> Covariate:
-    """Return the static covariate if it is finite for every series."""
+    """Return the static covariate if it is finite for every series; raise `DataError` otherwise."""
     is_invalid = covariate.missing() | np.isinf(covariate.values)
     if is_invalid.any():
         raise DataError(
-            f"A static column must have a finite value for every series; {format_value(name)} is "
-            f"missing or infinite for series {series.labels(np.flatnonzero(is_invalid))}. Fill it, "
-            "or leave the column out."
+            f"A static column must have a finite value for every series, but column {format_value(name)} "
+            f"is missing or infinite for series {series.labels(np.flatnonzero(is_invalid))}. Fill in the "
+            "values, or drop the column."
         )
     return covariate
 
 
 def _read_categorical(series: nw.Series[Any], name: str) -> Covariate:
-    """Read the categories that occur, as sorted text."""
+    """Read a categorical column; its categories are those that occur, as sorted text. Duplicates raise `DataError`."""
     labels, codes = frames.read_categories(series)
     names = [str(label) for label in labels]
     if len(set(names)) < len(names):
         duplicates = sorted({category for category in names if names.count(category) > 1})
         raise DataError(
-            f"The categories of a column must differ as text; {format_value(name)} has "
-            f"{format_list(duplicates)} more than once. Convert them to one type."
+            f"The categories of a column must differ as text, but column {format_value(name)} has "
+            f"{format_list(duplicates)} more than once. Convert the categories to one type."
         )
-    occurs = np.zeros(len(names) + 1, dtype=bool)
+    occurs = np.zeros(len(names) + 1, dtype=bool)  # the last element is for code -1
     occurs[codes] = True
     occurring = tuple(sorted(category for category, is_used in zip(names, occurs[:-1], strict=True) if is_used))
     return Covariate(codes.astype(np.float64), tuple(names)).recode(occurring)

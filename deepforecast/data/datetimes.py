@@ -35,13 +35,15 @@ time_type = lru_cache(maxsize=64)(TimeType)
 def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     """Read a time column as int64 (UTC if there is a time zone) and its type.
 
-    The caller handles missing values.
+    Missing values are the smallest int64 for numpy dtypes; for others the caller must refuse them
+    before. Text is parsed; unsupported dtypes raise `DataError`.
     """
     values = to_array(column)
     native = to_native(column) if isinstance(column, nw.Series) else column
-    dtype: Any = getattr(native, "dtype", None)
+    dtype: Any = getattr(native, "dtype", None)  # None for pyarrow, whose columns have a `type`
+    # datetimes with a numpy representation: of pandas without a time zone, and of polars, whose dtype has the zone
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-        zone = getattr(dtype, "time_zone", None)  # polars
+        zone = getattr(dtype, "time_zone", None)
         return np.ascontiguousarray(values).view(np.int64), time_type(np.datetime_data(values.dtype)[0], zone, str(dtype))
     series = to_narwhals_series(column)
     narwhals_dtype: Any = series.dtype
@@ -52,14 +54,16 @@ def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
         return _parse_text(series, name)
     if narwhals_dtype == nw.Date:
         return _to_integers(series), time_type("D", None, dtype_text)
+    # datetimes of pandas with a time zone
     if hasattr(dtype, "tz"):
         return _to_integers(series), time_type(dtype.unit, _zone_name(dtype, name), dtype_text)
-    # narwhals does not support all time zone names
+    # datetimes of pyarrow, of pandas with a pyarrow dtype, or of polars with missing values;
+    # the dtype text is tested too, as narwhals does not support all time zone names
     if narwhals_dtype == nw.Datetime or "timestamp[" in dtype_text:
-        arrow = getattr(dtype, "pyarrow_dtype", getattr(native, "type", narwhals_dtype))
-        if not hasattr(arrow, "unit"):
-            return _to_integers(series), time_type(arrow.time_unit, arrow.time_zone, dtype_text)
-        return _to_integers(series), time_type(arrow.unit, arrow.tz, dtype_text)
+        timestamp_type = getattr(dtype, "pyarrow_dtype", getattr(native, "type", narwhals_dtype))
+        if not hasattr(timestamp_type, "unit"):
+            return _to_integers(series), time_type(timestamp_type.time_unit, timestamp_type.time_zone, dtype_text)
+        return _to_integers(series), time_type(timestamp_type.unit, timestamp_type.tz, dtype_text)
     raise _time_type_error(native, narwhals_dtype, name, dtype_text)
 
 
@@ -109,13 +113,14 @@ def integer_dtype(time: TimeType) -> np.dtype[Any]:
 
 
 def _read_integers(series: nw.Series[Any], name: str, dtype_text: str) -> Ints:
+    """Integer time as int64; raises `DataError` if a value is beyond `MAX_TIMESTAMP`."""
     values = to_array(series)
     values = series if values is None else values
     low, high = (values.min(), values.max()) if len(series) else (0, 0)
     if series.dtype in (nw.Int128, nw.UInt128) or not -MAX_TIMESTAMP <= int(low) <= int(high) <= MAX_TIMESTAMP:
         raise DataError(
-            f"Integers of the time column {format_value(name)} must be within ±2^62; it has dtype "
-            f"{dtype_text} and ranges from {low} to {high}. Shift or convert it."
+            f"Integers of the time column {format_value(name)} must be within ±2^62, got dtype "
+            f"{dtype_text} with values from {low} to {high}. Shift or convert the column."
         )
     return np.ascontiguousarray(series.to_numpy(), dtype=np.int64)
 
@@ -136,7 +141,7 @@ def _zone_name(dtype: Any, name: str) -> str:
     except (TypeError, KeyError, ValueError):
         pass
     raise DataError(
-        f"The time zone of column {format_value(name)} must have an IANA name; its dtype is "
+        f"The time zone of column {format_value(name)} must have an IANA name, got dtype "
         f"{format_value(str(dtype))}. Convert it, e.g. "
         f"frame[{name!r}].dt.tz_convert('Europe/Berlin')."
     )
@@ -159,7 +164,7 @@ def _to_integers(series: nw.Series[Any]) -> Ints:
 
 
 def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
-    """Parse ISO 8601 text; other formats are ambiguous in the order of day and month."""
+    """Parse ISO 8601 text; other formats raise `DataError`, as the order of day and month may be ambiguous."""
     import pandas as pd
 
     text = pd.Series(series.to_list(), dtype=object)
@@ -167,8 +172,8 @@ def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
     if len(invalid):
         raise DataError(
             f"Text in the time column {format_value(name)} must be ISO 8601, as in 2024-01-31 or "
-            f"2024-01-31T12:00; got {format_list(invalid.unique())}, first in row "
-            f"{invalid.index[0]}. Convert it, e.g. pandas.to_datetime(frame[{name!r}], "
+            f"2024-01-31T12:00, got {format_list(invalid.unique())}, first in row "
+            f"{invalid.index[0]}. Convert the column, e.g. pandas.to_datetime(frame[{name!r}], "
             "dayfirst=...)."
         )
     try:
@@ -181,7 +186,7 @@ def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
             raise _mixed_zones_error(name) from None
         raise DataError(
             f"Text in the time column {format_value(name)} must be valid ISO 8601: "
-            f"{format_value(str(error), 200)}. Correct it."
+            f"{format_value(str(error), 200)}. Correct these values."
         ) from None
     if parsed.dtype == object:
         raise _mixed_zones_error(name)
@@ -200,25 +205,26 @@ def _time_type_error(native: Any, narwhals_dtype: Any, name: str, dtype_text: st
     else:
         suggestion = f"Convert it, e.g. pandas.to_datetime({frame})"
     return DataError(
-        f"The time column {format_value(name)} must hold datetimes, dates or integers; its dtype "
-        f"is {format_value(dtype_text)}. {suggestion}."
+        f"The time column {format_value(name)} must contain datetimes, dates or integers, got dtype "
+        f"{format_value(dtype_text)}. {suggestion}."
     )
 
 
 def _object_dtype_error(native: Any, name: str) -> DataError:
+    """The error for a column of Python objects: several time zones, or other values."""
     zones = {str(getattr(value, "tzinfo", None)) for value in native}
     if len(zones) > 1:
         return _mixed_zones_error(name)
     type_names = sorted({type(value).__name__ for value in native})
     return DataError(
-        f"The time column {format_value(name)} must have a datetime, date or integer dtype; its "
-        f"dtype is object, holding {format_list(type_names)}. Convert it, e.g. "
+        f"The time column {format_value(name)} must have a datetime, date or integer dtype, got dtype "
+        f"object with values of type {format_list(type_names)}. Convert it, e.g. "
         f"pandas.to_datetime(frame[{name!r}])."
     )
 
 
 def _mixed_zones_error(name: str) -> DataError:
     return DataError(
-        f"The time column {format_value(name)} must have one time zone; it mixes several. Convert "
+        f"The time column {format_value(name)} must have one time zone, got several. Convert "
         f"it: pandas.to_datetime(frame[{name!r}], utc=True)."
     )

@@ -56,7 +56,8 @@ class ModelColumns:
 def models_in_columns(names: Sequence[str]) -> list[ModelColumns]:
     """The models of a forecast frame in the order of their columns.
 
-    `names` are its columns without the keys.
+    `names` are its columns without the keys. Two columns of a model for the same level or quantile
+    raise `DataError`.
 
     `LSTM-lo-80` belongs to the model `LSTM` only if there is a column `LSTM`, so that a model may
     be named `A-lo-5`.
@@ -76,8 +77,8 @@ def models_in_columns(names: Sequence[str]) -> list[ModelColumns]:
         columns = getattr(models[model], column_kind)
         if number in columns:
             raise DataError(
-                f"A model must have one column per level or quantile; {columns[number]} and {name} "
-                "have the same. Drop one."
+                f"A model must have one column per level or quantile, but columns {columns[number]} and {name} "
+                "have the same one. Drop one of them."
             )
         columns[number] = name
     return list(models.values())

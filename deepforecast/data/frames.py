@@ -28,12 +28,16 @@ Floats = NDArray[np.float64]
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 MAX_EXACT_INTEGER = 2**53  # integers beyond are not exact in float64
+# numpy dtypes: kind (float, signed or unsigned integer) and number of bytes
 INT64_TYPES = frozenset(("i8", "u8"))
 NUMERIC_TYPES = INT64_TYPES | {"f8", "f4", "i1", "i2", "i4", "u1", "u2", "u4"}
 
 
 def to_narwhals(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
-    """The frame as a narwhals DataFrame; other types raise `DataError`."""
+    """A pandas, polars or pyarrow frame, or a pandas Series, as a narwhals DataFrame; other types raise `DataError`.
+
+    `what` names the frame in messages.
+    """
     pandas = sys.modules.get("pandas")  # if it is not imported, `frame` cannot be a pandas object
     if pandas is not None and isinstance(frame, pandas.Series):
         frame = _from_series(frame, what)
@@ -65,9 +69,9 @@ def library_name(frame: nw.DataFrame[Any]) -> str:
 
 
 def read_numbers(column: Any, name: str, extra_hint: str = "") -> Floats:
-    """Read a numeric column as read-only float64 with NaN for missing values.
+    """Read a numeric column as read-only float64 with NaN for missing values; raise `DataError` for other dtypes.
 
-    `extra_hint` is appended to the message for columns of other dtypes.
+    Integers that are not exact in float64 raise, too. `extra_hint` is appended to the message for other dtypes.
     """
     values = to_array(column)
     if not isinstance(values, np.ndarray) or values.dtype.str[1:] not in NUMERIC_TYPES:
@@ -80,7 +84,10 @@ def read_numbers(column: Any, name: str, extra_hint: str = "") -> Floats:
 
 
 def read_categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
-    """The categories of a categorical column and the code of each row, -1 for missing values."""
+    """The categories of a categorical column and the code of each row, -1 for missing values.
+
+    Categories that do not occur are included.
+    """
     native = series.to_native()
     if series.implementation.is_pandas_like() and hasattr(native, "cat"):
         return native.cat.categories.to_numpy(), native.cat.codes.to_numpy().astype(np.int64)
@@ -113,7 +120,7 @@ def make_categorical(name: str, labels: tuple[str, ...], codes: Ints, backend: s
 
 
 def build(backend: str, columns: Mapping[str, Any]) -> Frame:
-    """Create a native frame of `backend` from columns of equal length."""
+    """Create a native frame of `backend` from columns of equal length; the index of a pandas column is ignored."""
     native: dict[str, Any] = {}
     for name, values in columns.items():
         native[name] = values.to_native() if isinstance(values, nw.Series) else values
@@ -189,28 +196,30 @@ def to_takeable(column: Any) -> Any:
 
 
 def _from_series(series: Any, what: str) -> Any:
-    """A pandas Series with a DatetimeIndex as a frame with one series."""
+    """A pandas Series with a DatetimeIndex as a frame with the columns ds and y; another index raises `DataError`."""
     import pandas as pd
 
     if not isinstance(series.index, pd.DatetimeIndex):
         raise DataError(
-            f"A Series passed as {what} must have a DatetimeIndex; its index is a "
-            f"{type(series.index).__name__}. Set one, or pass a DataFrame with the columns ds and "
-            "y."
+            f"A Series passed as the {what} must have a DatetimeIndex, got a "
+            f"{type(series.index).__name__}. Set a DatetimeIndex, or pass a DataFrame with the columns "
+            "ds and y."
         )
     return pd.DataFrame({"ds": series.index, "y": series.array})
 
 
 def _duplicate_names_error(frame: Frame, what: str) -> DataError:
+    """The error for a frame with several columns of one name, which it lists."""
     names = frame.column_names if hasattr(type(frame), "column_names") else list(frame.columns)
     duplicates = [name for name, count in Counter(names).items() if count > 1]
     return DataError(
-        f"Column names of the {what} must be unique; {format_list(duplicates)} occurs more than "
-        "once. Drop or rename one."
+        f"Column names of the {what} must be unique, but these are repeated: {format_list(duplicates)}. "
+        "Drop or rename the duplicates."
     )
 
 
 def _frame_type_error(frame: Frame, what: str) -> DataError:
+    """The error for an object that is not a frame, with a fix that fits its type."""
     frame_type = type(frame)
     package = frame_type.__module__.partition(".")[0]
     type_text = frame_type.__name__ if package == "builtins" else f"{package}.{frame_type.__name__}"
@@ -236,11 +245,11 @@ def _not_numeric_error(series: nw.Series[Any], name: str, extra_hint: str) -> Da
     native = series.to_native()
     dtype_text = format_value(str(getattr(native, "dtype", None) or getattr(native, "type", "")))
     suggestion = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
-    return DataError(f"Column {format_value(name)} must be numeric; its dtype is {dtype_text}. {suggestion}{extra_hint}.")
+    return DataError(f"Column {format_value(name)} must be numeric, got dtype {dtype_text}. {suggestion}{extra_hint}.")
 
 
 def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
-    """`read_numbers` for columns that are not numpy arrays or may have missing values."""
+    """The numbers of a column that is not a numpy array or may have missing values, as an array with NaN for these."""
     dtype, native = series.dtype, series.to_native()
     if not (dtype.is_integer() or dtype.is_float()):
         raise _not_numeric_error(series, name, extra_hint)
@@ -255,9 +264,10 @@ def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
 
 
 def _refuse_inexact(low: int, high: int, name: str) -> None:
+    """Raise if the smallest or the largest integer of a column is not exact in float64."""
     if high > MAX_EXACT_INTEGER or low < -MAX_EXACT_INTEGER:
-        worst = high if high > MAX_EXACT_INTEGER else low
+        inexact_value = high if high > MAX_EXACT_INTEGER else low
         raise DataError(
-            f"Column {format_value(name)} must be exact in float64; {worst} exceeds 2^53. Convert "
-            "it to float64 if rounding is acceptable, or rescale it."
+            f"Integers of column {format_value(name)} must be within ±2^53, to be exact in float64, got "
+            f"{inexact_value}. Convert the column to float64 if rounding is acceptable, or rescale it."
         )

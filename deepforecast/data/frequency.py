@@ -18,6 +18,7 @@ SPELLINGS = {
 }  # fmt: skip
 # polars: start or end, month or weekday are inferred from the data
 POLARS_BASES = ("mo", "q", "y", "w")
+# nanoseconds of each tick, a period of constant length
 TICKS = {"D": 86_400_000_000_000, "h": 3_600_000_000_000, "min": 60_000_000_000,
          "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}  # fmt: skip
 PER_YEAR = {"W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME": 12,
@@ -26,8 +27,7 @@ PER_WEEK = {"D": 7, "B": 5, "C": 5}
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 FREQUENCY_HINT = (
-    "Pass a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an "
-    "integer for integer time."
+    "Pass a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an integer for integer time."
 )
 
 
@@ -64,8 +64,7 @@ def parse(freq: Any) -> Frequency:
     if hasattr(freq, "__index__") and not isinstance(freq, bool | np.bool_):
         if int(freq) < 1:
             raise ParameterError(
-                f"freq of integer time must be at least 1; got {int(freq)}. Pass the step between "
-                "two timestamps."
+                f"`freq` must be at least 1 for integer time, got {int(freq)}. Pass the step between two timestamps."
             )
         return Frequency(int(freq))
     if hasattr(freq, "freqstr") and hasattr(freq, "n"):
@@ -73,7 +72,7 @@ def parse(freq: Any) -> Frequency:
     if hasattr(freq, "total_seconds") or isinstance(freq, np.timedelta64):
         return _from_duration(freq)
     raise ParameterTypeError(
-        f"freq must be an alias, a pandas offset or an integer; got {format_value(freq)} "
+        f"`freq` must be an alias, a pandas offset or an integer, got {format_value(freq)} "
         f"({type(freq).__name__}). {FREQUENCY_HINT}"
     )
 
@@ -87,7 +86,7 @@ def tick_frequency(nanoseconds: int) -> Frequency:
     >>> str(tick_frequency(5_400_000_000_000)), str(tick_frequency(172_800_000_000_000))
     ('90min', '2D')
     """
-    base = next(name for name, size in TICKS.items() if nanoseconds % size == 0)
+    base = next(name for name, tick_nanoseconds in TICKS.items() if nanoseconds % tick_nanoseconds == 0)
     return Frequency(nanoseconds // TICKS[base], base)
 
 
@@ -106,7 +105,7 @@ def season_length(frequency: Frequency) -> int:
     if not lengths:
         raise ParameterError(
             f"season_length='auto' cannot be used with freq={str(frequency)!r}, which has no usual "
-            "season. Set season_length (1 for none)."
+            "season. Set season_length (1: non-seasonal)."
         )
     return lengths[0]
 
@@ -115,8 +114,8 @@ def seasons(frequency: Frequency) -> tuple[int, ...]:
     """All usual season lengths, shortest first (hourly: 24, 168); empty if there is none."""
     n, base = frequency.n, frequency.base
     if base in PER_YEAR:
-        year = PER_YEAR[base]
-        return (max(1, year // n),) if year % n == 0 or n % year == 0 else ()
+        per_year = PER_YEAR[base]
+        return (max(1, per_year // n),) if per_year % n == 0 or n % per_year == 0 else ()
     if base in PER_WEEK:
         return (PER_WEEK[base],) if n == 1 else ()
     if base in TICKS:
@@ -128,6 +127,7 @@ def seasons(frequency: Frequency) -> tuple[int, ...]:
 
 
 def _from_alias(text: str) -> Frequency:
+    """Parse an alias such as "15min", "W-SUN" or "2Q"; text of another form is parsed or rejected by pandas."""
     match = re.fullmatch(r"\s*(\d*)([A-Za-z]+)(?:-([A-Za-z]{3}))?\s*", text)
     if match is None or (match[1] and int(match[1]) < 1):
         # "1h30min", "1.5h": parsed or rejected by pandas
@@ -135,7 +135,8 @@ def _from_alias(text: str) -> Frequency:
     n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
     if base == "m":
         raise ParameterError(
-            f"freq must be unambiguous; {text!r} can mean minutes or months. Pass {match[1]}min, {match[1]}MS or {match[1]}ME."
+            f"`freq` must be unambiguous, got {text!r}, which can mean minutes or months. "
+            f"Pass '{match[1]}min', '{match[1]}MS' or '{match[1]}ME'."
         )
     if (base in POLARS_BASES or base in TICKS) and not anchor:
         return Frequency(n, base)  # the anchor of `POLARS_BASES` is inferred from the data
@@ -144,15 +145,17 @@ def _from_alias(text: str) -> Frequency:
 
 
 def _from_duration(span: Any) -> Frequency:
+    """The frequency of a positive duration (`timedelta`, `numpy.timedelta64` or a pandas one)."""
     from pandas import Timedelta
 
     nanoseconds = Timedelta(span).as_unit("ns").value
     if nanoseconds < 1:
-        raise ParameterError(f"freq must be positive; got {format_value(str(span))}. {FREQUENCY_HINT}")
+        raise ParameterError(f"`freq` must be positive, got {format_value(str(span))}. {FREQUENCY_HINT}")
     return tick_frequency(int(nanoseconds))
 
 
 def _pandas_offset(alias: str, text: str) -> Any:
+    """The pandas offset of an alias; `text` is what the user passed, for the error message."""
     from pandas.tseries.frequencies import to_offset
 
     with warnings.catch_warnings():
@@ -162,21 +165,22 @@ def _pandas_offset(alias: str, text: str) -> Any:
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
             offset = None
     if offset is None:
-        raise ParameterError(f"freq must be a known alias; got {format_value(text)!r}. {FREQUENCY_HINT}")
+        raise ParameterError(f"`freq` must be a known alias, got '{format_value(text)}'. {FREQUENCY_HINT}")
     return offset
 
 
 def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
+    """The frequency of `times` a pandas offset; `text` is what the user passed, for error messages."""
     n = int(offset.n) * times
     if n < 1:
-        raise ParameterError(f"freq must be positive; got {format_value(text)!r}. {FREQUENCY_HINT}")
+        raise ParameterError(f"`freq` must be positive, got '{format_value(text)}'. {FREQUENCY_HINT}")
     name = str(offset.base.freqstr if hasattr(offset, "base") else offset.freqstr)
     match = re.fullmatch(r"\d*([A-Za-z]+)(?:-([A-Za-z]{3}))?", name)
     base, anchor = (SPELLINGS.get(match[1], match[1]), match[2] or "") if match is not None else ("", "")
     if base not in TICKS and base not in PER_YEAR and base not in PER_WEEK:
         raise ParameterError(
-            "freq must be in seconds or fractions of them, minutes, hours, days, business days, "
-            f"weeks, months, quarters or years; got {format_value(text)!r}. {FREQUENCY_HINT}"
+            "`freq` must be in seconds or fractions of them, minutes, hours, days, business days, "
+            f"weeks, months, quarters or years, got '{format_value(text)}'. {FREQUENCY_HINT}"
         )
     if base == "W" and not anchor:
         return Frequency(n, "w")  # a week without an anchor, which is inferred from the data
@@ -187,8 +191,7 @@ def _custom_offset(offset: Any, text: str) -> Any:
     """The offset of one step if it has holidays or a working week other than Monday to Friday."""
     if getattr(offset, "offset", None):
         raise ParameterError(
-            f"freq cannot shift business days by hours; got {format_value(text)!r}. Shift the time "
-            "column instead."
+            f"`freq` cannot shift business days by hours, got '{format_value(text)}'. Shift the time column instead."
         )
     is_default = str(getattr(offset, "weekmask", "")) in ("", "Mon Tue Wed Thu Fri") and not getattr(offset, "holidays", ())
     return None if is_default else offset.base

@@ -23,21 +23,21 @@ MAX_OFF_GRID_SHARE = 0.1
 def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
     """Infer the frequency of the sorted timestamps of a ragged panel.
 
-    Returns None if they are too irregular. Daily data without weekends are business-daily. Gaps in
-    daily, hourly ... data do not change the step.
+    Returns None if less than half of the rows are one step after the previous one. Daily data
+    without weekends are business-daily. Gaps in daily, hourly ... data do not change the step.
     """
     if len(timestamps) < len(indptr):
         return None  # no series has two rows
     gaps = np.diff(timestamps)
-    # between series: any gap that occurs within one
+    # replace the gaps between series by one within the longest series
     gaps[indptr[1:-1] - 1] = gaps[indptr[np.argmax(np.diff(indptr))]]
-    step, largest = int(gaps.min()), int(gaps.max())
-    del gaps
+    step, largest_gap = int(gaps.min()), int(gaps.max())
+    del gaps  # to save memory
     if step <= 0:
         return None
-    if not time.unit and step == largest:
+    if not time.unit and step == largest_gap:
         return Frequency(step)
-    if time.unit and step == largest and time.tz in (None, "UTC"):
+    if time.unit and step == largest_gap and time.tz in (None, "UTC"):
         nanoseconds = step * (TICKS["D"] // PER_DAY[time.unit])
         if nanoseconds < 7 * TICKS["D"]:
             return tick_frequency(nanoseconds)
@@ -45,7 +45,7 @@ def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
 
 
 def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, time: TimeType) -> bool:
-    """Whether each daily series is within one Monday to Friday, so possibly business-daily."""
+    """Whether the frequency is daily and each series is within one Monday to Friday, so possibly business-daily."""
     if frequency != Frequency(1, "D"):
         return False
     days = (timestamps if time.tz in (None, "UTC") else to_local(timestamps, time)) // PER_DAY[time.unit]
@@ -57,7 +57,7 @@ def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, t
 def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | None:
     """If `infer` fails: the frequency of nearly all timestamps and the rows off its grid.
 
-    Returns None if these are many.
+    Returns None if these are more than a share of MAX_OFF_GRID_SHARE.
     """
     for find_rows in (_rows_off_steps, _rows_off_months):
         rows = find_rows(timestamps, indptr, time)
@@ -73,8 +73,8 @@ def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequ
 def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
     """The rows off the grid of their series, for steps of constant length."""
     gaps = np.delete(np.diff(timestamps), indptr[1:-1] - 1)
-    step, count = _most_frequent(gaps) if len(gaps) else (0, 0)
-    if step <= 0 or count < MIN_SHARE * len(gaps):
+    step, n_gaps_of_step = _most_frequent(gaps) if len(gaps) else (0, 0)
+    if step <= 0 or n_gaps_of_step < MIN_SHARE * len(gaps):
         return timestamps[:0]
     # the same local time, not every 24 hours
     if time.tz not in (None, "UTC") and step % PER_DAY[time.unit] == 0:
@@ -86,7 +86,7 @@ def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
 
 
 def _rows_off_months(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
-    """The rows that are not on the first or last (business) day of a month."""
+    """The rows that are not on the first or last (business) day of a month: the fewest of the four grids."""
     day = PER_DAY.get(time.unit, 0)
     if not day:
         return timestamps[:0]
@@ -108,7 +108,7 @@ def _most_frequent(values: Ints) -> tuple[int, int]:
 
 
 def _infer_uneven(timestamps: Ints, indptr: Ints, time: TimeType, step: int) -> Frequency | None:
-    """`infer` if gaps differ, are a week or longer, or there is a time zone."""
+    """`infer` if gaps differ, are a week or longer, or there is a time zone; `step` is the smallest gap."""
     neighbours = Neighbours.from_indptr(indptr)
     day = PER_DAY.get(time.unit, 0)
     has_zone = time.tz not in (None, "UTC")
@@ -132,13 +132,13 @@ def _infer_uneven(timestamps: Ints, indptr: Ints, time: TimeType, step: int) -> 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Consecutive rows within series: all `count` pairs except those at `bounds`.
+    """The `n_pairs` pairs of consecutive rows within series: all pairs except those at `bounds`, between two series.
 
-    `typical` is a pair within a series. `rows` is the index of each row into unique values.
+    `typical` is a pair within the longest series. `rows` is the index of each row into unique values.
     """
 
     bounds: Ints
-    count: int
+    n_pairs: int
     typical: int
     rows: Any = ...
 
@@ -160,7 +160,7 @@ class Neighbours:
         """The share of gaps of one step; 0 if any gap is not a whole number of steps."""
         is_one_step = gaps == step
         is_one_step[self.bounds] = False
-        share = np.count_nonzero(is_one_step) / self.count
+        share = np.count_nonzero(is_one_step) / self.n_pairs
         return 0.0 if share < 1 and (gaps % step).any() else share
 
 
@@ -171,17 +171,18 @@ def _infer_daily(days: Ints, neighbours: Neighbours) -> Frequency | None:
     monthly = _infer_monthly(days, neighbours) if step >= 28 else None
     if monthly is not None:
         return monthly
-    daily = neighbours.share(gaps, step)
-    del gaps
-    weekday = (days + 3) % 7
+    daily_share = neighbours.share(gaps, step)
+    del gaps  # to save memory
+    weekday = (days + 3) % 7  # day 0 was a Thursday
     if step % 7 == 0:
-        return Frequency(step // 7, "W", WEEKDAYS[weekday[0]]) if daily >= MIN_SHARE and (weekday == weekday[0]).all() else None
-    if daily < 1 and (weekday < 5).all():
+        is_weekly = daily_share >= MIN_SHARE and (weekday == weekday[0]).all()
+        return Frequency(step // 7, "W", WEEKDAYS[weekday[0]]) if is_weekly else None
+    if daily_share < 1 and (weekday < 5).all():
         gaps = neighbours.gaps(point_numbers(Frequency(1, "B"), days))
-        step_of_business = int(gaps.min())
-        if neighbours.share(gaps, step_of_business) >= max(MIN_SHARE, daily):
-            return Frequency(step_of_business, "B")
-    return Frequency(step, "D") if daily >= MIN_SHARE else None
+        business_step = int(gaps.min())
+        if neighbours.share(gaps, business_step) >= max(MIN_SHARE, daily_share):
+            return Frequency(business_step, "B")
+    return Frequency(step, "D") if daily_share >= MIN_SHARE else None
 
 
 def _infer_monthly(days: Ints, neighbours: Neighbours) -> Frequency | None:
@@ -200,5 +201,6 @@ def _infer_monthly(days: Ints, neighbours: Neighbours) -> Frequency | None:
     if step % 12 == 0 and (months == months[0]).all():
         return Frequency(step // 12, base.replace("M", "Y"), MONTHS[months[0]])
     if step % 3 == 0 and (months % 3 == months[0] % 3).all():
+        # pandas anchors quarters that start in their first month, others that end in the last month of the year
         return Frequency(step // 3, base.replace("M", "Q"), MONTHS[months[0] % 3 + (0 if base.endswith("S") else 9)])
     return Frequency(step, base)

@@ -13,7 +13,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.keys import Keys, read_keys
 from deepforecast.data.panel import Series
-from deepforecast.errors import DataError, format_list, format_value, warn
+from deepforecast.errors import DataError, format_list, format_value, pluralize, warn
 
 Categories = Mapping[str, tuple[str, ...] | None]
 EXPECTED_ROWS_HINT = "model.future_frame(horizon) returns the expected rows"
@@ -22,20 +22,22 @@ EXPECTED_ROWS_HINT = "model.future_frame(horizon) returns the expected rows"
 def read_future_covariates(
     future: Frame | None, series: Series, steps: int, categories_by_name: Categories, undeclared: Sequence[str] = ()
 ) -> dict[str, Covariate]:
-    """Read each future covariate as an array (series, steps).
+    """Read each future covariate as an array (series, steps), with the categories seen in fit.
 
-    Rows after the horizon, other series and the target are ignored. Columns without a role are
-    reported, except for those in `undeclared`, already reported in `fit`.
+    `categories_by_name` are the future covariates of the fit with their categories, None for
+    numeric ones. Rows after the horizon, other series and the target are ignored; missing rows or
+    values raise `DataError`. Columns without a role are reported, except for those in `undeclared`,
+    already reported in `fit`.
     """
     if not categories_by_name:
         if future is not None:
-            warn("future= is ignored: the model was fitted without future covariates.")
+            warn("future= is ignored: the model was fitted without future covariates. Leave out future=.")
         return {}
     if future is None:
         raise DataError(
-            "predict must be given the future covariates of the fit "
-            f"({format_list(categories_by_name)}) for the next {steps} steps of each series. Pass "
-            f"future=; {EXPECTED_ROWS_HINT}: add these columns to it."
+            f"`future` must contain the future covariates seen in fit ({format_list(categories_by_name)}) "
+            f"for the next {steps} steps of each series, got None. Pass future=; {EXPECTED_ROWS_HINT}: add "
+            "these columns to it."
         )
     table = frames.read_table(future, "future frame")
     names = resolve(
@@ -65,18 +67,21 @@ def read_future_covariates(
 
 
 def recode_covariate(covariate: Covariate, name: str, fit_categories: tuple[str, ...] | None) -> Covariate:
-    """Map categories to those of `fit`; unseen ones become unknown with a warning."""
+    """Map categories to those seen in fit; unseen ones become unknown with a warning.
+
+    A numeric covariate that was categorical in fit, or the reverse, raises `DataError`.
+    """
     if (fit_categories is None) != (covariate.categories is None):
         expected, observed = ("numbers", "categories") if fit_categories is None else ("categories", "numbers")
         raise DataError(
-            f"Column {format_value(name)} must hold {expected}, as in fit; it holds {observed}. "
+            f"Column {format_value(name)} must contain {expected}, as in fit, got {observed}. "
             "Convert it to the dtype it had in fit."
         )
     if fit_categories is None or covariate.categories is None:
         return covariate
     new = [category for category in covariate.categories if category not in fit_categories]
     if new:
-        warn(f"Column {format_value(name)} has categories not seen in fit, treated as unknown: {format_list(new)}.")
+        warn(f"Column {format_value(name)} has categories not seen in fit, which are treated as unknown: {format_list(new)}.")
     return covariate.recode(fit_categories)
 
 
@@ -110,32 +115,34 @@ def _select_series(keys: Keys, series_index: Ints) -> Keys:
 
 
 def _missing_rows_error(rows: Ints, series: Series, categories_by_name: Categories) -> DataError:
+    """The error for series and steps without a row, for which `rows` (series, steps) is -1."""
     absent = np.argwhere(rows < 0)
     series_number, step = (int(number) for number in absent[0])
     timestamp = _format_step(series, series_number, step)
     incomplete_series = np.unique(absent[:, 0])
     return DataError(
-        f"The future frame must have a row for every series and step; {len(absent)} are missing, "
-        f"in series {series.labels(incomplete_series)}, first that of "
+        "The future frame must have a row for every series and step; rows are missing: "
+        f"{len(absent)}, in series {series.labels(incomplete_series)}, first that of "
         f"{series.label(series_number)} at {timestamp} (columns "
         f"{format_list(categories_by_name)}). Add them; {EXPECTED_ROWS_HINT}."
     )
 
 
-def _format_step(series: Series, number: int, step: int) -> str:
-    positions = series.calendar.next_positions(series.last[number : number + 1], step + 1)
+def _format_step(series: Series, series_number: int, step: int) -> str:
+    """The timestamp of a step of a series as text; steps are counted from 0."""
+    positions = series.calendar.next_positions(series.last[series_number : series_number + 1], step + 1)
     return series.calendar.format(int(positions[0, -1]))
 
 
 def _read_column(column: Any, name: str, rows: Ints, series: Series, categories: tuple[str, ...] | None) -> Covariate:
-    """Read a column at `rows` (series, steps); other rows are not validated."""
-    used, row_index = np.unique(rows, return_inverse=True)
+    """Read a column at `rows` (series, steps), with the categories seen in fit; other rows are not validated."""
+    used_rows, row_index = np.unique(rows, return_inverse=True)
     row_index = row_index.reshape(rows.shape)
     try:
-        observed = covariates.read_covariate(frames.take_native_rows(column, used), name)
+        observed = covariates.read_covariate(frames.take_native_rows(column, used_rows), name)
     except DataError as error:
         reason = str(error) if categories is None else (
-            f"Column {format_value(name)} must be categorical, as in fit; its dtype is "
+            f"Column {format_value(name)} must be categorical, as in fit, got dtype "
             f"{format_value(str(frames.to_narwhals_series(column).dtype))}. Convert it to a "
             "categorical dtype"
         )  # fmt: skip
@@ -148,8 +155,8 @@ def _read_column(column: Any, name: str, rows: Ints, series: Series, categories:
         series_text = f" (series {series.label(series_number)})" if len(incomplete_series) > 1 else ""
         timestamp = _format_step(series, series_number, step)
         raise DataError(
-            f"Future covariates must be finite at every step; {format_value(name)} of the future "
+            f"Future covariates must be finite at every step, but column {format_value(name)} of the future "
             f"frame is missing or infinite for series {series.labels(incomplete_series)}, first at "
-            f"{timestamp}{series_text}, {int(is_invalid.sum())} value(s) in all. Fill it."
+            f"{timestamp}{series_text}, {pluralize(int(is_invalid.sum()), 'value')} in all. Fill in these values."
         )
     return covariate

@@ -13,13 +13,13 @@ same holiday columns.
 
 @lru_cache(maxsize=16)
 def country_holiday_names(country: str) -> tuple[str, ...]:
-    """The sorted names of all holidays of a country ("DE") or subdivision ("DE-BY")."""
+    """The sorted English names of all holidays of a country ("DE") or subdivision ("DE-BY")."""
     names_by_day = _names_by_day(country, tuple(range(FIRST_YEAR, LAST_YEAR)))
     return tuple(sorted({name for names in names_by_day.values() for name in names}))
 
 
 def holiday_dates(country: str, first: int, last: int) -> dict[str, list[int]]:
-    """The days (since 1970) of each holiday in the years from `first` to `last`."""
+    """The days (since 1970) of each holiday by name, in the years of the days `first` to `last` (since 1970)."""
     import numpy as np
 
     years = np.array([first, last + 1]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970
@@ -32,6 +32,7 @@ def holiday_dates(country: str, first: int, last: int) -> dict[str, list[int]]:
 
 @lru_cache(maxsize=64)
 def _names_by_day(country: str, years: tuple[int, ...]) -> dict[int, list[str]]:
+    """The names of the holidays of each day (since 1970) that is one."""
     import numpy as np
 
     with warnings.catch_warnings():

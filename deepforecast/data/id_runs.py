@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from deepforecast.data import frames
 from deepforecast.data.frames import Ints
 from deepforecast.data.native_columns import to_array, to_narwhals_series
-from deepforecast.errors import DataError, format_value
+from deepforecast.errors import DataError, format_value, pluralize
 
-# keys with at most this many slots per row are sorted by counting rather than comparing
+# integers whose range is at most this multiple of their number are sorted by counting rather than comparing
 MAX_SPARSITY = 2
 MAX_KEY = 2**62  # sums of two smaller keys do not overflow int64
 SINGLE_RUN = np.zeros(1, np.int64)  # start and rank of a single run
@@ -21,7 +21,7 @@ CHUNK_ROWS = 1_000_000  # rows processed at once to limit the size of copies
 
 
 class Runs(NamedTuple):
-    """Runs of equal ids: the start of each and the rank of its id among `count` sorted ids."""
+    """Runs of equal ids in consecutive rows: the first row of each and the rank of its id among `count` sorted ids."""
 
     starts: Ints
     rank: Ints
@@ -45,7 +45,7 @@ class Runs(NamedTuple):
 
 
 def find_runs(column: Any, name: str) -> Runs:
-    """The runs of an id column; missing and mixed ids raise `DataError`."""
+    """The runs of an id column; missing ids and ids of mixed types raise `DataError`."""
     import pyarrow.compute as pc
 
     values, labels = to_array(column), None
@@ -82,7 +82,10 @@ def find_runs(column: Any, name: str) -> Runs:
 
 
 def _comparable_ids(series: nw.Series[Any], name: str) -> tuple[Any, NDArray[Any] | None]:
-    """Ids as arrow text, integers, objects or category codes, and the labels of the codes."""
+    """Ids as arrow text, integers, objects or category codes, and the labels of the codes (None for the others).
+
+    Missing ids, and ids that are neither all text nor all integers, raise `DataError`.
+    """
     if series.null_count():
         raise _missing_ids_error(series, name)
     if series.dtype == nw.String and str(getattr(series.to_native(), "dtype", "")) != "object":
@@ -121,18 +124,18 @@ def _ranks(labels: Any) -> tuple[Ints, int]:
 
 
 def _integer_ranks(numbers: NDArray[Any]) -> tuple[Ints, int]:
-    """`_ranks` of integers, by counting if they are dense."""
+    """`_ranks` of integers, by counting if they are dense (see MAX_SPARSITY)."""
     import pandas as pd
 
     low, high = int(numbers.min()), int(numbers.max())
     if high - low > MAX_SPARSITY * len(numbers):
-        rank, names = pd.factorize(numbers, sort=True)
-        return rank.astype(np.int64, copy=False), len(names)
+        rank, unique_numbers = pd.factorize(numbers, sort=True)
+        return rank.astype(np.int64, copy=False), len(unique_numbers)
     from_low = numbers - numbers.dtype.type(low) if numbers.dtype == np.uint64 else numbers.astype(np.int64) - low
     occurs = np.zeros(high - low + 1, dtype=bool)
     occurs[from_low] = True
-    number = np.cumsum(occurs) - 1
-    return number[from_low], int(number[-1]) + 1
+    rank_of_integer = np.cumsum(occurs) - 1
+    return rank_of_integer[from_low], int(rank_of_integer[-1]) + 1
 
 
 def _has_one_type(values: Any) -> bool:
@@ -142,26 +145,26 @@ def _has_one_type(values: Any) -> bool:
     return pd.api.types.infer_dtype(values, skipna=False) in ("string", "integer", "empty")
 
 
-def _sort_order(rank: Ints, lengths: Ints, count: int, timestamps: Ints) -> Ints:
-    """The permutation that sorts rows by (rank of their run, timestamp).
+def _sort_order(rank: Ints, lengths: Ints, n_ids: int, timestamps: Ints) -> Ints:
+    """The permutation that sorts rows by (rank of their run, timestamp), stable for duplicates.
 
-    Both are combined into one integer key if it fits, which is sorted by counting if the keys are
-    dense.
+    Both are combined into one integer key, rank * n_steps + step, if it fits into int64; the keys
+    are sorted by counting if they are dense.
     """
     low, high = int(timestamps.min()), int(timestamps.max())
     unit = _common_unit(timestamps, low) if high - low < MAX_KEY else 1
-    span = (high - low) // unit + 1
-    size = count * span
-    if size >= MAX_KEY:
+    n_steps = (high - low) // unit + 1
+    n_keys = n_ids * n_steps
+    if n_keys >= MAX_KEY:
         return np.lexsort((timestamps, np.repeat(rank, lengths)))
-    key_dtype = np.int32 if size < 2**31 else np.int64
-    key = np.repeat(np.multiply(rank, span, dtype=key_dtype, casting="unsafe"), lengths)
+    key_dtype = np.int32 if n_keys < 2**31 else np.int64
+    key = np.repeat(np.multiply(rank, n_steps, dtype=key_dtype, casting="unsafe"), lengths)
     step = timestamps - low
     step //= unit
     key += step.astype(key_dtype, copy=False)
     del step
-    if size <= MAX_SPARSITY * len(key):  # counting sort: a slot per key, empty slots are removed
-        row_at_key: Any = np.full(size, -1, dtype=np.int32 if len(timestamps) < 2**31 else np.int64)
+    if n_keys <= MAX_SPARSITY * len(key):  # counting sort: a slot per key, empty slots are removed
+        row_at_key: Any = np.full(n_keys, -1, dtype=np.int32 if len(timestamps) < 2**31 else np.int64)
         row_at_key[key] = np.arange(len(timestamps), dtype=row_at_key.dtype)
         row_at_key = row_at_key[row_at_key >= 0]
         if len(row_at_key) == len(timestamps):  # otherwise keys are duplicated
@@ -171,27 +174,31 @@ def _sort_order(rank: Ints, lengths: Ints, count: int, timestamps: Ints) -> Ints
 
 
 def _common_unit(timestamps: Ints, low: int) -> int:
-    """A common divisor of all timestamps minus the lowest, or 1."""
+    """A common divisor of all timestamps minus the lowest: the greatest one of the first 1000, else 1."""
     unit = int(np.gcd.reduce(timestamps[:1000] - low)) or 1
     chunks = (timestamps[start : start + CHUNK_ROWS] for start in range(0, len(timestamps), CHUNK_ROWS))
     return unit if unit > 1 and not any(((chunk - low) % unit).any() for chunk in chunks) else 1
 
 
 def _missing_ids_error(series: nw.Series[Any], name: str) -> DataError:
+    """The error for rows without an id, with their number and the first one."""
     missing = series.is_null().to_numpy() if series.null_count() else [value is None for value in series.to_list()]
     rows = np.flatnonzero(missing)
     return DataError(
-        f"Column {format_value(name)} must have an id in every row; it is missing in {len(rows)} "
-        f"row(s), first in row {rows[0]}. Fill or drop these rows."
+        f"Column {format_value(name)} must have an id in every row, but ids are missing in "
+        f"{pluralize(len(rows), 'row')}, first in row {rows[0]}. Fill in the ids or drop these rows."
     )
 
 
 def _id_type_error(series: nw.Series[Any], name: str, values: Any) -> DataError:
+    """The error for ids of an unsupported type; `values` are some of them, or None."""
     native = series.to_native()
     dtype_text = str(getattr(native, "dtype", None) or getattr(native, "type", ""))
-    type_names = "" if values is None else f" holding {', '.join(sorted({type(value).__name__ for value in values}))}"
+    type_names = (
+        "" if values is None else f" with values of type {', '.join(sorted({type(value).__name__ for value in values}))}"
+    )
     return DataError(
-        f"The id column {format_value(name)} must hold strings, integers, or categories of one of "
-        f"these types; its dtype is {format_value(dtype_text)}{type_names}. Convert it, e.g. with "
+        f"The id column {format_value(name)} must contain strings, integers, or categories of one of "
+        f"these types, got dtype {format_value(dtype_text)}{type_names}. Convert it, e.g. with "
         ".astype(str)."
     )

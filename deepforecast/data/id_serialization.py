@@ -22,6 +22,7 @@ TEXT, INTEGER, CATEGORY = "text", "integer", "category"
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 ARROW_TEXTS = ("string", "large_string", "string_view")
 DICTIONARY = re.compile(r"dictionary<values=(\w+), indices=(u?int\d+), ordered=([01])>")
+DAMAGED_HINT = "The file is damaged or from another version."
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -43,22 +44,24 @@ def to_arrays(ids: nw.Series[Any]) -> tuple[dict[str, Any], dict[str, np.ndarray
 
 
 def from_arrays(description: Mapping[str, Any], arrays: Arrays, library: str) -> nw.Series[Any]:
-    """The ids as a column of `library`, the inverse of `to_arrays`."""
+    """The ids as a column of `library`, the inverse of `to_arrays`; raises `DataError` if the arrays are inconsistent."""
     value_kind, dtype = description.get("kind"), description.get("dtype")
     keys = {"kind", "dtype", "ordered", "labels"} if value_kind == CATEGORY else {"kind", "dtype"}
     if value_kind not in (TEXT, INTEGER, CATEGORY) or set(description) != keys or not isinstance(dtype, str):
-        raise DataError(f"Stored ids must have a kind and a dtype; got {format_value(dict(description))}.")
+        raise DataError(f"Stored ids must have a kind and a dtype, got {format_value(dict(description))}. {DAMAGED_HINT}")
     make_column = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}[library]
     if value_kind != CATEGORY:
         return nw.from_native(make_column(_read_values(value_kind, arrays), dtype, value_kind), series_only=True)
     label_description = description["labels"]
     has_keys = isinstance(label_description, Mapping) and set(label_description) == {"kind", "dtype"}
     if not has_keys or not isinstance(label_description["dtype"], str):
-        raise DataError(f"Stored categories must have a kind and a dtype; got {format_value(label_description)}.")
+        raise DataError(
+            f"Stored categories must have a kind and a dtype, got {format_value(label_description)}. {DAMAGED_HINT}"
+        )
     labels = _read_values(label_description["kind"], {name: values for name, values in arrays.items() if name != "codes"})
     codes = arrays.get("codes", np.empty(0))
     if codes.dtype != np.int64 or codes.ndim != 1 or ((codes < 0) | (codes >= len(labels))).any():
-        raise DataError("Codes of stored ids must be valid indices of their categories; at least one is not.")
+        raise DataError(f"Codes of stored ids must be indices of their categories, but at least one is not. {DAMAGED_HINT}")
     if library == "pandas" and dtype == "category":
         categories = _pandas(labels, label_description["dtype"], label_description["kind"])
         return nw.from_native(_pandas_category(codes, categories, description["ordered"] is True), series_only=True)
@@ -79,14 +82,16 @@ def encode_texts(values: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def decode_texts(arrays: Arrays) -> list[str]:
-    """Decode strings from UTF-8 bytes and offsets."""
+    """Decode strings from UTF-8 bytes and offsets, the inverse of `encode_texts`."""
     if set(arrays) != {"bytes", "offsets"}:
-        raise DataError(f"Stored text must have the arrays bytes and offsets; got {format_value(sorted(arrays))}.")
+        raise DataError(
+            f"Stored text must have the arrays 'bytes' and 'offsets', got {format_value(sorted(arrays))}. {DAMAGED_HINT}"
+        )
     encoded, offsets = arrays["bytes"], arrays["offsets"]
     has_dtypes = encoded.dtype == np.uint8 and offsets.dtype == np.int64
     is_valid = has_dtypes and encoded.ndim == offsets.ndim == 1 and len(offsets) > 0
     if not is_valid or offsets[0] != 0 or offsets[-1] != len(encoded) or (np.diff(offsets) < 0).any():
-        raise DataError("Offsets of stored text must increase from 0 to the number of its bytes; these do not.")
+        raise DataError(f"Offsets of stored text must increase from 0 to the number of its bytes. {DAMAGED_HINT}")
     content = encoded.tobytes()
     return [content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(offsets.tolist())]
 
@@ -99,13 +104,14 @@ def _labels_to_arrays(values: Iterable[Any]) -> tuple[dict[str, Any], dict[str, 
 
 
 def _read_values(value_kind: Any, arrays: Arrays) -> Any:
+    """The strings (a list) or integers (an array) in these arrays; `DataError` if they do not fit the kind."""
     if value_kind == TEXT:
         return decode_texts(arrays)
     values = arrays.get("values", np.empty(0))
     if value_kind != INTEGER or set(arrays) != {"values"} or values.dtype != np.int64 or values.ndim != 1:
         raise DataError(
-            "Stored integers must be one array 'values' of dtype int64; got "
-            f"{format_value(sorted(arrays))} of kind {format_value(value_kind)}."
+            "Stored integers must be one array 'values' of dtype int64, got arrays "
+            f"{format_value(sorted(arrays))} of kind {format_value(value_kind)}. {DAMAGED_HINT}"
         )
     return values
 
@@ -120,6 +126,7 @@ def _dtype_name(native: Any) -> str:
 
 
 def _pandas(values: Any, dtype: str, value_kind: str, labels: Any = None) -> Any:
+    """Values as a pandas series of the original dtype; `labels` are the categories of an arrow dictionary."""
     import pandas as pd
 
     if value_kind == INTEGER:
@@ -158,6 +165,7 @@ def _pandas_category(codes: Ints, categories: Any, ordered: bool) -> Any:
 
 
 def _polars(values: Any, dtype: str, value_kind: str, labels: Any = None) -> Any:
+    """Values as a polars series of the original dtype; `labels` are the categories of an Enum."""
     try:
         import polars as pl
     except ImportError as error:
@@ -171,6 +179,7 @@ def _polars(values: Any, dtype: str, value_kind: str, labels: Any = None) -> Any
 
 
 def _pyarrow(values: Any, dtype: str, value_kind: str, labels: Any = None) -> Any:
+    """Values as a chunked array of the original type; `labels` are the categories of a dictionary type."""
     import pyarrow as pa
 
     if value_kind == INTEGER:
@@ -190,9 +199,7 @@ def _pyarrow(values: Any, dtype: str, value_kind: str, labels: Any = None) -> An
 
 def _refuse_unknown(dtype: str, is_known: bool) -> None:
     if not is_known:
-        raise DataError(
-            f"Stored ids must have a supported dtype; got {format_value(dtype)}. The file is damaged or from another version."
-        )
+        raise DataError(f"Stored ids must have a supported dtype, got {format_value(dtype)}. {DAMAGED_HINT}")
 
 
 def _integers(values: Ints, dtype: str) -> Any:
@@ -200,5 +207,5 @@ def _integers(values: Ints, dtype: str) -> Any:
     _refuse_unknown(dtype, dtype.lower() in INTEGERS)
     cast = values.astype(dtype.lower())
     if not (cast.astype(np.int64) == values).all():
-        raise DataError(f"Stored ids must fit their dtype; some exceed {dtype}.")
+        raise DataError(f"Stored ids must fit their dtype, but some exceed {dtype}. {DAMAGED_HINT}")
     return cast

@@ -32,7 +32,7 @@ def fill_missing(y: Floats, indptr: Ints, method: str) -> Floats:
     if method == "ffill":
         return y[previous]
     weight = (rows - previous) / np.maximum(following - previous, 1)
-    # exact for constant series
+    # in this form the result is exact for constant series
     return np.where(missing, y[previous] + weight * (y[following] - y[previous]), y)
 
 

@@ -19,12 +19,14 @@ from deepforecast.data.native_columns import Table
 from deepforecast.errors import DataError, format_list, format_value, pluralize
 
 NOT_A_TIME = np.iinfo(np.int64).min  # NaT of numpy
+MAX_CHECKED_SERIES = 20  # number of series whose frequency is inferred separately
 
 
 class Keys(NamedTuple):
     """The sorted (id, time) pairs.
 
-    `order` is the permutation of the frame's rows, None if they are sorted.
+    `order` is the permutation of the frame's rows, None if they are sorted; series i has the sorted
+    rows `indptr[i]` to `indptr[i + 1]`. `what` names the frame in messages.
     """
 
     names: Columns
@@ -41,7 +43,7 @@ class Keys(NamedTuple):
         return values if self.order is None else values[self.order]
 
     def caller_row(self, row: int) -> int:
-        """The row of the frame of a sorted row."""
+        """The row of the caller's frame that is sorted to `row`."""
         return row if self.order is None else int(self.order[row])
 
     def format_timestamp(self, row: Any) -> str:
@@ -63,8 +65,8 @@ class Keys(NamedTuple):
 
     def describe_rows(self, rows: Ints) -> str:
         """The series of sorted rows and the first timestamp, for messages."""
-        is_several = self.series_of(rows[0]) != self.series_of(rows[-1])
-        series_text = f" (series {self.label(self.series_of(rows[0]))})" if is_several else ""
+        has_several_series = self.series_of(rows[0]) != self.series_of(rows[-1])
+        series_text = f" (series {self.label(self.series_of(rows[0]))})" if has_several_series else ""
         return f"{self.labels(rows)}, first at {self.format_timestamp(rows[0])}{series_text}"
 
     def labels(self, rows: Ints) -> str:
@@ -73,23 +75,25 @@ class Keys(NamedTuple):
         return format_list([self.label(int(series_number)) for series_number in series[:5]], len(series))
 
     def place_on_calendar(self, freq: Any, calendar: Calendar | None) -> tuple[Calendar, Ints]:
-        """The calendar (the passed one, else that of `freq`) and the position of each row on it."""
+        """The calendar (the passed one, else that of `freq`, inferred if None) and the position of each row on it.
+
+        Raises `DataError` if a timestamp is not on the calendar, or a series clearly has a coarser frequency.
+        """
         timestamps, reference_calendar = self.timestamps, calendar
         if calendar is not None:
             timestamps = _convert_units(calendar, self)
         else:
             if freq is None and not self.time.unit:
-                _refuse_dates(self)
+                _refuse_dates_as_integers(self)
             frequency = infer(timestamps, self.indptr, self.time) if freq is None else parse(freq)
             if frequency is None:
                 raise _no_frequency_error(self)
             calendar = calendars.make_calendar(frequency, self.time, timestamps[:2], self.names.time)
-        # then timestamps are positions
-        by_ticks = calendar.time.tz is None and calendar.frequency.base not in GRIDS
-        position = timestamps if by_ticks else calendar.positions(timestamps)
-        first, gaps = position[self.indptr[:-1]], np.diff(position)
-        gaps[self.indptr[1:-1] - 1] = calendar.step
-        if (gaps != calendar.step).any() or (first == OFF_GRID).any():
+        timestamps_are_positions = calendar.time.tz is None and calendar.frequency.base not in GRIDS
+        position = timestamps if timestamps_are_positions else calendar.positions(timestamps)
+        first_position, gaps = position[self.indptr[:-1]], np.diff(position)
+        gaps[self.indptr[1:-1] - 1] = calendar.step  # between series
+        if (gaps != calendar.step).any() or (first_position == OFF_GRID).any():
             _check_grid(self, calendar, position, gaps)
             if reference_calendar is None:
                 _check_not_coarser(self, calendar, gaps, freq)
@@ -97,25 +101,35 @@ class Keys(NamedTuple):
 
 
 def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
-    """Read, check and sort the id and time columns."""
-    time = table.native[names.time]
-    of_numpy = isinstance(getattr(time, "dtype", None), np.dtype)
-    if not of_numpy and frames.to_narwhals_series(time).null_count():
+    """Read and sort the id and time columns; missing ids or timestamps and duplicates raise `DataError`."""
+    time_column = table.native[names.time]
+    has_numpy_dtype = isinstance(getattr(time_column, "dtype", None), np.dtype)
+    if not has_numpy_dtype and frames.to_narwhals_series(time_column).null_count():
         raise missing_timestamp_error(table, names, what)
-    timestamps, time_type = frames.read_timestamps(time, names.time)
-    if of_numpy and time_type.unit and (timestamps == NOT_A_TIME).any():
+    timestamps, time_type = frames.read_timestamps(time_column, names.time)
+    if has_numpy_dtype and time_type.unit and (timestamps == NOT_A_TIME).any():
         raise missing_timestamp_error(table, names, what)
-    column = None if names.id is None else table.native[names.id]
-    runs = Runs(SINGLE_RUN, SINGLE_RUN, 1) if column is None or names.id is None else find_runs(column, names.id)
+    id_column = None if names.id is None else table.native[names.id]
+    runs = Runs(SINGLE_RUN, SINGLE_RUN, 1) if id_column is None or names.id is None else find_runs(id_column, names.id)
     order, indptr = runs.layout(timestamps)
-    first = indptr[:-1]
+    first_rows = indptr[:-1]
     if order is not None:
-        timestamps, first = timestamps[order], order[first]
-    ids = column
-    if column is not None:
-        views = str(getattr(column, "dtype", None) or getattr(column, "type", "")).startswith("string_view")
-        ids = frames.take_native_rows(column, first) if views or not hasattr(column, "take") else column.take(first)
-    keys = Keys(names, table.library, ids, order, indptr, timestamps, time_type, what)
+        timestamps, first_rows = timestamps[order], order[first_rows]
+    ids = id_column
+    if id_column is not None:
+        has_views = str(getattr(id_column, "dtype", None) or getattr(id_column, "type", "")).startswith("string_view")
+        needs_cast = has_views or not hasattr(id_column, "take")
+        ids = frames.take_native_rows(id_column, first_rows) if needs_cast else id_column.take(first_rows)
+    keys = Keys(
+        names=names,
+        library=table.library,
+        ids=ids,
+        order=order,
+        indptr=indptr,
+        timestamps=timestamps,
+        time=time_type,
+        what=what,
+    )
     is_duplicate = timestamps[1:] == timestamps[:-1]
     if is_duplicate.any():
         _check_duplicates(keys, is_duplicate)
@@ -134,83 +148,80 @@ def series_label(ids: Any, number: int) -> str:
 
 
 def missing_timestamp_error(table: Table, names: Columns, what: str = "frame") -> DataError:
-    """The error for rows without a timestamp."""
+    """The error for rows without a timestamp, with their number and the first one."""
     rows = np.flatnonzero(frames.to_narwhals_series(table.native[names.time]).is_null().to_numpy())
     series_text = "" if names.id is None else f", of series {series_label(table.native[names.id], int(rows[0]))}"
     return DataError(
-        f"Every row of the {what} must have a timestamp in column {format_value(names.time)}; it "
-        f"is missing in {len(rows)} row(s), first in row {rows[0]}{series_text}. Fill or drop "
-        "these rows."
+        f"Every row of the {what} must have a timestamp in column {format_value(names.time)}, but it "
+        f"is missing in {pluralize(len(rows), 'row')}, first in row {rows[0]}{series_text}. Fill in the "
+        "timestamps or drop these rows."
     )
 
 
-def _rows_within_series(indptr: Ints, holds: Any) -> Ints:
-    """The later rows of the pairs of a series that satisfy a condition."""
-    rows = np.flatnonzero(holds) + 1
-    return rows[~np.isin(rows, indptr)]
-
-
-def _check_duplicates(keys: Keys, is_duplicate: Any) -> None:
-    rows = _rows_within_series(keys.indptr, is_duplicate)
+def _check_duplicates(keys: Keys, equals_previous: Any) -> None:
+    """Raise if a timestamp equals the previous one of the same series; `equals_previous` begins with the second row."""
+    rows = np.flatnonzero(equals_previous) + 1
+    rows = rows[~np.isin(rows, keys.indptr)]  # not the first row of a series
     if not len(rows):
         return
     time = format_value(keys.names.time)
     if keys.ids is None:
         timestamp = keys.format_timestamp(rows[0])
         raise DataError(
-            f"Timestamps of {time} must be unique in a {keys.what} without an id column "
-            f"(unique_id), which is one series; {timestamp} occurs more than once ({len(rows)} rows "
-            "too many). Pass the id column, e.g. columns={'id': 'shop'}, or drop the duplicates."
+            f"Timestamps of column {time} must be unique in the {keys.what}, which is one series without an "
+            f"id column (unique_id), but {timestamp} is repeated ({pluralize(len(rows), 'duplicate row')} in "
+            "all). Pass the id column, e.g. columns={'id': 'shop'}, or drop the duplicates."
         )
     raise DataError(
-        f"({format_value(keys.names.id)}, {time}) must be unique in the {keys.what}; it is "
-        f"duplicated in series {keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))}). "
+        f"Pairs of {format_value(keys.names.id)} and {time} must be unique in the {keys.what}, but there are "
+        f"duplicates in series {keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))}). "
         "Drop the duplicates or aggregate them."
     )
 
 
-def _refuse_dates(keys: Keys) -> None:
+def _refuse_dates_as_integers(keys: Keys) -> None:
     """Raise if all integers look like dates, such as 20240131 or 202401."""
-    for date_format, unit in (("%Y%m%d", 10_000), ("%Y%m", 100)):
-        year, month_and_day = np.divmod(keys.timestamps, unit)
-        month, day = np.divmod(month_and_day, 100) if unit > 100 else (month_and_day, np.ones_like(month_and_day))
-        inside = (year >= 1800) & (year < 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-        if inside.all():
+    for date_format, per_year in (("%Y%m%d", 10_000), ("%Y%m", 100)):
+        year, month_and_day = np.divmod(keys.timestamps, per_year)
+        month, day = np.divmod(month_and_day, 100) if per_year > 100 else (month_and_day, np.ones_like(month_and_day))
+        is_date = (year >= 1800) & (year < 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        if is_date.all():
             name = format_value(keys.names.time)
             raise DataError(
-                f"The time column {name} of the {keys.what} must hold dates, or integers that "
-                f"count steps; its integers look like dates written as {date_format}, the first "
+                f"The time column {name} of the {keys.what} must contain dates, or integers that "
+                f"count steps; its integers look like dates written as {date_format}, the first is "
                 f"{keys.timestamps[0]}. Convert them, e.g. with pandas.to_datetime(..., "
                 f"format={date_format!r}), or pass freq=1 if they count steps."
             )
 
 
 def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
-    """The timestamps in the unit of `calendar`, created from another frame."""
+    """The timestamps in the unit of `calendar`, which was created from another frame; raises if that is not exact."""
     time_type, reference_type = keys.time, calendar.time
     if (bool(time_type.unit), time_type.tz is None) != (bool(reference_type.unit), reference_type.tz is None):
         raise DataError(
             f"The time column {format_value(keys.names.time)} of the {keys.what} must have the "
-            f"type and time zone (tz) seen in fit, {reference_type.dtype}; its dtype is "
-            f"{time_type.dtype}. Convert it."
+            f"type and time zone (tz) seen in fit, {reference_type.dtype}, got "
+            f"{time_type.dtype}. Convert the column."
         )
     if time_type.unit == reference_type.unit:
         return keys.timestamps
-    finer = PER_DAY[reference_type.unit] // PER_DAY[time_type.unit]
-    coarser = PER_DAY[time_type.unit] // PER_DAY[reference_type.unit]
-    limit = np.iinfo(np.int64).max // max(finer, 1)
-    is_inexact = np.abs(keys.timestamps) > limit if finer else keys.timestamps % coarser != 0
+    multiplier = PER_DAY[reference_type.unit] // PER_DAY[time_type.unit]  # 0 if the unit of the calendar is coarser
+    divisor = PER_DAY[time_type.unit] // PER_DAY[reference_type.unit]
+    max_exact = np.iinfo(np.int64).max // max(multiplier, 1)
+    is_inexact = np.abs(keys.timestamps) > max_exact if multiplier else keys.timestamps % divisor != 0
     if is_inexact.any():
         raise DataError(
             f"The timestamps of the {keys.what} must be exact in the time type seen in fit, "
-            f"{reference_type.dtype}; {keys.describe_row(int(np.argmax(is_inexact)))} is not "
+            f"{reference_type.dtype}, but {keys.describe_row(int(np.argmax(is_inexact)))} is not "
             f"({pluralize(int(np.count_nonzero(is_inexact)), 'timestamp')} in all). Round or "
             f"convert column {format_value(keys.names.time)}."
         )
-    return keys.timestamps * finer if finer else keys.timestamps // coarser
+    return keys.timestamps * multiplier if multiplier else keys.timestamps // divisor
 
 
 def _no_frequency_error(keys: Keys) -> DataError:
+    """The error if no frequency can be inferred: too few rows, a few rows off the grid, days in the month, or no pattern."""
     lengths = np.diff(keys.indptr)
     time = format_value(keys.names.time)
     if lengths.max() < 2:
@@ -218,16 +229,15 @@ def _no_frequency_error(keys: Keys) -> DataError:
         if len(lengths) > 1:
             series_text = f"all {len(lengths)} series ({keys.labels(keys.indptr[:-1])}) have"
         return DataError(
-            f"freq cannot be inferred from fewer than 2 rows; {series_text} 1. Pass freq, e.g. "
-            "freq='D', or longer series."
+            f"`freq` cannot be inferred from fewer than 2 rows; {series_text} 1. Pass freq, e.g. freq='D', or longer series."
         )
     if off_grid := find_off_grid(keys.timestamps, keys.indptr, keys.time):
         frequency, rows = off_grid
         return DataError(
-            f"The timestamps of {time} of a series must be regularly spaced; nearly all follow "
+            f"The timestamps of column {time} must be regularly spaced in each series; nearly all follow "
             f"freq={_format_frequency(frequency)}, but {keys.describe_row(int(rows[0]))} does not "
             f"({pluralize(len(rows), 'timestamp')} in all, in series {keys.labels(rows)}). Correct "
-            "them, or resample events first."
+            "these timestamps, or resample irregular events."
         )
     longest_series = int(np.argmax(lengths))
     some_rows = range(int(keys.indptr[longest_series]), int(keys.indptr[longest_series]) + min(5, int(lengths[longest_series])))
@@ -237,20 +247,23 @@ def _no_frequency_error(keys: Keys) -> DataError:
     days = np.diff(series_timestamps) // PER_DAY[keys.time.unit] if keys.time.unit else np.zeros(1)
     if 28 <= np.median(days) <= 31 and days.max() <= 31:
         return DataError(
-            "Monthly timestamps must be the first or last (business) days of months; those of "
-            f"{time}{series_text} are on other days, beginning {first_timestamps}. Move them, e.g. "
+            "Monthly timestamps must be the first or last (business) days of months; those of column "
+            f"{time}{series_text} are on other days: {first_timestamps}. Move them, e.g. "
             f"frame[{time!r}].dt.to_period('M').dt.to_timestamp(), and pass freq='MS'."
         )
     return DataError(
-        f"freq cannot be inferred unless at least half of the timestamps of {time} are one step "
-        "apart, the same in all series; they are irregular, or of several frequencies, and "
-        f"those{series_text} begin {first_timestamps}. Pass freq, e.g. freq='D' (check(frame, freq='D') "
-        "shows what does not fit), or resample."
+        f"`freq` cannot be inferred unless at least half of the timestamps of column {time} are one step "
+        "apart, the same step in all series; they are irregular, or of several frequencies: "
+        f"those{series_text} are {first_timestamps}. Pass freq, e.g. freq='D' (check(frame, freq='D') "
+        "shows what does not fit), or resample the series."
     )
 
 
 def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> None:
-    """Raise unless all timestamps are on the calendar, in steps from the first of a series."""
+    """Raise unless all timestamps are on the calendar, a whole number of steps after the first of their series.
+
+    `gaps` are the differences of consecutive positions.
+    """
     off_grid = np.flatnonzero(position == OFF_GRID)
     if not len(off_grid):
         off_grid = np.flatnonzero((gaps % calendar.step != 0) | (gaps < 0)) + 1
@@ -260,18 +273,18 @@ def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> N
     inferred_text = ""
     if inferred is not None and str(inferred) != calendar.freq:
         inferred_text = f" The data look like freq={_format_frequency(inferred)}."
-    time_of_day = _time_of_day(calendar, position, off_grid[0], keys.timestamps)
+    time_of_day = _describe_time_of_day(calendar, position, off_grid[0], keys.timestamps)
     raise DataError(
         f"Every timestamp of the {keys.what} must be on the grid of "
-        f"freq={_format_frequency(calendar.frequency)}{time_of_day}; "
+        f"freq={_format_frequency(calendar.frequency)}{time_of_day}, but "
         f"{keys.describe_row(int(off_grid[0]))} is not ({pluralize(len(off_grid), 'timestamp')} in "
         f"all, in series {keys.labels(off_grid)}).{inferred_text} Pass the right freq, or correct "
         "the timestamps."
     )
 
 
-def _time_of_day(calendar: Calendar, position: Ints, row: int, timestamps: Ints) -> str:
-    """The time of day of the calendar, if a timestamp differs only in that."""
+def _describe_time_of_day(calendar: Calendar, position: Ints, row: int, timestamps: Ints) -> str:
+    """The time of day of the calendar as text, if the timestamp of `row` is off the grid only for its time of day."""
     if position[row] != OFF_GRID:
         return ""
     local = timestamps[row : row + 1]
@@ -283,14 +296,15 @@ def _time_of_day(calendar: Calendar, position: Ints, row: int, timestamps: Ints)
     return f" at {clock // 3600:02d}:{clock // 60 % 60:02d}:{clock % 60:02d}, as the first timestamp"
 
 
-def _weekdays_only(keys: Keys, calendar: Calendar, lengths: Ints) -> Any:
-    """Series of at least a week without weekends: business days among daily series."""
+def _has_no_weekends(keys: Keys, calendar: Calendar, lengths: Ints) -> Any:
+    """Mask of the series without weekends that span at least a week and have more than 5 rows: business days."""
     local = keys.timestamps
     if calendar.counts_local_time:
         local = nominal_local_time(local, keys.time, calendar.time_of_day)
     days = local // PER_DAY[keys.time.unit]
-    weekends = np.add.reduceat(((days + 3) % 7 > 4).astype(np.int64), keys.indptr[:-1])
-    return (weekends == 0) & (days[keys.indptr[1:] - 1] - days[keys.indptr[:-1]] >= 7) & (lengths > 5)
+    # day 0 was a Thursday, so (day + 3) % 7 is 0 on Mondays
+    n_weekend_days = np.add.reduceat(((days + 3) % 7 > 4).astype(np.int64), keys.indptr[:-1])
+    return (n_weekend_days == 0) & (days[keys.indptr[1:] - 1] - days[keys.indptr[:-1]] >= 7) & (lengths > 5)
 
 
 def _format_frequency(frequency: Any) -> str:
@@ -298,25 +312,28 @@ def _format_frequency(frequency: Any) -> str:
 
 
 def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) -> None:
-    """Raise if a series clearly has a coarser frequency."""
+    """Raise if a series clearly has a coarser frequency, such as weekly or business days among daily series.
+
+    `gaps` are the differences of consecutive positions; `freq` is the argument, None if it was inferred.
+    """
     lengths = np.diff(keys.indptr)
     gaps_to_next = np.append(gaps, 0)
     # the last row of a series has no neighbour
     gaps_to_next[keys.indptr[1:] - 1] = np.iinfo(np.int64).max
-    smallest = np.minimum.reduceat(gaps_to_next, keys.indptr[:-1])
-    coarser = (lengths > 2) & (smallest > calendar.step)
+    smallest_gap = np.minimum.reduceat(gaps_to_next, keys.indptr[:-1])
+    may_be_coarser = (lengths > 2) & (smallest_gap > calendar.step)
     if freq is None and calendar.freq == "D":
-        coarser |= _weekdays_only(keys, calendar, lengths)
-    suspects = np.flatnonzero(coarser)
-    for series_number in suspects[:20]:
+        may_be_coarser |= _has_no_weekends(keys, calendar, lengths)
+    suspects = np.flatnonzero(may_be_coarser)
+    for series_number in suspects[:MAX_CHECKED_SERIES]:
         rows = slice(int(keys.indptr[series_number]), int(keys.indptr[series_number + 1]))
         inferred = infer(keys.timestamps[rows], np.array([0, rows.stop - rows.start]), keys.time)
         if inferred is not None:
             source = "as in the other series" if freq is None else "as passed"
             raise DataError(
-                f"All series must have the same freq, {_format_frequency(calendar.frequency)} "
-                f"{source}; series {keys.label(int(series_number))} looks like "
-                f"freq={_format_frequency(inferred)} from {keys.format_timestamp(rows.start)} on "
+                f"All series must have the same frequency, {_format_frequency(calendar.frequency)} "
+                f"{source}, but series {keys.label(int(series_number))}, which starts at "
+                f"{keys.format_timestamp(rows.start)}, looks like freq={_format_frequency(inferred)} "
                 f"({len(suspects)} such series). Pass the freq of the data, or resample; forecast "
                 "series of different frequencies separately."
             )

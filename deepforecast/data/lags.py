@@ -23,7 +23,7 @@ EXAMPLES = "'lag_7', 'mean_28', 'std_28@7', 'quantile_28_0.9', 'mean_4x7', 'expa
 
 @dataclass(frozen=True)
 class LagFeature:
-    """A statistic of `size` values with distance `stride`, the last one `lag` rows before.
+    """A statistic of `size` values, `stride` rows apart, the last one `lag` rows before the row.
 
     `level` is the probability of a quantile, or the smoothing parameter of an exponentially
     weighted mean.
@@ -43,10 +43,11 @@ class LagFeature:
     @property
     def influence(self) -> float:
         """Approximate weight of a single value; 0 for single lags and expanding windows."""
-        of_kind = {"std": self.size**-0.5, "ewm": self.level, "difference": 1.0}
-        return 1 / self.size if self.kind in ("mean", "min", "max", "quantile") else of_kind.get(self.kind, 0.0)
+        weight_by_kind = {"std": self.size**-0.5, "ewm": self.level, "difference": 1.0}
+        return 1 / self.size if self.kind in ("mean", "min", "max", "quantile") else weight_by_kind.get(self.kind, 0.0)
 
     def __str__(self) -> str:
+        """The name of the feature, the inverse of `parse_lag_feature`."""
         default_lag = self.stride if self.stride > 1 and self.kind in WINDOWS else 1
         end = f"@{self.lag}" if self.lag != default_lag else ""
         if self.kind == "lag":
@@ -73,7 +74,7 @@ def parse_lag_feature(name: str) -> LagFeature:
     body, separator, end = name.partition("@")
     feature = _parse_window(body) or _parse_single(body)
     if feature is None or (separator and (feature.kind == "lag" or not _is_count(end))):
-        raise ParameterError(f"A lag feature must have a name such as {EXAMPLES}; got {format_value(name)}.")
+        raise ParameterError(f"A lag feature must have a name such as {EXAMPLES}, got '{format_value(name)}'.")
     return feature if not separator else LagFeature(feature.kind, int(end), feature.size, feature.stride, feature.level)
 
 
@@ -82,13 +83,14 @@ def lag_features(lags: int | Sequence[int]) -> tuple[LagFeature, ...]:
     numbers = list(range(1, min(lags, MAX_LAG + 1) + 1)) if isinstance(lags, int) else [int(lag) for lag in lags]
     if not numbers or min(numbers) < 1 or max(numbers) > MAX_LAG or len(set(numbers)) < len(numbers):
         raise ParameterError(
-            f"lags must be distinct integers from 1 to {MAX_LAG:,}, at least one; got "
-            f"{format_value(lags)}. Pass their number or a list, e.g. 7 or [1, 7]."
+            f"`lags` must contain at least one lag, without duplicates and from 1 to {MAX_LAG:,}, got "
+            f"{format_value(lags)}. Pass a list, e.g. [1, 7], or the largest lag, e.g. 7 for the lags 1 to 7."
         )
     return tuple(LagFeature("lag", lag) for lag in numbers)
 
 
 def _parse_window(body: str) -> LagFeature | None:
+    """The feature of a window such as `mean_28`, `mean_4x7` or `quantile_28_0.9`; None if `body` is not one."""
     match = re.fullmatch(r"(mean|std|min|max|quantile)_(\d+)(?:x(\d+))?(?:_(0?\.\d+))?", body)
     if match is None or not _is_count(match[2]) or (match[3] and not _is_count(match[3])):
         return None
@@ -100,20 +102,21 @@ def _parse_window(body: str) -> LagFeature | None:
 
 
 def _parse_single(body: str) -> LagFeature | None:
+    """The feature of `lag_7`, `difference_7`, `ewm_0.3` or `expanding_max`; None if `body` is not such a name."""
     feature_kind, _, number = body.rpartition("_")
     if body in FEATURE_KINDS and body.startswith("expanding"):
         return LagFeature(body)
     if feature_kind == "lag" and _is_count(number):
         return LagFeature("lag", int(number))
     if feature_kind == "difference" and _is_count(number):
-        return LagFeature("difference", 1, 2, int(number))
+        return LagFeature("difference", lag=1, size=2, stride=int(number))
     if feature_kind == "ewm" and re.fullmatch(r"(0?\.\d+|1)", number) and 0 < float(number) <= 1:
         return LagFeature("ewm", level=float(number))
     return None
 
 
 def _format_level(level: float) -> str:
-    """All significant digits, so that names are unique."""
+    """A probability as text with all significant digits, so that names are unique."""
     return np.format_float_positional(level, trim="-")
 
 

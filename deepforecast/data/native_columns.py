@@ -31,7 +31,7 @@ def to_array(column: Any) -> Any:
     dtype: Any = getattr(native, "dtype", None)
     if isinstance(dtype, np.dtype):
         return native.to_numpy()
-    # if not imported, there are no such objects
+    # a column cannot be of a library that is not imported
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if polars is not None and isinstance(native, polars.Series):
         type_name = dtype.base_type().__name__

@@ -20,7 +20,7 @@ from deepforecast.data.keys import read_keys, series_label
 from deepforecast.errors import DataError, format_list, pluralize, warn
 
 EMPTY_FRAME_MESSAGE = "The frame cannot be empty; it has columns, but no rows. Pass the history of at least one series."
-MAX_LATE_STEPS = 7
+MAX_LATE_STEPS = 7  # a series that ends at most this many steps before the others counts as reported late
 SLICE_FROM_ROWS = 100  # mean length from which series are copied as slices rather than by index
 
 
@@ -56,7 +56,7 @@ class Series:
 
     @cached_property
     def index_by_id(self) -> dict[Any, int]:
-        """The number of each id."""
+        """The number (index in this object) of each id."""
         return {series_id: number for number, series_id in enumerate(frames.to_list(self.native_ids))}
 
     def index_of(self, ids: Any) -> Ints:
@@ -99,14 +99,15 @@ class Series:
 
 
 def ended_early(last: Ints, calendar: Calendar, steps: int = 1) -> Ints:
-    """The numbers of series whose forecasts all lie in the past.
+    """The numbers of the series whose forecasts of `steps` steps all lie in the past.
 
     Their last forecast is before the last timestamp of the panel, and they end more than
     `MAX_LATE_STEPS` steps (or one season, if shorter) before it; other series may only be reported
     late.
     """
-    season = (seasons(calendar.frequency) or (MAX_LATE_STEPS,))[0]
-    return np.flatnonzero((last.max() - last) // calendar.step > max(steps, min(season, MAX_LATE_STEPS)))
+    season_length = (seasons(calendar.frequency) or (MAX_LATE_STEPS,))[0]
+    steps_behind = (last.max() - last) // calendar.step
+    return np.flatnonzero(steps_behind > max(steps, min(season_length, MAX_LATE_STEPS)))
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,8 @@ class Panel:
     """Series on a regular calendar; gaps of the frame are rows with NaN in `y`.
 
     Series i is `y[indptr[i]:indptr[i + 1]]`, with rows at the positions `start[i] + step * (0, 1,
-    2, ...)`.
+    2, ...)`. `static` has one value per series, `covariates` one per row; `undeclared` are the
+    columns without a role.
     """
 
     series: Series
@@ -203,7 +205,7 @@ class Panel:
         return np.repeat(self.start, self.lengths) + step * self.calendar.step
 
     def missing(self) -> NDArray[np.bool_]:
-        """Mask of rows with a missing target."""
+        """Mask of the rows with a missing target."""
         return np.isnan(self.y)
 
     @cached_property
@@ -266,6 +268,7 @@ class Panel:
         return frames.build(self.series.library, columns)
 
     def _gather(self, numbers: Ints, begin: Ints, end: Ints) -> Panel:
+        """Copy the rows `begin[i]` to `end[i]` (excluded, counted in the panel) of the series `numbers[i]`."""
         lengths = end - begin
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         if self.covariates or indptr[-1] <= SLICE_FROM_ROWS * len(numbers):
@@ -275,7 +278,7 @@ class Panel:
             # slices are three times as fast for long series, as in a backtest of thousands of
             # windows
             bounds = zip(begin.tolist(), end.tolist(), strict=True)
-            y, covariates = np.concatenate([self.y[first:stop] for first, stop in bounds]), {}
+            y, covariates = np.concatenate([self.y[start:stop] for start, stop in bounds]), {}
         all_series = len(numbers) == len(self) and bool((numbers == np.arange(len(self))).all())
         series = self.series if all_series else self.series.take(numbers)
         last = self.series.last[numbers] - (self.indptr[numbers + 1] - end) * self.calendar.step

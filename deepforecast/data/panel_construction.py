@@ -13,7 +13,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.keys import Keys
 from deepforecast.data.native_columns import Table
-from deepforecast.errors import DataError, format_value, warn
+from deepforecast.errors import DataError, format_value, pluralize, warn
 
 if TYPE_CHECKING:
     from deepforecast.data.panel import Panel
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # rows with gaps per row of the frame above which freq must be wrong (days for months, hours for
 # days)
 MAX_EXPANSION = 12
+SMALL_FRAME_ROWS = 100  # additional rows that are allowed in any frame
 
 
 def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
@@ -29,14 +30,15 @@ def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
     target = format_value(keys.names.target)
     if len(infinite):
         raise DataError(
-            f"Column {target} must be finite or missing; it is infinite in {len(infinite)} row(s) "
-            f"of series {keys.describe_rows(infinite)}. Replace these values, e.g. by NaN."
+            f"Column {target} must be finite or missing, but is infinite in "
+            f"{pluralize(len(infinite), 'row')} of series {keys.describe_rows(infinite)}. Replace these "
+            "values, e.g. by NaN."
         )
-    missing = np.append(0, np.cumsum(np.isnan(y)))[keys.indptr]
-    empty = np.flatnonzero(np.diff(missing) == np.diff(keys.indptr))
+    missing_before = np.append(0, np.cumsum(np.isnan(y)))[keys.indptr]
+    empty = np.flatnonzero(np.diff(missing_before) == np.diff(keys.indptr))
     if len(empty) and not may_be_empty:
         raise DataError(
-            f"Every series must have at least one value in column {target}; all are missing in "
+            f"Every series must have at least one value in column {target}; all values are missing in "
             f"series {keys.labels(keys.indptr[empty])}. Drop these series."
         )
 
@@ -48,34 +50,38 @@ def read_panel_covariate(table: Table, name: str, keys: Keys) -> Covariate:
     infinite = np.flatnonzero(np.isinf(column.values))
     if len(infinite):
         raise DataError(
-            f"Covariate {format_value(name)} must be finite or missing; it is infinite in "
-            f"{len(infinite)} row(s) of series {keys.describe_rows(infinite)}. Replace these "
+            f"Covariate {format_value(name)} must be finite or missing, but is infinite in "
+            f"{pluralize(len(infinite), 'row')} of series {keys.describe_rows(infinite)}. Replace these "
             "values, e.g. by NaN."
         )
     return column
 
 
-def is_blown_up(full: float, rows: int) -> bool:
+def is_blown_up(n_rows_with_gaps: float, n_rows: int) -> bool:
     """Whether gaps add so many rows that the frequency must be wrong."""
-    return full > MAX_EXPANSION * rows + 100
+    return n_rows_with_gaps > MAX_EXPANSION * n_rows + SMALL_FRAME_ROWS
 
 
 def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
-    """Insert missing rows so that each series has a row at every step."""
+    """Insert missing rows so that each series has a row at every step.
+
+    `position` is the calendar position of each row, `steps[i]` the number of rows of series i with
+    its gaps. Raises `DataError` if gaps add so many rows that the frequency must be wrong.
+    """
     series, step = panel.series, panel.calendar.step
     row_bounds = np.append(0, np.cumsum(steps, dtype=np.float64))
-    rows = len(panel.y)
-    if is_blown_up(row_bounds[-1], rows):
+    n_rows = len(panel.y)
+    if is_blown_up(row_bounds[-1], n_rows):
         longest_series = int(np.argmax(steps))
         raise DataError(
-            f"A frame must have most of the rows of its freq; with freq={series.calendar.freq!r} "
-            f"it would have {row_bounds[-1]:,.0f}, not {rows:,}; series "
+            f"The frame must have most of the rows of its frequency; freq={series.calendar.freq!r} "
+            f"requires {row_bounds[-1]:,.0f} rows, but there are {n_rows:,}; series "
             f"{series.label(longest_series)} alone spans {steps[longest_series]:,} steps. Pass the "
             "right freq, or split the series."
         )
     indptr = row_bounds.astype(np.int64)
-    first = np.repeat(indptr[:-1] - position[panel.indptr[:-1]] // step, np.diff(panel.indptr))
-    row_index = position // step + first
+    row_offset = np.repeat(indptr[:-1] - position[panel.indptr[:-1]] // step, np.diff(panel.indptr))
+    row_index = position // step + row_offset
     y = np.full(int(indptr[-1]), np.nan)
     y[row_index] = panel.y
     covariates = {name: covariate.scatter(row_index, len(y)) for name, covariate in panel.covariates.items()}
@@ -83,24 +89,27 @@ def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
 
 
 def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> Panel:
-    """Add static covariates of the frame or of the static frame."""
+    """Add static covariates of the frame or of the static frame.
+
+    Declared ones may be in either; if none is declared, all columns of the static frame are used.
+    """
     series, names = panel.series, keys.names
-    inside = [name for name in names.static if name in table.columns]
-    outside = [name for name in names.static if name not in table.columns]
-    if static is None and outside:
+    names_in_frame = [name for name in names.static if name in table.columns]
+    other_names = [name for name in names.static if name not in table.columns]
+    if static is None and other_names:
         raise DataError(
-            f"A static column must be in the frame or in static=; {format_value(outside[0])} is in "
-            "neither. Add it, or remove it from columns=."
+            f"A static column must be in the frame or in static=, but column {format_value(other_names[0])} "
+            "is in neither. Add it, or remove it from columns=."
         )
     static_covariates = {}
-    for name in inside:
+    for name in names_in_frame:
         covariate = read_panel_covariate(table, name, keys)
         static_covariates[name] = covariates.constant_per_series(covariate, keys.indptr, name, series)
     undeclared: list[str] = []
-    if static is not None and inside and not outside:
-        warn("static= is ignored: the static columns are in the frame itself.")
+    if static is not None and names_in_frame and not other_names:
+        warn("static= is ignored: the static columns are in the frame itself. Leave out static=.")
     elif static is not None:
-        static_covariates |= covariates.read_static(static, series, tuple(outside))
+        static_covariates |= covariates.read_static(static, series, tuple(other_names))
         known_names = (*static_covariates, *names.all, *panel.undeclared)
         undeclared = [name for name in frames.to_narwhals(static).columns if name not in known_names]
     declared: Columns = replace(names, static=tuple(static_covariates))

@@ -37,7 +37,7 @@ class BacktestPlan:
 
 @dataclass(frozen=True)
 class BacktestWindow:
-    """A cutoff with training rows `train_start[i]:cutoff[i]` of series `series[i]`."""
+    """A cutoff with training rows `train_start[i]:cutoff[i]` of series `series[i]`, counted within the series."""
 
     number: int
     series: Ints
@@ -45,23 +45,23 @@ class BacktestWindow:
     cutoff: Ints
 
     def history(self, panel: Panel) -> Panel:
-        """A copy of the training rows."""
+        """A panel with a copy of the training rows."""
         selected = panel if len(self.series) == len(panel) else panel.take(self.series)
         return selected.between(self.train_start, self.cutoff)
 
     def test_rows(self, panel: Panel, gap: int, horizon: int) -> tuple[Ints, NDArray[np.bool_]]:
-        """The flat test rows, shape (series, horizon), and a mask of those that exist."""
+        """The test rows as indices of `panel.y`, shape (series, horizon), and a mask of those that exist."""
         rows = self.cutoff[:, None] + gap + np.arange(horizon)
-        inside = rows < panel.lengths[self.series][:, None]
-        return panel.indptr[:-1][self.series][:, None] + np.where(inside, rows, 0), inside
+        exists = rows < panel.lengths[self.series][:, None]
+        return panel.indptr[:-1][self.series][:, None] + np.where(exists, rows, 0), exists
 
 
 def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
-    """The windows of a plan, the oldest first."""
+    """The windows of a plan, the oldest first; raises `ParameterError` if the series are too short for them."""
     if plan.train_size is not None and plan.train_size < plan.min_observations:
         raise ParameterError(
-            f"size must be at least {plan.min_observations}, the observations that training needs; "
-            f"got {plan.train_size}."
+            f"`train_size` must be at least {plan.min_observations}, the number of observations that training "
+            f"requires, got {plan.train_size}."
         )
     by_series = plan.align == "series"
     cutoffs = _cutoffs_by_series(panel, plan) if by_series else _cutoffs_by_calendar(panel, plan)
@@ -70,29 +70,29 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
     n_required_rows = plan.gap + (plan.horizon if requires_all_rows else 1)
     observed_before = _cumulative_observed(panel)
     windows = []
-    for number, cutoff in enumerate(cutoffs):
+    for window_number, cutoff in enumerate(cutoffs):
         train_start = np.zeros_like(cutoff) if plan.train_size is None else np.maximum(cutoff - plan.train_size, 0)
         n_observed = observed_before[panel.indptr[:-1] + cutoff] - observed_before[panel.indptr[:-1] + train_start]
         is_usable = (n_observed >= plan.min_observations) & (cutoff + n_required_rows <= panel.lengths)
         series = np.flatnonzero(is_usable)
         if by_series and len(series) < len(panel):
             too_short = np.flatnonzero(~is_usable)
-            first_has = f"{n_observed[too_short[0]]} non-missing values before cutoff {number + 1}"
-            raise _too_many_windows_error(panel, plan, too_short, first_has)
+            length_text = f"{n_observed[too_short[0]]} non-missing values before cutoff {window_number + 1}"
+            raise _too_many_windows_error(panel, plan, too_short, length_text)
         if not len(series):
             raise ParameterError(
-                f"n_windows={plan.n_windows}: at least one series must have "
-                f"{pluralize(plan.min_observations, 'value')} before cutoff {number + 1} (counted "
-                "from the earliest) and rows after it. Use fewer windows."
+                f"`n_windows` must leave at least one series with {pluralize(plan.min_observations, 'value')} "
+                f"before each cutoff and rows after it; with n_windows={plan.n_windows} cutoff "
+                f"{window_number + 1} (counted from the earliest) has none. Use fewer windows."
             )
-        windows.append(BacktestWindow(number, series, train_start[series], cutoff[series]))
+        windows.append(BacktestWindow(window_number, series, train_start[series], cutoff[series]))
     return windows
 
 
 def rows_until_observed(panel: Panel, min_observations: int) -> Ints:
-    """The number of first rows of each series with `min_observations` values.
+    """For each series, the smallest number of rows from its start that contain `min_observations` non-missing values.
 
-    If a series has fewer values, the number is larger than that of its rows.
+    If a series has fewer values, the result is larger than its number of rows.
     """
     observed_before = _cumulative_observed(panel)
     rows = np.searchsorted(observed_before, observed_before[panel.indptr[:-1]] + min_observations)
@@ -105,32 +105,36 @@ def _cumulative_observed(panel: Panel) -> Ints:
 
 
 def _cutoffs_by_series(panel: Panel, plan: BacktestPlan) -> list[Ints]:
-    span = plan.horizon + plan.gap + (plan.n_windows - 1) * plan.step
-    short = np.flatnonzero(panel.lengths < span + plan.min_observations)
+    """Number of rows of each series before each cutoff, oldest cutoff first, counted back from the end of the series."""
+    n_test_rows = plan.horizon + plan.gap + (plan.n_windows - 1) * plan.step
+    short = np.flatnonzero(panel.lengths < n_test_rows + plan.min_observations)
     if len(short):
         raise _too_many_windows_error(panel, plan, short, f"{panel.lengths[short[0]]} rows")
-    return [panel.lengths - span + number * plan.step for number in range(plan.n_windows)]
+    return [panel.lengths - n_test_rows + window_number * plan.step for window_number in range(plan.n_windows)]
 
 
 def _cutoffs_by_calendar(panel: Panel, plan: BacktestPlan) -> list[Ints]:
-    step = panel.calendar.step
-    latest = int(panel.series.last.max())
+    """Number of rows of each series before each cutoff, oldest cutoff first, counted back from the latest end of all series."""
+    calendar_step = panel.calendar.step
+    latest_position = int(panel.series.last.max())
     cutoffs = []
-    for number in reversed(range(plan.n_windows)):
-        position = latest - step * (plan.horizon + plan.gap + number * plan.step)
-        cutoffs.append(np.clip((position - panel.start) // step + 1, 0, panel.lengths))
+    for windows_after in reversed(range(plan.n_windows)):
+        last_train_position = latest_position - calendar_step * (plan.horizon + plan.gap + windows_after * plan.step)
+        n_rows_before = (last_train_position - panel.start) // calendar_step + 1
+        cutoffs.append(np.clip(n_rows_before, 0, panel.lengths))
     return cutoffs
 
 
-def _too_many_windows_error(panel: Panel, plan: BacktestPlan, short: Ints, first_has: str) -> ParameterError:
-    span = plan.horizon + plan.gap + (plan.n_windows - 1) * plan.step
+def _too_many_windows_error(panel: Panel, plan: BacktestPlan, short: Ints, length_text: str) -> ParameterError:
+    """The error for the series `short`; `length_text` is what the first of them has."""
+    n_test_rows = plan.horizon + plan.gap + (plan.n_windows - 1) * plan.step
     labels = panel.series.labels(short)
     description = f"{labels} has"
     if len(short) > 1:
         description = f"{labels} have fewer: the first, {panel.series.label(int(short[0]))}, has"
     return ParameterError(
         f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap "
-        f"{plan.gap}) must have {pluralize(plan.min_observations, 'value')} for training and {span} "
-        f"rows after that; series {description} {first_has}. Use fewer windows or a shorter "
+        f"{plan.gap}) requires {pluralize(plan.min_observations, 'value')} for training and {n_test_rows} "
+        f"rows after them; series {description} {length_text}. Use fewer windows or a shorter "
         "horizon, or leave these series out."
     )

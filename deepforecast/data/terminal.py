@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-KERNELS = ("ipykernel", "pyodide_kernel")
+NOTEBOOK_KERNELS = ("ipykernel", "pyodide_kernel")
 """Packages that run notebooks; their output streams are shown live, but are not terminals."""
 
 
@@ -16,5 +16,5 @@ def shows_live_output(stream: Any) -> bool:
 
 
 def is_notebook(stream: Any) -> bool:
-    """Whether a stream is the output of a notebook cell."""
-    return any(cls.__module__.partition(".")[0] in KERNELS for cls in type(stream).__mro__)
+    """Whether a stream is the output of a notebook cell, judged by the package that defines its class or a base class."""
+    return any(cls.__module__.partition(".")[0] in NOTEBOOK_KERNELS for cls in type(stream).__mro__)

@@ -21,8 +21,9 @@ class TimeFeatures:
     """The time features of a fitted model.
 
     `components` are all components of the model; regressors have no column here. `country` is that
-    of the holidays. `start` and `span` are the begin and duration of the training data in local
-    time; `changepoints` are relative to it, in (0, 1). `n_values` is the number of training values.
+    of the holidays. `start` and `span` are the start and duration of the training data in local
+    time; `changepoints` are shares of the duration, in (0, 1). `n_values` is the number of training
+    values.
     """
 
     components: ComponentSpecs
@@ -43,7 +44,7 @@ class TimeFeatures:
         return 1 + sum(component.columns for component in self.time_components)
 
     def evaluate(self, calendar: Calendar, positions: Ints) -> Any:
-        """The features at positions (n,) as float32 (n, width)."""
+        """The features at positions (n,) as float32 (n, width); scaled time is 0 at the start and 1 after `span`."""
         timestamps = timestamps_at(calendar, positions)
         component_columns = time_component_columns(self.time_components, timestamps, self.country)
         time = ((timestamps.local_time - self.start) / self.span)[:, None]

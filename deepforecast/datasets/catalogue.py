@@ -55,8 +55,7 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
     if split is not None and split not in entry.card.splits:
         splits = ", ".join(map(repr, entry.card.splits))
         raise ParameterError(
-            f"split of {name!r} must be one of {splits}, or None for train and test together; got "
-            f"{format_value(split)!r}."
+            f"split of {name!r} must be one of {splits}, or None for train and test together; got '{format_value(split)}'."
         )
     _download_if_missing(entry, download)
     return entry.read(split)
@@ -143,7 +142,7 @@ def _find_entry(name: str) -> Entry:
         near = difflib.get_close_matches(name.lower(), entries, n=3)
         hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
         raise ParameterError(
-            f"name must be the name of a dataset; got {format_value(name)!r}. {hint}"
+            f"name must be the name of a dataset; got '{format_value(name)}'. {hint}"
             f"Available: {format_list(sorted(entries), max_shown=len(entries))}."
         )
     return entries[name]

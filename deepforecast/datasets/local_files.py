@@ -72,7 +72,7 @@ def is_available(folder: str) -> bool:
 def find_table(folder: str, table_name: str) -> Path:
     """The path of a table of a set; raises `DataError` if no data folder has it."""
     if not isinstance(table_name, str) or not re.fullmatch(r"[a-z0-9_]+", table_name):
-        raise ParameterError(f"table_name must be in lower case, e.g. 'info'; got {format_value(table_name)!r}.")
+        raise ParameterError(f"table_name must be in lower case, e.g. 'info'; got '{format_value(table_name)}'.")
     for data_folder in data_folders():
         if (path := data_folder / folder / f"{table_name}.parquet").is_file():
             return path

@@ -162,7 +162,7 @@ def _validate_covariates(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) and value == "all":
         return tuple(COVARIATES)
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ParameterTypeError(f"covariates must be 'all' or a sequence of names; got {format_value(value)!r}.")
+        raise ParameterTypeError(f"covariates must be 'all' or a sequence of names; got '{format_value(value)}'.")
     names = tuple(value)
     unknown = [name for name in names if name not in COVARIATES]
     if unknown:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from deepforecast.core.calibration import pooled_errors, series_errors
+from deepforecast.core.calibration import pooled_absolute_errors, series_errors
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.conformal import Calibration, Method
 from deepforecast.core.forecast import Forecast
@@ -74,7 +74,8 @@ class Conformal(Forecaster):
         "windows that they did not cover, and narrower after the others",
     )
     n_windows: int | None = param(
-        default=None, at_least=1,
+        default=None,
+        at_least=1,
         help="maximum number of calibration windows per series; None: 100 (pool=True: 1000 in total)",
     )
     adaptation_rate: float = param(
@@ -132,7 +133,7 @@ class Conformal(Forecaster):
                 f"pool=True cannot be combined with method={self.method!r}, which adapts to the coverage of each series "
                 "separately. Use method='split' or pool=False."
             )
-        return pooled_errors(self._inner(), panel, self.default_horizon, self.n_windows)
+        return pooled_absolute_errors(self._inner(), panel, self.default_horizon, self.n_windows)
 
     def _min_observations(self, panel: Panel) -> int:
         return self._inner()._min_observations(panel)

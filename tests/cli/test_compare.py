@@ -56,9 +56,9 @@ def test_a_model_that_fails_is_a_row_and_exit_code_1(run) -> None:
     ran = run(*THREE, "--models", "SeasonalNaive:season_length=60,alias=Long", "--json")
     assert ran.status == 1
     assert ran.facts["failed"] == ["Long"]
-    assert "Long needs at least 60" in ran.facts["leaderboard"][-1]["error"]
+    assert "Long requires at least 60" in ran.facts["leaderboard"][-1]["error"]
     told = run(*THREE, "--models", "SeasonalNaive:season_length=60,alias=Long")
-    assert "Long failed: DataError: Long needs at least 60" in " ".join(told.out.split())
+    assert "Long failed: DataError: Long requires at least 60" in " ".join(told.out.split())
 
 
 def test_all_baselines_if_none_is_named(run) -> None:

@@ -35,7 +35,7 @@ def wording(*options: str) -> MessageTranslator:
         ("See check(frame).", "See deepforecast check."),
         ("looks like freq='W-WED' from", "looks like --freq W-WED from"),
         ("n_windows=50 with horizon=7 (step 7)", "--windows 50 with --horizon 7 (step 7)"),
-        ("step_size must be at least 1; got 0.", "--step must be at least 1; got 0."),
+        ("`step_size` must be at least 1, got 0.", "--step must be at least 1, got 0."),
         ("Say missing='zero' or 'ffill': filled", "Say --missing zero or ffill: filled"),
         ("another alias=, or point='mean' there", f"another --alias ...{FIT}, or --point mean{FIT} there"),
         ("wrap it: Conformal(model).", "wrap it: --model Conformal --set model=NAME (in deepforecast fit)."),
@@ -93,15 +93,15 @@ LINES = {  # what is done wrong -> a way out that a command line has
     "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compar",
     "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",
     "cross-validate sales.csv --model Naive --horizon 7 --windows 30":
-        "--windows 30 with --horizon 7 (step 7, gap 0) must have 1",
+        "--windows 30 with --horizon 7 (step 7, gap 0) requires 1",
     "cross-validate sales.csv --model Naive Naive --horizon 3": "Set MODEL:alias=... on one of them.",
-    "cross-validate sales.csv --model Naive --horizon 3 --step 0": "--step must be at least 1; got 0.",
+    "cross-validate sales.csv --model Naive --horizon 3 --step 0": "--step must be at least 1, got 0.",
     "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage":
         "Pass --level when forecasting, e.g. --level 80 95.",
     "cross-validate sales.csv --model Naive --horizon 3 --metrics owa": "Pass --reference, the name of a model column",
     "compare sales.csv --horizon 3 --metrics owa": "deepforecast cross-validate with --metrics owa --reference Naive2.",
     "compare sales.csv --horizon 3 --plot board.bmp": "must end in .png, .svg or .pdf, got board.bmp.",
-    "fit sales.csv --model Naive --target ds --save m.dfc": "ds has more than one (time, target).",
+    "fit sales.csv --model Naive --target ds --save m.dfc": "these are repeated: ds (time, target).",
     "frobnicate": "Available: check, fit, predict, cross-validate, compare, tune, benchmark, models, doctor, demo.",
 }
 

@@ -113,7 +113,7 @@ def test_future_data_for_a_model_without_covariates_is_left_out_aloud(run, folde
         (["model.dfc", "--quantiles", "1.5"], "`quantiles` must be between 0 and 1"),
         (["bare.dfc"], "Naive was fitted without one. Pass --horizon STEPS"),
         (["model.dfc", "--data", "nowhere.csv"], "nowhere.csv cannot be read"),
-        (["model.dfc", "--data", "short.csv"], "SeasonalNaive needs at least 7 values of history"),
+        (["model.dfc", "--data", "short.csv"], "SeasonalNaive requires at least 7 values of history"),
         (["model.dfc", "--output", "forecast"], "must end in .csv, .parquet or .pq"),
         (["model.dfc", "--output", "no\0way.csv"], "cannot be written"),
     ],

@@ -180,7 +180,9 @@ def test_categories_are_those_the_history_has_seen() -> None:
             return PointForecast(np.zeros((1, steps)), self.name)
 
     found: list[Any] = []
-    with pytest.warns(DataWarning, match="kind has categories not seen in fit, treated as unknown: A, sorted first") as said:
+    with pytest.warns(
+        DataWarning, match="kind has categories not seen in fit, which are treated as unknown: A, sorted first"
+    ) as said:
         list(rolling_folds(Sizes(), panel, BacktestPlan(4, 2, 4), refit_interval=1))
     assert found == [(("a",), [0.0] * 4), (("a",), [-1.0] * 4)]
     assert len(said) == 1
@@ -192,7 +194,7 @@ def test_what_is_known_ahead_is_refused_where_it_is_missing() -> None:
     frame.loc[(frame.unique_id == "s002") & (frame.ds == "2024-02-07"), "x"] = np.nan
     panel = Panel.from_frame(frame, columns={"future": ["x"]})
     COUNT.clear()
-    with pytest.raises(DataError, match=r"x is missing for series s002 at 2024-02-07\. Fill it"):
+    with pytest.raises(DataError, match=r"x is missing for series s002 at 2024-02-07\. Fill in"):
         list(rolling_folds(FutureRegression(missing="interpolate"), panel, BacktestPlan(3, 2, 3), refit_interval=1))
     with pytest.warns(DataWarning, match="through missing values"):
         list(rolling_folds(FutureRegression(), panel, BacktestPlan(2, 1, 2), refit_interval=1))  # it lies in the history only
@@ -213,7 +215,7 @@ def test_a_series_that_comes_later_is_fitted_when_it_is_there() -> None:
     frame = noisy()
     frame = frame[(frame.unique_id != "s002") | (frame.ds > "2024-01-30")]
     panel, plan = Panel.from_frame(frame), BacktestPlan(3, 4, 3, align="calendar")
-    with pytest.warns(DataWarning, match="series s002 was not in fit and is fitted now") as said:
+    with pytest.warns(DataWarning, match="not seen in fit are fitted now: s002") as said:
         folds = list(rolling_folds(Naive(), panel, plan, refit_interval=0))
     assert len(said) == 1
     assert [len(fold.window.series) for fold in folds] == [2, 3, 3, 3]

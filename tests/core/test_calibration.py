@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import Drift, Forecaster, Mean, Naive, Panel, SeasonalNaive, WindowMean
-from deepforecast.core.calibration import MAX_POOLED_ERRORS, MAX_WINDOWS, pooled_errors, series_errors
+from deepforecast.core.calibration import MAX_POOLED_ERRORS, MAX_WINDOWS, pooled_absolute_errors, series_errors
 from deepforecast.core.state import LearnedState
 from deepforecast.errors import DataError
 from tests.frames import D, P, joined
@@ -43,8 +43,8 @@ def test_the_number_of_windows() -> None:
     assert series_errors(Naive(), Panel.from_frame(noisy(400)), 2, 7).errors.shape[1] == 7
     assert series_errors(Naive(), Panel.from_frame(noisy(40)), 2, 300).errors.shape[1] == 19
     assert series_errors(Naive(), Panel.from_frame(noisy(3)), 2).errors.shape[1] == 1
-    assert len(pooled_errors(Naive(), Panel.from_frame(noisy(*[30] * 200)), 2).scores) == MAX_POOLED_ERRORS
-    assert len(pooled_errors(Naive(), Panel.from_frame(noisy(30, 30)), 2, 3).scores) == 6
+    assert len(pooled_absolute_errors(Naive(), Panel.from_frame(noisy(*[30] * 200)), 2).scores) == MAX_POOLED_ERRORS
+    assert len(pooled_absolute_errors(Naive(), Panel.from_frame(noisy(30, 30)), 2, 3).scores) == 6
 
 
 def test_too_short_a_series_is_refused_by_name() -> None:
@@ -52,8 +52,8 @@ def test_too_short_a_series_is_refused_by_name() -> None:
     with pytest.raises(DataError, match=r"intervals of SeasonalNaive require 7 values to fit and 3 more .*series s1 has 9\."):
         series_errors(SeasonalNaive(season_length=7), panel, 3)
     with pytest.raises(DataError, match="require 2 values to fit and 9 more"):
-        pooled_errors(Naive(), panel, 9)
-    with pytest.raises(DataError, match=r"Naive needs at least 10 values per series; series s1 has 9"):
+        pooled_absolute_errors(Naive(), panel, 9)
+    with pytest.raises(DataError, match=r"Naive requires at least 10 values per series, but series s1 has 9"):
         Naive(horizon=9, intervals="conformal").fit(noisy(40, 9, 10))
 
 
@@ -104,7 +104,7 @@ def test_pooled_errors_are_over_the_scale_before_the_cutoff() -> None:
     frame = noisy(20, 20, 20)
     frame.loc[frame.unique_id == "s1", "y"] *= 1000
     frame.loc[frame.unique_id == "s2", "y"] = 7.0
-    found = pooled_errors(Naive(), Panel.from_frame(frame), 2, 3)
+    found = pooled_absolute_errors(Naive(), Panel.from_frame(frame), 2, 3)
     wanted = []
     for _, one in frame.groupby("unique_id"):
         for cut in (16, 17, 18):
@@ -115,12 +115,12 @@ def test_pooled_errors_are_over_the_scale_before_the_cutoff() -> None:
     np.testing.assert_allclose(found.scores, np.sort(np.array(wanted), axis=0))
     np.testing.assert_allclose(found.scale, frame.groupby("unique_id").y.apply(lambda y: y.diff().abs().mean()))
     steps = P(1, 20).assign(y=[7.0] * 17 + [8.0] * 3)
-    assert pooled_errors(Naive(), Panel.from_frame(steps), 2, 1).scores.tolist() == [[0.0, 0.0]]
-    assert pooled_errors(Naive(), Panel.from_frame(steps.head(18)), 1, 1).scores.shape == (0, 1)
+    assert pooled_absolute_errors(Naive(), Panel.from_frame(steps), 2, 1).scores.tolist() == [[0.0, 0.0]]
+    assert pooled_absolute_errors(Naive(), Panel.from_frame(steps.head(18)), 1, 1).scores.shape == (0, 1)
 
 
 def test_series_that_do_not_move_give_the_pool_neither_errors_nor_room() -> None:
     frame = noisy(*[60] * 25)
-    alone = pooled_errors(Naive(), Panel.from_frame(frame[frame.unique_id.str.len() == 2]), 2)
+    alone = pooled_absolute_errors(Naive(), Panel.from_frame(frame[frame.unique_id.str.len() == 2]), 2)
     dead = frame.assign(y=frame.y.where(frame.unique_id.str.len() == 2, 5.0))
-    assert (pooled_errors(Naive(), Panel.from_frame(dead), 2).scores == alone.scores).all()
+    assert (pooled_absolute_errors(Naive(), Panel.from_frame(dead), 2).scores == alone.scores).all()

@@ -51,7 +51,7 @@ def test_a_radius_is_the_finite_sample_quantile(errors: np.ndarray, level: float
             found = smallest_that_covers(sizes, level)
             wanted[series, step] = math.nan if found is None else found
     if np.isnan(wanted).any():
-        with pytest.raises(CapabilityError, match="needs at least"):
+        with pytest.raises(CapabilityError, match="requires at least"):
             calibration.half_widths(level, errors.shape[2])
     else:
         assert (calibration.half_widths(level, errors.shape[2]) == wanted).all()
@@ -68,7 +68,7 @@ def test_a_level_too_high_says_which_one_is_possible() -> None:
         calibration = SeriesErrors(np.ones((2, count, 1)))
         with pytest.raises(CapabilityError) as caught:
             calibration.half_widths(99, 1)
-        words = f"A conformal level of 99 needs at least 99 calibration errors per step; there are {count}. Use a level "
+        words = f"A conformal level of 99 requires at least 99 calibration errors per step, but there are {count}. Use a level "
         words += "of at most "
         assert str(caught.value).startswith(words)
         possible = float(str(caught.value)[len(words) :].partition(",")[0])
@@ -164,7 +164,7 @@ def test_a_pooled_radius_is_a_quantile_of_all_over_the_scale_of_one(scores: list
     calibration = PooledErrors(np.sort(np.array(scores))[:, None], np.array([0.0, 1.0, 2.5]))
     found = smallest_that_covers([one for one in scores if not math.isnan(one)], level)
     if found is None:
-        with pytest.raises(CapabilityError, match="needs at least"):
+        with pytest.raises(CapabilityError, match="requires at least"):
             calibration.half_widths(level, 1)
         assert calibration.take(np.array([0])).half_widths(level, 1).tolist() == [[0.0]]
     else:

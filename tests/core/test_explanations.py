@@ -94,13 +94,13 @@ def test_what_comes_in_comes_out() -> None:
 def test_a_frame_too_large_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Looking(horizon=3).fit(history())
     monkeypatch.setattr(explanations, "MAX_ROWS", 70)
-    with pytest.raises(DataError, match=r"more than 70 rows; Looking has 80 for 2 series.*\(about 1 here\): explain\("):
+    with pytest.raises(DataError, match=r"at most 70 rows, .* Looking would have 80 for 2 series.*\(about 1 here\): explain\("):
         model.explain()
     assert len(model.explain(frame=history()[lambda one: one.unique_id == "a"])) == 56
 
 
 def test_columns_of_these_names_are_taken() -> None:
-    with pytest.raises(ParameterError, match="got lag twice"):
+    with pytest.raises(ParameterError, match="these are repeated: lag"):
         Looking(horizon=3).fit(history(unique_id="lag"), columns={"id": "lag"}).explain()
 
 

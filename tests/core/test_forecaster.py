@@ -125,7 +125,7 @@ class Wrong(Forecaster):
 def test_forecast_that_is_not_finite_raises_naming_the_series(what: float) -> None:
     model = Wrong(horizon=2).fit(noisy())
     model.what = what
-    with pytest.raises(DataError, match="Forecasts must be finite; those of Wrong for series s002 are not"):
+    with pytest.raises(DataError, match="Forecasts must be finite, but those of Wrong for series s002 are not"):
         model.predict()
 
 
@@ -136,7 +136,7 @@ def test_what_a_model_cannot_do_is_said() -> None:
     with pytest.raises(CapabilityError, match="Wrong cannot explain"):
         model.explain()
     model.what = 1.0
-    with pytest.raises(CapabilityError, match=r"Wrong cannot compute levels .*Conformal\(model\)"):
+    with pytest.raises(CapabilityError, match=r"Wrong cannot forecast levels .*Conformal\(model\)"):
         model.predict(level=80)
     with pytest.warns(DataWarning, match="Wrong: forecasts of series s003 lie far outside the history"):
         assert len(model.predict(1)) == 3
@@ -197,7 +197,7 @@ def test_a_hook_that_is_not_there_is_named() -> None:
         def _fit(self, panel: Any, monitor: Any) -> LearnedState:
             return LearnedState({"last": panel.y[panel.indptr[1:] - 1]})
 
-    with pytest.raises(CapabilityError, match=r"Half cannot do this, as its class does not define _forecast"):
+    with pytest.raises(CapabilityError, match=r"Half does not support this operation, as its class does not define _forecast"):
         Half(horizon=2).fit(noisy()).predict()
 
 

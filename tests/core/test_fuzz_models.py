@@ -60,17 +60,17 @@ def test_mutated_files_of_every_model_are_refused_or_work(seed: int) -> None:
 @pytest.mark.parametrize(
     ("name", "learned", "value", "message"),
     [
-        ("ETS", "age", 2**62, r"age must be between 0 and 1000000, got 4,611,686,018,427,387,904"),
-        ("AutoETS", "age", -1, r"age must be between 0 and 1000000, got -1"),
-        ("Holt", "age", 10**8, "age must be between 0"),
-        ("AutoTheta", "age", 100_001, "age must be between 0"),
-        ("AutoCES", "age", 100_001, "age must be between 0"),
-        ("MSTL", "rest.age", 2**62, "age must be between 0"),
-        ("ETS", "form", 2, r"form must be between \[0, 0, 0, 0\] and \[1, 2, 1, 2\], got 2"),
-        ("AutoCES", "form", 4, "form must be between 0 and 3, got 4"),
-        ("AutoTheta", "phase", 7, "phase must be between 0 and 6, got 7"),
-        ("AutoARIMA", "order", 10**6, "order must be between"),
-        ("MSTL", "history_checksum", 3, "history_checksum must be 4 int64 for each series"),
+        ("ETS", "age", 2**62, r"'age' must be between 0 and 1000000, got 4,611,686,018,427,387,904"),
+        ("AutoETS", "age", -1, r"'age' must be between 0 and 1000000, got -1"),
+        ("Holt", "age", 10**8, "'age' must be between 0"),
+        ("AutoTheta", "age", 100_001, "'age' must be between 0"),
+        ("AutoCES", "age", 100_001, "'age' must be between 0"),
+        ("MSTL", "rest.age", 2**62, "'age' must be between 0"),
+        ("ETS", "form", 2, r"'form' must be between \[0, 0, 0, 0\] and \[1, 2, 1, 2\], got 2"),
+        ("AutoCES", "form", 4, "'form' must be between 0 and 3, got 4"),
+        ("AutoTheta", "phase", 7, "'phase' must be between 0 and 6, got 7"),
+        ("AutoARIMA", "order", 10**6, "'order' must be between"),
+        ("MSTL", "history_checksum", 3, "'history_checksum' must be 4 int64 for each series"),
     ],
 )
 def test_integers_out_of_range_are_refused_at_load(
@@ -116,7 +116,7 @@ def test_a_plan_that_does_not_fit_its_arrays_is_refused_at_load(
 def test_gaps_of_exponential_smoothing_are_bounded_by_the_work_of_the_form(form: tuple[int, ...], longest: int) -> None:
     learned = {"form": np.array([form]), "start": np.zeros((1, 3)), "state": np.zeros((1, 3))}
     check_form(LearnedState({**learned, "age": np.array([longest])}))
-    with pytest.raises(InvalidManifest, match=f"age must be between 0 and {longest}, got"):
+    with pytest.raises(InvalidManifest, match=f"'age' must be between 0 and {longest}, got"):
         check_form(LearnedState({**learned, "age": np.array([longest + 1])}))
 
 
@@ -142,15 +142,15 @@ def test_gaps_of_all_series_together_are_bounded() -> None:
     with pytest.raises(InvalidManifest, match="must end with at most 10,020,000 missing values together"):
         check_gaps(LearnedState({"age": np.full(count, most + 1)}))
     check_gaps(LearnedState({"age": np.array([MAX_GAP, 0])}))
-    with pytest.raises(InvalidManifest, match="age must be between 0 and 1000000"):
+    with pytest.raises(InvalidManifest, match="'age' must be between 0 and 1000000"):
         check_gaps(LearnedState({"age": np.array([MAX_GAP + 1, 0])}))
 
 
 @pytest.mark.parametrize("values", [np.zeros((2, 1), np.int64), np.zeros(2), np.zeros(2, np.int32)])
 def test_integers_of_another_kind_are_refused(values: np.ndarray) -> None:
-    with pytest.raises(InvalidManifest, match="n must be one int64 for each series"):
+    with pytest.raises(InvalidManifest, match="'n' must be one int64 for each series"):
         check_integers(LearnedState({"n": values}), "n", 0, 1)
-    with pytest.raises(InvalidManifest, match="m must be one int64"):
+    with pytest.raises(InvalidManifest, match="'m' must be one int64"):
         check_integers(LearnedState({"n": values}), "m", 0, 1)
 
 

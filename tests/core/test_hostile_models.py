@@ -110,8 +110,8 @@ def zoned(name: str) -> dict[str, str]:
 
 
 CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
-    "model_is_a_path": ("daily", ("model",), "os.system", "No model is called os.system"),
-    "model_is_a_module": ("daily", ("model",), "deepforecast.models.baselines.naive", "No model is called"),
+    "model_is_a_path": ("daily", ("model",), "os.system", "Unknown model 'os.system'"),
+    "model_is_a_module": ("daily", ("model",), "deepforecast.models.baselines.naive", "Unknown model"),
     "library_is_a_module": (
         "daily",
         ("series", "library"),
@@ -121,7 +121,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "library_of_other_ids": ("daily", ("series", "library"), "polars", "Stored ids must have a supported dtype"),
     "dtype_of_ids_is_a_path": ("daily", ("series", "ids", "dtype"), "os.system", "ids"),
     "dtype_of_time_is_a_path": ("daily", ("series", "time", "dtype"), "os.system", "unknown type"),
-    "array_is_a_path": ("daily", ("series", "last", "array"), "os.system", "no array os.system"),
+    "array_is_a_path": ("daily", ("series", "last", "array"), "os.system", "array os.system is missing"),
     "extra_key_in_the_manifest": ("daily", ("_instantiator",), "os.system", "the manifest must have the keys"),
     "extra_key_in_the_parameters": (
         "daily",
@@ -139,8 +139,8 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
         "columns must have the keys",
     ),
     "extra_key_in_the_ids": ("daily", ("series", "ids", "__reduce__"), ["os.system"], "ids"),
-    "extra_key_in_the_time": ("daily", ("series", "time", "_args_"), [], "time must have the keys"),
-    "extra_key_in_the_state": ("daily", ("learned", "__class__"), "os.system", "learned must have the keys"),
+    "extra_key_in_the_time": ("daily", ("series", "time", "_args_"), [], "the time type must have the keys"),
+    "extra_key_in_the_state": ("daily", ("learned", "__class__"), "os.system", "the learned state must have the keys"),
     "extra_key_in_an_array": ("daily", ("series", "last", "__class__"), "x", "an array must have the keys"),
     "extra_key_in_a_wrapped_model": (
         "seasonal",
@@ -154,11 +154,11 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
         "os.system",
         "the calibration must have the keys",
     ),
-    "versions_of_anything": ("daily", ("versions", "os.system"), "1", "unknown versions"),
-    "seed_that_is_not_the_models": ("daily", ("seed",), 3, "its seed must equal that of its parameters, None, got 3"),
+    "versions_of_anything": ("daily", ("versions", "os.system"), "1", "unknown entries in 'versions': "),
+    "seed_that_is_not_the_models": ("daily", ("seed",), 3, "seed must equal that of the parameters, None, got 3"),
     "float_for_a_count": ("daily", ("series", "step"), 1.5, "step must be a positive integer"),
     "long_integer": ("daily", ("series", "step"), 10**90, "step must be a positive integer"),
-    "control_characters_in_the_model": ("daily", ("model",), ANSI, "No model is called"),
+    "control_characters_in_the_model": ("daily", ("model",), ANSI, "Unknown model"),
     "control_characters_in_the_freq": ("daily", ("series", "freq"), ANSI, "freq"),
     "control_characters_in_a_parameter": ("daily", ("parameters", "missing"), ANSI, "`missing` must be 'auto'"),
     "horizon_of_code": (
@@ -183,13 +183,13 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
         "__import__('os')",
         "season",
     ),
-    "huge_calibration_rate": ("seasonal", ("calibration", "rate"), 1e300, "rate of its calibration"),
+    "huge_calibration_rate": ("seasonal", ("calibration", "rate"), 1e300, "rate of the calibration"),
     "zone_of_a_file": ("business", ("series", "time"), zoned("dateutil//etc/passwd"), "unknown type"),
     "zone_of_a_path": ("business", ("series", "time"), zoned("../../etc/passwd"), "unknown type"),
     "zone_of_another_dtype": ("business", ("series", "time", "tz"), "Asia/Tokyo", "unknown type"),
-    "freq_of_ages": ("daily", ("series", "freq"), "999999999999D", "step does not match freq|stamps of a forecast"),
+    "freq_of_ages": ("daily", ("series", "freq"), "999999999999D", "does not match freq|stamps of a forecast"),
     "freq_of_nothing": ("daily", ("series", "freq"), "0D", "freq"),
-    "freq_of_weeks": ("daily", ("series", "freq"), "W-SUN", "step does not match freq|stamps of a forecast"),
+    "freq_of_weeks": ("daily", ("series", "freq"), "W-SUN", "does not match freq|stamps of a forecast"),
     "freq_of_a_number": ("daily", ("series", "freq"), "1", "freq"),
     "freq_of_many_digits": ("numbered", ("series", "freq"), "9" * 5000, "freq"),
     "step_of_zero": ("daily", ("series", "step"), 0, "step must be a positive integer"),
@@ -197,7 +197,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "holidays_that_are_none": ("business", ("series", "custom", "holidays"), ["never"], "ValueError|holidays"),
     "no_working_day": ("business", ("series", "custom", "weekmask"), "0000000", "ValueError|weekmask"),
     "no_column_for_the_time": ("daily", ("series", "columns", "time"), "unique_id", "one role"),
-    "a_column_of_covariates": ("daily", ("series", "columns", "future"), ["x"], "covariates do not match its columns"),
+    "a_column_of_covariates": ("daily", ("series", "columns", "future"), ["x"], "do not match the columns"),
     "static_from_nowhere": ("daily", ("static", "x"), {"array": "a3"}, "must have one number|covariates"),
     "a_parameter_of_another_model": (
         "daily",
@@ -206,11 +206,11 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
         "Naive has no parameter season_length",
     ),
     "another_model_s_state": ("daily", ("model",), "SeasonalNaive", "SeasonalNaive|season"),
-    "no_calibration": ("seasonal", ("calibration",), None, "arrays without a reference"),
-    "method_of_calibration": ("seasonal", ("calibration", "method"), "os.system", "does not match the series"),
+    "no_calibration": ("seasonal", ("calibration",), None, "arrays to which the manifest does not refer"),
+    "method_of_calibration": ("seasonal", ("calibration", "method"), "os.system", "must have a known method"),
     "an_array_twice": ("daily", ("series", "last"), {"array": "a0"}, "refers to it twice"),
-    "learned_of_text": ("daily", ("learned", "by_series"), "os.system", "must be a tree"),
-    "learned_of_a_list": ("daily", ("learned", "by_series"), {"list": []}, "must be a tree"),
+    "learned_of_text": ("daily", ("learned", "by_series"), "os.system", "must be trees"),
+    "learned_of_a_list": ("daily", ("learned", "by_series"), {"list": []}, "must be trees"),
     "everything_is_missing": ("daily", ("learned", "by_series"), {"tree": {}}, "arrays|KeyError"),
 }
 
@@ -412,10 +412,10 @@ def test_no_array_does_harm(name: str, tmp_path: Path) -> None:
             for change in OTHER_ARRAYS.values():
                 harmless(tmp_path / "file", manifest, {**arrays, one: np.ascontiguousarray(change(values))})
             bundle.write(tmp_path / "file", manifest, {key: held for key, held in arrays.items() if key != one})
-            with pytest.raises(ModelFileError, match=f"it has no array {one}"):
+            with pytest.raises(ModelFileError, match=f"the array {one} is missing"):
                 deepforecast.load(tmp_path / "file")
         bundle.write(tmp_path / "file", manifest, {**arrays, "more": np.zeros(3)})
-        with pytest.raises(ModelFileError, match="arrays without a reference: more"):
+        with pytest.raises(ModelFileError, match="arrays to which the manifest does not refer: more"):
             deepforecast.load(tmp_path / "file")
 
 
@@ -424,7 +424,7 @@ def test_an_id_that_is_there_twice(tmp_path: Path) -> None:
     same = {name: values.copy() for name, values in arrays.items()}
     same["a0"] = np.frombuffer(b"s001s001s003", dtype=np.uint8)
     bundle.write(tmp_path / "file", manifest, same)
-    with pytest.raises(ModelFileError, match="its ids must be unique"):
+    with pytest.raises(ModelFileError, match="the ids must be unique"):
         deepforecast.load(tmp_path / "file")
 
 
@@ -453,5 +453,5 @@ def test_a_horizon_beyond_all_memory_is_refused(tmp_path: Path) -> None:
     manifest, arrays = parts("daily")
     bundle.write(tmp_path / "file", changed(manifest, ("parameters", "horizon"), 10**18), arrays)
     model = deepforecast.load(tmp_path / "file")
-    with pytest.raises(DeepForecastError, match=r"at least 1 and at most 1,000,000; got 1,000,000,000,000,000,000\."):
+    with pytest.raises(DeepForecastError, match=r"at least 1 and at most 1,000,000, got 1,000,000,000,000,000,000\."):
         model.predict()

@@ -86,7 +86,7 @@ def test_an_interval_wider_than_twenty_ranges_is_warned_of_at_any_level(level: A
         (message,) = warned(stated(deviation), level=level)
         assert message == (
             "Stated: forecasts of series s1 lie far outside the history: 95 % intervals are "
-            f"{times} times as wide as its range. Use a shorter horizon or another model for these series."
+            f"{times} times as wide as the range of the history. Use a shorter horizon or another model for these series."
         )
     assert warned(stated(0.999 * widest), level=level) == []
 
@@ -100,11 +100,12 @@ def test_quantiles_are_judged_as_ends_of_intervals(quantiles: list[float]) -> No
 @pytest.mark.parametrize("mean", [7.2, -7.2])
 def test_a_point_more_than_three_ranges_outside_is_warned_of(mean: float) -> None:
     (message,) = warned(stated(mean=mean))
-    assert "outside the history: point forecasts are outside of it by up to 3.1 times its range. Use" in message
+    assert "outside the history: point forecasts are outside of the history by up to 3.1 times its range. Use" in message
     assert warned(stated(mean=0.97 * mean)) == []
     (message,) = warned(stated(50.0, mean), level=95)
     assert (
-        "intervals are up to 98 times as wide as its range and point forecasts are outside of it by up to 3.1 times" in message
+        "intervals are up to 98 times as wide as the range of the history and point forecasts are outside of the history by up to 3.1 times"
+        in message
     )
 
 
@@ -131,7 +132,7 @@ def test_sample_paths_are_judged_as_the_forecasts_they_are_of() -> None:
     model = Paths(horizon=2).fit(history())
     for deviation, mean, words in (
         (20.0, 0.0, "95 % intervals are up to"),
-        (1.0, 8.0, "point forecasts are outside of it by up to 3."),
+        (1.0, 8.0, "point forecasts are outside of the history by up to 3."),
     ):
         model.deviation, model.mean = deviation, mean
         with pytest.warns(DataWarning, match=f"^Paths: forecasts of series s1 lie far outside the history: {words}") as caught:
@@ -165,9 +166,7 @@ def test_backtests_warn_once_per_model_of_all_series_and_windows(run: Any, level
     with pytest.warns(DataWarning, match=FAR) as caught:
         run(models, frame, horizon=10, n_windows=2, level=level)
     (message,) = (str(one.message) for one in caught if FAR in str(one.message))
-    words = (
-        "forecasts of series s0, s1 lie far outside the history: point forecasts are outside of it by up to 4 times its range."
-    )
+    words = "forecasts of series s0, s1 lie far outside the history: point forecasts are outside of the history by up to 4 times its range."
     assert message.startswith(f"Growing: {words}")
     assert message.endswith("The same holds for Other.")
 
@@ -224,7 +223,7 @@ def test_a_file_with_a_range_that_does_not_fit_is_refused(tmp_path: Any) -> None
     model = Naive(horizon=2).fit(history())
     manifest, arrays = to_manifest(model, model.state_)
     arrays[manifest["value_range"]["array"]] = np.array([[1.0, -1.0]] * 3)
-    with pytest.raises(InvalidManifest, match="value ranges do not match"):
+    with pytest.raises(InvalidManifest, match="value ranges must be"):
         from_manifest(manifest, arrays)
 
 

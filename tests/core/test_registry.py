@@ -51,7 +51,7 @@ def test_every_name_of_the_index_gives_its_class() -> None:
 
 
 def test_an_unknown_name_gives_the_nearest() -> None:
-    with pytest.raises(ParameterError, match=r"No model is called SeasonalNaif\. Use SeasonalNaive"):
+    with pytest.raises(ParameterError, match=r"Unknown model 'SeasonalNaif'\. Use SeasonalNaive"):
         registry.get("SeasonalNaif")
     with pytest.raises(ParameterError, match=r"Use .*Naive.*WindowMean"):
         registry.get("zzzzzz")
@@ -67,7 +67,7 @@ def test_a_name_belongs_to_one_class(installed: Callable[..., None]) -> None:
     assert registry.register(Elsewhere) is Elsewhere
     assert registry.get("Elsewhere") is Elsewhere
     with pytest.raises(
-        ParameterError, match=r"must be unique, and .*test_registry defines Elsewhere, too\. Rename that of other"
+        ParameterError, match=r"must be unique, but .*test_registry defines Elsewhere, too\. Rename the class of other"
     ):
         registry.register(type("Elsewhere", (Forecaster,), {"__module__": "other"}))
     again = type("Elsewhere", (Forecaster,), {"__module__": Elsewhere.__module__, "__qualname__": Elsewhere.__qualname__})

@@ -59,11 +59,13 @@ def test_known_series_keep_their_parameters_and_move_their_state(model: Forecast
 def test_unseen_series_are_fitted_aloud_and_stand_among_the_known(model: Forecaster) -> None:
     frame = noisy(4)
     model = model.clone().fit(frame[frame.unique_id.isin(["s001", "s003"])])
-    with pytest.warns(DataWarning, match=r"series separately: series s002, s004 was not in fit and is fitted now") as said:
+    with pytest.warns(
+        DataWarning, match=r"series separately, so series that were not seen in fit are fitted now: s002, s004"
+    ) as said:
         found = model.predict(3, frame=frame, level=80)
     assert len(said) == 1
     same(found, model.clone().fit(frame).predict(3, level=80))
-    with pytest.warns(DataWarning, match="series s002 was not in fit"):
+    with pytest.warns(DataWarning, match="not seen in fit are fitted now: s002"):
         found = model.predict(3, frame=frame[frame.unique_id == "s002"])
     same(found, model.clone().fit(frame[frame.unique_id == "s002"]).predict(3))
 
@@ -103,7 +105,7 @@ def test_a_single_series_without_ids_moves_and_goes_on() -> None:
 
 def test_a_history_too_short_for_the_model() -> None:
     model = SeasonalNaive(horizon=3, season_length=7).fit(noisy())
-    with pytest.raises(DataError, match=r"SeasonalNaive needs at least 7 values of history per series; .* s003 has 6"):
+    with pytest.raises(DataError, match=r"SeasonalNaive requires at least 7 values of history per series, .* s003 have 6 each"):
         model.predict(frame=noisy(3, 6))
 
 
@@ -155,7 +157,7 @@ def test_static_columns_of_known_series_are_those_of_the_fit() -> None:
         model.update(frame.assign(ds=frame.ds + pd.Timedelta(days=20)))
         np.testing.assert_allclose(model.predict()[model.name], want[model.name])
         new = by_shop(4)[lambda one: one.unique_id == "s004"]
-        with pytest.raises(DataError, match=r"New series must have static covariates; size, kind of series s004 is missing"):
+        with pytest.raises(DataError, match=r"New series must have static covariates; missing for series s004: size, kind"):
             model.predict(frame=new)
         np.testing.assert_allclose(model.predict(frame=new, static=shops()).PooledRegression, 43)
 
@@ -169,7 +171,7 @@ def test_categories_are_those_of_the_fit_and_new_ones_are_said() -> None:
         found = model.predict(future=ahead.assign(kind=pd.Categorical(kinds)))
         np.testing.assert_allclose(found.FutureRegression, want)
     history = frame.assign(kind=pd.Categorical(["a", "c"] * 15))
-    with pytest.warns(DataWarning, match="kind has categories not seen in fit, treated as unknown: a"):
+    with pytest.warns(DataWarning, match="kind has categories not seen in fit, which are treated as unknown: a"):
         found = model.predict(frame=history, future=ahead.assign(kind=pd.Categorical(["b", "c"])))
     np.testing.assert_allclose(found.FutureRegression, [4, 9])
 
@@ -226,12 +228,12 @@ def test_update_of_some_series_leaves_the_others(model: Forecaster) -> None:
     [
         (
             D("s001", 5, start="2024-02-09"),
-            "series s001 is known up to 2024-02-09 and the new rows start at 2024-02-09",
+            "series s001 is known up to 2024-02-09 and its new rows start at 2024-02-09",
         ),
-        (D("s001", 50), "the new rows start at 2024-01-01. Pass only new rows"),
+        (D("s001", 50), "its new rows start at 2024-01-01. Pass only new rows"),
         (
             joined(D("s001", 5, start="2024-02-10"), D("new", 5, start="2024-02-10")),
-            "cannot add new series: new was not in fit. Fit again with it",
+            "cannot add new series, but these were not seen in fit: new. Fit again with these series",
         ),
         (D("s001", 5, start="2024-02-10 12:00"), "grid"),
     ],
@@ -247,7 +249,7 @@ def test_update_takes_new_rows_of_known_series_only(rows: pd.DataFrame, words: s
 
 def test_update_on_another_grid_of_whole_numbers() -> None:
     model = Naive(horizon=2).fit(pd.DataFrame({"ds": np.arange(0, 50, 5), "y": 1.0}), freq=5)
-    with pytest.raises(DataError, match=r"on the same time grid; .* known up to 45 and the new rows start at 53"):
+    with pytest.raises(DataError, match=r"on the same time grid, but .* known up to 45 and its new rows start at 53"):
         model.update(pd.DataFrame({"ds": [53, 58], "y": 1.0}))
     assert model.update(pd.DataFrame({"ds": [50, 55], "y": 2.0})).predict().ds.tolist() == [60, 65]
 
@@ -271,7 +273,7 @@ def test_a_gap_before_an_update_is_missing_values() -> None:
 def test_a_far_stamp_is_refused_before_memory_is_taken_for_the_rows_between(library: str) -> None:
     model = Naive(horizon=2).fit(converted(pd.DataFrame({"ds": np.arange(10), "y": 1.0}), library))
     far = converted(pd.DataFrame({"ds": [10**13], "y": 1.0}), library)
-    words = r"'1': 9,999,999,999,990 are absent .* 11 there; series \(no id\) is known up to 9 .* start at 10000000000000\."
+    words = r"'1': 9,999,999,999,990 rows are missing .* there are 11; series \(no id\) is known up to 9 .* start at 10000000000000\."
     with pytest.raises(DataError, match=words):
         model.update(far)
     near = converted(pd.DataFrame({"ds": [9 + 12 * 11], "y": 1.0}), library)
@@ -282,7 +284,7 @@ def test_a_far_stamp_is_refused_before_memory_is_taken_for_the_rows_between(libr
 def test_a_far_stamp_of_one_series_of_several_is_named() -> None:
     seconds = joined(*(D(name, 600, "s") for name in "ABC"))
     later = joined(D("A", 5, "s", start="2024-01-01 00:10"), D("C", 5, "s", start="2025-01-01"))
-    with pytest.raises(DataError, match=r"series C is known up to 2024-01-01 00:09:59 and the new rows start at 2025-01-01\."):
+    with pytest.raises(DataError, match=r"series C is known up to 2024-01-01 00:09:59 and its new rows start at 2025-01-01\."):
         Naive(horizon=2).fit(seconds).update(later)
 
 
@@ -345,12 +347,12 @@ def test_every_column_that_is_missing_is_named() -> None:
     class Complete(FutureRegression):
         capabilities = FutureRegression.capabilities.__class__(future=True, categorical=True)
 
-    with pytest.raises(DataError, match=r"column x is missing in 1 rows of series s001, first at 2024-01-04 \(also in"):
+    with pytest.raises(DataError, match=r"column x is missing in 1 row of series s001, first at 2024-01-04 \(also in"):
         Complete().fit(frame, columns=columns)
     with pytest.warns(DataWarning, match=r"through missing values: column x .*also in kind"):
         FutureRegression().fit(frame, columns=columns)
     for filling in ("interpolate", "ffill", "zero"):
-        with pytest.warns(DataWarning, match="categories as unknown: column kind is missing in 1 rows of series s002"):
+        with pytest.warns(DataWarning, match="categories as unknown: column kind is missing in 1 row of series s002"):
             Complete(missing=filling).fit(frame, columns=columns)
 
 
@@ -359,10 +361,10 @@ def test_a_column_without_any_value_in_a_series_is_not_filled_from_another() -> 
     frame.loc[frame.unique_id == "s002", "x"] = np.nan
     columns = {"future": ["x"]}
     for filling in ("interpolate", "ffill"):
-        with pytest.raises(DataError, match="column x is missing throughout in series s002, from 2024-01-01 to 2024-02-09"):
+        with pytest.raises(DataError, match="all values of column x are missing in series s002, from 2024-01-01 to 2024-02-09"):
             FutureRegression(missing=filling).fit(frame, columns=columns)
     FutureRegression(missing="zero").fit(frame, columns=columns)
-    with pytest.raises(DataError, match=r"Every series must have at least one value in column y; all are missing"):
+    with pytest.raises(DataError, match=r"Every series must have at least one value in column y; all values are missing"):
         Naive(missing="zero").fit(noisy().assign(y=lambda one: one.y.mask(one.unique_id == "s002")))
 
 
@@ -384,8 +386,8 @@ def test_failed_fit_leaves_the_model_unchanged() -> None:
     ("moved", "words"),
     [
         (lambda ds: ds.dt.tz_localize("America/New_York"), "type and time zone"),
-        (lambda ds: ds + pd.Timedelta(hours=3), "time grid of the fit"),
-        (lambda ds: ds + pd.Timedelta(hours=12), "time grid of the fit"),
+        (lambda ds: ds + pd.Timedelta(hours=3), "time grid as in fit"),
+        (lambda ds: ds + pd.Timedelta(hours=12), "time grid as in fit"),
     ],
 )
 def test_histories_must_match_the_time_dtype_and_frequency_of_the_fit(act: str, moved: Any, words: str) -> None:

@@ -152,7 +152,7 @@ def test_days_of_one_working_week_may_be_business_days(starts: list[str], period
 
 def test_the_frequency_said_is_held_against_the_data() -> None:
     assert findings(check(D("A", 30), freq="W"))["off the grid of 'W-SUN'"][0] == "error"
-    with pytest.raises(ParameterError, match="known alias; got 'X'"):
+    with pytest.raises(ParameterError, match="known alias, got 'X'"):
         check(D("A", 30), freq="X")
 
 
@@ -268,7 +268,7 @@ def test_no_gaps_are_found_on_a_frequency_that_the_data_do_not_have() -> None:
     found = findings(check(D("A", 178), freq="h"))
     assert set(found) == {"frequency"}
     assert found["frequency"][0] == "error"
-    assert "with freq 'h' there would be 4,249 rows, not 178" in repr(check(D("A", 178), freq="h"))
+    assert "freq='h' requires 4,249 rows, but there are 178" in repr(check(D("A", 178), freq="h"))
 
 
 def test_static_columns_stay_constant_and_order_is_that_of_a_fit() -> None:
@@ -287,9 +287,9 @@ def test_fill_gaps_leaves_the_caller_alone_and_is_at_rest_after_one_call() -> No
 
 
 def test_fill_gaps_refuses() -> None:
-    with pytest.raises(ParameterError, match="fill must be one of interpolate, ffill, zero"):
+    with pytest.raises(ParameterError, match="`fill` must be one of interpolate, ffill, zero"):
         fill_gaps(D("A", 5), fill="mean")
-    with pytest.raises(DataError, match="duplicated in series A"):
+    with pytest.raises(DataError, match="duplicates in series A"):
         fill_gaps(joined(D("A", 5), D("A", 5).iloc[[2]]))
 
 

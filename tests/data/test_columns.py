@@ -79,7 +79,7 @@ def test_a_frame_without_columns_has_none() -> None:
 
 def test_target_is_not_needed_ahead() -> None:
     assert resolve({"future": "promo"}, ["unique_id", "ds", "promo"], target=False).id == "unique_id"
-    with pytest.raises(DataError, match=r"The future frame must have the columns unique_id, ds, promo; it lacks promo"):
+    with pytest.raises(DataError, match=r"The future frame must have the columns unique_id, ds, promo, but it lacks promo"):
         resolve({"future": "promo", "id": "unique_id"}, ["unique_id", "ds"], target=False, what="future frame")
 
 
@@ -87,13 +87,13 @@ def test_target_is_not_needed_ahead() -> None:
     ("given", "error", "word"),
     [
         ({"tgt": "y"}, ParameterError, "tgt"),
-        ({"future": ["y"], "target": "y"}, ParameterError, "y has more than one (target, future)"),
-        ({"future": ["a"], "past": ["a"]}, ParameterError, "a has more than one (future, past)"),
-        ({"id": "ds", "time": "ds"}, ParameterError, "ds has more than one (id, time)"),
+        ({"future": ["y"], "target": "y"}, ParameterError, "these are repeated: y (target, future)"),
+        ({"future": ["a"], "past": ["a"]}, ParameterError, "these are repeated: a (future, past)"),
+        ({"id": "ds", "time": "ds"}, ParameterError, "these are repeated: ds (id, time)"),
         ({"target": 3}, ParameterTypeError, "3 (int)"),
         ({"time": None}, ParameterTypeError, "None (NoneType)"),
         ({"future": [0]}, ParameterTypeError, "0 (int)"),
-        ({"future": 5}, ParameterTypeError, "future must be a column name or a list"),
+        ({"future": 5}, ParameterTypeError, "`future` must be a column name or a list"),
         (["y"], ParameterTypeError, "list"),
         ("y", ParameterTypeError, "str"),
     ],

@@ -87,5 +87,5 @@ def test_ids_that_differ_after_a_nul_are_not_the_same() -> None:
 
 
 def test_matching_a_doubled_id() -> None:
-    with pytest.raises(DataError, match=r"The static frame must have one row per series; shop b occurs more than once"):
+    with pytest.raises(DataError, match=r"The static frame must have one row per series; ids repeated in column shop: b"):
         match_ids(wrapped(pd.Series(["a"])), wrapped(pd.Series(["b", "a", "b"])), "static frame", "shop")

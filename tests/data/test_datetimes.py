@@ -111,7 +111,7 @@ def test_other_text(text: str) -> None:
 
 def test_text_of_several_zones_says_so() -> None:
     text = ["2024-01-01T00:00+01:00", "2024-01-02T00:00+02:00"]
-    with pytest.raises(DataError, match=r"day must have one time zone; it mixes several\. Convert it: .* utc=True\)\.$"):
+    with pytest.raises(DataError, match=r"day must have one time zone, got several\. Convert it: .* utc=True\)\.$"):
         read_timestamps(wrapped(pd.Series(text)), "day")
 
 
@@ -124,7 +124,7 @@ REFUSED = [
     (pd.Series([1.5]), r"astype\('int64'\)"),
     (pd.Series([True]), "bool"),
     (pd.Series(pd.period_range("2024", periods=2, freq="D")), "to_timestamp"),
-    (pd.Series([datetime.date(2024, 1, 1)]), r"holding date.*to_datetime"),
+    (pd.Series([datetime.date(2024, 1, 1)]), r"values of type date.*to_datetime"),
     (pd.Series([datetime.datetime(2024, 1, 1)], dtype=object), "datetime"),
     (pd.Series(pd.date_range("2024", periods=2, tz=datetime.timezone(datetime.timedelta(hours=2), "here"))), "tz_convert"),
     (pd.Series(pd.to_timedelta([1])), "to_datetime"),
@@ -135,7 +135,7 @@ REFUSED = [
     (pd.Series([2**62 + 1]), r"±2\^62"),
     (pd.Series([2**63 + 1], dtype="uint64"), r"±2\^62"),
     (pl.Series([1], dtype=pl.Int128), "Int128"),
-    (pd.Series([1, "2024-01-01"]), "holding int, str"),
+    (pd.Series([1, "2024-01-01"]), "values of type int, str"),
 ]
 
 

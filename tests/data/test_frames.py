@@ -73,12 +73,12 @@ def test_the_way_to_a_frame_is_told(thing: Any, way_out: str) -> None:
 
 
 def test_names_twice() -> None:
-    with pytest.raises(DataError, match="must be unique; y, ds occurs more than once"):
+    with pytest.raises(DataError, match="must be unique, but these are repeated: y, ds"):
         to_narwhals(pd.DataFrame([[1, 2, 3, 4, 5]], columns=["a", "y", "y", "ds", "ds"]))
     table = pa.table([[1], [2]], names=["y", "y"])
-    with pytest.raises(DataError, match="y occurs more than once"):
+    with pytest.raises(DataError, match="these are repeated: y"):
         to_narwhals(table)
-    with pytest.raises(DataError, match="column_names occurs more than once"):
+    with pytest.raises(DataError, match="these are repeated: column_names"):
         to_narwhals(pd.DataFrame([[1, 2]], columns=["column_names", "column_names"]))
 
 
@@ -145,7 +145,7 @@ def test_integers_that_would_be_rounded(value: int) -> None:
         pl.Series([0, value]),
         pa.chunked_array([[0, value]]),
     ):
-        with pytest.raises(DataError, match=rf"Column y .*{value}.*float64"):
+        with pytest.raises(DataError, match=rf"column y .*{value}"):
             read_numbers(wrapped(native), "y")
     assert read_numbers(wrapped(pd.Series([2**53, -(2**53)])), "y").tolist() == [2.0**53, -(2.0**53)]
 
@@ -172,7 +172,7 @@ def test_integers_that_would_be_rounded(value: int) -> None:
     ],
 )
 def test_other_columns_are_no_numbers(native: Any) -> None:
-    with pytest.raises(DataError, match=r"Column y must be numeric; its dtype is .*Convert it to"):
+    with pytest.raises(DataError, match=r"Column y must be numeric, got dtype .*Convert it to"):
         read_numbers(wrapped(native), "y")
 
 

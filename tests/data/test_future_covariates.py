@@ -66,17 +66,17 @@ def test_integer_time() -> None:
     ("change", "words"),
     [
         (lambda f: f.iloc[:0], "cannot be empty.*Pass x for the next 3 steps"),
-        (lambda f: f.drop(columns="x"), "The future frame must have the columns unique_id, ds, x; it lacks x"),
+        (lambda f: f.drop(columns="x"), "The future frame must have the columns unique_id, ds, x, but it lacks x"),
         (lambda f: f.drop(columns="unique_id"), "it lacks unique_id"),
         (
             lambda f: f.drop(index=4),
-            r"1 are missing, in series s002, first that of s002 at 2024-01-22 \(columns x\).*future_frame",
+            r"rows are missing: 1, in series s002, first that of s002 at 2024-01-22 \(columns x\).*future_frame",
         ),
-        (lambda f: f[f.unique_id == "s001"], r"3 are missing, in series s002"),
+        (lambda f: f[f.unique_id == "s001"], r"rows are missing: 3, in series s002"),
         (lambda f: f[f.unique_id == "zz"].reset_index(drop=True), "cannot be empty"),
         (
             lambda f: f.assign(unique_id="zz" + f.unique_id),
-            r"6 are missing, in series s001, s002, first that of s001 at 2024-01-21",
+            r"rows are missing: 6, in series s001, s002, first that of s001 at 2024-01-21",
         ),
         (
             lambda f: f.assign(x=[0, 1, 2, 3, np.nan, 5]),
@@ -84,11 +84,11 @@ def test_integer_time() -> None:
         ),
         (lambda f: f.assign(x=[0, -np.inf, 2, 3, np.inf, 5]), r"s001, s002, first at 2024-01-22 \(series s001\), 2 value"),
         (lambda f: f.assign(x="a"), r"future frame, first for series s001: Column x must be numeric"),
-        (lambda f: f.assign(x=pd.Categorical(["a"] * 6)), r"x must hold numbers, as in fit; it holds categories"),
+        (lambda f: f.assign(x=pd.Categorical(["a"] * 6)), r"x must contain numbers, as in fit, got categories"),
         (lambda f: joined(f, f.iloc[[2]]), r"unique in the future frame.*s001, first at 2024-01-23"),
         (lambda f: f.assign(ds=f.ds.dt.tz_localize("UTC")), r"ds of the future frame.*time zone"),
-        (lambda f: f.assign(ds=f.ds + pd.Timedelta("3h")), r"6 are missing"),
-        (lambda f: f.assign(ds=np.arange(6)), r"its dtype is int64"),
+        (lambda f: f.assign(ds=f.ds + pd.Timedelta("3h")), r"rows are missing: 6"),
+        (lambda f: f.assign(ds=np.arange(6)), r"got int64"),
     ],
 )
 def test_refused(change: Any, words: str) -> None:
@@ -100,7 +100,7 @@ def test_refused(change: Any, words: str) -> None:
 def test_nothing_given() -> None:
     series = series_of(P(2, 20))
     assert read_future_covariates(None, series, 3, {}) == {}
-    with pytest.raises(DataError, match=r"must be given the future covariates of the fit \(x, z\) for the next 3 steps"):
+    with pytest.raises(DataError, match=r"must contain the future covariates seen in fit \(x, z\) for the next 3 steps"):
         read_future_covariates(None, series, 3, {"x": None, "z": None})
 
 
@@ -122,7 +122,7 @@ def test_what_other_rows_hold_does_not_matter() -> None:
 def test_categories_as_fit_knew_them() -> None:
     series = series_of(P(1, 20))
     future = rows_ahead(series, 3).assign(x=pd.Categorical(["new", "b", "a"], categories=["a", "b", "new", "unused"]))
-    with pytest.warns(DataWarning, match="Column x has categories not seen in fit, treated as unknown: new"):
+    with pytest.warns(DataWarning, match="Column x has categories not seen in fit, which are treated as unknown: new"):
         found = read_future_covariates(future, series, 3, {"x": ("a", "b", "c")})
     assert found["x"].values.tolist() == [[UNKNOWN, 1, 0]]
     assert found["x"].categories == ("a", "b", "c")
@@ -133,12 +133,12 @@ def test_categories_as_fit_knew_them() -> None:
 def test_text_of_a_categorical_column_is_told_to_be_one() -> None:
     series = series_of(P(2, 20))
     future = rows_ahead(series, 2).assign(x="a")
-    with pytest.raises(DataError, match=r"Column x must be categorical, as in fit; its dtype is .*to a categorical"):
+    with pytest.raises(DataError, match=r"Column x must be categorical, as in fit, got dtype .*to a categorical"):
         read_future_covariates(future, series, 2, {"x": ("a", "b")})
 
 
 def test_numbers_stay_numbers() -> None:
     kind = Covariate(np.array([0.0]), ("a",))
     assert recode_covariate(kind, "x", ("a",)) is kind
-    with pytest.raises(DataError, match="x must hold categories, as in fit; it holds numbers"):
+    with pytest.raises(DataError, match="x must contain categories, as in fit, got numbers"):
         recode_covariate(Covariate(np.array([0.0])), "x", ("a",))

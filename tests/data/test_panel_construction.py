@@ -152,9 +152,9 @@ def test_covariates_follow_their_rows(library: str) -> None:
             r"y must be finite.*2 row.*series s002, first at 2024-01-03",
         ),
         (P(7, 5).assign(y=np.inf), r"35 row.*s001, s002, s003, s004, s005 … \(7 in all\)"),
-        (P(3, 5).assign(y=[np.nan] * 5 + [1.0] * 5 + [np.nan] * 5), r"column y.*all are missing in series s001, s003"),
+        (P(3, 5).assign(y=[np.nan] * 5 + [1.0] * 5 + [np.nan] * 5), r"column y.*all values are missing in series s001, s003"),
         (joined(D("A", 30, "min"), D("A", 30, "min", start="2031-01-01")), r"series A alone spans.*split"),
-        (joined(D("B", 60), D("A", 3, "YS")), r"series A looks like freq='YS-JAN' from 2024-01-01.*1 such series"),
+        (joined(D("B", 60), D("A", 3, "YS")), r"series A, which starts at 2024-01-01, looks like freq='YS-JAN'.*1 such series"),
     ],
 )
 def test_refused(frame: pd.DataFrame, words: str) -> None:
@@ -178,7 +178,7 @@ def test_of_several_series_the_first_stamp_is_said_with_its_own(column: str) -> 
         Panel.from_frame(frame.drop(index=5), columns={"past": "x"})
     twice = joined(P(2, 9), P(2, 9).iloc[[5, 10]])
     with pytest.raises(
-        DataError, match=r"duplicated in series s001, s002, first at 2024-01-06 \(series s001\) \(row 18\)\. Drop"
+        DataError, match=r"duplicates in series s001, s002, first at 2024-01-06 \(series s001\) \(row 18\)\. Drop"
     ):
         Panel.from_frame(twice)
 
@@ -211,9 +211,9 @@ def test_static_columns_inside_and_beside_the_frame() -> None:
         ({"static": "region"}, None, "region is in neither"),
         ({"static": "region"}, {"unique_id": ["s001", "s002"], "size": [1, 2]}, "lacks region and has unique_id, size"),
         (None, {"id": ["s001", "s002"], "size": [1, 2]}, "lacks unique_id and has id, size"),
-        (None, {"unique_id": ["s001"], "size": [1]}, "series s002 has none"),
-        (None, {"unique_id": [1, 2], "size": [1, 2]}, r"s001, s002 has none.*dtype Int64.*String"),
-        (None, {"unique_id": ["s001", "s002", "s001"], "size": [1, 2, 1]}, "unique_id s001 occurs more than once"),
+        (None, {"unique_id": ["s001"], "size": [1]}, "missing for series: s002"),
+        (None, {"unique_id": [1, 2], "size": [1, 2]}, r"missing for series: s001, s002.*dtype Int64.*String"),
+        (None, {"unique_id": ["s001", "s002", "s001"], "size": [1, 2, 1]}, "ids repeated in column unique_id: s001"),
         (None, {"unique_id": ["s001", "s002"], "size": [1.0, np.nan]}, "size is missing or infinite for series s002"),
         (None, {"unique_id": ["s001", "s002"], "size": [np.inf, 1.0]}, "size is missing or infinite for series s001"),
         (None, {"unique_id": ["s001", "s002"], "size": ["x", "y"]}, "Column size must be numeric"),
@@ -227,7 +227,7 @@ def test_static_frames_refused(columns: Any, static: Any, words: str) -> None:
 def test_static_frame_of_a_single_series() -> None:
     frame = D().drop(columns="unique_id")
     assert Panel.from_frame(frame, static=pd.DataFrame({"size": [3.0]})).static["size"].values.tolist() == [3.0]
-    with pytest.raises(DataError, match="must have one row; it has 2"):
+    with pytest.raises(DataError, match="must have one row, got 2"):
         Panel.from_frame(frame, static=pd.DataFrame({"size": [3.0, 4.0]}))
 
 
@@ -237,7 +237,7 @@ def test_static_frame_of_another_library() -> None:
 
 
 def test_a_static_column_that_changes() -> None:
-    with pytest.raises(DataError, match=r"size changes within series s002\. Declare it as past or future"):
+    with pytest.raises(DataError, match=r"size changes within series s002\. Declare it as a past or future covariate"):
         Panel.from_frame(P(2, 3).assign(size=[1, 1, 1, 2, 2, 3]), columns={"static": "size"})
     gaps = P(2, 4).assign(size=[1, 1, 1, 1, 2, 2, 2, 2]).drop(index=[1, 6])
     assert Panel.from_frame(gaps, columns={"static": "size"}, freq="D").static["size"].values.tolist() == [1, 2]

@@ -122,7 +122,7 @@ def test_ready(lengths: list[int], missing: Any, needed: int) -> None:
 def test_too_many_windows_for_the_shortest_series() -> None:
     panel = panel_of([30, 9, 30, 8])
     with pytest.raises(
-        ParameterError, match=r"n_windows=3 .* must have 1 value .*eries 1, 3 have fewer: the first, 1, has 9 rows"
+        ParameterError, match=r"n_windows=3 .* requires 1 value .*eries 1, 3 have fewer: the first, 1, has 9 rows"
     ):
         backtest_windows(panel, BacktestPlan(3, 3, 3))
     with pytest.raises(ParameterError, match=r"series 3 has 8 rows\. Use fewer"):
@@ -132,7 +132,7 @@ def test_too_many_windows_for_the_shortest_series() -> None:
         backtest_windows(panel, BacktestPlan(3, 11, 3, align="calendar"))
     with pytest.raises(ParameterError, match=r"series 1 has 2 non-missing values before cutoff 1"):
         backtest_windows(panel_of([9, 9], missing=((1, 2),)), BacktestPlan(3, 2, 3, min_observations=3))
-    with pytest.raises(ParameterError, match=r"size must be at least 5, .*; got 4"):
+    with pytest.raises(ParameterError, match=r"size` must be at least 5, .*, got 4"):
         backtest_windows(panel, BacktestPlan(3, 1, 3, train_size=4, min_observations=5))
 
 

@@ -405,7 +405,7 @@ def test_missing_values_are_said_once_for_all_models(workers: int) -> None:
         warnings.simplefilter("always")
         board(Naive(), Mean(), SeasonalNaive(), frame=frame, n_jobs=workers)
     (one,) = caught
-    assert str(one.message).startswith("Naive forecasts through missing values: column y is missing in 1 rows of series s0")
+    assert str(one.message).startswith("Naive forecasts through missing values: column y is missing in 1 row of series s0")
     assert str(one.message).endswith(" The same holds for Mean, SeasonalNaive.")
     assert one.filename == __file__
 

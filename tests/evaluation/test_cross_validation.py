@@ -173,7 +173,7 @@ def test_a_fitted_model_stays_as_it_is() -> None:
 def test_invalid_number_of_windows_is_refused(name: str, wrong: Any) -> None:
     if name == "step_size" and wrong is None:
         return
-    with pytest.raises(ParameterError, match=f"{name} must be (an integer, )?at least 1; got"):
+    with pytest.raises(ParameterError, match=f"{name} must be (an integer, )?at least 1, got"):
         cross_validate(Naive(), noisy(), horizon=3, **{name: wrong})
 
 
@@ -184,7 +184,7 @@ def test_message_of_too_many_windows_names_series_and_required_length() -> None:
         cross_validate(Naive(), frame, horizon=5, n_windows=4)
     with pytest.raises(ParameterError, match=r"n_windows=3 with horizon=5 \(step 5, gap 0\) must have 7 values for trai"):
         cross_validate([Naive(), SeasonalNaive(season_length=7)], frame, horizon=5, n_windows=3)
-    with pytest.raises(ParameterError, match=r"n_windows=2 .* must have 7 values for training .* series short has 16 rows"):
+    with pytest.raises(ParameterError, match=r"n_windows=2 .* requires 7 values for training .* series short has 16 rows"):
         cross_validate(Conformal(Naive()), frame, horizon=5, n_windows=2, gap=1)
 
 
@@ -326,7 +326,7 @@ def test_a_level_of_a_model_without_a_distribution_is_refused_before_any_fit() -
         def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
             raise AssertionError("it was fitted")
 
-    with pytest.raises(CapabilityError, match=r"Never cannot compute levels .*intervals='conformal'"):
+    with pytest.raises(CapabilityError, match=r"Never cannot forecast levels .*intervals='conformal'"):
         cross_validate([Naive(), Never()], noisy(), horizon=2, level=80)
     assert cross_validate(Points(intervals="conformal"), noisy(), horizon=2, level=80)["Points-lo-80"].notna().all()
 
@@ -479,7 +479,7 @@ def test_what_several_models_say_is_said_once_with_their_names() -> None:
         cross_validate([Naive(), FutureRegression(), Mean(), Drift()], frame, horizon=2, columns={"future": ["promo"]})
     runs, missing, other = sorted((str(one.message) for one in said), key=lambda one: "missing" in one)
     assert runs == "Naive runs without the covariates it cannot use: promo. The same holds for Mean, Drift."
-    assert missing.startswith("Naive forecasts through missing values: column y is missing in 1 rows of series s001, first at ")
+    assert missing.startswith("Naive forecasts through missing values: column y is missing in 1 row of series s001, first at ")
     assert missing.endswith(". The same holds for Mean, Drift.")
     assert other.startswith("FutureRegression forecasts through missing values: column y is missing")
 

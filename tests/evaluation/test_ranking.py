@@ -82,7 +82,7 @@ def test_intervals_asked_for_by_the_model_are_left_out_alike(model: Any) -> None
 def test_series_too_short_for_the_model_are_not_tried_again(backtests: list[str]) -> None:
     short = LinearModel(differences=[30])
     found, _ = board([Naive(), short], monthly(40), n_windows=1, horizon=8)
-    assert "needs at least" in rows(found)["LinearModel"]["error"]
+    assert "requires at least" in rows(found)["LinearModel"]["error"]
     assert backtests == ["Naive", "LinearModel"]
 
 
@@ -91,7 +91,7 @@ def test_series_too_short_for_any_calibration_are_ranked() -> None:
     found, messages = board([Naive(), LinearModel()], monthly(22), **options)
     assert rows(found)["LinearModel"]["error"] == ""
     assert len(messages) == 1
-    assert "LinearModel needs at least 13 values per series" in messages[0]
+    assert "LinearModel requires at least 13 values per series" in messages[0]
 
 
 @pytest.fixture

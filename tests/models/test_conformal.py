@@ -193,7 +193,7 @@ def test_a_series_not_seen_is_calibrated_on_its_own_history_by_a_local_model() -
     frame = noisy()
     for model in (Conformal(Naive(), horizon=3), Naive(horizon=3, intervals="conformal", alias="Conformal")):
         model.fit(frame[frame.unique_id != "s002"])
-        with pytest.warns(DataWarning, match="series s002 was not in fit"):
+        with pytest.warns(DataWarning, match="not seen in fit are fitted now: s002"):
             found = model.predict(frame=frame, level=80)
         same(found, model.fit(frame).predict(level=80))
 
@@ -202,7 +202,7 @@ def test_a_series_not_seen_by_a_global_model_needs_pooled_bands() -> None:
     frame = noisy().assign(x=lambda one: one.y.shift(1).fillna(0))
     columns = {"past": ["x"]}
     known = frame[frame.unique_id != "s002"]
-    with pytest.raises(CapabilityError, match=r"series s002, which was not in fit .* Fit with it, use errors"):
+    with pytest.raises(CapabilityError, match=r"not seen in fit: s002\. Fit again with these series, pool the errors"):
         Conformal(PooledRegression(), horizon=3).fit(known, columns=columns).predict(frame=frame)
     found = Conformal(PooledRegression(), horizon=3, pool=True).fit(known, columns=columns).predict(frame=frame, level=80)
     assert len(found) == 9

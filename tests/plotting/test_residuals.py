@@ -124,7 +124,7 @@ def test_refusals(panel: Make, windows: Make) -> None:
         plot_residuals(frame)
     with pytest.raises(ParameterError, match="did you mean ETS"):
         plot_residuals(frame, "ETSS")
-    with pytest.raises(ParameterError, match="lags must be at least 1; got 0"):
+    with pytest.raises(ParameterError, match="`lags` must be at least 1, got 0"):
         plot_residuals(frame, "ETS", lags=0)
     with pytest.raises(DataError, match="LSTM has none"):
         plot_residuals(frame.assign(LSTM=np.nan), "LSTM")

@@ -124,7 +124,9 @@ def test_short_series_and_the_minimum_length(model: Forecaster, daily: Any, plai
     y = np.random.default_rng(rows).random(rows)
     frame = daily(long=np.arange(1.0, 40), short=y)
     if rows < needed:
-        with pytest.raises(DataError, match=f"{model.name} needs at least {needed} values per series; series short has {rows}"):
+        with pytest.raises(
+            DataError, match=f"{model.name} requires at least {needed} values per series, but series short has {rows}"
+        ):
             model.fit(frame, freq="D")
         return
     found = forecast(model, frame, level=None)
@@ -137,7 +139,7 @@ def test_short_series_and_the_minimum_length(model: Forecaster, daily: Any, plai
     for banded in (lambda: model.predict(H, level=80), lambda: model.simulate(2, H)):
         with pytest.raises(DataError, match="series short are not: the values of column y are too few to estimate") as few:
             banded()
-        assert f"variance: at least {for_level} are needed, and fit had {rows}. Fit longer" in str(few.value)
+        assert f"variance: at least {for_level} are required, and fit had {rows}. Fit longer" in str(few.value)
 
 
 @pytest.mark.parametrize("rows", [9, 11])
@@ -178,14 +180,14 @@ def test_season_position_without_a_value_is_refused(model: Forecaster, daily: An
 
 def test_naive2_refuses_missing_values_naming_them(daily: Any) -> None:
     frame = daily(A=np.arange(1.0, 20), B=[1.0, np.nan, 3.0])
-    with pytest.raises(DataError, match=r"Naive2 cannot handle missing values: column y .* series B, first at 2024-01-02"):
+    with pytest.raises(DataError, match=r"Naive2 cannot handle missing values, but column y .* series B, first at 2024-01-02"):
         Naive2(season_length=7).fit(frame)
     found = Naive2(season_length=7, missing="interpolate").fit(frame).predict(2)
     assert (found.loc[found["unique_id"] == "B", "Naive2"] == 3).all()
 
 
 def test_series_without_a_value_is_refused(model: Forecaster, daily: Any) -> None:
-    with pytest.raises(DataError, match=r"Every series must have at least one value in column y; all are missing"):
+    with pytest.raises(DataError, match=r"Every series must have at least one value in column y; all values are missing"):
         model.fit(daily(A=np.arange(1.0, 20), B=[np.nan] * 5))
 
 
@@ -199,7 +201,7 @@ def test_invalid_season_length_and_window_are_refused(cls: type[Forecaster], val
 
 @pytest.mark.parametrize("model", [SeasonalNaive(season_length=100), SeasonalMean(season_length=100), WindowMean(window=100)])
 def test_season_length_and_window_longer_than_the_series(model: Forecaster, daily: Any) -> None:
-    with pytest.raises(DataError, match="at least 100 values per series; series A has 60"):
+    with pytest.raises(DataError, match="at least 100 values per series, but series A has 60"):
         model.fit(daily(A=np.arange(60.0)))
 
 
@@ -270,6 +272,8 @@ def test_seed(daily: Any, seed: Any) -> None:
 def test_thousand_series_of_one_observation(daily: Any) -> None:
     ids = pd.Series([f"s{number:04d}" for number in range(1000)])
     frame = pd.DataFrame({"unique_id": ids, "ds": pd.Timestamp("2024-01-01"), "y": 1.0})
-    with pytest.raises(DataError, match=r"at least 7 values .* s0000, s0001, s0002, s0003, s0004 … \(1000 in all\) has 1"):
+    with pytest.raises(
+        DataError, match=r"at least 7 values .* s0000, s0001, s0002, s0003, s0004 … \(1000 in all\) have 1 each"
+    ):
         SeasonalNaive(season_length=7).fit(frame, freq="D")
     assert (Naive().fit(frame, freq="D").predict(2)["Naive"] == 1).all()

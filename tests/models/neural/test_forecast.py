@@ -46,7 +46,7 @@ def test_bounds_that_are_none_are_refused(bounds: tuple[float, float]) -> None:
 
 
 def test_a_point_has_no_level() -> None:
-    with pytest.raises(CapabilityError, match="MLP cannot compute levels"):
+    with pytest.raises(CapabilityError, match="MLP cannot forecast levels"):
         fitted("MLP", head="point").predict(level=80)
 
 

@@ -89,7 +89,7 @@ def test_a_frame_is_read_with_the_columns_and_categories_of_the_fit() -> None:
     assert before.future_codes.tolist() == after.future_codes.tolist()
     with pytest.raises(DataError, match="promo"):
         model.datamodule(frame.drop(columns="promo"))
-    with pytest.raises(DataError, match="needs at least 2 values"):
+    with pytest.raises(DataError, match="requires at least 2 values"):
         model.datamodule(frame.head(1))
 
 

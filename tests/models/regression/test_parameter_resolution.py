@@ -107,7 +107,7 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     (
         LinearModel(horizon=2, bounds=(3.0, 3.0)),
         {},
-        r"`bounds` must be a lower and a larger upper bound, got \(3\.0, 3\.0\)",
+        r"`bounds` must be a smaller and a larger value, None for no bound, got \(3\.0, 3\.0\)",
     ),
     (
         LinearModel(horizon=2, lags=[1, 7], lag_transforms=["lag_7"]),
@@ -120,9 +120,9 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
         r"look back more than 1,000,000 rows, got mean_1000000@2\. Use shorter",
     ),
     (LinearModel(horizon=2, lag_transforms=["mean"]), {}, r"A lag feature must have a name such as 'lag_7'.*got mean"),
-    (LinearModel(horizon=2, calendar=["easter"]), {}, r"calendar must be .* a list of .*; got easter"),
+    (LinearModel(horizon=2, calendar=["easter"]), {}, r"`calendar` must be .* a list of .*, got easter"),
     (LinearModel(horizon=2, lag_transforms=["std_1"]), {}, r"A lag feature must have a name such as .*got std_1"),
-    (LinearModel(horizon=2, calendar=["month", "month"]), {}, r"The features of calendar must be unique"),
+    (LinearModel(horizon=2, calendar=["month", "month"]), {}, r"`calendar` cannot contain a feature more than once"),
     (
         LinearModel(horizon=2, future_lags=[]),
         {},

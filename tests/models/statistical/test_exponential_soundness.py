@@ -91,7 +91,7 @@ def test_a_season_longer_than_the_series_is_named_once():
         warnings.simplefilter("error")
         AutoETS(seasonal=None).fit(frame)
         AutoETS().fit(frame[frame["unique_id"] != "s0"])
-    with pytest.raises(ValueError, match=r"needs at least 17 values per series; series s0 has 16"):
+    with pytest.raises(ValueError, match=r"requires at least 17 values per series, but series s0 has 16"):
         HoltWinters().fit(frame)
 
 

@@ -155,7 +155,7 @@ def test_decompose_refuses_by_name() -> None:
         decompose(hourly(), seasonal_window=[7, 9, 11])
     with pytest.raises(ParameterError, match="jump"):
         decompose(frame, options=Loess(trend_jump=0))
-    with pytest.raises(DataError, match=r"Every series must have at least one value in column y; all are missing"):
+    with pytest.raises(DataError, match=r"Every series must have at least one value in column y; all values are missing"):
         decompose(pd.concat([frame, daily(20, 1, "void").assign(y=np.nan)]))
 
 

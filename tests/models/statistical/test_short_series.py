@@ -27,5 +27,5 @@ def test_short_series_is_refused_or_forecast_near_its_values(model: Any, length:
     else:
         assert found.between(95, 109).all(), found
         return
-    assert re.search(rf"needs at least \d+ .*series A has {length}\b", refused), refused
+    assert re.search(rf"requires at least \d+ .*series A has {length}\b", refused), refused
     assert length < 6

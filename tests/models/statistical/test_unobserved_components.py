@@ -216,7 +216,7 @@ def test_constants_are_continued(value: float) -> None:
 
 
 def test_short_series_is_refused() -> None:
-    with pytest.raises(DataError, match=r"UnobservedComponents needs at least 16.*has 15"):
+    with pytest.raises(DataError, match=r"UnobservedComponents requires at least 16.*has 15"):
         UnobservedComponents(horizon=3).fit(monthly(1, 15))
 
 
