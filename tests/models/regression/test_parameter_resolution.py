@@ -107,7 +107,7 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     (
         LinearModel(horizon=2, bounds=(3.0, 3.0)),
         {},
-        r"`bounds` must be a smaller and a larger value, None for no bound, got \(3\.0, 3\.0\)",
+        r"`bounds` must be a lower and a larger upper bound, got \(3\.0, 3\.0\)",
     ),
     (
         LinearModel(horizon=2, lags=[1, 7], lag_transforms=["lag_7"]),
