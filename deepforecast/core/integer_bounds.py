@@ -43,6 +43,14 @@ def check_floats(learned: LearnedState, names: Sequence[str], shape: tuple[int, 
             raise InvalidManifest(f"the learned {name!r} must be finite")
 
 
+def check_vectors(learned: LearnedState, names: Sequence[str]) -> None:
+    """Raise `InvalidManifest` unless those of these arrays that the model has are one number for each series."""
+    for name in names:
+        values = learned.by_series.get(name)
+        if values is not None and (values.ndim != 1 or values.dtype not in (np.float64, np.int64, np.bool_)):
+            raise InvalidManifest(f"the learned {name!r} must be one number for each series")
+
+
 def check_gaps(learned: LearnedState, max_gap: int = MAX_GAP) -> None:
     """Raise `InvalidManifest` if "age", the number of missing values at the end of each series, is too large."""
     gaps = check_integers(learned, "age", 0, max_gap)

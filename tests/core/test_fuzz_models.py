@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import deepforecast
-from deepforecast import LightGBM, LinearModel
+from deepforecast import LightGBM, LinearModel, UnobservedComponents
 from deepforecast.core.integer_bounds import MAX_GAP, MAX_MEAN_GAP, MAX_TOTAL_GAPS, check_gaps, check_integer, check_integers
 from deepforecast.core.manifest import InvalidManifest, to_manifest
 from deepforecast.core.registry import get
@@ -84,6 +84,30 @@ def test_integers_out_of_range_are_refused_at_load(
     array = arrays[reference][:, :-1] if learned == "history_checksum" else with_element(arrays[reference], 0, value)
     bundle.write(tmp_path / "file", manifest, {**arrays, reference: array})
     with pytest.raises(ModelFileError, match=message):
+        deepforecast.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("name", "learned"),
+    [("AutoETS", "rates"), ("Holt", "n_errors_since"), ("AutoTheta", "start_time"), ("CES", "start_time"), ("AutoCES", "age")],
+)
+def test_learned_arrays_of_another_shape_are_refused_at_load(name: str, learned: str, tmp_path: Path) -> None:
+    cls: Any = get(name)
+    model = cls(horizon=2).fit(noisy())
+    manifest, arrays = to_manifest(model, model.fitted_state())
+    reference = manifest["learned"]["by_series"]["tree"][learned]["array"]
+    array = arrays[reference]
+    bundle.write(tmp_path / "file", manifest, {**arrays, reference: array[:, None] if array.ndim == 1 else array[:, :-1]})
+    with pytest.raises(ModelFileError, match=f"the learned '{learned}' must be"):
+        deepforecast.load(tmp_path / "file")
+
+
+def test_names_of_parameters_that_are_no_text_are_refused_at_load(tmp_path: Path) -> None:
+    model = UnobservedComponents(horizon=2, season_length=1).fit(noisy())
+    manifest, arrays = to_manifest(model, model.fitted_state())
+    place = ("learned", "shared", "tree", "names", "list", 1)
+    bundle.write(tmp_path / "file", changed(manifest, place, 3), arrays)
+    with pytest.raises(ModelFileError, match="the names of the parameters must be strings"):
         deepforecast.load(tmp_path / "file")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
-from deepforecast.core.integer_bounds import MAX_SIMULATED_GAP, check_floats, check_gaps, check_integers
+from deepforecast.core.integer_bounds import MAX_SIMULATED_GAP, check_floats, check_gaps, check_integers, check_vectors
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
 from deepforecast.core.skops_objects import SkopsSerializer
@@ -33,6 +33,7 @@ from deepforecast.models.statistical._intervals import (
 )
 from deepforecast.models.statistical._missing_value_variance import ErrorStates, deviation_after_missing, variance_ratio
 from deepforecast.models.statistical._perfect_fit import (
+    RESIDUAL_ARRAYS,
     compute_by_age,
     residual_spread,
     rows_since_observed,
@@ -154,6 +155,7 @@ class ComplexSmoothing(Statistical):
         check_floats(learned, ["parameters"], (4,))
         check_floats(learned, ["level", "first_level"], (2,))
         check_floats(learned, ["season", "first_season"], (max(learned["season"].shape[1:2], default=1), 2))
+        check_vectors(learned, ["deviation", "start_time", "error_correlation", *RESIDUAL_ARRAYS])
         check_gaps(learned, MAX_SIMULATED_GAP)
         return learned
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.integer_bounds import check_floats, check_gaps, check_integers
+from deepforecast.core.integer_bounds import check_floats, check_gaps, check_integers, check_vectors
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.kernels.ets.forms import Form
+from deepforecast.models.statistical._perfect_fit import RESIDUAL_ARRAYS
 
 if TYPE_CHECKING:
     from deepforecast.kernels.ets.filter import Model
@@ -101,6 +102,9 @@ def check_forms(learned: LearnedState) -> None:
     """Raise `InvalidManifest` if a model file has invalid forms, or too many missing values at the end for its forms."""
     form = check_integers(learned, "form", [0, 0, 0, 0], [1, 2, 1, 2])  # ranges of error, trend, damped, season
     check_floats(learned, ["start", "state"], (max(learned["state"].shape[-1], 3),))  # level, slope, seasonal factors
+    check_floats(learned, ["rates"], (4,))
+    check_floats(learned, ["criteria"], (3,))
+    check_vectors(learned, ["power", "start_time", "sigma", *RESIDUAL_ARRAYS])
     check_gaps(learned)
     is_relative = form[:, ERROR] == MULTIPLICATIVE_ERROR
     is_sampled = (form[:, TREND] == MULTIPLICATIVE) | ((form[:, SEASON] == MULTIPLICATIVE) & ~is_relative)

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
-from deepforecast.core.integer_bounds import MAX_SIMULATED_GAP, check_floats, check_gaps, check_integers
+from deepforecast.core.integer_bounds import MAX_SIMULATED_GAP, check_floats, check_gaps, check_integers, check_vectors
 from deepforecast.core.manifest import InvalidManifest
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
@@ -37,6 +37,7 @@ from deepforecast.models.statistical._intervals import (
 )
 from deepforecast.models.statistical._missing_value_variance import deviation_after_missing, smoothing_states, variance_ratio
 from deepforecast.models.statistical._perfect_fit import (
+    RESIDUAL_ARRAYS,
     compute_by_age,
     residual_spread,
     rows_since_observed,
@@ -219,6 +220,8 @@ class ThetaFamily(Statistical):
         check_integers(learned, "phase", 0, shape[1] - 1)
         check_floats(learned, ["start", "state"], (_kernel().STATE_SIZE,))
         check_floats(learned, ["alpha", "weight", "centre", "deviation"], ())
+        names = ["additive", "dynamic", "start_time", "residual_df", "n_errors", "error_correlation", *RESIDUAL_ARRAYS]
+        check_vectors(learned, names)
         check_gaps(learned, MAX_SIMULATED_GAP)
         return learned
 

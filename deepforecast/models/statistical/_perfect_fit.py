@@ -23,6 +23,9 @@ from deepforecast.models.baselines._arrays import segment_reduce
 PERFECT_FIT = 1e-9  # relative to the range of a series: smaller errors are a perfect fit
 ROUNDING = 1e-12  # relative to the largest value: smaller errors are rounding
 
+RESIDUAL_ARRAYS = ("noise_floor", "n_errors_since", "degrees_of_freedom", "deviation_factor", "interval_factor")
+"""Names of learned arrays about the residuals, one number for each series."""
+
 
 def residual_spread(panel: Panel, deviation: Floats) -> dict[str, Any]:
     """The arrays after a fit with these residual standard deviations; perfect fits get a deviation of 0."""

@@ -7,16 +7,20 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from deepforecast.core.integer_bounds import check_floats, check_vectors
+from deepforecast.core.manifest import InvalidManifest
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.preprocessing import describe_short
 from deepforecast.core.registry import register
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.core.state import LearnedState
 from deepforecast.core.unused_parameters import NO_SEASON
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import PER_YEAR, seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, TrainingWarning, format_value, warn
+from deepforecast.models.statistical._perfect_fit import RESIDUAL_ARRAYS
 from deepforecast.models.statistical._time_series_components import Structural
 
 Level = Literal[
@@ -124,6 +128,15 @@ class UnobservedComponents(Structural):
         # By default the longest period is the length of the history, which must be above the shortest one.
         n_cycle_rows = 0 if (periods is None or self.cycle_period != "auto") else int(periods[0, 0]) + 1
         return max(super()._min_observations_to_fit(panel), n_cycle_rows)
+
+    def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
+        """Check the arrays of a model file; raise `InvalidManifest` if they are inconsistent."""
+        names = learned["names"]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InvalidManifest("the names of the parameters must be strings")
+        check_floats(learned, ["params"], (len(names),))
+        check_vectors(learned, ["converged", "exact", "scale", "centre", "irregular", *RESIDUAL_ARRAYS])
+        return learned
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Fit; check the bounds of the cycle first, and warn of series whose estimated period lies at a bound."""
