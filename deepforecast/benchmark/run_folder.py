@@ -73,7 +73,10 @@ def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
         raise ParameterError(f"{format_value(str(folder))} contains a run of suite {format_value(stored.suite)}. {hint}")
     tasks = {task.name: task for task in stored.tasks}
     for task in current.tasks:
-        stored_fields, current_fields = _comparable_fields(tasks.get(task.name, task)), _comparable_fields(task)
+        if task.name not in tasks:
+            tasks[task.name] = task
+            continue
+        stored_fields, current_fields = _comparable_fields(tasks[task.name]), _comparable_fields(task)
         changed_field = next((name for name in current_fields if current_fields[name] != stored_fields[name]), None)
         if changed_field:
             stored_value, current_value = stored_fields[changed_field], current_fields[changed_field]
@@ -82,7 +85,7 @@ def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
                 f"and is {format_value(current_value)}"
             )
             raise ParameterError(
-                f"{format_value(str(folder))} contains a run of another suite {format_value(stored.suite)}: "
+                f"{format_value(str(folder))} contains a run of suite {format_value(stored.suite)} with other settings: "
                 f"{description}. {hint}"
             )
         tasks[task.name] = task

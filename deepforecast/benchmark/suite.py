@@ -406,7 +406,7 @@ def parse_entries(models: Any, where: str) -> tuple[Entry, ...]:
     names = [entry.name for entry in parsed]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
-        raise ParameterError(f"{where}: model names must be unique; {format_list(duplicates)} occurs twice. Set `alias`.")
+        raise ParameterError(f"{where}: model names must be unique, got more than once: {format_list(duplicates)}. Set `alias`.")
     return tuple(parsed)
 
 
@@ -431,7 +431,7 @@ def _check_suite(suite: Suite, where: str) -> Suite:
     names = [task.name for task in suite.tasks]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
-        raise ParameterError(f"{where}: task names must be unique; {format_list(duplicates)} occurs twice. Set `task`.")
+        raise ParameterError(f"{where}: task names must be unique, got more than once: {format_list(duplicates)}. Set `task`.")
     unnamed = [index for index, name in enumerate(names) if not name]
     if unnamed:
         raise ParameterError(f"{where}: tasks[{unnamed[0]}] has generated series and must have a name. Set `task`.")

@@ -158,7 +158,7 @@ def _refuse_long_windows(task: Task) -> None:
     max_rows = max_rows if task.part is None or task.part.last is None else min(max_rows, task.part.last)
     if n_required > max_rows:
         raise ParameterError(
-            f"{pluralize(count, 'window')} of horizon {horizon} and {pluralize(n_learning_rows, 'training row')} need "
-            f"{pluralize(n_required, 'row')}, but no series can have more than {max_rows:,}. Set a shorter "
+            f"{pluralize(count, 'window')} of horizon {horizon} and {pluralize(n_learning_rows, 'training row')} require "
+            f"{pluralize(n_required, 'row')}, but the series of the task have at most {max_rows:,}. Set a shorter "
             f"horizon{' or fewer windows' if count > 1 else ''}."
         )

@@ -43,7 +43,7 @@ def parse_mapping(text: str, where: str, lines: str = "suite, tasks, ...") -> Ma
         if duplicates:
             line = node.start_mark.line + 1
             raise ParameterError(
-                f"{where}: keys must be unique; {format_list(duplicates)} occurs twice in the mapping of line {line}."
+                f"{where}: keys must be unique, got more than once in the mapping of line {line}: {format_list(duplicates)}."
             )
         return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
 

@@ -34,8 +34,8 @@ def collect_params(cls: type) -> None:
     for name in vars(cls):
         if name in inherited and name not in declared_here:
             raise ParameterTypeError(
-                f"{cls.__name__}.{name} cannot be replaced: it is a parameter of {cls.__mro__[1].__name__}. "
-                f"To change its default, declare it again: {name}: ... = param(...)."
+                f"{cls.__name__}.{name} must be declared with param(...), because {cls.__mro__[1].__name__} declares it as a "
+                f"parameter. To change its default, use {name}: ... = param(default=...)."
             )
     cls._params = declared_params(cls)  # type: ignore[attr-defined]
     cls.__signature__ = _signature(cls._params)  # type: ignore[attr-defined]

@@ -262,7 +262,7 @@ class _Reader:
         _check_keys(content, ("by_series", "shared"), "the learned state")
         learned = LearnedState(self.decode(content["by_series"]), self.decode(content["shared"]))
         if not isinstance(learned.by_series, dict) or not isinstance(learned.shared, dict):
-            raise InvalidManifest("the parts 'by_series' and 'shared' of the learned state must be trees")
+            raise InvalidManifest("the parts 'by_series' and 'shared' of the learned state must be mappings of names to values")
         for name, values in learned.by_series.items():
             if not isinstance(values, np.ndarray) or values.ndim < 1 or len(values) != n_series:
                 raise InvalidManifest(f"the learned '{format_value(name)}' must be an array with one row per series")

@@ -69,8 +69,8 @@ def _match_actuals(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns)
     absent_columns = [name for name in (names.id, names.time, names.target) if name is not None and name not in table.columns]
     if absent_columns:
         raise DataError(
-            f"`actual` must have the column {absent_columns[0]}, as in the forecasts or `columns`; it has "
-            f"{format_list(table.columns, max_shown=12)}."
+            f"`actual` must have the column {absent_columns[0]}, which the forecasts have or `columns` names, got the columns "
+            f"{format_list(table.columns, max_shown=12)}. Rename the column, or pass `columns`."
         )
     keys = read_keys(frames.read_table(table.to_native()), names, "actual frame")
     actual_series = np.zeros(1, np.int64) if names.id is None else match_ids(rows.ids, keys.ids, "actual frame", names.id)

@@ -90,7 +90,7 @@ def validate_models(models: Any, horizon: int | None) -> list[Forecaster]:
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
         raise ParameterError(
-            f"Names of models must be unique, got {format_list(duplicates)} twice. Set `alias` on one of them."
+            f"Names of models must be unique, got more than once: {format_list(duplicates)}. Set `alias` on one of them."
         )
     if horizon is not None:
         return [model.clone(horizon=validate_horizon(horizon)) for model in forecasters]

@@ -118,9 +118,9 @@ BAD = [
     ({"tasks": [{"dataset": "co2", "generate": {}}]}, "not both"),
     ({"tasks": [{}]}, "a task must have either a dataset"),
     ({"tasks": [{"generate": {}}]}, "must have a name"),
-    ({"tasks": [TASK, TASK]}, "air_passengers occurs twice"),
+    ({"tasks": [TASK, TASK]}, "got more than once: air_passengers"),
     ({"tasks": ["co2"]}, r"tasks\[0\] must be a mapping"),
-    ({"models": ["Naive", "Naive"]}, "Naive occurs twice"),
+    ({"models": ["Naive", "Naive"]}, "got more than once: Naive"),
     ({"models": "Naive"}, "models must be a list"),
     ({"models": [{"model": "Naive", "params": {}}]}, r"models\[0\] has no key params; did you mean parameters"),
     ({"seeds": [0, 0]}, "distinct"),
@@ -139,8 +139,8 @@ def test_what_is_wrong_is_refused_where_it_stands(changed: dict[str, object], to
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("suite: a\nsuite: b\ntasks: []", "suite occurs twice in the mapping of line 1"),
-        ("tasks: [{dataset: co2, horizon: 3, horizon: 4}]", "horizon occurs twice"),
+        ("suite: a\nsuite: b\ntasks: []", "got more than once in the mapping of line 1: suite"),
+        ("tasks: [{dataset: co2, horizon: 3, horizon: 4}]", "in the mapping of line 1: horizon"),
         ("- a", "must be a mapping"),
         ("suite: [", "must be a valid YAML file"),
         ("suite: !!python/object/apply:os.getcwd []", "must be a valid YAML file"),

@@ -113,7 +113,7 @@ def test_numbers_without_a_point_are_numbers(run, folder: Path) -> None:
         ("a: &x [1]\nb: *x\n", "without references"),
         ("window: [", "must be a valid YAML file"),
         ("", "`name: [...]`"),
-        ("window: [2]\nwindow: [3]", "window occurs twice"),
+        ("window: [2]\nwindow: [3]", "line 1: window"),
         ("window: {low: 2, high: 9, log: maybe}", "'log': True"),
         ("window: {choices: 3}", "'choices': [...]"),
         ("3: [1]", "no parameter 3"),

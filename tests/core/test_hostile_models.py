@@ -209,8 +209,8 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "no_calibration": ("seasonal", ("calibration",), None, "arrays to which the manifest does not refer"),
     "method_of_calibration": ("seasonal", ("calibration", "method"), "os.system", "must have a known method"),
     "an_array_twice": ("daily", ("series", "last"), {"array": "a0"}, "refers to it twice"),
-    "learned_of_text": ("daily", ("learned", "by_series"), "os.system", "must be trees"),
-    "learned_of_a_list": ("daily", ("learned", "by_series"), {"list": []}, "must be trees"),
+    "learned_of_text": ("daily", ("learned", "by_series"), "os.system", "must be mappings of names to values"),
+    "learned_of_a_list": ("daily", ("learned", "by_series"), {"list": []}, "must be mappings of names to values"),
     "everything_is_missing": ("daily", ("learned", "by_series"), {"tree": {}}, "arrays|KeyError"),
 }
 

@@ -288,7 +288,7 @@ def test_a_declaration_that_would_be_ignored_or_hide_something_is_refused() -> N
         return lambda: type("Model", (SeasonalNaive,), {"__annotations__": annotations, **held})
 
     with pytest.raises(
-        ParameterTypeError, match=r"Model\.season_length cannot be replaced: it is a parameter of SeasonalNaive"
+        ParameterTypeError, match=r"Model\.season_length must be declared with param"
     ):
         body(season_length=7)()
     with pytest.raises(ParameterTypeError, match=r"Model\.horizon cannot be replaced"):

@@ -351,7 +351,7 @@ def test_arguments_that_are_not_models_are_refused(models: Any, kind: type[Excep
 
 
 def test_duplicate_model_names_are_refused() -> None:
-    with pytest.raises(ParameterError, match=r"must be unique, got Naive twice. Set `alias`"):
+    with pytest.raises(ParameterError, match=r"must be unique, got more than once: Naive. Set `alias`"):
         cross_validate([Naive(), Mean(), Naive()], noisy(), horizon=2)
     assert len(validate_models([Naive(), Naive(alias="other")], 2)) == 2
 

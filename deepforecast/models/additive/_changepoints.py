@@ -48,9 +48,9 @@ def check_changepoints(changepoints: Sequence[Any], integer: bool) -> None:
             if integer != is_instance(changepoint, int) or (not integer and np.isnat(to_datetime64(changepoint, "s"))):
                 raise ValueError
         except (ValueError, OverflowError):
-            expected = "integers with integer time" if integer else "dates such as '2024-12-24'"
+            expected = "an integer, as the time is" if integer else "a date such as '2024-12-24'"
             raise ParameterError(
-                f"`changepoints` must be a list of {expected}, got {format_value(changepoint)}."
+                f"Each item of `changepoints` must be {expected}, got {format_value(changepoint)}."
             ) from None
 
 

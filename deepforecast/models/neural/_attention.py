@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ def attention_maps(
     return maps
 
 
-def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[AttentionWeights]], first_observed: Ints) -> Any:
+def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[AttentionWeights]], first_observed: Ints) -> Callable[[Batch, slice], Any]:
     """Return a forward pass for `_run_batches` that appends the weights of each batch to `batch_maps`.
 
     The first batch determines the number of weights of all batches; the pass raises if they are too
@@ -60,6 +60,7 @@ def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[Attenti
         inputs, scaling = forecaster.network.inputs(batch)
         raw = forecaster.network.features(inputs)
         n_windows = windows.stop - windows.start  # without the padding of the batch
+        # The decoder gets the medians of the previous steps.
         previous_values = torch.cat([first_value(inputs).unsqueeze(1), median(forecaster.network, raw)[:, :-1].float()], dim=1)
         layers = forecaster.network.body.attention_maps(inputs, previous_values)
         batch_maps.append([replace(layer, weights=layer.weights[:n_windows]) for layer in layers])

@@ -129,7 +129,7 @@ class Seq2Seq(AutoregressiveForecaster):
     )
     separate_values: bool = param(
         default=False,
-        help="whether keys and values are separate linear maps of the encoder outputs",
+        help="whether attention has separate linear maps of the encoder outputs for keys and values; False: the outputs",
     )
     self_attention: bool = param(
         default=False,

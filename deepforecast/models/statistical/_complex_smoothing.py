@@ -193,18 +193,18 @@ class ComplexSmoothing(Statistical):
         level, season = _forecast_components(learned, steps)
         response = _impulse_response(learned, steps)
         keys = [learned[name].reshape(len(level), -1) for name in ("parameters", "level", "season", "deviation")]
-        lags, max_age = _horizon_lags(learned, steps), response.shape[1] - steps
-        draws = standard_normal(seed, np.concatenate(keys, axis=1), (1 + max_age + steps, samples)).swapaxes(1, 2)
+        steps_since_origin, max_missing = _horizon_lags(learned, steps), response.shape[1] - steps
+        draws = standard_normal(seed, np.concatenate(keys, axis=1), (1 + max_missing + steps, samples)).swapaxes(1, 2)
         scale = (learned["deviation"] * learned["deviation_factor"])[:, None]
         scale = student_mixing(draws[:, :, 0], learned["degrees_of_freedom"]) * scale
         shocks = correlate_draws(draws[:, :, 1:], learned["error_correlation"]) * scale[:, :, None]
         paths = np.repeat((level + season)[:, None, :], samples, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
-            for row in range(max_age + steps):  # missing rows at the end come first
-                first_step = max(row - max_age, 0)
-                lag = lags[:, first_step:] - row
-                lag_response = np.where(lag >= 0, np.take_along_axis(response, np.maximum(lag, 0), axis=1), 0.0)
-                paths[:, :, first_step:] += shocks[:, :, row, None] * lag_response[:, None, :]
+            for shock in range(max_missing + steps):  # those of missing rows at the end come first
+                first_step = max(shock - max_missing, 0)
+                age = steps_since_origin[:, first_step:] - shock
+                shock_response = np.where(age >= 0, np.take_along_axis(response, np.maximum(age, 0), axis=1), 0.0)
+                paths[:, :, first_step:] += shocks[:, :, shock, None] * shock_response[:, None, :]
         return paths
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:

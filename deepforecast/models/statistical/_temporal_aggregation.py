@@ -107,13 +107,14 @@ def mean_interval(panel: Panel) -> Ints:
 
 
 def _initial_blocks(learned: LearnedState, panel: Panel) -> tuple[Ints, Floats]:
-    """Number of rows before the first full block, (series, levels), and the states of empty blocks.
+    """Number of rows to skip, (series, levels), and the states before the first block, (series, levels, 4).
 
-    Blocks are aligned with the end of the training data; a history shorter than that skips no rows.
+    After the skipped rows, blocks end with the training data. No rows are skipped if no full block
+    would remain.
     """
     rows_per_block = np.maximum(learned["rows_per_block"], 1)  # 1: unused levels, to avoid a division by 0
     n_skipped = (learned["end"] + 1 - first_and_last_positions(panel)[0])[:, None] % rows_per_block
     n_skipped = np.where(n_skipped + rows_per_block > panel.lengths[:, None], 0, n_skipped)
-    block_states = np.zeros((*rows_per_block.shape, 4))
+    block_states = np.zeros((*rows_per_block.shape, 4))  # as in `learned["block_states"]`
     block_states[..., 0] = np.nan  # no smoothed sum yet
     return n_skipped, block_states

@@ -96,7 +96,7 @@ class Structural(Statistical):
                 f"Set max_iter above {self.max_iter}" if out_of_iterations else f"Use {format_list(self._simplifications())}"
             )
             warn(
-                f"{self.name}: the optimizer of statsmodels stopped before a maximum for series "
+                f"{self.name}: the optimizer of statsmodels did not converge for series "
                 f"{panel.series.labels(stopped)}. {remedy}.",
                 TrainingWarning,
             )

@@ -95,8 +95,8 @@ class MSTL(Statistical):
     )
     seasonal_window: int | list[int] | None = param(
         default=None, at_least=3,
-        help="odd number of cycles in the seasonal loess window, for all seasons or a list for each; None: 11,"
-        " 15, 19, ...",
+        help="odd length of the seasonal loess window in cycles, one number for all seasons or a list with one per season;"
+        " None: 11, 15, 19, ...",
     )
     trend_window: int | list[int] | None = param(
         default=None, at_least=3,

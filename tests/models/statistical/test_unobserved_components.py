@@ -141,7 +141,7 @@ def test_fitted_values_are_those_of_statsmodels_once_states_are_known() -> None:
     assert np.isfinite(model.residual_diagnostics()["p_value"]).all()
 
 
-@pytest.mark.filterwarnings("ignore:.*stopped before a maximum")
+@pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_components_add_up_and_are_those_that_were_asked_for() -> None:
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
     model = UnobservedComponents(horizon=8, autoregressive=1, max_iter=5, **given).fit(monthly(2))  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def test_components_add_up_and_are_those_that_were_asked_for() -> None:
     np.testing.assert_allclose(season[:4], season[4:], atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:.*(stopped before a maximum|lies at a bound)")
+@pytest.mark.filterwarnings("ignore:.*(did not converge|lies at a bound)")
 def test_a_start_lost_in_rounding_is_made_approximately_diffuse() -> None:
     """A season of 4 beside a cycle whose length comes out as 4: with the exact start statsmodels forecasts -78,000 for s00."""
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
@@ -436,7 +436,7 @@ def test_a_constant_that_moves_is_a_random_walk(level: float) -> None:
     assert model.fitted_values(frame)["UnobservedComponents"].tolist()[1:] == frame["y"].tolist()[:-1]
 
 
-@pytest.mark.filterwarnings("ignore:.*stopped before a maximum")
+@pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_a_line_that_bends_gets_bands_too() -> None:
     frame = monthly(1, 40)
     frame["y"] = np.append(np.arange(35.0), [34, 37, 32, 39, 43])
