@@ -113,7 +113,7 @@ BAD = [
         {"tasks": [{"task": "x", "generate": {"length": "long"}, "horizon": 3}]},
         "s.yaml: x: generate: length must be an integer",
     ),
-    ({"tasks": [{"task": "x", "generate": {"length": float("inf")}, "horizon": 3}]}, "`length` must be an integer"),
+    ({"tasks": [{"task": "x", "generate": {"length": float("inf")}, "horizon": 3}]}, "length must be an integer"),
     ({"tasks": [{"dataset": "m1_yearly", "horizon": 5000}]}, "more than 4,335"),
     ({"tasks": [{"dataset": "co2", "generate": {}}]}, "not both"),
     ({"tasks": [{}]}, "a task must have either a dataset"),
