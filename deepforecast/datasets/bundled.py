@@ -118,17 +118,17 @@ def grunfeld() -> pd.DataFrame:
 
 
 def fertility() -> pd.DataFrame:
-    """Fertility of countries with at least ten observed years."""
+    """Fertility of countries with at least ten observed years, from the first to the last of them."""
     import pandas as pd
 
     raw = _read_csv("fertility/fertility.csv").set_index("Country Name").iloc[:, 3:]
     years = pd.to_datetime(raw.columns, format="%Y")
-    observed = raw.notna().to_numpy()
-    keep = observed.sum(axis=1) >= 10
-    raw, observed = raw[keep], observed[keep]
-    has_started = observed.cumsum(axis=1) > 0
-    is_inside = has_started & (observed[:, ::-1].cumsum(axis=1) > 0)[:, ::-1]
-    row, column = is_inside.nonzero()
+    is_observed = raw.notna().to_numpy()
+    has_ten_years = is_observed.sum(axis=1) >= 10
+    raw, is_observed = raw[has_ten_years], is_observed[has_ten_years]
+    has_started = is_observed.cumsum(axis=1) > 0
+    has_not_ended = (is_observed[:, ::-1].cumsum(axis=1) > 0)[:, ::-1]
+    row, column = (has_started & has_not_ended).nonzero()
     return _long_frame(raw.index.to_series().iloc[row], years[column], pd.Series(raw.to_numpy()[row, column]))
 
 
@@ -152,6 +152,7 @@ def _quarter_starts(raw: pd.DataFrame) -> Any:
 
 
 def _read_csv(file: str, encoding: str = "utf-8") -> pd.DataFrame:
+    """Read a csv file of statsmodels' datasets, such as "co2/co2.csv", without importing statsmodels."""
     import importlib.util
     from pathlib import Path
 
@@ -159,7 +160,9 @@ def _read_csv(file: str, encoding: str = "utf-8") -> pd.DataFrame:
 
     package = importlib.util.find_spec("statsmodels")
     if package is None or not package.submodule_search_locations:
-        raise DependencyError(f"{file} cannot be read without the package statsmodels. Run: pip install statsmodels")
+        raise DependencyError(
+            f"The dataset file {file} requires the package statsmodels, which is not installed. Run: pip install statsmodels"
+        )
     path = Path(package.submodule_search_locations[0], "datasets", *file.split("/"))
     # the python engine rounds decimals correctly in every version of pandas
     return pd.read_csv(path, encoding=encoding, engine="python")

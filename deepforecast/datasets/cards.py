@@ -71,6 +71,7 @@ class Card:
         return asdict(self)
 
     def __str__(self) -> str:
+        """The name, then one line per field that is not empty."""
         roles = [f"{role} {', '.join(names)}" for role, names in self.columns.items() if names]
         facts = {
             "what": self.what,

@@ -42,7 +42,8 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
         If the set is not available, the download fails, or its rows do not have the expected hash.
 
     Notes
-    ----- Sets that are not bundled are searched for in the folder given by the environment variable
+    -----
+    Sets that are not bundled are searched for in the folder given by the environment variable
     DEEPFORECAST_DATA and in the user's cache. Otherwise they are downloaded once: about 270 MB for
     M4, 50 MB for M5, 40 MB for Rossmann, less than 10 MB for the others.
 
@@ -55,7 +56,8 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
     if split is not None and split not in entry.card.splits:
         splits = ", ".join(map(repr, entry.card.splits))
         raise ParameterError(
-            f"split of {name!r} must be one of {splits}, or None for train and test together; got '{format_value(split)}'."
+            f"`split` of dataset {name!r} must be one of {splits}, or None for train and test together, got "
+            f"'{format_value(split)}'."
         )
     _download_if_missing(entry, download)
     return entry.read(split)
@@ -117,13 +119,13 @@ def table(name: str, table_name: str, *, download: bool = True) -> pd.DataFrame:
     """
     entry = _find_entry(name)
     if entry.read_table is None:
-        raise ParameterError(f"{name!r} is a single frame and cannot have other tables. Use load({name!r}).")
+        raise ParameterError(f"Dataset {name!r} has no tables other than its frame. Use load({name!r}).")
     _download_if_missing(entry, download)
     return entry.read_table(table_name)
 
 
 def _download_if_missing(entry: Entry, download: bool) -> None:
-    """Download a set that is not available; without `download`, reading it raises."""
+    """Download a set that is not available, if `download`; otherwise reading it raises later."""
     if download and entry.download is not None and not entry.is_available():
         entry.download()
 
@@ -135,14 +137,14 @@ def _entries() -> dict[str, Entry]:
 
 
 def _find_entry(name: str) -> Entry:
+    """The entry of a dataset; an unknown name raises `ParameterError` with similar names."""
     if not isinstance(name, str):
-        raise ParameterTypeError(f"name must be a string; got {format_value(name)} ({type(name).__name__}).")
+        raise ParameterTypeError(f"`name` must be a string, got {format_value(name)} ({type(name).__name__}).")
     entries = _entries()
     if name not in entries:
-        near = difflib.get_close_matches(name.lower(), entries, n=3)
-        hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+        similar = difflib.get_close_matches(name.lower(), entries, n=3)
+        hint = f"Did you mean {' or '.join(map(repr, similar))}? " if similar else ""
         raise ParameterError(
-            f"name must be the name of a dataset; got '{format_value(name)}'. {hint}"
-            f"Available: {format_list(sorted(entries), max_shown=len(entries))}."
+            f"Unknown dataset '{format_value(name)}'. {hint}Available: {format_list(sorted(entries), max_shown=len(entries))}."
         )
     return entries[name]

@@ -32,8 +32,8 @@ class Timeline:
 
     def holidays(self, seed: int) -> NDArray[np.int8]:
         """1 on holidays: fixed days of the year for steps of a day or less, otherwise random."""
-        days = self.frequency.base in ("D", "B", "C") and self.frequency.n == 1
-        if days or self.frequency.base in ("h", "min", "s", "ms", "us", "ns"):
+        is_daily = self.frequency.base in ("D", "B", "C") and self.frequency.n == 1
+        if is_daily or self.frequency.base in ("h", "min", "s", "ms", "us", "ns"):
             return np.isin(self.timestamps.month * 100 + self.timestamps.day, HOLIDAYS).astype(np.int8)
         return (random_stream(seed, "holiday").random(len(self.timestamps)) < HOLIDAY_SHARE).astype(np.int8)
 
@@ -64,7 +64,7 @@ def make_timeline(freq: Any, start: Any, length: int) -> Timeline:
     if not frequency.base:
         first = 1 if start is None else start
         if isinstance(first, bool) or not isinstance(first, numbers.Integral):
-            raise ParameterError(f"start must be an integer for integer time; got {format_value(first)}.")
+            raise ParameterError(f"`start` must be an integer for integer time, got {format_value(first)}.")
         return Timeline(frequency, pd.Index(int(first) + frequency.n * np.arange(length, dtype=np.int64)))
     alias = {"mo": "MS", "q": "QS", "y": "YS", "w": "W"}.get(frequency.base, frequency.alias)
     step = frequency.n * (pd.tseries.frequencies.to_offset(alias) if frequency.offset is None else frequency.offset)
@@ -72,21 +72,21 @@ def make_timeline(freq: Any, start: Any, length: int) -> Timeline:
         return Timeline(frequency, pd.date_range("2020-01-01" if start is None else start, periods=length, freq=step))
     except (ValueError, TypeError, OverflowError) as error:
         raise ParameterError(
-            f"start must be a timestamp that can be followed by {length} steps of {frequency}; got "
+            f"`start` must be a timestamp that can be followed by {length} steps of {frequency}, got "
             f"{format_value(start)} ({format_value(str(error))})."
         ) from error
 
 
 def regular_components(shape: Shape, timeline: Timeline, seed: int, recipe: Recipe) -> dict[str, Matrix]:
-    """Compute level, trend, seasons and shifts."""
-    n, length = shape
+    """Level, trend, seasons and shifts, each broadcastable to `shape` (series, step)."""
+    n_series, length = shape
     periods = tuple(period for period in seasons(timeline.frequency) if period > 1)
     components = {
-        "level": recipe.level + recipe.level_spread * random_stream(seed, "level").standard_normal((n, 1)),
+        "level": recipe.level + recipe.level_spread * random_stream(seed, "level").standard_normal((n_series, 1)),
         "trend": recipe.trend * np.arange(length, dtype=float)[None, :],
     }
     for period in periods if recipe.seasons == "auto" else recipe.seasons:
-        pattern = _seasonal_pattern(n, length, period, random_stream(seed, f"season {period}"))
+        pattern = _seasonal_pattern(n_series, length, period, random_stream(seed, f"season {period}"))
         components[f"season_{period}"] = recipe.season_strength * pattern
     if recipe.shifts:
         components["shift"] = _level_shifts(shape, seed, recipe)
@@ -94,9 +94,9 @@ def regular_components(shape: Shape, timeline: Timeline, seed: int, recipe: Reci
 
 
 def draw_start_steps(shape: Shape, seed: int, ragged: float) -> NDArray[np.int64]:
-    """Draw the first step of each series."""
-    n, length = shape
-    return random_stream(seed, "ragged").integers(0, min(int(ragged * length), length - 1) + 1, n)
+    """Draw the first step of each series, from 0 to the share `ragged` of the length."""
+    n_series, length = shape
+    return random_stream(seed, "ragged").integers(0, min(int(ragged * length), length - 1) + 1, n_series)
 
 
 def draw_covariates(shape: Shape, timeline: Timeline, seed: int, recipe: Recipe) -> dict[str, Covariate]:
@@ -120,31 +120,32 @@ def draw_covariates(shape: Shape, timeline: Timeline, seed: int, recipe: Recipe)
 
 
 def _draw_covariate(name: str, value_type: str, effect: float | CategoryEffects, shape: Shape, seed: int) -> Covariate:
+    """Standard normal numbers with an effect per unit, or random categories with an effect each."""
     random = random_stream(seed, name)
     if isinstance(effect, tuple):
-        sizes = np.array([size for _, size in effect], dtype=float)
+        effect_by_code = np.array([category_effect for _, category_effect in effect], dtype=float)
         codes = random.integers(0, len(effect), shape)
         if name in CATEGORY_SHARES:
             codes = np.where(random_stream(seed, f"{name} chance").random(shape) < CATEGORY_SHARES[name], codes, 0)
-        return Covariate(codes, sizes[codes], tuple(level for level, _ in effect))
+        return Covariate(codes, effect_by_code[codes], tuple(level for level, _ in effect))
     values = random.standard_normal(shape)
     return Covariate(values, effect * values)
 
 
-def _seasonal_pattern(n: int, length: int, period: int, random: np.random.Generator) -> Matrix:
-    """sin(2 pi t / m + a) + sin(4 pi t / m + b) / 2 with random phases a, b per series."""
+def _seasonal_pattern(n_series: int, length: int, period: int, random: np.random.Generator) -> Matrix:
+    """sin(2 pi t / m + a) + sin(4 pi t / m + b) / 2 with random phases a, b per series; only the first term if m = 2."""
     angle = 2 * np.pi * np.arange(period)[None, :] / period
-    phases = random.uniform(0, 2 * np.pi, (n, 2))
+    phases = random.uniform(0, 2 * np.pi, (n_series, 2))
     table: Matrix = np.sin(angle + phases[:, :1]) + (0.5 * np.sin(2 * angle + phases[:, 1:]) if period > 2 else 0.0)
     return table[:, np.arange(length) % period]
 
 
 def _level_shifts(shape: Shape, seed: int, recipe: Recipe) -> Matrix:
-    """Level shifts at random steps other than the first."""
-    n, length = shape
+    """The cumulative sum of `recipe.shifts` level shifts, up or down, at random steps other than the first."""
+    n_series, length = shape
     jumps = np.zeros(shape)
     if length > 1:
-        positions = random_stream(seed, "shift").integers(1, length, (n, recipe.shifts))
-        is_up = random_stream(seed, "shift up").random((n, recipe.shifts)) < 0.5
-        np.add.at(jumps, (np.arange(n)[:, None], positions), np.where(is_up, recipe.shift, -recipe.shift))
+        positions = random_stream(seed, "shift").integers(1, length, (n_series, recipe.shifts))
+        is_up = random_stream(seed, "shift up").random((n_series, recipe.shifts)) < 0.5
+        np.add.at(jumps, (np.arange(n_series)[:, None], positions), np.where(is_up, recipe.shift, -recipe.shift))
     return jumps.cumsum(axis=1)

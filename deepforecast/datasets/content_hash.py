@@ -30,6 +30,7 @@ def content_hash(frame: pd.DataFrame) -> str:
 
 
 def _column_bytes(column: pd.Series) -> list[bytes]:
+    """A letter for the kind of values and their bytes: of times, integers, floats, or codes and names of text."""
     import numpy as np
     import pandas as pd
     from pandas.api import types

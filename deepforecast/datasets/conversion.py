@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 Files = Mapping[str, Path]
 ETT_COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")  # the order of the columns
 M4_PERIODS = ("Yearly", "Quarterly", "Monthly", "Weekly", "Daily", "Hourly")
-M5_FIRST, M5_TEST, M5_LAST = 1495, 1914, 1941  # days of the competition
+M5_FIRST, M5_TEST, M5_LAST = 1495, 1914, 1941  # days of the competition, counted from 1: first, first of the test, last
 
 
-def long(path: Path, name: str, test: int) -> dict[str, pd.DataFrame]:
-    """Convert a csv file with the columns ds and y to a single series."""
+def long(path: Path, name: str, n_test: int) -> dict[str, pd.DataFrame]:
+    """Convert a csv file with the columns ds and y to a single series; its last `n_test` rows are the test set."""
     raw = _read_csv(path)
-    return _split_at(_series_frame(name, _parse_timestamps(raw["ds"]), raw["y"]), len(raw) - test)
+    return _split_at(_series_frame(name, _parse_timestamps(raw["ds"]), raw["y"]), len(raw) - n_test)
 
 
 def prices(path: Path, name: str, columns: tuple[str, str], border: int) -> dict[str, pd.DataFrame]:
-    """Convert a csv file of date, two future covariates, and the price."""
+    """Convert a csv file of date, two future covariates, and the price; the test set begins at row `border`."""
     raw = _read_csv(path)
     frame = _series_frame(name, _parse_timestamps(raw.iloc[:, 0]), raw.iloc[:, 3])
     for position, column in enumerate(columns, 1):
@@ -40,7 +40,7 @@ def prices(path: Path, name: str, columns: tuple[str, str], border: int) -> dict
 
 
 def channels(path: Path, borders: tuple[int, int]) -> dict[str, pd.DataFrame]:
-    """Convert a csv file of date and seven series to train, test and rest."""
+    """Convert a csv file of date and seven series to train, test and rest, which begin at row 0 and the two `borders`."""
     raw = _read_csv(path)
     timestamps = _parse_timestamps(raw["date"])
     bounds_by_split = {"train": (0, borders[0]), "test": borders, "rest": (borders[1], len(raw))}
@@ -80,11 +80,12 @@ def m4(files: Files) -> dict[str, pd.DataFrame]:
         train += _read_lines(files[f"{period}-train.csv"])
         test += _read_lines(files[f"{period}-test.csv"])
     starts = [len(values) for _, values in train]
-    facts = _read_csv(files["M4-info.csv"])
-    metadata = pd.DataFrame({"unique_id": facts["M4id"], "category": facts["category"], "freq": facts["SP"]})
-    metadata["frequency"], metadata["horizon"] = facts["Frequency"].astype("int16"), facts["Horizon"].astype("int16")
-    metadata["start"] = facts["StartingDate"]
-    return {"train": _join_series(train, [0] * len(train)), "test": _join_series(test, starts), "info": _encode_texts(metadata)}
+    raw_info = _read_csv(files["M4-info.csv"])
+    info = pd.DataFrame({"unique_id": raw_info["M4id"], "category": raw_info["category"], "freq": raw_info["SP"]})
+    info["frequency"] = raw_info["Frequency"].astype("int16")
+    info["horizon"] = raw_info["Horizon"].astype("int16")
+    info["start"] = raw_info["StartingDate"]
+    return {"train": _join_series(train, [0] * len(train)), "test": _join_series(test, starts), "info": _encode_texts(info)}
 
 
 def m1(competition: Mapping[str, Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
@@ -111,10 +112,10 @@ def m1(competition: Mapping[str, Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
     }
 
 
-def cash_machines(series: Mapping[str, Any] | Sequence[Any], test: int) -> dict[str, pd.DataFrame]:
-    """Convert NN5, daily from 1996-03-18.
+def cash_machines(series: Mapping[str, Any] | Sequence[Any], n_test: int) -> dict[str, pd.DataFrame]:
+    """Convert NN5, daily from 1996-03-18; the last `n_test` days are the test set.
 
-    Missing values are flagged and replaced by the median of the weekday.
+    Missing values are replaced by the median of the weekday; the column `observed` is False for them.
     """
     import numpy as np
     import pandas as pd
@@ -126,21 +127,21 @@ def cash_machines(series: Mapping[str, Any] | Sequence[Any], test: int) -> dict[
         medians = pd.Series(raw).groupby(days.day_of_week).transform("median").to_numpy()
         values = np.where(np.isnan(raw), medians, raw)
         frame = _series_frame(f"NN5-{number:03d}", days.to_numpy().astype("datetime64[ms]"), values)
-        for split, subset in _split_at(frame.assign(observed=~np.isnan(raw)), len(raw) - test).items():
+        for split, subset in _split_at(frame.assign(observed=~np.isnan(raw)), len(raw) - n_test).items():
             frames[split].append(subset)
     return {split: _encode_texts(pd.concat(subsets, ignore_index=True)) for split, subsets in frames.items()}
 
 
-def demand(raw: Mapping[str, Any], test: int) -> dict[str, pd.DataFrame]:
-    """Convert vic_elec: half-hourly in UTC, with temperature and public holidays."""
+def demand(raw: Mapping[str, Any], n_test: int) -> dict[str, pd.DataFrame]:
+    """Convert vic_elec: half-hourly in UTC, with temperature and public holidays; the last `n_test` rows are the test set."""
     timestamps = _to_vector(raw["Time"]).astype("datetime64[s]").astype("datetime64[ms]")
     frame = _series_frame("vic", timestamps, raw["Demand"])
     frame["temperature"] = _to_vector(raw["Temperature"]).astype("float32")
     frame["holiday"] = _to_vector(raw["Holiday"]).astype("int8")
-    return _split_at(frame, len(frame) - test)
+    return _split_at(frame, len(frame) - n_test)
 
 
-def stores(files: Files, test: int) -> dict[str, pd.DataFrame]:
+def stores(files: Files, n_test_days: int) -> dict[str, pd.DataFrame]:
     """Convert Rossmann: the training days of the competition and the table of stores."""
     import pandas as pd
 
@@ -151,7 +152,7 @@ def stores(files: Files, test: int) -> dict[str, pd.DataFrame]:
                                ("school_holiday", "SchoolHoliday", "int8"), ("customers", "Customers", "int32")):  # fmt: skip
         frame[name] = raw[column].astype(dtype)
     frame = frame.assign(store=raw["Store"]).sort_values(["store", "ds"], ignore_index=True).drop(columns="store")
-    is_test = frame["ds"] > frame["ds"].max() - pd.Timedelta(days=test)
+    is_test = frame["ds"] > frame["ds"].max() - pd.Timedelta(days=n_test_days)
     table = _read_csv(files["store.csv"])
     table.columns = pd.Index([_snake_case(name) for name in table])
     table = table.rename(columns={"store": "unique_id"})
@@ -172,10 +173,11 @@ def walmart(path: Path) -> dict[str, pd.DataFrame]:
     sales = sales[sales["store_id"] == "CA_1"]
     ids = sales["item_id"] + "_CA_1"
     values = sales[[f"d_{day}" for day in range(M5_FIRST, M5_LAST + 1)]].to_numpy("float32")
-    border, order = M5_TEST - M5_FIRST, np.argsort(ids.to_numpy(str), kind="stable")
-    order = order[(values[order, :border] > 0).any(axis=1)]
-    first = (values[order] > 0).argmax(axis=1)
-    row, day = np.nonzero(np.arange(values.shape[1]) >= first[:, None])
+    border = M5_TEST - M5_FIRST
+    order = np.argsort(ids.to_numpy(str), kind="stable")
+    order = order[(values[order, :border] > 0).any(axis=1)]  # items with a sale in train
+    first_sale = (values[order] > 0).argmax(axis=1)
+    row, day = np.nonzero(np.arange(values.shape[1]) >= first_sale[:, None])
     event = days["event_name_1"].map(EVENTS).fillna(0).astype(int).astype(str).to_numpy(object)
     event_type = days["event_type_1"].map(TYPES).fillna(0).astype(int).astype(str).to_numpy(object)
     frame = pd.DataFrame(
@@ -205,6 +207,7 @@ def _parse_timestamps(texts: Any) -> Any:
 
 
 def _series_frame(name: str, timestamps: Any, values: Any) -> pd.DataFrame:
+    """A long frame of one series, with a categorical id and float32 values."""
     import numpy as np
     import pandas as pd
 
@@ -250,7 +253,7 @@ def _read_lines(path: Path) -> list[tuple[str, np.ndarray]]:
 
 
 def _join_series(series: list[tuple[str, np.ndarray]], starts: list[int]) -> pd.DataFrame:
-    """Concatenate series on integer time, each starting at the step after its start."""
+    """Concatenate series (id, values) on integer time; series i has the steps `starts[i] + 1`, `starts[i] + 2`, ..."""
     import numpy as np
     import pandas as pd
 
@@ -271,6 +274,7 @@ def _to_vector(vector: Any) -> np.ndarray:
 
 
 def _snake_case(name: str) -> str:
+    """`StoreType` as `store_type`."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 

@@ -45,12 +45,12 @@ def download_set(folder: str, card: Card) -> None:
     source = SOURCES[folder]
     if os.environ.get(OFFLINE_VARIABLE, "").strip() not in ("", "0"):
         raise DataError(
-            f"{folder} is not on this machine and cannot be downloaded while the environment "
+            f"Dataset {folder} is not on this machine and cannot be downloaded while the environment "
             f"variable {OFFLINE_VARIABLE} is set. Unset it, or set DEEPFORECAST_DATA to a folder "
             f"that contains {folder}/."
         )
     if not card.licence.startswith(PERMISSIVE_LICENCES):
-        warn(f"Downloading {folder} from {urlsplit(source.files[0].address).netloc}. Its licence: {card.licence}.")
+        warn(f"Downloading {folder} from {urlsplit(source.files[0].address).netloc}. Licence: {card.licence}.")
     set_folder = cache_folder() / folder
     raw, files = set_folder / "raw", {}
     for number, remote in enumerate(source.files, 1):
@@ -64,22 +64,22 @@ def download_set(folder: str, card: Card) -> None:
 
 
 def _convert_files(folder: str, source: Source, files: dict[str, Path]) -> dict[str, pd.DataFrame]:
-    """The tables by name; raises `DataError` if their hashes differ from the catalogue."""
+    """The tables by name; raises `DataError` if the files cannot be read or hashes differ from the catalogue."""
     paths = ", ".join(str(path) for path in files.values())
     try:
         frames = source.make(files)
     except (ValueError, KeyError, IndexError, StopIteration, OSError, UnicodeError) as error:
         raise DataError(
-            f"The files of {folder} must have the expected format; {paths} could not be read "
+            f"The files of {folder} must have the expected format, but {paths} could not be read "
             f"({type(error).__name__}: {format_value(str(error))}). The public copy has changed or "
-            "is damaged: delete it and load again."
+            "is damaged: delete the files and load again."
         ) from error
     for table_name, expected in source.hashes.items():
         if (actual := content_hash(frames[table_name])) != expected:
             raise DataError(
-                f"The rows of {folder}, table {table_name!r}, must have the hash {expected}; those "
+                f"The rows of {folder}, table {table_name!r}, must have the hash {expected}, but those "
                 f"of {paths} have {actual} and were discarded. The public copy has changed or is "
-                "damaged: delete it and load again."
+                "damaged: delete the files and load again."
             )
     return frames
 

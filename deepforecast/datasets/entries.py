@@ -40,8 +40,8 @@ def entry_from_frame(card: Card, make: Callable[[], pd.DataFrame]) -> Entry:
         frame = make()
         if split is None:
             return frame
-        steps_left = frame.groupby("unique_id", sort=False, observed=True).cumcount(ascending=False)
-        test = steps_left < (card.horizon or 1)
-        return frame[test if split == "test" else ~test].reset_index(drop=True)
+        n_rows_after = frame.groupby("unique_id", sort=False, observed=True).cumcount(ascending=False)
+        is_test = n_rows_after < (card.horizon or 1)
+        return frame[is_test if split == "test" else ~is_test].reset_index(drop=True)
 
     return Entry(card, read)

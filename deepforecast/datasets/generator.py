@@ -126,11 +126,12 @@ class _GeneratedPanel:
     """The random draws of a call, broadcastable to shape (series, step)."""
 
     def __init__(self, n_series: int, length: int, freq: Any, seed: int, start: Any, recipe: Recipe | None) -> None:
+        """Validate the arguments and draw timestamps, covariates and the first step of each series."""
         self.shape = (validate_integer(n_series, "n_series"), validate_integer(length, "length"))
         self.seed = validate_integer(seed, "seed", minimum=0)
         self.recipe = Recipe() if recipe is None else recipe
         if not isinstance(self.recipe, Recipe):
-            raise ParameterTypeError(f"recipe must be a Recipe; got {format_value(recipe)} ({type(recipe).__name__}).")
+            raise ParameterTypeError(f"`recipe` must be a Recipe, got {format_value(recipe)} ({type(recipe).__name__}).")
         self.timeline: Timeline = make_timeline(freq, start, self.shape[1])
         self.covariates: dict[str, Covariate] = draw_covariates(self.shape, self.timeline, self.seed, self.recipe)
         self.start_steps = draw_start_steps(self.shape, self.seed, self.recipe.ragged)
@@ -157,10 +158,12 @@ class _GeneratedPanel:
         return y
 
     def key_columns(self) -> dict[str, Any]:
+        """Ids s0, s1, ... (padded with zeros to equal length) and timestamps of all rows."""
         import pandas as pd
 
-        n, length = self.shape
-        ids = pd.Index([f"s{i:0{len(str(n - 1))}d}" for i in range(n)])
+        n_series, length = self.shape
+        n_digits = len(str(n_series - 1))
+        ids = pd.Index([f"s{number:0{n_digits}d}" for number in range(n_series)])
         steps = self.to_rows(np.arange(length)[None, :])
         return {"unique_id": ids.repeat(length - self.start_steps), "ds": self.timeline.timestamps.take(steps)}
 

@@ -55,6 +55,7 @@ def entries() -> list[Entry]:
 
 
 def _make_entry(card: Card, folder: str, prefix: str) -> Entry:
+    """The entry of a set in `folder`, or of its series whose ids start with `prefix`."""
     return Entry(
         card,
         read=partial(read_set, card, folder, prefix),
@@ -72,7 +73,10 @@ def is_available(folder: str) -> bool:
 def find_table(folder: str, table_name: str) -> Path:
     """The path of a table of a set; raises `DataError` if no data folder has it."""
     if not isinstance(table_name, str) or not re.fullmatch(r"[a-z0-9_]+", table_name):
-        raise ParameterError(f"table_name must be in lower case, e.g. 'info'; got '{format_value(table_name)}'.")
+        raise ParameterError(
+            f"`table_name` must consist of lower-case letters, digits and underscores, e.g. 'info', got "
+            f"'{format_value(table_name)}'."
+        )
     for data_folder in data_folders():
         if (path := data_folder / folder / f"{table_name}.parquet").is_file():
             return path
@@ -109,6 +113,7 @@ def _describe_folder(data_folder: Path, folder: str, table_name: str) -> str:
 
 
 def _read_frame(paths: list[Path], columns: list[str] | None, prefix: str) -> pd.DataFrame:
+    """The rows of all files whose ids start with `prefix`, with categorical ids; `columns` None: all columns."""
     import pyarrow as pa
 
     tables = [_read_table(path, columns, prefix) for path in paths]
@@ -136,8 +141,8 @@ def _read_table(path: Path, columns: list[str] | None, prefix: str) -> Any:
     except (pa.ArrowException, OSError, KeyError) as error:
         expected = f"columns {', '.join(columns)}" if columns else "column unique_id"
         raise DataError(
-            f"{path} must be a parquet file with the {expected}; reading it failed "
-            f"({format_value(str(error))}). Replace it by a new copy."
+            f"{path} must be a parquet file with the {expected}, but reading it failed "
+            f"({format_value(str(error))}). Replace the file by a new copy."
         ) from error
 
 
@@ -172,7 +177,7 @@ def _add_static(frame: pd.DataFrame, statics: pd.DataFrame, card: Card) -> pd.Da
     if (row < 0).any():
         missing_id = format_value(ids.categories[row < 0][0])
         raise DataError(
-            f"Each series of {card.name} must have a row of static values; {missing_id!r} has "
+            f"Each series of {card.name} must have a row of static values, but series '{missing_id}' has "
             "none. Replace the set by a new copy."
         )
     rows = row[ids.codes.to_numpy()]

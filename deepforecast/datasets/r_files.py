@@ -21,8 +21,7 @@ def read_objects(path: Path) -> dict[str, Any]:
         from rdata.parser import parse_file
     except ImportError as error:
         raise DependencyError(
-            f"{path.name} is an R file and cannot be read without the package rdata. Run: pip "
-            "install rdata"
+            f"Reading the R file {path.name} requires the package rdata, which is not installed. Run: pip install rdata"
         ) from error
     try:
         with warnings.catch_warnings():
@@ -31,15 +30,16 @@ def read_objects(path: Path) -> dict[str, Any]:
             r_objects = _to_python(parse_file(path).object)
     except (UserWarning, ValueError, NotImplementedError, EOFError, IndexError, KeyError) as error:
         raise DataError(
-            f"{path} must be an R data file (.rda); reading it failed "
-            f"({format_value(str(error))}). Delete it."
+            f"{path} must be an R data file (.rda), but reading it failed "
+            f"({format_value(str(error))}). Delete the file and load again."
         ) from error
     if not isinstance(r_objects, dict):
-        raise DataError(f"{path} must contain named R objects; it contains {type(r_objects).__name__}. Delete it.")
+        raise DataError(f"{path} must contain named R objects, got {type(r_objects).__name__}. Delete the file and load again.")
     return r_objects
 
 
 def _to_python(node: Any) -> Any:
+    """An R object as Python values: text as a list, named lists as dicts, vectors as arrays; None for other types."""
     node_type = node.info.type.name
     if node_type == "LIST":  # a pairlist: the objects of a file, or the attributes of an object
         return _pairlist(node)
@@ -56,6 +56,7 @@ def _to_python(node: Any) -> Any:
 
 
 def _pairlist(node: Any) -> dict[str, Any]:
+    """The names and values of an R pairlist, a linked list of (value, rest)."""
     pairs: dict[str, Any] = {}
     while node is not None and node.info.type.name == "LIST":
         pairs[_symbol_name(node.tag)] = _to_python(node.value[0])

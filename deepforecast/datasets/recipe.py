@@ -55,18 +55,19 @@ class Effects:
     region: CategoryEffects = (("north", 0.0), ("east", 6.0), ("south", 12.0), ("west", -6.0))
 
     def __post_init__(self) -> None:
+        """Check that effects are finite numbers, and that categories are not empty and unique."""
         for name, (_, value_type) in COVARIATES.items():
             value = getattr(self, name)
             if value_type == "number":
-                _check_finite(f"the effect of {name}", value)
+                _check_finite(f"The effect of `{name}`", value)
                 continue
             levels = tuple((str(level), effect) for level, effect in value)
             if not levels or len(dict(levels)) < len(levels):
                 raise ParameterError(
-                    f"the effect of {name} must have at least one category and no duplicates; got {format_value(value)}."
+                    f"The effect of `{name}` must have at least one category and no duplicates, got {format_value(value)}."
                 )
             for level, effect in levels:
-                _check_finite(f"the effect of {name}={level}", effect)
+                _check_finite(f"The effect of {name}={level!r}", effect)
             object.__setattr__(self, name, levels)
 
 
@@ -130,18 +131,22 @@ class Recipe:
     effects: Effects = field(default_factory=Effects)
 
     def __post_init__(self) -> None:
+        """Check all options, and convert seasons and covariates to tuples."""
         for option in fields(self):
             value = getattr(self, option.name)
+            subject = f"`{option.name}`"
             if option.name in ("missing", "intermittent", "ragged"):
-                _check_finite(option.name, value, low=0.0, below=1.0)
+                _check_finite(subject, value, low=0.0, below=1.0)
             elif option.type == "float":
-                _check_finite(option.name, value, low=None if option.name in ("level", "trend", "shift") else 0.0)
+                _check_finite(subject, value, low=None if option.name in ("level", "trend", "shift") else 0.0)
         validate_integer(self.shifts, "shifts", minimum=0)
         validate_integer(self.lag, "lag")
         object.__setattr__(self, "seasons", _validate_seasons(self.seasons))
         object.__setattr__(self, "covariates", _validate_covariates(self.covariates))
         if not isinstance(self.effects, Effects):
-            raise ParameterTypeError(f"effects must be an Effects object; got {format_value(self.effects)}.")
+            raise ParameterTypeError(
+                f"`effects` must be an Effects object, got {format_value(self.effects)} ({type(self.effects).__name__})."
+            )
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -151,29 +156,34 @@ class Recipe:
 
 
 def _validate_seasons(value: Any) -> tuple[int, ...] | Literal["auto"]:
+    """Season lengths without duplicates, after validation, or "auto"."""
     if isinstance(value, str) and value == "auto":
         return "auto"
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ParameterTypeError(f"seasons must be 'auto' or a sequence of periods; got {format_value(value)}.")
-    return tuple(dict.fromkeys(validate_integer(period, "a season", minimum=2) for period in value))
+        raise ParameterTypeError(f"`seasons` must be 'auto' or a sequence of season lengths, got {format_value(value)}.")
+    return tuple(dict.fromkeys(validate_integer(period, "Each season length in `seasons`", minimum=2) for period in value))
 
 
 def _validate_covariates(value: Any) -> tuple[str, ...]:
+    """The requested covariates in the order of `COVARIATES`, after validation; "all": all of them."""
     if isinstance(value, str) and value == "all":
         return tuple(COVARIATES)
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ParameterTypeError(f"covariates must be 'all' or a sequence of names; got '{format_value(value)}'.")
+        raise ParameterTypeError(f"`covariates` must be 'all' or a sequence of names, got '{format_value(value)}'.")
     names = tuple(value)
     unknown = [name for name in names if name not in COVARIATES]
     if unknown:
-        raise ParameterError(f"covariates must be among {', '.join(COVARIATES)}; got {format_list(unknown)}.")
+        raise ParameterError(f"`covariates` must be among {', '.join(COVARIATES)}, got {format_list(unknown)}.")
     return tuple(name for name in COVARIATES if name in names)
 
 
-def _check_finite(name: str, value: Any, low: float | None = None, below: float | None = None) -> None:
+def _check_finite(subject: str, value: Any, low: float | None = None, below: float | None = None) -> None:
+    """Raise unless `value` is a finite number of at least `low` and below `below`; None: no bound."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterTypeError(f"{name} must be a number; got {format_value(value)} ({type(value).__name__}).")
+        raise ParameterTypeError(f"{subject} must be a number, got {format_value(value)} ({type(value).__name__}).")
     number = float(value)
     if not math.isfinite(number) or (low is not None and number < low) or (below is not None and number >= below):
-        span = "finite" if low is None else f"at least {low:g}" if below is None else f"in [{low:g}, {below:g})"
-        raise ParameterError(f"{name} must be {span}; got {format_value(value)}.")
+        rule = "finite"
+        if low is not None:
+            rule = f"finite and at least {low:g}" if below is None else f"in [{low:g}, {below:g})"
+        raise ParameterError(f"{subject} must be {rule}, got {format_value(value)}.")

@@ -54,7 +54,7 @@ def _single_file(name: str, address: str, sha256: str | None = None) -> tuple[Re
 def _converter(
     function: str, *arguments: Any, all_files: bool = False
 ) -> Callable[[Mapping[str, Path]], dict[str, pd.DataFrame]]:
-    """Apply a function of `conversion` to the single file of a set, or to all files by name."""
+    """A function that applies one of `conversion` to the single file of a set, or to all files by name."""
 
     def make(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
         from deepforecast.datasets import conversion
@@ -67,7 +67,7 @@ def _converter(
 
 
 def _r_converter(function: str, *arguments: Any) -> Callable[[Mapping[str, Path]], dict[str, pd.DataFrame]]:
-    """Apply a function of `conversion` to the single object in an R file."""
+    """A function that applies one of `conversion` to the single object in an R file."""
 
     def make(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
         from deepforecast.datasets import conversion, r_files

@@ -61,7 +61,7 @@ def fetch(remote: Remote, path: Path, label: str = "") -> Path:
         if remote.sha256 is not None and (actual := sha256(partial_path)) != remote.sha256:
             _call_on_disk(partial_path.unlink, partial_path)
             raise DataError(
-                f"{remote.address} must have the SHA-256 {remote.sha256}; the download has "
+                f"The file at {remote.address} must have the SHA-256 {remote.sha256}, but the download has "
                 f"{actual} and was deleted. The address may serve another version now. "
                 f"{_manual_download_hint(path)}"
             )
@@ -76,9 +76,10 @@ def sha256(path: Path) -> str:
 
 
 def _verify(remote: Remote, path: Path, origin: str) -> Path:
+    """Return the path if the file has the pinned SHA-256, or none is pinned; raise `DataError` otherwise."""
     if remote.sha256 is not None and (actual := sha256(path)) != remote.sha256:
         raise DataError(
-            f"{path} ({origin}) must have the SHA-256 {remote.sha256}; it has {actual}. "
+            f"The file {path} ({origin}) must have the SHA-256 {remote.sha256}, got {actual}. "
             f"Delete it, or replace it by the file at {remote.address}."
         )
     return path
@@ -94,12 +95,12 @@ def _receive(remote: Remote, partial_path: Path, path: Path, label: str) -> None
             _transfer(remote.address, partial_path, label)
             return
         except _FinalError as error:
-            reason, tries = str(error), attempt + 1
+            reason, n_attempts = str(error), attempt + 1
             break
         except _RetryableError as error:
-            reason, tries = str(error), attempt + 1
+            reason, n_attempts = str(error), attempt + 1
     raise DataError(
-        f"{remote.name} cannot be downloaded from {remote.address}: {reason} (attempts: {tries}). "
+        f"The file {remote.name} cannot be downloaded from {remote.address}: {reason} (attempts: {n_attempts}). "
         f"{_manual_download_hint(path)}"
     )
 
@@ -109,7 +110,10 @@ def _manual_download_hint(path: Path) -> str:
 
 
 def _transfer(address: str, partial_path: Path, label: str) -> None:
-    """Download the rest of `partial_path`, or all of it if ranges are not supported."""
+    """Append the rest of the file to `partial_path`, or write all of it if the server does not support ranges.
+
+    Failures raise `_RetryableError` or `_FinalError`.
+    """
     received = partial_path.stat().st_size if partial_path.is_file() else 0
     headers = {"User-Agent": "deepforecast", "Accept-Encoding": "identity"} | (
         {"Range": f"bytes={received}-"} if received else {}
@@ -117,17 +121,17 @@ def _transfer(address: str, partial_path: Path, label: str) -> None:
     try:
         with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=TIMEOUT) as answer:  # noqa: S310
             if address.startswith("https:") and not answer.geturl().startswith("https:"):
-                raise _FinalError(f"it redirects to {format_value(answer.geturl())}, which is not https")
+                raise _FinalError(f"the address redirects to {format_value(answer.geturl())}, which is not https")
             resumes = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {received}-")
             length = answer.headers.get("Content-Length", "")
             begin = received if resumes else 0
-            total = begin + int(length) if length.isdigit() else None
-            _copy(answer, partial_path, begin, total, label)
+            n_expected = begin + int(length) if length.isdigit() else None
+            _copy(answer, partial_path, begin, n_expected=n_expected, label=label)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 416:  # range not satisfiable: the partial file is of another version
             _call_on_disk(partial_path.unlink, partial_path)
-            raise _RetryableError("the partial file of an earlier attempt does not belong to it") from None
+            raise _RetryableError("the partial file of an earlier attempt is of another version") from None
         error_class = _FinalError if error.code in FINAL_STATUSES else _RetryableError
         raise error_class(f"the server answered {error.code} {format_value(str(error.reason))}") from None
     except urllib.error.URLError as error:
@@ -143,34 +147,39 @@ def _transfer(address: str, partial_path: Path, label: str) -> None:
         ) from None
 
 
-def _copy(answer: Any, partial_path: Path, begin: int, total: int | None, label: str) -> None:
-    size, window_start, size_at_start = begin, time.monotonic(), begin
-    with _open(partial_path, "ab" if begin else "wb") as file, _progress_bar(label, begin, total) as bar:
+def _copy(answer: Any, partial_path: Path, begin: int, n_expected: int | None, label: str) -> None:
+    """Write the server's answer to the file from byte `begin` on; a slow or incomplete transfer raises `_RetryableError`.
+
+    `n_expected` is the size of the complete file in bytes, None if unknown.
+    """
+    n_received = n_received_at_start = begin  # bytes, in total and at the start of the speed window
+    window_start = time.monotonic()
+    with _open(partial_path, "ab" if begin else "wb") as file, _progress_bar(label, begin, n_expected) as advance_bar:
         while block := answer.read(BLOCK_SIZE):
             _call_on_disk(lambda block=block: file.write(block), partial_path)
-            size += len(block)
-            bar(len(block))
-            if size > MAX_BYTES:
-                raise _FinalError(f"it exceeds {MAX_BYTES:,} bytes")
+            n_received += len(block)
+            advance_bar(len(block))
+            if n_received > MAX_BYTES:
+                raise _FinalError(f"the file exceeds {MAX_BYTES:,} bytes")
             if (now := time.monotonic()) - window_start > SPEED_WINDOW:
-                if (size - size_at_start) / (now - window_start) < MIN_SPEED:
-                    raise _RetryableError(f"slower than {MIN_SPEED} bytes per second")
-                window_start, size_at_start = now, size
+                if (n_received - n_received_at_start) / (now - window_start) < MIN_SPEED:
+                    raise _RetryableError(f"the transfer is slower than {MIN_SPEED} bytes per second")
+                window_start, n_received_at_start = now, n_received
         _call_on_disk(file.flush, partial_path)
         _call_on_disk(lambda: os.fsync(file.fileno()), partial_path)
-    if total is not None and size != total:
-        raise _RetryableError(f"it ended after {size:,} of {total:,} bytes")
+    if n_expected is not None and n_received != n_expected:
+        raise _RetryableError(f"the transfer ended after {n_received:,} of {n_expected:,} bytes")
 
 
 @contextlib.contextmanager
-def _progress_bar(label: str, begin: int, total: int | None) -> Iterator[Any]:
-    """A function that counts bytes, shown as a bar in terminals and notebooks."""
+def _progress_bar(label: str, begin: int, n_expected: int | None) -> Iterator[Any]:
+    """A function that takes the number of bytes received, shown as a bar in terminals and notebooks."""
     if not shows_live_output(sys.stderr):
-        yield lambda count: None
+        yield lambda n_bytes: None
         return
     from tqdm import tqdm
 
-    with tqdm(total=total, initial=begin, desc=label, unit="B", unit_scale=True, leave=False, file=sys.stderr) as bar:
+    with tqdm(total=n_expected, initial=begin, desc=label, unit="B", unit_scale=True, leave=False, file=sys.stderr) as bar:
         yield bar.update
 
 
@@ -199,6 +208,6 @@ def _call_on_disk(operation: Any, path: Path) -> Any:
         return operation()
     except OSError as error:
         raise SaveError(
-            f"{path} cannot be written ({format_value(str(error))}). Free disk space, or set the "
+            f"The file {path} cannot be written ({format_value(str(error))}). Free disk space, or set the "
             "environment variable DEEPFORECAST_CACHE to another folder."
         ) from error

@@ -79,6 +79,7 @@ def _remove_abandoned(folder: str, prefix: str) -> None:
 
 
 def _permissions(target: str) -> int | None:
+    """The permission bits of an existing file, None if there is none; raises OSError for what cannot be replaced."""
     try:
         mode = os.stat(target).st_mode
     except FileNotFoundError:
@@ -93,7 +94,7 @@ def _permissions(target: str) -> int | None:
 
 
 def _sync_folder(folder: str) -> None:
-    # Makes the rename survive a power failure. Some systems cannot open or sync a folder; that is no error.
+    """Sync a folder to disk, so that a rename survives a power failure; does nothing where the system cannot do this."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -36,11 +36,14 @@ FORMAT_VERSION = 2
 MAGIC = b"\x89DFC\r\n\x1a\n"  # not valid text; transfers in text mode change it, as for PNG
 MAX_MANIFEST = 1_000_000
 
-_START = struct.Struct("<8sI")
+_START = struct.Struct("<8sI")  # magic and format version
 _DIGEST_SIZE = 32
 _LENGTH = struct.Struct("<Q")
-_CHUNK = 1 << 20
-_MAX_PATH = 1_000
+_CHUNK = 1 << 20  # bytes read at once
+_MAX_PATH = 1_000  # characters of a path shown in messages
+_TRUNCATED = (
+    "the file is truncated: expected at least {expected:,} more bytes, found {found:,}; save the model or copy the file again"
+)
 
 
 def write(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -94,20 +97,22 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
             return _read_contents(file, _regular_size(os.fstat(file.fileno())))
     except (OSError, ValueError) as error:
         name = format_value(path, _MAX_PATH)
-        raise ModelFileError(f"a model file must be complete and unaltered; {name} is not usable: {_reason(error)}") from error
+        raise ModelFileError(f"The model file {name} cannot be read: {_reason(error)}") from error
 
 
 def _as_path(path: object, error_class: type[SaveError | ModelFileError]) -> str:
+    """The path as text; raises `ParameterTypeError` if it is not a path, and `error_class` if it is empty."""
     try:
         name = os.fsdecode(path)  # type: ignore[arg-type]
     except TypeError as error:
-        raise ParameterTypeError(f"`path` must be a string or a pathlib.Path, got {type(path).__name__}") from error
+        raise ParameterTypeError(f"`path` must be a string or a pathlib.Path, got {type(path).__name__}.") from error
     if not name:
         raise error_class("`path` must be the name of a file, got ''. Pass a name such as 'model.dfc'.")
     return name
 
 
 def _encode(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> tuple[bytes, bytes]:
+    """The bytes of the manifest and of the block of arrays; raises ValueError if one is invalid."""
     try:
         text = strict_json.encode(dict(manifest), MAX_MANIFEST)
     except ValueError as error:
@@ -116,10 +121,11 @@ def _encode(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> tu
 
 
 def _save_error(path: str, error: OSError | ValueError) -> SaveError:
-    suggestion = "; free disk space or save to another path" if isinstance(error, OSError) else ""
+    """The error for a file that cannot be written, with the `errno` of an OSError."""
+    suggestion = " Free disk space or save to another path." if isinstance(error, OSError) else ""
     name = format_value(path, _MAX_PATH)
     save_error = SaveError(
-        f"the model cannot be saved to {name}: {_reason(error)}; an existing file there is unchanged{suggestion}"
+        f"The model cannot be saved to {name}: {_reason(error)}; an existing file there is unchanged.{suggestion}"
     )
     save_error.errno = getattr(error, "errno", None)
     return save_error
@@ -135,23 +141,24 @@ def _open_nonblocking(path: str, flags: int) -> int:
 
 def _regular_size(status: os.stat_result) -> int:
     if not stat.S_ISREG(status.st_mode):
-        raise ValueError("it is a folder, not a file" if stat.S_ISDIR(status.st_mode) else "it is not a regular file")
+        raise ValueError("the path is a folder, not a file" if stat.S_ISDIR(status.st_mode) else "it is not a regular file")
     return status.st_size
 
 
-def _read_contents(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read_contents(file: BinaryIO, n_bytes: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The manifest and the arrays of an open file of `n_bytes` bytes; raises ValueError if it is damaged."""
     start = file.read(_START.size)
     _check_start(start)
     stored_digest = file.read(_DIGEST_SIZE)
     digest = sha256(start)
-    remaining = size - _START.size - _DIGEST_SIZE
+    remaining = n_bytes - _START.size - _DIGEST_SIZE
     text = _read_block(file, remaining, MAX_MANIFEST, digest)
     remaining -= _LENGTH.size + len(text)
     header = _read_block(file, remaining, tensors.MAX_HEADER, digest)
     remaining -= _LENGTH.size + len(header)
     manifest = strict_json.decode(text)
     if not isinstance(manifest, dict):
-        raise ValueError("its manifest is not a JSON object")
+        raise ValueError("the manifest is not a JSON object; the file is damaged")
     entries = tensors.read_layout(header, remaining)
     # Verified twice: before allocating memory, and for the bytes returned, as the file may change in between.
     _verify_digest(file, digest.copy(), stored_digest)
@@ -161,41 +168,44 @@ def _read_contents(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str,
 
 
 def _check_start(start: bytes) -> None:
+    """Raise ValueError unless the first bytes are those of a model file in the format that is read here."""
     if not start.startswith(MAGIC):
         raise ValueError("it is not a model file of deepforecast; files of other libraries cannot be loaded")
     if len(start) < _START.size:
-        raise ValueError("it is cut short; save the model or copy the file again")
+        raise ValueError(_TRUNCATED.format(expected=_START.size - len(start), found=0))
     version = _START.unpack(start)[1]
     if version > FORMAT_VERSION:
         raise ValueError(
-            f"its format {version} is newer than {FORMAT_VERSION}, the latest that this version of deepforecast reads; "
-            "update deepforecast"
+            f"the format of the file must be {FORMAT_VERSION}, the latest that this version of deepforecast reads, got "
+            f"{version}; update deepforecast"
         )
     if version < FORMAT_VERSION:
         raise ValueError(
-            f"its format {version} is older than {FORMAT_VERSION}, the only one that this version of deepforecast reads; "
-            "fit the model and save it again"
+            f"the format of the file must be {FORMAT_VERSION}, the only one that this version of deepforecast reads, got "
+            f"{version}; fit the model and save it again"
         )
 
 
 def _read_block(file: BinaryIO, remaining: int, max_length: int, digest: _Hash) -> bytes:
-    """Read a block that is preceded by its length."""
+    """Read a block that is preceded by its length, and add both to the digest.
+
+    Raises ValueError if the block is longer than `max_length` or the `remaining` bytes of the file.
+    """
     if remaining < _LENGTH.size:
-        raise ValueError("it is cut short; save the model or copy the file again")
-    field = file.read(_LENGTH.size)
-    (length,) = _LENGTH.unpack(field)
+        raise ValueError(_TRUNCATED.format(expected=_LENGTH.size, found=max(remaining, 0)))
+    length_bytes = file.read(_LENGTH.size)
+    (length,) = _LENGTH.unpack(length_bytes)
     if length > remaining - _LENGTH.size:
-        raise ValueError(
-            f"it is cut short: it declares a block of {length:,} bytes where {remaining - _LENGTH.size:,} are left"
-        )
+        raise ValueError(_TRUNCATED.format(expected=length, found=remaining - _LENGTH.size))
     if length > max_length:
-        raise ValueError(f"it declares a block of {length:,} bytes, at most {max_length:,} are allowed")
+        raise ValueError(f"a block must have at most {max_length:,} bytes, got {length:,}; the file may be damaged")
     block = file.read(length)
-    digest.update(field + block)
+    digest.update(length_bytes + block)
     return block
 
 
 def _verify_digest(file: BinaryIO, digest: _Hash, stored_digest: bytes) -> None:
+    """Check the digest over the rest of the file, and return to the current position in it."""
     position = file.tell()
     while chunk := file.read(_CHUNK):
         digest.update(chunk)
@@ -204,16 +214,17 @@ def _verify_digest(file: BinaryIO, digest: _Hash, stored_digest: bytes) -> None:
 
 
 def _read_array(file: BinaryIO, entry: tensors.Entry, digest: _Hash) -> np.ndarray:
+    """Read an array in the byte order of this machine, and add its bytes to the digest."""
     array = np.empty(entry.shape, entry.dtype)
     raw = array.reshape(-1).view(np.uint8)
     if file.readinto(raw.data) != raw.size:  # type: ignore[attr-defined]
-        raise ValueError("it became shorter while it was read")
+        raise ValueError("the file became shorter while it was read; load it again")
     digest.update(raw.data)
     if entry.dtype == np.bool_ and raw.max(initial=0) > 1:
-        raise ValueError(f"the array {format_value(entry.name)} is declared bool but contains other bytes than 0 and 1")
+        raise ValueError(f"the bool array {format_value(entry.name)} must contain only the bytes 0 and 1; the file is damaged")
     return array.astype(entry.dtype.newbyteorder("="), copy=False)
 
 
 def _check_digest(digest: _Hash, stored_digest: bytes) -> None:
     if digest.digest() != stored_digest:
-        raise ValueError("its checksum does not match: it was altered or damaged; save the model or copy the file again")
+        raise ValueError("the checksum does not match: the file was altered or damaged; save the model or copy the file again")

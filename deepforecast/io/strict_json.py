@@ -32,13 +32,11 @@ def encode(value: object, max_length: int) -> bytes:
     try:
         encoded = json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"it cannot be written as JSON ({format_value(str(error))})") from error
+        raise ValueError(f"a value cannot be written as JSON ({format_value(str(error))})") from error
     if len(encoded) > max_length:
-        raise ValueError(
-            f"it takes {len(encoded):,} bytes as JSON, at most {max_length:,} are allowed; store large data in arrays"
-        )
+        raise ValueError(f"the JSON must have at most {max_length:,} bytes, got {len(encoded):,}; store large data in arrays")
     if decode(encoded) != value:
-        raise ValueError("it changes when encoded as JSON; use strings as keys, and lists instead of tuples")
+        raise ValueError("a value changes when it is written as JSON and read; use string keys, and lists instead of tuples")
     return encoded
 
 
@@ -59,18 +57,19 @@ def decode(encoded: bytes) -> Any:
 
 
 def _check_depth(encoded: bytes) -> None:
-    # Checked before parsing, as the recursive parser of the standard library could exhaust the stack.
+    """Raise if objects and lists are nested too deep for the recursive parser, which could exhaust the stack."""
     steps = np.frombuffer(_STRING.sub(b"", encoded).translate(_DEPTH_CHANGES, _OTHER_BYTES), dtype=np.int8)
     depth = int(steps.cumsum(dtype=np.int64).max(initial=0))
     if depth > MAX_DEPTH:
-        raise ValueError(f"its JSON is nested {depth:,} deep, at most {MAX_DEPTH} levels are allowed")
+        raise ValueError(f"the JSON must be nested at most {MAX_DEPTH} levels deep, got {depth:,}")
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A dict of the pairs of a JSON object; raises ValueError if a key is repeated."""
     mapping: dict[str, Any] = {}
     for key, value in pairs:
         if key in mapping:
-            raise ValueError(f"the key {format_value(key)} occurs twice in one JSON object")
+            raise ValueError(f"the keys of a JSON object must be unique, but {format_value(key)} is repeated")
         mapping[key] = value
     return mapping
 
@@ -78,15 +77,15 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _parse_float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"the number {format_value(text)} is too large for a float")
+        raise ValueError(f"a number must be finite in float64, got {format_value(text)}")
     return number
 
 
 def _parse_integer(text: str) -> int:
     if len(text) > MAX_DIGITS:
-        raise ValueError(f"an integer has {len(text):,} digits, at most {MAX_DIGITS} are allowed")
+        raise ValueError(f"an integer must have at most {MAX_DIGITS} digits, got {len(text):,}")
     return int(text)
 
 
 def _refuse_constant(text: str) -> float:
-    raise ValueError(f"{text} is not a number of JSON")
+    raise ValueError(f"a JSON number must be finite, got {text}")

@@ -58,15 +58,15 @@ def encode(arrays: Mapping[str, np.ndarray]) -> bytes:
     return bytes(block)
 
 
-def read_layout(header: bytes, size: int) -> list[Entry]:
-    """The arrays declared in `header`, in the order of their bytes, which must be exactly `size` bytes."""
+def read_layout(header: bytes, n_bytes: int) -> list[Entry]:
+    """The arrays declared in `header`, in the order of their bytes, which must be exactly `n_bytes` bytes."""
     if len(header) > MAX_HEADER:
-        raise ValueError(f"the header of its arrays has {len(header):,} bytes, at most {MAX_HEADER:,} are allowed")
+        raise ValueError(f"the header of the arrays must have at most {MAX_HEADER:,} bytes, got {len(header):,}")
     declared = strict_json.decode(header)
     if not isinstance(declared, dict):
-        raise ValueError("the header of its arrays is not a JSON object")
+        raise ValueError("the header of the arrays is not a JSON object; the file is damaged")
     if len(declared) > MAX_ARRAYS:
-        raise ValueError(f"it has {len(declared):,} arrays, at most {MAX_ARRAYS:,} are allowed")
+        raise ValueError(f"a file must have at most {MAX_ARRAYS:,} arrays, got {len(declared):,}")
     entries = sorted(
         (_read_entry(name, entry) for name, entry in declared.items()), key=lambda offsets_and_entry: offsets_and_entry[:2]
     )
@@ -74,25 +74,26 @@ def read_layout(header: bytes, size: int) -> list[Entry]:
     for start, end, entry in entries:
         if start != previous_end:
             raise ValueError(
-                f"the array {format_value(entry.name)} starts at byte {start}, the one before ends at {previous_end}"
+                f"the array {format_value(entry.name)} must start at byte {previous_end}, after the previous ones, got {start}"
             )
         previous_end = end
-    if previous_end != size:
-        raise ValueError(f"its arrays require {previous_end:,} bytes, but the file has {size:,} for them")
+    if previous_end != n_bytes:
+        raise ValueError(f"the arrays require {previous_end:,} bytes, but the file has {n_bytes:,} for them")
     return [entry for _, _, entry in entries]
 
 
 def _check_array(name: object, array: object) -> np.ndarray:
+    """The array as contiguous little-endian numbers; raises ValueError for other types and names that cannot be stored."""
     if not isinstance(name, str) or name == "__metadata__":
         raise ValueError(f"an array cannot be named {format_value(name)}")
     # A subclass (masked array, matrix) has more than its numbers, which would be lost.
     if type(array) not in (np.ndarray, np.memmap):
-        raise ValueError(f"{format_value(name)} is a {type(array).__name__}, not a numpy array")
+        raise ValueError(f"the array {format_value(name)} must be a numpy array, got {type(array).__name__}")
     dtype = np.asarray(array).dtype.newbyteorder("<")
     if dtype not in _DTYPES.values():
         raise ValueError(
-            f"the array {format_value(name)} has dtype {dtype}; "
-            f"allowed are {format_list(_dtype_names(), max_shown=len(_DTYPES))}"
+            f"the dtype of array {format_value(name)} must be one of "
+            f"{format_list(_dtype_names(), max_shown=len(_DTYPES))}, got {dtype}"
         )
     return np.asarray(array, dtype=dtype, order="C")
 
@@ -102,28 +103,32 @@ def _dtype_names() -> list[str]:
 
 
 def _read_entry(name: str, entry: object) -> tuple[int, int, Entry]:
+    """First byte, end and description of an array from its header entry; raises ValueError if they are inconsistent."""
     if name == "__metadata__" or not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise ValueError(f"{format_value(name)} in the header of its arrays must have exactly dtype, shape and data_offsets")
+        raise ValueError(f"the header entry {format_value(name)} of the arrays must have exactly dtype, shape and data_offsets")
+    array_text = f"the array {format_value(name)}"
     dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if dtype is None:
-        raise ValueError(f"the array {format_value(name)} has dtype {format_value(entry['dtype'])}, which is not allowed")
+        raise ValueError(f"{array_text} cannot have dtype {format_value(entry['dtype'])}")
     shape, offsets = entry["shape"], entry["data_offsets"]
     if not _is_sizes(shape) or len(shape) > _MAX_DIMENSIONS:
         raise ValueError(
-            f"the array {format_value(name)} has shape {format_value(shape)}, not a list of at most {_MAX_DIMENSIONS} sizes"
+            f"the shape of {array_text} must be a list of at most {_MAX_DIMENSIONS} sizes, got {format_value(shape)}"
         )
     # Python's integers do not overflow; numpy refuses shapes whose sizes other than 0 overflow.
     if math.prod(max(length, 1) for length in shape) * dtype.itemsize > _MAX_BYTES:
-        raise ValueError(f"the array {format_value(name)} has shape {format_value(shape)}, too large for any machine")
+        raise ValueError(f"{array_text} has shape {format_value(shape)}, which is too large for any machine")
     if not _is_sizes(offsets) or len(offsets) != 2:
-        raise ValueError(f"the array {format_value(name)} has data_offsets {format_value(offsets)}, not a begin and an end")
+        raise ValueError(f"data_offsets of {array_text} must be a start and an end, got {format_value(offsets)}")
     start, end = offsets
-    if end - start != math.prod(shape) * dtype.itemsize:
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if end - start != n_bytes:
         raise ValueError(
-            f"the array {format_value(name)} of shape {format_value(shape)} does not take the {end - start} bytes declared"
+            f"{array_text} of shape {format_value(shape)} requires {n_bytes} bytes, but {end - start} are declared"
         )
     return start, end, Entry(name, dtype, tuple(shape))
 
 
 def _is_sizes(value: object) -> bool:
+    """Whether a value is a list of integers of at least 0."""
     return isinstance(value, list) and all(type(element) is int and element >= 0 for element in value)

@@ -88,5 +88,5 @@ def test_a_task_without_a_horizon_is_refused() -> None:
 
 
 def test_windows_that_a_series_is_too_short_for_are_refused_with_task_series_and_rows() -> None:
-    with pytest.raises(DataError, match=r"made: n_windows=1 with horizon=60 \(step 60, gap 0\) must have 1 value f"):
+    with pytest.raises(DataError, match=r"made: n_windows=1 with horizon=60 \(step 60, gap 0\) requires 1 value f"):
         prepare_task(changed(horizon=60))

@@ -85,7 +85,7 @@ def test_all_baselines_if_none_is_named(run) -> None:
         ([*THREE, "--report", "report.pdf"], "must end in .html"),
         ([*THREE, "--plot", "plot.jpg"], "must end in .png, .svg or .pdf"),
         ([*THREE, "--report", "sales.csv/r.html"], "cannot be written"),
-        ([*THREE, "--horizon", "0"], "horizon must be at least 1"),
+        ([*THREE, "--horizon", "0"], "`horizon` must be at least 1"),
         ([*THREE, "--level", "200"], "`level` must be between 0 and 100"),
         (
             ["compare", "sales.csv", "--horizon", "7", "--models", "SeasonalNaive:season_length=60"],

@@ -105,7 +105,7 @@ def test_future_data_for_a_model_without_covariates_is_left_out_aloud(run, folde
     [
         (["nowhere.dfc"], "nowhere.dfc"),
         (["sales.csv"], "sales.csv"),
-        (["model.dfc", "--horizon", "0"], "horizon must be at least 1"),
+        (["model.dfc", "--horizon", "0"], "`horizon` must be at least 1"),
         (["model.dfc", "--horizon", "two"], "--horizon: invalid int value: 'two'"),
         (["model.dfc", "--level", "100"], "`level` must be between 0 and 100"),
         (["model.dfc", "--level", "nan"], "`level` must be between"),

@@ -275,7 +275,7 @@ def test_a_path_without_a_file_is_said(tmp_path: Path) -> None:
     for path in (tmp_path / "none", str(tmp_path / "no folder" / "none")):
         with pytest.raises(ModelFileError, match=r"There is no file at .*none\. Save one first: model\.save\(path\)"):
             deepforecast.load(path)
-    with pytest.raises(ModelFileError, match="it is a folder, not a file"):
+    with pytest.raises(ModelFileError, match="the path is a folder, not a file"):
         deepforecast.load(tmp_path)
     for wrong in (None, 3, [tmp_path]):
         with pytest.raises(ParameterTypeError, match="`path` must be a string"):

@@ -104,8 +104,8 @@ def test_a_point_more_than_three_ranges_outside_is_warned_of(mean: float) -> Non
     assert warned(stated(mean=0.97 * mean)) == []
     (message,) = warned(stated(50.0, mean), level=95)
     assert (
-        "intervals are up to 98 times as wide as the range of the history and point forecasts are outside of the history by up to 3.1 times"
-        in message
+        "intervals are up to 98 times as wide as the range of the history and point forecasts are outside of the history by "
+        "up to 3.1 times" in message
     )
 
 
@@ -166,7 +166,10 @@ def test_backtests_warn_once_per_model_of_all_series_and_windows(run: Any, level
     with pytest.warns(DataWarning, match=FAR) as caught:
         run(models, frame, horizon=10, n_windows=2, level=level)
     (message,) = (str(one.message) for one in caught if FAR in str(one.message))
-    words = "forecasts of series s0, s1 lie far outside the history: point forecasts are outside of the history by up to 4 times its range."
+    words = (
+        "forecasts of series s0, s1 lie far outside the history: point forecasts are outside of the history by up to 4 times "
+        "its range."
+    )
     assert message.startswith(f"Growing: {words}")
     assert message.endswith("The same holds for Other.")
 

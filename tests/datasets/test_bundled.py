@@ -99,8 +99,6 @@ def test_equal_to_what_statsmodels_loads(name: str) -> None:
 
 def test_without_statsmodels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(
-        DependencyError, match=r"co2/co2.csv cannot be read without the package statsmodels.*pip install statsmodels"
-    ):
+    with pytest.raises(DependencyError, match=r"co2/co2.csv requires the package statsmodels.*pip install statsmodels"):
         datasets.load("co2")
     assert len(datasets.load("air_passengers")) == 144

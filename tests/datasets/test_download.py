@@ -69,7 +69,7 @@ def test_rows_that_are_not_the_catalogues_are_not_kept(cache: Path, monkeypatch:
     wanted = sources.SOURCES["retail_sales_us"].hashes
     _serve(monkeypatch, "retail_sales_us", {"example_retail_sales.csv": changed.encode()}, dict(wanted))
     with pytest.raises(
-        DataError, match=rf"table 'train', must have the hash {wanted['train']}; those of .*sales.csv have"
+        DataError, match=rf"table 'train', must have the hash {wanted['train']}, but those of .*sales.csv have"
     ):
         datasets.load("retail_sales_us")
     assert not list(cache.rglob("*.parquet"))
@@ -84,7 +84,7 @@ def test_files_of_another_form_are_named(cache: Path, monkeypatch: pytest.Monkey
 def test_a_licence_that_binds_is_said(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prices = "date,a,b,price\n" + "".join(f"2013-01-0{day} 00:00:00,1.5,2,{day}\n" for day in range(1, 4))
     _serve(monkeypatch, "epf_np", {"NP.csv": prices.encode()})
-    with pytest.warns(DataWarning, match=r"Downloading epf_np from raw.githubusercontent.com. Its licence: none stated"):
+    with pytest.warns(DataWarning, match=r"Downloading epf_np from raw.githubusercontent.com. Licence: none stated"):
         frame = datasets.load("epf_np", split="train")
     assert frame["grid_load_forecast"].tolist() == [1.5] * 3
 

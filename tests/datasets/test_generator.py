@@ -203,16 +203,16 @@ def test_one_series_of_one_step() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"n_series": 0}, ParameterError, "n_series must be at least 1; got 0"),
-        ({"length": 2.5}, ParameterTypeError, "length must be an integer"),
-        ({"seed": -1}, ParameterError, "seed must be at least 0"),
-        ({"seed": None}, ParameterTypeError, "seed must be an integer"),
+        ({"n_series": 0}, ParameterError, "`n_series` must be at least 1, got 0"),
+        ({"length": 2.5}, ParameterTypeError, "`length` must be an integer"),
+        ({"seed": -1}, ParameterError, "`seed` must be at least 0"),
+        ({"seed": None}, ParameterTypeError, "`seed` must be an integer"),
         ({"freq": "fortnight"}, ParameterError, "fortnight"),
         ({"freq": 0}, ParameterError, "at least 1"),
-        ({"start": "yesterday-ish"}, ParameterError, "start must be a timestamp"),
+        ({"start": "yesterday-ish"}, ParameterError, "`start` must be a timestamp"),
         ({"freq": "YS", "length": 10**6}, ParameterError, "1000000 steps of YS"),
-        ({"freq": 1, "start": "2020"}, ParameterError, "start must be an integer for integer time"),
-        ({"recipe": {"noise": 1}}, ParameterTypeError, "recipe must be a Recipe"),
+        ({"freq": 1, "start": "2020"}, ParameterError, "`start` must be an integer for integer time"),
+        ({"recipe": {"noise": 1}}, ParameterTypeError, "`recipe` must be a Recipe"),
     ],
 )
 def test_arguments_out_of_range(options: dict[str, Any], error: type[Exception], text: str) -> None:

@@ -114,7 +114,7 @@ def test_damaged_files_are_named(folder: Path) -> None:
 
 @pytest.mark.parametrize("part", ["../m4/train", "", "a/b", 3])
 def test_a_table_is_a_plain_name(folder: Path, part: str) -> None:
-    with pytest.raises(ParameterError, match="must be in lower case"):
+    with pytest.raises(ParameterError, match="must consist of lower-case letters"):
         datasets.table("m1", part)
 
 

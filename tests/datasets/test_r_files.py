@@ -74,5 +74,5 @@ def test_what_is_no_file_of_r_is_named(tmp_path: Path) -> None:
 
 def test_without_rdata_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rdata.parser", None)
-    with pytest.raises(DependencyError, match=r"cannot be read without the package rdata.* pip install rdata"):
+    with pytest.raises(DependencyError, match=r"requires the package rdata.* pip install rdata"):
         r_files.read_objects(tmp_path / "M1.rda")

@@ -36,22 +36,22 @@ def test_sequences_become_tuples_so_that_recipes_can_be_compared_and_hashed() ->
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"missing": 1.0}, ParameterError, r"missing must be in \[0, 1\); got 1.0"),
-        ({"ragged": -0.1}, ParameterError, r"ragged must be in \[0, 1\)"),
-        ({"intermittent": float("nan")}, ParameterError, r"intermittent must be in"),
-        ({"noise": -1.0}, ParameterError, "noise must be at least 0"),
-        ({"level": float("inf")}, ParameterError, "level must be finite"),
-        ({"trend": "up"}, ParameterTypeError, "trend must be a number"),
-        ({"missing": True}, ParameterTypeError, "missing must be a number"),
-        ({"shifts": -1}, ParameterError, "shifts must be at least 0"),
-        ({"shifts": 1.5}, ParameterTypeError, "shifts must be an integer"),
-        ({"lag": 0}, ParameterError, "lag must be at least 1"),
-        ({"seasons": "weekly"}, ParameterTypeError, "seasons must be 'auto' or a sequence"),
-        ({"seasons": 7}, ParameterTypeError, "seasons must be 'auto' or a sequence"),
-        ({"seasons": (1,)}, ParameterError, "a season must be at least 2"),
-        ({"covariates": ("prise",)}, ParameterError, r"among price, .*; got prise"),
-        ({"covariates": "price"}, ParameterTypeError, "covariates must be 'all' or a sequence"),
-        ({"effects": 3}, ParameterTypeError, "effects must be an Effects object"),
+        ({"missing": 1.0}, ParameterError, r"`missing` must be in \[0, 1\), got 1.0"),
+        ({"ragged": -0.1}, ParameterError, r"`ragged` must be in \[0, 1\)"),
+        ({"intermittent": float("nan")}, ParameterError, r"`intermittent` must be in"),
+        ({"noise": -1.0}, ParameterError, "`noise` must be finite and at least 0"),
+        ({"level": float("inf")}, ParameterError, "`level` must be finite"),
+        ({"trend": "up"}, ParameterTypeError, "`trend` must be a number"),
+        ({"missing": True}, ParameterTypeError, "`missing` must be a number"),
+        ({"shifts": -1}, ParameterError, "`shifts` must be at least 0"),
+        ({"shifts": 1.5}, ParameterTypeError, "`shifts` must be an integer"),
+        ({"lag": 0}, ParameterError, "`lag` must be at least 1"),
+        ({"seasons": "weekly"}, ParameterTypeError, "`seasons` must be 'auto' or a sequence"),
+        ({"seasons": 7}, ParameterTypeError, "`seasons` must be 'auto' or a sequence"),
+        ({"seasons": (1,)}, ParameterError, "`seasons` must be at least 2"),
+        ({"covariates": ("prise",)}, ParameterError, r"among price, .*, got prise"),
+        ({"covariates": "price"}, ParameterTypeError, "`covariates` must be 'all' or a sequence"),
+        ({"effects": 3}, ParameterTypeError, "`effects` must be an Effects object"),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], error: type[Exception], text: str) -> None:
@@ -62,10 +62,10 @@ def test_options_out_of_range(options: dict[str, Any], error: type[Exception], t
 @pytest.mark.parametrize(
     ("effects", "text"),
     [
-        ({"price": float("nan")}, "the effect of price must be finite"),
+        ({"price": float("nan")}, "The effect of `price` must be finite"),
         ({"promotion": ()}, "at least one category"),
         ({"region": (("a", 1.0), ("a", 2.0))}, "no duplicates"),
-        ({"stock": (("low", "x"),)}, "the effect of stock=low must be a number"),
+        ({"stock": (("low", "x"),)}, "The effect of stock='low' must be a number"),
     ],
 )
 def test_effects_out_of_range(effects: dict[str, Any], text: str) -> None:

@@ -139,7 +139,9 @@ def test_a_part_of_another_file_is_thrown_away(server: Server, tmp_path: Path) -
 
 def test_a_wrong_hash_keeps_nothing_and_says_both(server: Server, tmp_path: Path) -> None:
     server.faults = ["other"]
-    with pytest.raises(DataError, match=rf"must have the SHA-256 {SHA256}; the download has [0-9a-f]{{64}} and was deleted"):
+    with pytest.raises(
+        DataError, match=rf"must have the SHA-256 {SHA256}, but the download has [0-9a-f]{{64}} and was deleted"
+    ):
         fetch(_remote(server), tmp_path / "file.csv")
     assert _left(tmp_path) == set()
     assert fetch(_remote(server), tmp_path / "file.csv").read_bytes() == BODY

@@ -61,7 +61,7 @@ def test_wrong_actual_frames_are_refused(given: Any) -> None:
         score(given.predicted)
     with pytest.raises(ParameterError, match="the forecasts have column y"):
         score(given.points, actual=given.frame)
-    with pytest.raises(DataError, match=r"\(unique_id, ds\) .* b\b"):
+    with pytest.raises(DataError, match=r"unique_id and ds .* b\b"):
         score(given.predicted, actual=pd.concat([given.frame, given.frame.iloc[[3]]]))
     with pytest.raises(DataError, match="`actual` must have the column y"):
         score(given.predicted, actual=given.frame.drop(columns="y"))

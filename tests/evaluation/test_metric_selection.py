@@ -55,8 +55,8 @@ def test_owa_is_taken_on_totals(given: Any) -> None:
         ({"by": "weekday"}, r"`by` must name existing keys, got weekday\. Use one of model, series, unique_id, cutoff, step"),
         ({"by": ["serie"]}, "Did you mean series"),
         ({"by": 3}, "`by` must be a name or a list"),
-        ({"season_length": 0, "train": "the frame"}, r"season_length must be at least 1"),
-        ({"season_length": 1.5, "train": "the frame"}, r"season_length must be an integer, at least 1"),
+        ({"season_length": 0, "train": "the frame"}, r"`season_length` must be at least 1"),
+        ({"season_length": 1.5, "train": "the frame"}, r"`season_length` must be an integer of at least 1"),
     ],
     ids=lambda value: None if isinstance(value, str) else str(list(value.items())[:2])[:40],
 )

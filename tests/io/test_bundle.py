@@ -141,10 +141,10 @@ UNSTORABLE: dict[str, tuple[Any, Any, str]] = {
     "infinity": ({"a": [math.inf]}, {}, "JSON"),
     "object": ({"a": object()}, {}, "JSON"),
     "numpy integer": ({"a": np.int64(1)}, {}, "JSON"),
-    "number as key": ({1: "a"}, {}, "strings as keys"),
+    "number as key": ({1: "a"}, {}, "use string keys"),
     "mixed keys": ({1: "a", "b": 2}, {}, "JSON"),
     "tuple": ({"a": (1, 2)}, {}, "lists instead of tuples"),
-    "surrogate pair": ({"a": "\ud83d\ude00"}, {}, "changes when encoded"),
+    "surrogate pair": ({"a": "\ud83d\ude00"}, {}, "changes when it is written"),
     "huge integer": ({"a": 10**200}, {}, "digits"),
     "nested 200 deep": ({"a": json.loads("[" * 200 + "]" * 200)}, {}, "deep"),
     "over a megabyte": ({"a": "x" * MAX_MANIFEST}, {}, "1,000,000"),
@@ -210,7 +210,7 @@ def test_a_path_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SaveError, match="cannot be saved"):
         write(path, {}, {})
-    with pytest.raises(ModelFileError, match="not usable"):
+    with pytest.raises(ModelFileError, match="cannot be read"):
         read(path)
     assert os.listdir(tmp_path) == []
 

@@ -16,7 +16,7 @@ def test_brackets_in_text_are_not_depth() -> None:
 def test_depth_up_to_the_limit_is_read() -> None:
     decode(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
     decode(b"[" + b"[[]]," * 1_000 + b"0]")
-    with pytest.raises(ValueError, match=f"nested {MAX_DEPTH + 1} deep"):
+    with pytest.raises(ValueError, match=f"levels deep, got {MAX_DEPTH + 1}"):
         decode(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1))
 
 
