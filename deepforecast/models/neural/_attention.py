@@ -49,7 +49,9 @@ def attention_maps(
     return maps
 
 
-def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[AttentionWeights]], first_observed: Ints) -> Callable[[Batch, slice], Any]:
+def _recording_pass(
+    forecaster: HorizonForecaster, batch_maps: list[list[AttentionWeights]], first_observed: Ints
+) -> Callable[[Batch, slice], Any]:
     """Return a forward pass for `_run_batches` that appends the weights of each batch to `batch_maps`.
 
     The first batch determines the number of weights of all batches; the pass raises if they are too

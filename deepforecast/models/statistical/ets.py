@@ -100,7 +100,9 @@ class ETS(Smoothing):
         help="damping parameter of the trend; None: estimated from the data",
     )
     engine: Literal["kernels", "statsmodels"] = param(
-        default="kernels", help="implementation of the estimation; 'kernels': compiled code of this library, 'statsmodels': ETSModel of statsmodels",
+        default="kernels",
+        help="implementation of the estimation; 'kernels': compiled code of this library, 'statsmodels': ETSModel of"
+        " statsmodels",
     )
 
     def _forms(self) -> list[Form]:
