@@ -60,7 +60,7 @@ tasks:
 suite = parse_suite(parse_mapping(suite_yaml, "small.yaml"), "small.yaml")
 for task in suite.tasks:
     card = datasets.card(task.dataset)
-    print(f"{task.name:16} horizon {card.horizon:3}  season {card.season_length:3}  {card.what}")
+    print(f"{task.name:16} horizon {card.horizon:3}  season {card.season_length:3}  {card.description}")
 
 try:
     parse_suite(parse_mapping(suite_yaml.replace("windows", "widnows"), "small.yaml"), "small.yaml")

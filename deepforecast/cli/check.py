@@ -36,7 +36,7 @@ def run(values: argparse.Namespace) -> Outcome:
     inputs = read_data(values.data, declared_columns(values), TextFormat.from_arguments(values))
     report = check(inputs.frame, freq=parse_frequency(values.freq), columns=inputs.roles)
     findings = (
-        replace(finding, where=values.worded(finding.where), way_out=values.worded(finding.way_out))
+        replace(finding, where=values.worded(finding.where), hint=values.worded(finding.hint))
         for finding in report.findings
     )
     report = replace(report, findings=tuple(findings))
@@ -54,9 +54,9 @@ def _format_report(report: Any) -> str:
     styles = {"error": "red", "warning": "yellow"}
     for finding in report.findings:
         severity = paint(f"{finding.severity:8s}", styles.get(finding.severity, "dim"))
-        lines.append(f"{severity} {one_line(finding.what)} ({finding.count:,}): {one_line(finding.where)}")
-        if finding.way_out:
-            lines.append(f"{'':8s} {paint('hint:', 'dim')} {one_line(finding.way_out)}")
+        lines.append(f"{severity} {one_line(finding.problem)} ({finding.count:,}): {one_line(finding.where)}")
+        if finding.hint:
+            lines.append(f"{'':8s} {paint('hint:', 'dim')} {one_line(finding.hint)}")
     errors = sum(finding.severity == "error" for finding in report.findings)
     verdict = (
         f"{errors} kind{'s' * (errors > 1)} of error: models cannot be fitted to these data."

@@ -118,7 +118,7 @@ def _check(steps: Steps, airline: Any, panel: Any) -> None:
 
     for name, frame in (("air_passengers", airline), ("the panel", panel)):
         report = check(frame)
-        summary = ", ".join(f"{finding.what} ({finding.count})" for finding in report.findings) or "no problems"
+        summary = ", ".join(f"{finding.problem} ({finding.count})" for finding in report.findings) or "no problems"
         steps.print_lines(
             f"{name}: {report.summary['series']} series, {report.summary['rows']:,} rows, "
             f"freq {report.summary['freq']}: {summary}"

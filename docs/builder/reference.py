@@ -65,7 +65,7 @@ def datasets_table() -> str:
 
     cards = [datasets.card(name) for name in datasets.names()]
     rows = [
-        [f"`{card.name}`", card.what, str(card.frequency), f"{card.series:,}", f"{card.rows:,}", card.licence] for card in cards
+        [f"`{card.name}`", card.description, str(card.frequency), f"{card.series:,}", f"{card.rows:,}", card.licence] for card in cards
     ]
     return "## List of datasets\n\n" + table(["name", "description", "frequency", "series", "rows", "licence"], rows)
 

@@ -34,7 +34,7 @@ def test_as_json(run, folder: Path) -> None:
     ran = run("check", "odd.csv", "--json")
     assert ran.status == 1
     assert ran.facts["ok"] is False
-    assert {finding["what"] for finding in ran.facts["findings"]} >= {"infinite", "missing"}
+    assert {finding["problem"] for finding in ran.facts["findings"]} >= {"infinite", "missing"}
     assert ran.facts["summary"]["rows"] == 4
 
 

@@ -122,7 +122,7 @@ def test_findings_name_options_and_an_empty_file_a_way_out(run, folder: Path) ->
     (folder / "gaps.csv").write_text(GAPS)
     ran = run("check", "gaps.csv")
     assert "or --missing interpolate (in deepforecast fit)" in ran.out
-    assert run("check", "gaps.csv", "--json").facts["findings"][0]["way_out"].endswith(f"--missing interpolate{FIT}")
+    assert run("check", "gaps.csv", "--json").facts["findings"][0]["hint"].endswith(f"--missing interpolate{FIT}")
     (folder / "empty.csv").write_text("unique_id,ds,y\n")
     ran = run("check", "empty.csv")
     assert ran.status == 1

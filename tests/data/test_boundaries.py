@@ -45,9 +45,9 @@ def test_half_of_the_neighbours_of_all_series_together() -> None:
 def test_a_series_is_short_below_two_seasons(freq: str, season: int) -> None:
     name = f"short (< 2 seasons of {season})"
     for rows, warned in ((2 * season - 1, True), (2 * season, False)):
-        found = {one.what: one.where for one in check(joined(D("long", 60, freq), D("A", rows, freq))).findings}
+        found = {one.problem: one.where for one in check(joined(D("long", 60, freq), D("A", rows, freq))).findings}
         assert found.get(name) == ("A" if warned else None), rows
     holed = D("A", 2 * season + 1, freq)  # rows are counted that have a value
     for missing, warned in (([3, 6], True), ([3], False)):
         frame = holed.assign(y=holed["y"].mask(holed.index.isin(missing)))
-        assert (name in {one.what for one in check(frame).findings}) == warned
+        assert (name in {one.problem for one in check(frame).findings}) == warned

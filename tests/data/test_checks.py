@@ -31,7 +31,7 @@ from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 
 
 def findings(report: Any) -> dict[str, tuple[str, int]]:
-    return {one.what: (one.severity, one.count) for one in report.findings}
+    return {one.problem: (one.severity, one.count) for one in report.findings}
 
 
 def test_a_sound_frame_has_no_findings() -> None:
@@ -90,7 +90,7 @@ def test_what_a_fit_refuses_is_an_error_here_and_nothing_raises(frame: Any) -> N
         Naive(horizon=1).fit(frame)
     report = check(frame)
     assert not report.ok
-    assert all(one.where and one.way_out for one in report.findings if one.severity == "error")
+    assert all(one.where and one.hint for one in report.findings if one.severity == "error")
 
 
 @given(
@@ -120,7 +120,7 @@ def test_gaps_are_counted_and_named_as_a_fit_does(steps: list[list[int]], zone: 
     frame = pd.DataFrame({"unique_id": ids, "ds": stamps.tz_localize(zone), "y": 1.0})
     panel = Panel.from_frame(frame, freq="D")
     report = check(joined(frame, frame.iloc[[0, -1]]) if doubled else frame, freq="D")
-    gaps = [one for one in report.findings if one.what == "gaps"]
+    gaps = [one for one in report.findings if one.problem == "gaps"]
     assert sum(one.count for one in gaps) == panel.missing().sum()
     assert report.series["gaps"].tolist() == np.add.reduceat(panel.missing().astype(int), panel.indptr[:-1]).tolist()
     if gaps:
@@ -160,7 +160,7 @@ def test_the_frequency_said_is_held_against_the_data() -> None:
 def test_the_few_stamps_beside_the_grid_are_named(zone: str | None) -> None:
     frame = joined(D("A", 300, tz=zone), D("B", 30, tz=zone)).reset_index(drop=True)
     frame["ds"] = frame["ds"].where(~np.isin(np.arange(330), [100, 310]), frame["ds"] + pd.Timedelta("3h"))
-    found = next(one for one in check(pd.concat([frame, frame.iloc[:1]])).findings if one.what == "off the grid of 'D'")
+    found = next(one for one in check(pd.concat([frame, frame.iloc[:1]])).findings if one.problem == "off the grid of 'D'")
     assert (found.severity, found.count) == ("error", 2)
     assert found.where.startswith("A, B, first at 2024-04-10 0")
     with pytest.raises(DataError, match=r"nearly all follow freq='D', but series A at 2024-04-10 0"):
@@ -178,7 +178,7 @@ def test_a_season_with_a_place_never_seen_is_warned_of(library: str) -> None:
     lacking.loc[lacking.index % 7 == 2, "y"] = np.nan
     frame = joined(whole.drop(index=[8, 15]), lacking, few)
     frame = joined(frame, frame[frame.unique_id == "B"].iloc[[4]])
-    warned = next(one for one in check(converted(frame, library)).findings if one.what == "season of 7 incomplete")
+    warned = next(one for one in check(converted(frame, library)).findings if one.problem == "season of 7 incomplete")
     assert (warned.severity, warned.count, warned.where) == ("warning", 1, "B")
     for gone in (frame.dropna(), frame[frame.unique_id == "B"]):
         assert findings(check(gone))["season of 7 incomplete"] == ("warning", 1)
@@ -330,7 +330,7 @@ def test_series_that_ended_long_before_the_others_are_noted(library: str, intege
     report = check(converted(frame, library))
     assert findings(report)["ended early"] == ("note", 1)
     first, last = ("19", "59") if integers else ("2024-01-20", "2024-02-29")
-    where = next(one.where for one in report.findings if one.what == "ended early")
+    where = next(one.where for one in report.findings if one.problem == "ended early")
     assert where == f"B, the first at {first}, the last of the others at {last}"
     assert "ended early" not in findings(check(converted(frame[frame.unique_id == "B"], library)))
     assert report.ok
@@ -372,7 +372,7 @@ def test_missing_values_of_a_declared_covariate_are_found_as_fits_tell_them(role
     report = check(given, columns=columns)
     assert findings(report) == {"x missing": ("warning", 2)}
     assert report.findings[0].where == "s002, first at 2024-01-11"
-    assert "capabilities.missing" in report.findings[0].way_out
+    assert "capabilities.missing" in report.findings[0].hint
     assert findings(check(given)) == {}  # not declared
 
 

@@ -32,7 +32,7 @@ def test_every_set_of_the_data_folder_has_a_card() -> None:
 @pytest.mark.parametrize("name", datasets.names())
 def test_a_card_is_complete(name: str) -> None:
     card = datasets.card(name)
-    assert card.what
+    assert card.description
     assert card.licence
     assert card.reference
     assert card.source
