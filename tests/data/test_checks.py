@@ -409,7 +409,7 @@ def test_covariate_never_observed_is_found_and_refused(model: Any) -> None:
     frame.loc[rows_of(frame, "s002"), "x"] = np.nan
     found = findings(check(frame, columns=columns))
     assert found["x never observed with a target"] == ("warning", 1)
-    with pytest.raises(DataError, match=r"needs at least \d observations per series with all future covariates"):
+    with pytest.raises(DataError, match=r"requires at least \d observations per series with values of all future covariates"):
         model.clone(horizon=1).fit(frame, columns=columns)
 
 
