@@ -71,7 +71,7 @@ def test_one_bin_may_hold_everything() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"n": 1}, "n must be at least 2"),
+        ({"n": 1}, "`n` must be at least 2"),
         ({"low": 1.0, "high": 1.0}, r"`low` and `high` must be finite with low < high"),
         ({"low": float("-inf")}, r"`low` and `high` must be finite with low < high"),
         ({"spacing": "log"}, r"`spacing` must be .dense. or .uniform"),

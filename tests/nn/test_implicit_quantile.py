@@ -40,5 +40,5 @@ def test_a_far_place_is_the_mean() -> None:
 
 
 def test_its_sizes_are_whole_numbers() -> None:
-    with pytest.raises(ParameterError, match="features must be at least 1"):
+    with pytest.raises(ParameterError, match="`features` must be at least 1"):
         ImplicitQuantileHead(0)

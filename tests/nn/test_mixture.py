@@ -51,5 +51,5 @@ def test_its_parts_start_apart() -> None:
 
 
 def test_it_has_at_least_one_part() -> None:
-    with pytest.raises(ParameterError, match="n must be at least 1"):
+    with pytest.raises(ParameterError, match="`n` must be at least 1"):
         MixtureHead(0)

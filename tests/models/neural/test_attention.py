@@ -99,7 +99,7 @@ def test_many_weights_are_refused_before_they_are_computed(monkeypatch: pytest.M
     rows = len(model.explain(frame=panel(10, 30)))
     passes.clear()
     monkeypatch.setattr(explanations, "MAX_ROWS", 2 * rows)
-    with pytest.raises(DataError, match=f"Transformer has {7 * rows:,} for 70 series.*about 20 here"):
+    with pytest.raises(DataError, match=f"Transformer would have {7 * rows:,} for 70 series.*about 20 here"):
         model.explain(frame=many)
     assert passes == [1]
     assert len(model.explain(frame=many[many.unique_id < "s0020"])) == 2 * rows

@@ -119,9 +119,9 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
         {},
         r"look back more than 1,000,000 rows, got mean_1000000@2\. Use shorter",
     ),
-    (LinearModel(horizon=2, lag_transforms=["mean"]), {}, r"A lag feature must have a name such as 'lag_7'.*got mean"),
+    (LinearModel(horizon=2, lag_transforms=["mean"]), {}, r"A lag feature must have a name such as 'lag_7'.*got 'mean'"),
     (LinearModel(horizon=2, calendar=["easter"]), {}, r"`calendar` must be .* a list of .*, got easter"),
-    (LinearModel(horizon=2, lag_transforms=["std_1"]), {}, r"A lag feature must have a name such as .*got std_1"),
+    (LinearModel(horizon=2, lag_transforms=["std_1"]), {}, r"A lag feature must have a name such as .*got 'std_1'"),
     (LinearModel(horizon=2, calendar=["month", "month"]), {}, r"`calendar` cannot contain a feature more than once"),
     (
         LinearModel(horizon=2, future_lags=[]),

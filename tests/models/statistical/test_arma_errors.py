@@ -290,7 +290,7 @@ def test_orders_that_make_no_sense_are_refused():
         ({"seasonal_order": (0, 1, 1), "season_length": 1}, "must be above 1 .* got 1. Pass"),
         ({"seasonal_order": (50, 0, 0), "season_length": 12}, "at most 500.*got 601.*AutoARIMA"),
         ({"order": ([0, 1], 1, 0)}, r"different and at least 1, got \[0, 1\]"),
-        ({"order": (1, 0, [400])}, "needs at least 401 values"),
+        ({"order": (1, 0, [400])}, "requires at least 401 values"),
     ],
 )
 def test_what_is_no_order_is_told_by_rule_value_and_way_out(given, said):
