@@ -51,7 +51,7 @@ def _is_single(metrics: Any) -> bool:
 
 
 def _default_metrics(scoring_data: ScoringData) -> list[str]:
-    if scoring_data.rows.n_samples:
+    if scoring_data.forecast_rows.n_samples:
         return ["crps_from_samples"]
     scaled = scoring_data.training is not None
     metric_names = ["mae", "rmse", "smape", "wape", "bias"]

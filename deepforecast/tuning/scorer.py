@@ -61,8 +61,10 @@ class Scorer:
         training = None
         if any({"scale", "squared_scale"} & set(entry.metric.needs) for entry in criteria.requested):
             training = read_training(panel.to_frame(), forecast_rows, panel.calendar.frequency, criteria.season_length)
-        models = find_models(table, set(names.all), quiet=True)
-        scoring_data = ScoringData(table, forecast_rows, models, forecast_rows.sorted(rows.actual[rows.order]), training, None)
+        models = find_models(table, set(names.all), warn_non_numeric=False)
+        scoring_data = ScoringData(
+            table, forecast_rows, models, forecast_rows.in_point_order(rows.actual[rows.order]), training, None
+        )
         for name in {"scale", "squared_scale"} & {need for entry in criteria.requested for need in entry.metric.needs}:
             scoring_data._scale(name)  # once, for all trials
         codes = forecast_rows.series[forecast_rows.forecast_of_point]
@@ -121,8 +123,8 @@ class Scorer:
 
     def _with_forecasts(self, forecasts: Mapping[str, Floats]) -> ScoringData:
         """The scoring data with these forecasts; actual values without a forecast are missing."""
-        rows = self.scoring_data.rows
-        ordered = {name: rows.sorted(values[self.order]) for name, values in forecasts.items()}
+        forecast_rows = self.scoring_data.forecast_rows
+        ordered = {name: forecast_rows.in_point_order(values[self.order]) for name, values in forecasts.items()}
         is_missing: NDArray[np.bool_] = np.isnan(ordered[FORECAST_NAME])
         filled = {name: np.where(is_missing, 0.0, values) for name, values in ordered.items()}
         actual = np.where(is_missing, np.nan, self.scoring_data.actual)

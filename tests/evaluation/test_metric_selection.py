@@ -52,7 +52,10 @@ def test_owa_is_taken_on_totals(given: Any) -> None:
         ({"metrics": []}, "`metrics` cannot be empty"),
         ({"metrics": 3}, "a name, a Metric or a function, got 3"),
         ({"reference": "C"}, r"`reference` must be a model column .* got C\. Use one of B, A"),
-        ({"by": "weekday"}, r"`by` must name existing keys, got weekday\. Use one of model, series, unique_id, cutoff, step"),
+        (
+            {"by": "weekday"},
+            r"`by` must contain keys of the forecasts, got weekday\. Use one of model, series, unique_id, cutoff, step",
+        ),
         ({"by": ["serie"]}, "Did you mean series"),
         ({"by": 3}, "`by` must be a name or a list"),
         ({"season_length": 0, "train": "the frame"}, r"season_length must be at least 1"),
@@ -78,7 +81,7 @@ def test_two_columns_of_one_name_are_refused(given: Any) -> None:
     other = Metric.from_function(lambda actual, forecast: 0.0, name="mae")
     with pytest.raises(ParameterError, match="two named mae"):
         score(given.points, metrics=["mae", other])
-    with pytest.raises(ParameterError, match="two columns model"):
+    with pytest.raises(ParameterError, match="two are named model"):
         score(given.points.rename(columns={"unique_id": "model"}), by="series", columns={"id": "model"})
-    with pytest.raises(ParameterError, match="two columns mae"):
+    with pytest.raises(ParameterError, match="two are named mae"):
         score(given.points.rename(columns={"unique_id": "mae"}), by="series", columns={"id": "mae"})

@@ -100,9 +100,9 @@ def backtests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     module: Any = sys.modules["deepforecast.evaluation.compare"]
     run, names = module.run_model, list[str]()
 
-    def counted(model: Any, *given: Any) -> Any:
+    def counted(model: Any, *given: Any, **options: Any) -> Any:
         names.append(model.name)
-        return run(model, *given)
+        return run(model, *given, **options)
 
     monkeypatch.setattr(module, "run_model", counted)
     return names
