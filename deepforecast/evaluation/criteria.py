@@ -37,8 +37,8 @@ INTERVAL_SUFFIXES = ("", "-low", "-high")  # columns of a mean and its confidenc
 
 @dataclass(frozen=True)
 class Criterion:
-    """One score column: a metric and, for interval metrics, a level. `requested`: by the caller,
-    not added."""
+    """One score column: a metric and, for interval metrics, a level. `requested`: whether the caller
+    asked for it (or for the defaults); otherwise it was added because intervals were requested."""
 
     column: str
     metric: Metric
@@ -50,8 +50,9 @@ class Criterion:
         return self.metric.distance(values, self.level)
 
     @property
-    def best(self) -> float | None:
-        """The target value of metrics such as bias and coverage, otherwise None.
+    def target_value(self) -> float | None:
+        """The best value of metrics such as bias (0) and coverage (the level), None for metrics that are
+        best as low or as high as possible.
 
         Deviations of opposite sign cancel in the mean of these metrics, so models are ranked by the
         mean distance.
@@ -64,7 +65,7 @@ class Criterion:
     def ranking_column(self) -> str:
         """The column that ranks the models: the mean, or the mean distance from the target
         value."""
-        return self.column if self.best is None else f"{self.column}-{DISTANCE}"
+        return self.column if self.target_value is None else f"{self.column}-{DISTANCE}"
 
     @property
     def columns(self) -> list[str]:

@@ -116,5 +116,5 @@ def test_a_failure_of_another_kind_stays_one(backtests: list[str]) -> None:
 
 
 def test_a_metric_of_intervals_alone_cannot_rank_models_without_any() -> None:
-    with pytest.raises(DataError, match="At least one of coverage-99 must be defined"):
+    with pytest.raises(DataError, match="At least one of the metrics coverage-99 must be defined"):
         board([LinearModel()], monthly(), level=99, metrics=["coverage"])
