@@ -136,6 +136,7 @@ def read_table(path: str, text_format: TextFormat) -> Any:
 
 
 def _missing_columns_message(path: str, declared: Mapping[str, Any], names: list[str]) -> str:
+    """The message for a file without some of the declared (or default) columns. `names`: columns of the file."""
     roles = {"time": "ds", "target": "y", **declared}
     listed = [
         name
@@ -157,6 +158,7 @@ def _read_standard_input() -> BinaryIO:
 
 
 def _read_parquet(path: str) -> Any:
+    """A parquet file as an Arrow table, without the index columns and metadata of pandas."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
@@ -167,6 +169,7 @@ def _read_parquet(path: str) -> Any:
 
 
 def _read_csv(file: BinaryIO, path: str, text_format: TextFormat) -> Any:
+    """A CSV file as an Arrow table of texts; only empty cells without quotes are missing."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -216,6 +219,7 @@ def _read_header(file: BinaryIO, path: str, separator: str) -> list[str]:
 
 
 def _check_unique(names: list[str], path: str) -> None:
+    """Raise `DataError` if a column name occurs more than once."""
     duplicates = [name for position, name in enumerate(names) if name in names[:position]]
     if duplicates:
         raise DataError(

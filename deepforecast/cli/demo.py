@@ -94,6 +94,7 @@ class Steps:
             self._print(INDENT + line)
 
     def _print(self, text: str) -> None:
+        """Print a line at once, unless the output is JSON."""
         if self.verbose:
             streams.print_text(text)
             stream = streams.standard_output()
@@ -102,6 +103,7 @@ class Steps:
 
 
 def _load_data(steps: Steps) -> tuple[Any, Any]:
+    """The monthly airline data and a generated daily panel."""
     from deepforecast import datasets
 
     airline, panel = datasets.load("air_passengers"), datasets.generate(PANEL_SERIES, PANEL_DAYS, seed=1)
@@ -114,6 +116,7 @@ def _load_data(steps: Steps) -> tuple[Any, Any]:
 
 
 def _check(steps: Steps, airline: Any, panel: Any) -> None:
+    """Print the findings of `check` on both data sets."""
     from deepforecast import check
 
     for name, frame in (("air_passengers", airline), ("the panel", panel)):
@@ -130,6 +133,7 @@ def _compare_panel(steps: Steps, panel: Any) -> None:
 
 
 def _compare_airline(steps: Steps, airline: Any) -> Any:
+    """Compare AIRLINE_MODELS on the airline data, print the table and return the leaderboard."""
     board = _compare(AIRLINE_MODELS, airline, horizon=12, n_windows=5)
     steps.print_lines(_table(board))
     steps.print_lines("coverage: share of observations inside the 80 % and the 95 % interval;")
@@ -145,6 +149,7 @@ def _best_model(board: Any) -> str:
 
 
 def _compare(names: Sequence[str], frame: Any, horizon: int, n_windows: int) -> Any:
+    """The leaderboard of the named models with intervals."""
     from deepforecast import BacktestOptions, compare
     from deepforecast.cli.model_names import build_model
 
@@ -154,6 +159,7 @@ def _compare(names: Sequence[str], frame: Any, horizon: int, n_windows: int) -> 
 
 
 def _table(board: Any) -> str:
+    """The leaderboard as text: rank, the first three metrics and the coverage of the intervals."""
     from deepforecast.cli.table import format_number, format_table, terminal_width
 
     table = board.table
@@ -167,6 +173,7 @@ def _table(board: Any) -> str:
 
 
 def _tune(steps: Steps, airline: Any) -> None:
+    """Tune a linear model and print its score in the search and on the holdout windows, next to the default's."""
     from deepforecast import LinearModel, TuningOptions, tune
     from deepforecast.cli.table import format_number
 
@@ -189,6 +196,7 @@ def _tune(steps: Steps, airline: Any) -> None:
 
 
 def _attention(steps: Steps, panel: Any, folder: str) -> str:
+    """Fit a model with attention to the panel, print the largest weights by lag and return the path of their plot."""
     from deepforecast.cli.model_names import build_model
     from deepforecast.cli.output_files import figure_bytes, write_bytes
     from deepforecast.cli.table import format_size
@@ -207,6 +215,7 @@ def _attention(steps: Steps, panel: Any, folder: str) -> str:
 
 
 def _forecast(steps: Steps, best: str, airline: Any, folder: str) -> Any:
+    """Fit the best model, save it, load it again and return its forecast of 24 months."""
     from deepforecast import load
     from deepforecast.cli.model_names import build_model
     from deepforecast.cli.table import format_frame, format_size
@@ -222,6 +231,7 @@ def _forecast(steps: Steps, best: str, airline: Any, folder: str) -> Any:
 
 
 def _write(steps: Steps, board: Any, airline: Any, forecast: Any, folder: str) -> list[str]:
+    """Write the forecast, its plot and the report to `folder` and return their paths."""
     from deepforecast import plot
     from deepforecast.cli.output_files import csv_bytes, figure_bytes, write_bytes
     from deepforecast.cli.table import format_size
@@ -236,6 +246,7 @@ def _write(steps: Steps, board: Any, airline: Any, forecast: Any, folder: str) -
 
 
 def _finish(steps: Steps, files: list[str]) -> Outcome:
+    """Print the total time, the written files and a next command, and return the outcome."""
     from deepforecast.cli.table import format_seconds
 
     total = sum(step["seconds"] for step in steps.completed)

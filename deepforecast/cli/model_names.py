@@ -88,6 +88,7 @@ def _parse_call(text: str) -> ast.Call:
 
 
 def _build_from_call(node: ast.Call, text: str) -> Forecaster:
+    """The model of an expression such as `Theta(season_length=12)`; `text`: the whole argument, for messages."""
     cls = find_model(node.func.id if isinstance(node.func, ast.Name) else "")
     if any(keyword.arg is None for keyword in node.keywords):
         raise ParameterError(

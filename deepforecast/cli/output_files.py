@@ -189,6 +189,7 @@ def figure_bytes(figure: Any, path: str) -> bytes:
 
 
 def _parquet_bytes(pandas: Any) -> bytes:
+    """A pandas frame as the contents of a parquet file, without its index."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -209,6 +210,7 @@ def _formula_cells(pandas: Any) -> list[str]:
 
 
 def _is_formula(text: str) -> bool:
+    """Whether spreadsheets would run the text as a formula: a formula prefix, and not a number such as -1."""
     if not text.startswith(FORMULA_PREFIXES):
         return False
     try:
@@ -219,6 +221,8 @@ def _is_formula(text: str) -> bool:
 
 
 def _escape_formulas(pandas: Any) -> Any:
+    """The frame with an apostrophe before texts and column names that spreadsheets would run as formulas."""
+
     def safe(value: Any) -> Any:
         return f"'{value}" if _is_formula(str(value)) else value
 

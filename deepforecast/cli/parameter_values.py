@@ -58,6 +58,8 @@ def is_mapping(value_type: Any) -> bool:
 
 
 def _parse_single(text: str, value_types: Sequence[Any], parameter: Param) -> Any:
+    """Convert one text to the first of `value_types` that fits, in the order None, bool, int, float,
+    list, dict, model, str."""
     if type(None) in value_types and text.lower() == "none":
         return None
     if bool in value_types and text.lower() in BOOLEAN_WORDS:
@@ -94,6 +96,7 @@ def _parse_number(text: str, number_type: type) -> Any:
 
 
 def _parse_mapping(text: str, name: str) -> Any:
+    """Parse a JSON object; `name`: the parameter, for messages."""
     try:
         mapping = json.loads(text)
     except ValueError:

@@ -137,6 +137,7 @@ def print_warnings(translator: MessageTranslator) -> Iterator[None]:
     printed: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *positional: Any, **keywords: Any) -> None:
+        """Print a warning once; those of the library with options of the command in place of parameters."""
         from_library = issubclass(category, DataWarning | TrainingWarning)
         text = translator(str(message)) if from_library else f"{category.__name__}: {message}"
         if text not in printed:

@@ -36,6 +36,8 @@ def parse_timestamps(text: Any, name: str, text_format: TextFormat) -> Any:
 
 
 def _parse_integers(text: Any, name: str, is_requested: bool) -> Any:
+    """Integer timestamps. Texts that look like dates, e.g. 20240131, raise `DataError` unless integers
+    were requested."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -59,6 +61,7 @@ def _parse_integers(text: Any, name: str, is_requested: bool) -> Any:
 
 
 def _require_iso(text: Any, name: str) -> None:
+    """Raise `DataError` with a suggested --date-format if a cell is not an ISO-8601 timestamp."""
     import pyarrow.compute as pc
 
     is_invalid = pc.invert(pc.match_substring_regex(text, TEXT_TIME))

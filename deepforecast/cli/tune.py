@@ -46,9 +46,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--metric", nargs="+", action="extend", metavar="NAME", help="objectives, one or several, e.g. mase seconds (mase)"
     )
-    space = parser.add_argument(
-        "--space", metavar="FILE", help="YAML file of the search space (default: the declared ranges)"
-    )
+    space = parser.add_argument("--space", metavar="FILE", help="YAML file of the search space (default: the declared ranges)")
     storage = _add_study_arguments(parser)
     _add_window_arguments(parser)
     plot = parser.add_argument("--plot", metavar="FILE", help="plot the optimization history to an .html file")
@@ -186,6 +184,7 @@ def _convert_numbers(node: Any) -> Any:
 
 
 def _tuning_options(values: argparse.Namespace) -> Any:
+    """The `TuningOptions` of the command-line options."""
     from deepforecast.cli.backtest_options import parse_refit
     from deepforecast.tuning.study import TuningOptions
 
@@ -206,6 +205,8 @@ def _tuning_options(values: argparse.Namespace) -> Any:
 
 
 def _outcome(study_result: Any, facts: dict[str, Any], values: argparse.Namespace) -> Outcome:
+    """The five best trials and the best model as text, or on stderr if the table of trials goes to
+    standard output."""
     from deepforecast.cli.output_files import csv_bytes
     from deepforecast.cli.streams import one_line, print_notes
     from deepforecast.cli.table import format_frame, format_number

@@ -82,6 +82,7 @@ def plot_attention(
 
 
 def _matrices(selected: list[AttentionWeights], n_series: int) -> Chart:
+    """One heat map of queries by keys per series, the mean over layers and heads, with a common colour scale."""
     matrices = [weights.matrix() for weights in selected]
     largest = max(float(np.nanmax(values)) for _, _, values in matrices)
     panels = tuple(
@@ -93,6 +94,7 @@ def _matrices(selected: list[AttentionWeights], n_series: int) -> Chart:
 
 
 def _heads(weights: AttentionWeights, n_series: int) -> Chart:
+    """One heat map per layer (row) and head (column) of one series; raises if there are more than MAX_PANELS."""
     layers, heads = np.unique(weights.layer), np.unique(weights.head)
     if len(layers) * len(heads) > MAX_PANELS:
         raise ParameterError(
@@ -114,6 +116,7 @@ def _heads(weights: AttentionWeights, n_series: int) -> Chart:
 
 
 def _lags(weights: AttentionWeights, series: Any) -> Chart:
+    """Bars of the mean weight by distance from the attending time step, over the chosen series (default: all)."""
     keys, n_series = weights.choose_series(series, False, select_all=True)
     chosen = weights if len(keys) == n_series else weights.select_series(keys)
     distance, unit = distance_back(chosen.time, chosen.lag)
@@ -140,6 +143,7 @@ def _bar_edges(cells: Array, width: Any) -> Array:
 
 
 def _note(weights: AttentionWeights, n_shown: int, n_series: int, title: str = "") -> str:
+    """The kind of attention, what the weights are averaged over (or `title`), and the number of omitted series."""
     layers, heads = len(np.unique(weights.layer)), len(np.unique(weights.head))
     averaged = " and ".join(f"{count} {name}" for count, name in ((layers, "layers"), (heads, "heads")) if count > 1)
     details = [shorten(title, 60)] if title else [f"mean of {averaged}"] if averaged else []

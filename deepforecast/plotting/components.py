@@ -87,6 +87,8 @@ def _open(components: Frame, what: str, columns: Any) -> TidyFrame:
 
 
 def _panel(rows: list[TidyFrame], name: str) -> Panel:
+    """One component over time: a line per frame of `rows` (history, then forecast), or one cycle if the
+    component is periodic."""
     arrays = [_component_arrays(frame, name) for frame in rows]
     stamps = np.concatenate([frame_stamps for frame_stamps, _ in arrays])
     values = np.concatenate([frame_values for _, frame_values in arrays])

@@ -65,6 +65,7 @@ def plot_leaderboard(
 
 
 def _panel(scores: Scores, metric: str) -> Panel:
+    """One metric of all models, the best on top; among equal values the models are in alphabetical order."""
     if len(set(scores.models)) < len(scores.models):
         duplicates = [name for name in dict.fromkeys(scores.models) if scores.models.count(name) > 1]
         raise DataError(
@@ -106,6 +107,7 @@ def _marks(ranked: Scores) -> list[Mark]:
 
 
 def _hover_texts(ranked: Scores, rows: Array) -> list[str]:
+    """Model, value and interval of each row for hover texts."""
     texts = []
     for row in rows:
         low, high = ranked.low[row], ranked.high[row]

@@ -103,9 +103,7 @@ def draw_mark(mark: Mark, x: Scale, y: Scale, box: Box, narrow: bool) -> str:
             return _labels(mark, x, y, box, narrow)
 
 
-def stroke(
-    paths: Sequence[str], color: str, width: float, opacity: float = 1.0, dash: Dash = "solid"
-) -> str:
+def stroke(paths: Sequence[str], color: str, width: float, opacity: float = 1.0, dash: Dash = "solid") -> str:
     """Lines along `paths` (SVG path data)."""
     if not paths:
         return ""
@@ -116,9 +114,7 @@ def stroke(
     )
 
 
-def text(
-    content: str, x: float, y: float, anchor: str = "start", size: int = 12, opacity: float = 1.0
-) -> str:
+def text(content: str, x: float, y: float, anchor: str = "start", size: int = 12, opacity: float = 1.0) -> str:
     """A line of text whose start, middle or end is at `x`."""
     side = f' text-anchor="{anchor}"' if anchor != "start" else ""
     faint = f' fill-opacity="{opacity:g}"' if opacity < 1 else ""
@@ -165,6 +161,7 @@ def _outlines(x: Array, low: Array, high: Array) -> list[str]:
 
 
 def _spans(mark: Spans, x: Scale, y: Scale) -> list[str]:
+    """SVG path commands of a line per span; spans with a missing bound are left out."""
     across, along = (x, y) if mark.vertical else (y, x)
     positions, low, high = across.to_pixels(mark.positions), along.to_pixels(mark.low), along.to_pixels(mark.high)
     rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
@@ -174,6 +171,7 @@ def _spans(mark: Spans, x: Scale, y: Scale) -> list[str]:
 
 
 def _bars(mark: Bars, x: Scale, y: Scale) -> list[str]:
+    """SVG path commands of a closed rectangle per bar, from 0 to its height."""
     ends, tops, ground = x.to_pixels(mark.edges), y.to_pixels(mark.heights), y.to_pixels(np.zeros(1))[0]
     return [
         f"M{left:.1f} {ground:.1f}V{top:.1f}H{right:.1f}V{ground:.1f}Z"

@@ -82,6 +82,8 @@ def pareto_front(seconds: Array, values: Array) -> Array:
 
 
 def _panel(scores: Scores, rows: Array) -> Panel:
+    """Seconds against the metric: the Pareto front in colour with a step line, other models in grey.
+    `rows`: models with both values."""
     seconds, values = np.maximum(scores.seconds[rows], _MIN_SECONDS), scores.values[rows]
     names = [shorten(scores.models[row], 32) for row in rows]
     front = pareto_front(seconds, values)

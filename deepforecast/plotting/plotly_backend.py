@@ -101,6 +101,7 @@ def _specs(row: list[int]) -> list[dict[str, Any] | None]:
 
 
 def _paint_panel(figure: go.Figure, panel: Panel, row: int, column: int, legend: _Legend) -> None:
+    """Add the marks, title and axes of a panel to the cell (row, column), counted from 1."""
     for mark in panel.marks:
         trace = _trace(mark, panel)
         if trace is not None:
@@ -147,6 +148,7 @@ def _trace(mark: Mark, panel: Panel) -> Any:
 
 
 def _line(mark: Line, panel: Panel) -> Any:
+    """A line whose hover text has the value and the intervals."""
     number = _number_format(mark.y)
     interval_text = "".join(
         f"<br>{_escape(label)}: %{{customdata[{2 * position}]:{number}}} to %{{customdata[{2 * position + 1}]:{number}}}"
@@ -175,6 +177,7 @@ def _band(mark: Band, panel: Panel) -> Any:
 
 
 def _spans(mark: Spans, panel: Panel) -> Any:
+    """All spans as one line that is interrupted by NaN between them, without hover text."""
     positions = np.repeat(_plot_values(mark.positions, panel.x) if mark.vertical else mark.positions, 3)
     ends = np.column_stack([mark.low, mark.high, np.full(len(mark.low), np.nan)]).ravel()
     style = {"color": _color(mark.color), "width": mark.width * _POINT}
@@ -214,6 +217,7 @@ def _page_points(x: Array, y: Array, mark: Labels, panel: Panel) -> Array:
 
 
 def _paint_rules(figure: go.Figure, rules: Rules, panel: Panel, row: int, column: int) -> None:
+    """Add lines across the whole panel at the positions of `rules`, below all traces."""
     style = {"color": _color(rules.color), "width": 1.2, "dash": rules.dash}
     for position in _plot_values(rules.positions, panel.x) if rules.vertical else rules.positions:
         value = position.item() if isinstance(position, np.generic) else position
@@ -244,6 +248,7 @@ def _axis(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
 
 
 def _axis_type(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
+    """The plotly settings of a kind of axis. `ends`: the range of the values, None if there are none."""
     if axis.kind == "time":
         return {"type": "date", "showgrid": False, "ticks": "outside"}
     if axis.kind == "integer":
@@ -263,6 +268,7 @@ def _format_range(ends: tuple[float, float], axis: Axis) -> list[str]:
 
 
 def _set_layout(figure: go.Figure, chart: Chart, body: float) -> None:
+    """Set size, margins, fonts, legend and note. `body`: pixels of the panels without margins."""
     temporal = chart.heat is None and all(panel.x.kind in ("time", "integer") for panel in chart.panels)
     head = _HEADER + 26 * bool(chart.note)
     foot = _FOOTER + 18 * any(panel.x.title for panel in chart.panels)

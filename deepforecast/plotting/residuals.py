@@ -80,6 +80,7 @@ def plot_residuals(
 
 
 def _choose_model(table: TidyFrame, model: str | None) -> ModelColumns:
+    """The model of this name, or the only one; raises if there is none or `model` is not unique."""
     available = find_models(table)
     names = list(available)
     if not names:
@@ -102,6 +103,7 @@ def _note(model_residuals: Residuals) -> str:
 
 
 def _over_time(model_residuals: Residuals, time: Axis, y_axis: Axis, name: str) -> Panel:
+    """Residuals as dots over time, at most _MAX_DOTS evenly chosen ones; more dots are more transparent."""
     values, stamps = model_residuals.values, model_residuals.stamps
     if len(values) > _MAX_DOTS:
         rows = np.linspace(0, len(values) - 1, _MAX_DOTS).astype(int)
@@ -139,6 +141,7 @@ def _bin_edges(values: Array) -> Array:
 
 
 def _autocorrelation(model_residuals: Residuals, lags: int | None) -> Panel:
+    """Autocorrelations of the residuals with 95 % bounds of white noise, 1.96 / sqrt(n)."""
     values, codes = model_residuals.latest()
     longest = int(np.bincount(codes).max())
     n_lags = max(10, round(10 * np.log10(longest))) if lags is None else lags

@@ -139,6 +139,7 @@ def _grid(panel: Panel, box: Box, x: Scale, y: Scale, x_ticks: Ticks, y_ticks: T
 
 
 def _x_labels(title: str, x_ticks: Ticks, x: Scale, box: Box) -> str:
+    """SVG texts of the tick labels and, right-aligned below them, the title of the x axis."""
     labels = [
         text(label, position, box.bottom + 15, "middle", opacity=_MUTED_OPACITY)
         for label, position in zip(x_ticks.labels, x.axis_to_pixels(x_ticks.positions), strict=True)
@@ -194,6 +195,7 @@ def _value_text(line: Line, row: int) -> str:
 
 
 def _stamp_text(stamp: int, axis: Axis) -> str:
+    """A time step for hover texts: local time in the zone of the axis (`stamp`: microseconds), or an integer."""
     if axis.kind != "time":
         return f"{axis.title} {stamp}".strip()
     import pandas as pd

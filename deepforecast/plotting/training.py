@@ -75,6 +75,8 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
 
 
 def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
+    """The columns of a training report as arrays (validation loss: NaN where missing), and whether the
+    weights of each step were kept."""
     opened = inputs.open_input(report, "report")
     if not set(_REQUIRED_COLUMNS) <= set(opened.columns):
         present_columns = format_list(opened.columns, max_shown=10)
@@ -96,6 +98,7 @@ def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
 
 
 def _losses(columns: dict[str, Array]) -> list[Mark]:
+    """The training loss (for many steps in grey with means of groups of steps in colour) and the validation loss."""
     steps, loss, validation = columns["step"], columns["loss"], columns["validation"]
     stride = max(len(steps) // _N_MEANS, 1)
     marks: list[Mark] = []

@@ -81,6 +81,7 @@ def _advance_generators() -> None:
 
 @contextmanager
 def _unusual_environment() -> Iterator[None]:
+    """Remove environment variables except the necessary ones during the block, and add one; all are restored."""
     original = dict(os.environ)
     for name in original:
         if not name.upper().startswith(PRESERVED_VARIABLES):
@@ -96,6 +97,7 @@ def _unusual_environment() -> Iterator[None]:
 
 @contextmanager
 def _no_log_handlers() -> Iterator[None]:
+    """Remove the handlers of the root logger during the block."""
     root = logging.getLogger()
     original_handlers = list(root.handlers)
     root.handlers[:] = []  # a model may set up logging only if there are no handlers
@@ -107,6 +109,8 @@ def _no_log_handlers() -> Iterator[None]:
 
 @contextmanager
 def _unusual_torch() -> Iterator[None]:
+    """Set the threads, data type, device, autocast and gradient mode of torch to unusual values during
+    the block, if torch is imported."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield

@@ -69,6 +69,7 @@ def evaluate(text: str, classes: Classes) -> Any:
 
 
 def _evaluate_node(node: ast.expr, classes: Classes) -> Any:
+    """Evaluate a node of the syntax tree; calls are allowed for `classes` only, everything else must be a literal."""
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in classes:
             raise RuleBroken(f"a repr must only call the classes {format_list(sorted(classes))}, got {ast.unparse(node)}")

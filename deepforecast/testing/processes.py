@@ -163,6 +163,7 @@ def process_name(model: Forecaster) -> str:
 
 
 def _draw_series(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """Series from the process that the model declares by name or as a function, shape (n_series, n_rows)."""
     process = getattr(model, "coverage_process", DEFAULT_PROCESS)
     if callable(process):
         return np.asarray(process(random, n_series, n_rows), dtype=np.float64)

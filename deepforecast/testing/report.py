@@ -84,6 +84,7 @@ class Report:
         return self
 
     def __str__(self) -> str:
+        """A line of counts, then each failure, then the reasons of skipped checks with their number."""
         models = list(dict.fromkeys(row.model for row in self.rows))
         counts = ", ".join(f"{len(self.with_outcome(outcome))} {outcome}" for outcome in ("passed", "failed", "skipped"))
         lines = [f"{format_list(models)}: {len(self.rows)} checks, {counts} in {sum(row.seconds for row in self.rows):.1f} s"]
@@ -171,6 +172,7 @@ def run(models: Any, *, only: str | Iterable[str] | None = None) -> Report:
 
 
 def _run_case(case: Case) -> Row:
+    """Run one check on one model and time it; only `RuleBroken` counts as a failure, other errors are raised."""
     model, name = case.subject.name, case.check.name
     reason = case.skip_reason
     if reason is not None:
@@ -184,6 +186,7 @@ def _run_case(case: Case) -> Row:
 
 
 def _select_checks(only: str | Iterable[str] | None) -> list[Check]:
+    """The checks with these names or themes; None: all."""
     all_checks = checks()
     if only is None:
         return all_checks

@@ -93,6 +93,7 @@ class Subject:
         return {"real": True, "nonnegative": minimum >= 0, "positive": minimum > 0}[self.capabilities.domain]
 
     def _cached_fit(self, key: str, fit: Callable[[Forecaster], Forecaster]) -> Forecaster:
+        """A model fitted by `fit` on the first call with this key; later calls return the same object."""
         if key not in self._fits:
             model = self.make()
             fit(model)
@@ -111,6 +112,8 @@ def make_subjects(models: Any = None) -> list[Subject]:
 
 
 def _subjects_of_model(model: Any) -> list[Subject]:
+    """The subjects of a fitted or unfitted model, or one per example of a class; placeholders fill
+    required parameters."""
     if isinstance(model, Forecaster):
         return [Subject(type(model), model.get_params(deep=False), model.name)]
     if not (isinstance(model, type) and issubclass(model, Forecaster)):

@@ -22,6 +22,7 @@ from deepforecast.testing.subject import Subject
 
 
 def _unusable_covariates(subject: Subject) -> list[str]:
+    """Names of test covariates whose role, or categorical type, the model cannot use."""
     capabilities = subject.capabilities
     return [
         name

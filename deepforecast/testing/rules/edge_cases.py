@@ -189,6 +189,8 @@ def _forecast_histories(subject: Subject, histories: dict[str, Floats]) -> dict[
 
 
 def _expect_refusal_or_forecast(subject: Subject, frame: Frame, length: int) -> None:
+    """Expect a `DataError` that mentions the short series and its `length`, or a finite forecast with at
+    most one warning."""
     try:
         with collect_warnings() as messages:
             forecast = subject.forecast(frame, freq="D")

@@ -176,6 +176,7 @@ def state_leaves(value: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
 
 
 def _is_equal(first: Any, second: Any) -> bool:
+    """Whether two values are equal; arrays and columns elementwise, NaN being equal to NaN."""
     if hasattr(first, "to_numpy"):
         first, second = first.to_numpy(), second.to_numpy()
     if isinstance(first, np.ndarray):
@@ -185,6 +186,7 @@ def _is_equal(first: Any, second: Any) -> bool:
 
 
 def _calls_before_fit(subject: Subject, path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Names and calls of all methods that must raise before `fit`."""
     model = subject.make()
     yield "predict", model.predict
     yield "predict(frame=...)", lambda: model.predict(frame=fixtures.daily_panel())
@@ -209,6 +211,8 @@ def _read_only_copy(frame: Frame) -> Frame:
 
 
 def _expect_unchanged(frame: Frame, original: Frame, method: str) -> None:
+    """Expect columns, dtypes, index, values and attrs of a frame to equal those of a copy made before
+    the call of `method`."""
     names, original_names = list(frame.columns), list(original.columns)
     expect(names == original_names, f"{method} must not change the columns of the frame, got {names} from {original_names}")
     changed_dtypes = frame.dtypes[frame.dtypes != original.dtypes].to_dict()

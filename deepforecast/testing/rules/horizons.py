@@ -79,6 +79,7 @@ def bad_horizons_are_refused(subject: Subject) -> None:
 
 
 def _without_horizons(subject: Subject) -> dict[str, Any]:
+    """Parameters that set the horizon of the model and of all wrapped models to None."""
     model = subject.make()
     nested = {name: None for name in model.get_params() if name.endswith("__horizon")}
     return {name: getattr(model.clone().set_params(**nested), name) for name in {key.partition("__")[0] for key in nested}} | {

@@ -75,6 +75,7 @@ def covariates_past_the_horizon_never_matter(subject: Subject) -> None:
     panel = Panel.from_frame(history[history["unique_id"].isin(fixtures.series_ids()[:2])], columns=columns)
 
     def perturb(y: Floats, is_after: Floats, change: Callable[[Floats], Floats]) -> Panel:
+        """The panel with all values after the cutoff changed, of the covariate only those beyond the horizon."""
         is_beyond = np.concatenate([np.zeros(HORIZON, dtype=bool), is_after[:-HORIZON]]) & is_after
         price = panel.covariates["price"]
         frame: Frame = panel.to_frame()

@@ -160,6 +160,8 @@ def unknown_series_are_forecast(subject: Subject) -> None:
 
 
 def _expect_changed(forecast: Frame, reference: Frame, name: str, label: str) -> None:
+    """Expect the forecast of every series to differ from the reference by more than rounding errors;
+    `label`: the cause of the change."""
     n_series = len(fixtures.series_ids())
     values, reference_values = (column(frame, name).reshape(n_series, -1) for frame in (forecast, reference))
     min_change = SHIFT / 1e4  # far below the effect of new values, far above rounding errors
@@ -175,6 +177,7 @@ def _expect_changed(forecast: Frame, reference: Frame, name: str, label: str) ->
 
 
 def _expect_close_forecasts(subject: Subject, forecast: Frame, expected: Frame, requirement: str) -> None:
+    """Expect equal keys and forecasts that agree within rounding errors, or within the precision of global models."""
     expect_same(forecast[["unique_id", "ds"]], expected[["unique_id", "ds"]], requirement)
     tolerance = (1e-9 if subject.capabilities.by_series else subject.precision) * float(
         np.abs(fixtures.daily_panel()["y"]).max()
