@@ -69,7 +69,9 @@ def run(values: argparse.Namespace) -> Outcome:
     audits = values.words[0] == "audit"
     names = values.words[audits:]
     if len(names) != 1:
-        raise ParameterError(f"Exactly one suite must be given, got {format_value(' '.join(names) or 'none')}. See --help.")
+        raise ParameterError(
+            f"Exactly one suite must be given, got {format_value(' '.join(names) or 'none')}. Pass the name or path of one suite."
+        )
     cut = SuiteSubset(
         models=None if values.models is None else [parse_entry(text) for text in values.models],
         peers=values.peers,
@@ -203,9 +205,9 @@ def _summary_lines(summary: Any, suite: Any) -> list[str]:
         model_positions = {name: position for position, name in enumerate(summary.models)}
         for position, task in enumerate(summary.tasks):
             columns[task] = [format_number(float(summary.values[model_positions[name], position])) for name in table["model"]]
-    columns["seconds"] = [format_number(float(number), 3) for number in table["fit_seconds"] + table["predict_seconds"]]
-    columns["MB"] = [format_number(float(number), 3) for number in table["peak_mb"]]
-    columns["failed"] = [str(number) for number in table["failed"]]
+    columns["seconds"] = [format_number(float(value), 3) for value in table["fit_seconds"] + table["predict_seconds"]]
+    columns["MB"] = [format_number(float(value), 3) for value in table["peak_mb"]]
+    columns["failed"] = [str(value) for value in table["failed"]]
     tasks = pluralize(len(summary.tasks), "task")
     caption = f"{summary.metric} of suite {suite.suite}; skill and wins over {tasks}, relative to {suite.reference}"
     return [*format_table(columns), caption]

@@ -114,12 +114,14 @@ def read_table(path: str, text_format: TextFormat) -> Any:
     suffix = Path(path).suffix.lower()
     try:
         if "\0" in path:
-            raise DataError(f"{_format_path(path)} cannot be read: a path must not contain a null byte.")
+            raise DataError(f"{_format_path(path)} cannot be read: a path cannot contain a null byte. Pass another path.")
         if path == "-":
             return _read_csv(_read_standard_input(), path, text_format)
         pipe = stat.S_ISFIFO(os.stat(path).st_mode)
         if not pipe and not os.path.isfile(path):
-            raise DataError(f"{_format_path(path)} must be a file and is not. Pass a .csv or .parquet file.")
+            raise DataError(
+                f"{_format_path(path)} must be a file, got a folder or a special file. Pass a .csv or .parquet file."
+            )
         if suffix in PARQUET:
             return _read_parquet(path)
         if suffix in CSV or pipe:
@@ -203,13 +205,15 @@ def _read_header(file: BinaryIO, path: str, separator: str) -> list[str]:
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
     except UnicodeDecodeError:
-        raise DataError(f"{_format_path(path)} must be text in UTF-8 and is not. Save it as CSV in UTF-8.") from None
+        raise DataError(
+            f"{_format_path(path)} must be text in UTF-8, but has another encoding. Save it as CSV in UTF-8."
+        ) from None
     try:
         names = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row), [])
     except csv.Error as error:
-        raise DataError(f"{_format_path(path)} must begin with a line of column names: {error}.") from None
+        raise DataError(f"{_format_path(path)} must begin with a header row of column names: {error}.") from None
     if not names:
-        raise DataError(f"{_format_path(path)} is empty; the first line must hold the column names, e.g. unique_id,ds,y.")
+        raise DataError(f"{_format_path(path)} is empty, but must begin with a header row such as unique_id,ds,y.")
     separators = [sign for sign in (";", "\t", "|", ",") if len(names) == 1 and sign in names[0] and sign != separator]
     if separators:
         sign = "tab" if separators[0] == "\t" else repr(separators[0])
@@ -223,7 +227,8 @@ def _check_unique(names: list[str], path: str) -> None:
     duplicates = [name for position, name in enumerate(names) if name in names[:position]]
     if duplicates:
         raise DataError(
-            f"Column names of {_format_path(path)} must be unique; {format_list(duplicates)} occurs twice. Drop or rename one."
+            f"Column names of {_format_path(path)} must be unique; repeated names: {format_list(duplicates)}. Drop or rename "
+            "these columns."
         )
 
 

@@ -106,7 +106,8 @@ def _load_data(steps: Steps) -> tuple[Any, Any]:
     """The monthly airline data and a generated daily panel."""
     from deepforecast import datasets
 
-    airline, panel = datasets.load("air_passengers"), datasets.generate(PANEL_SERIES, PANEL_DAYS, seed=1)
+    airline = datasets.load("air_passengers")
+    panel = datasets.generate(PANEL_SERIES, PANEL_DAYS, seed=1)
     steps.print_lines(
         f"air_passengers: {len(airline)} months of airline passengers, {airline['ds'].min():%Y-%m} to "
         f"{airline['ds'].max():%Y-%m}"
@@ -182,15 +183,16 @@ def _tune(steps: Steps, airline: Any) -> None:
         LinearModel(horizon=12), airline, n_trials=TRIALS, options=TuningOptions(space=space, holdout=1, progress=False)
     )
     table: Any = study_result.holdout
-    default_row, best_row = table.iloc[0], table.iloc[1]
+    default_row = table.iloc[0]
+    best_row = table.iloc[1]
     counts = study_result.trials["state"].value_counts().to_dict()
     steps.print_lines(
-        f"{', '.join(f'{count} {state}' for state, count in counts.items())}; best: "
+        f"{', '.join(f'{n_trials} {state}' for state, n_trials in counts.items())}; best: "
         + ", ".join(f"{name}={value!r}" for name, value in study_result.best_params.items())
     )
-    for where, name in (("search", "search"), ("held-out", "held_out")):
+    for label, name in (("search", "search"), ("held-out", "held_out")):
         steps.print_lines(
-            f"mase on the {where} windows: tuned {format_number(float(best_row[name]))}, default "
+            f"mase on the {label} windows: tuned {format_number(float(best_row[name]))}, default "
             f"{format_number(float(default_row[name]))}"
         )
 
@@ -249,12 +251,12 @@ def _finish(steps: Steps, files: list[str]) -> Outcome:
     """Print the total time, the written files and a next command, and return the outcome."""
     from deepforecast.cli.table import format_seconds
 
-    total = sum(step["seconds"] for step in steps.completed)
+    total_seconds = sum(step["seconds"] for step in steps.completed)
     plot, report, attention = map(streams.one_line, files[1:])
-    steps.print_heading(f"\nDone in {format_seconds(total)}.")
+    steps.print_heading(f"\nDone in {format_seconds(total_seconds)}.")
     steps.print_heading(f"See {plot}, {attention} and, in a browser, {report}.")
     steps.print_heading(f"Next: {_command_name()} compare YOUR.csv --models SeasonalNaive AutoETS --horizon 14 --level 80")
-    return Outcome({"steps": steps.completed, "files": files, "seconds": total})
+    return Outcome({"steps": steps.completed, "files": files, "seconds": total_seconds})
 
 
 def _command_name() -> str:

@@ -83,12 +83,12 @@ def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> 
     if path is None or path == "-":
         return
     if not path:
-        raise ParameterError("A file to write must have a name, got ''. Pass a file name.")
+        raise ParameterError("The name of an output file cannot be empty, got ''. Pass a file name.")
     if suffixes and Path(path).suffix.lower() not in suffixes:
         expected = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise ParameterError(f"The output file must end in {expected}, got {format_value(path, 200)}.")
     if "\0" in path:
-        raise SaveError(f"{format_value(path, 200)} cannot be written: a path must not contain a null byte.")
+        raise SaveError(f"{format_value(path, 200)} cannot be written: a path cannot contain a null byte. Pass another path.")
     if os.path.isdir(path):
         raise SaveError(f"{format_value(path, 200)} must be a file, but is a folder. Pass the name of a file in it.")
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())

@@ -169,7 +169,10 @@ def read_space(path: str) -> Any:
     with open(path, "rb") as file:
         text = file.read(MAX_SPACE_BYTES + 1)
     if len(text) > MAX_SPACE_BYTES or (b"&" in text.replace(b"&&", b"") and b"*" in text):
-        raise ParameterError(f"--space must be a YAML file of at most 1 MB without references; {format_value(path)} is not.")
+        raise ParameterError(
+            f"--space must be a YAML file of at most 1 MB without references (& and *), got {format_value(path)}. Pass another "
+            "file."
+        )
     mapping = parse_mapping(text.decode(errors="replace"), format_value(path), "`name: [...]` or `name: {low: 1, high: 9}`")
     return _convert_numbers(dict(mapping))
 
@@ -212,13 +215,13 @@ def _outcome(study_result: Any, facts: dict[str, Any], values: argparse.Namespac
     from deepforecast.cli.table import format_frame, format_number
 
     metric = study_result.objectives[0]
-    states = ", ".join(f"{count} {state}" for state, count in facts["states"].items())
-    best = study_result.trials[study_result.trials["state"] == "complete"].sort_values(metric).head(5)
+    states = ", ".join(f"{n_trials} {state}" for state, n_trials in facts["states"].items())
+    best_trials = study_result.trials[study_result.trials["state"] == "complete"].sort_values(metric).head(5)
     hidden_columns = ("reason", "copy_of", "attempt", "state", "steps")
-    shown_columns = [name for name in best if name not in hidden_columns and best[name].notna().any()]
+    shown_columns = [name for name in best_trials if name not in hidden_columns and best_trials[name].notna().any()]
     lines = [
         f"{pluralize(len(study_result.trials), 'trial')} ({states}); the best by {metric}:",
-        format_frame(best[shown_columns], max_rows=5),
+        format_frame(best_trials[shown_columns], max_rows=5),
         one_line(
             f"Best: {metric} {format_number(study_result.best_value)} in trial "
             f"{study_result.best_trial.number}, {study_result.best_model!r}"

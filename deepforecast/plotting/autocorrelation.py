@@ -43,8 +43,8 @@ def compute_residuals(table: TidyFrame, model: ModelColumns) -> Residuals:
     values = table.values(table.target) - table.values(model.name)
     if not np.isfinite(values).any():
         raise DataError(
-            "Residuals need rows with an observed value and a forecast; model "
-            f"{format_value(model.name)} has none. Pass a frame with both."
+            f"Residuals require rows with both an observed value and a forecast; there are none for model "
+            f"{format_value(model.name)}. Pass for example the result of `cross_validate`."
         )
     codes, stamps = table.codes(), table.timestamps()
     cutoffs = table.timestamps(CUTOFF) if CUTOFF in table.frame.columns else None
@@ -67,11 +67,11 @@ def autocorrelation(values: Array, codes: Array, lags: int) -> Array:
     is_present = np.isfinite(values)
     mean = np.bincount(codes, np.where(is_present, values, 0.0)) / np.maximum(np.bincount(codes, is_present), 1)
     centred = np.where(is_present, values - mean[codes], 0.0)
-    total = float((centred * centred).sum()) or 1.0  # the last bit of @ depends on the number of threads
+    sums = float((centred * centred).sum()) or 1.0  # the last bit of @ depends on the number of threads
     correlations = np.empty(lags)
     for lag in range(1, lags + 1):
         same = codes[:-lag] == codes[lag:]
-        correlations[lag - 1] = (centred[:-lag] * centred[lag:])[same].sum() / total
+        correlations[lag - 1] = (centred[:-lag] * centred[lag:])[same].sum() / sums
     return correlations
 
 

@@ -149,14 +149,14 @@ def _trace(mark: Mark, panel: Panel) -> Any:
 
 def _line(mark: Line, panel: Panel) -> Any:
     """A line whose hover text has the value and the intervals."""
-    number = _number_format(mark.y)
+    number_format = _number_format(mark.y)
     interval_text = "".join(
-        f"<br>{_escape(label)}: %{{customdata[{2 * position}]:{number}}} to %{{customdata[{2 * position + 1}]:{number}}}"
+        f"<br>{_escape(label)}: %{{customdata[{2 * position}]:{number_format}}} to %{{customdata[{2 * position + 1}]:{number_format}}}"
         for position, (label, _, _) in enumerate(mark.intervals)
     )
     bounds = np.column_stack([side for _, low, high in mark.intervals for side in (low, high)]) if mark.intervals else None
     style = {"color": _color(mark.color), "width": mark.width * _POINT, "dash": mark.dash}
-    hover = f"%{{y:{number}}}{interval_text}"
+    hover = f"%{{y:{number_format}}}{interval_text}"
     x = _plot_values(mark.x, panel.x)
     return go.Scatter(x=x, y=mark.y, mode="lines", line=style, opacity=mark.opacity, customdata=bounds, hovertemplate=hover)
 

@@ -115,8 +115,10 @@ def _unusual_torch() -> Iterator[None]:
     if torch is None:
         yield
         return
-    n_threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
-    grad_enabled, deterministic = torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()
+    n_threads = torch.get_num_threads()
+    dtype = torch.get_default_dtype()
+    grad_enabled = torch.is_grad_enabled()
+    deterministic = torch.are_deterministic_algorithms_enabled()
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_num_threads(3 if n_threads != 3 else 2)
     torch.set_default_dtype(torch.float64 if dtype != torch.float64 else torch.float32)

@@ -173,7 +173,8 @@ def run(models: Any, *, only: str | Iterable[str] | None = None) -> Report:
 
 def _run_case(case: Case) -> Row:
     """Run one check on one model and time it; only `RuleBroken` counts as a failure, other errors are raised."""
-    model, name = case.subject.name, case.check.name
+    model = case.subject.name
+    name = case.check.name
     reason = case.skip_reason
     if reason is not None:
         return Row(model, name, "skipped", reason)
@@ -194,6 +195,7 @@ def _select_checks(only: str | Iterable[str] | None) -> list[Check]:
     unknown = names - {check.name for check in all_checks} - {check.theme for check in all_checks}
     if unknown:
         raise ParameterError(
-            f"`only` must name checks or themes, got {format_list(sorted(unknown))}. See deepforecast.testing.checks()."
+            f"`only` must contain names of checks or themes, got {format_list(sorted(unknown))}. Use "
+            "deepforecast.testing.checks() to list them."
         )
     return [check for check in all_checks if check.name in names or check.theme in names]
