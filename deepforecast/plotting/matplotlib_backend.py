@@ -214,7 +214,7 @@ def _legend_columns(chart: Chart) -> int:
 
 
 def _legend_handle(key: Key) -> Line2D | Patch:
-    """The symbol of a key: a patch for bands, a dot, or a line."""
+    """The symbol of a key: a filled patch for intervals, a dot, or a line."""
     color = _color(key.color)
     if key.kind == "band":
         return Patch(facecolor=color, alpha=key.opacity, linewidth=0)
