@@ -17,7 +17,8 @@ from deepforecast.cli.arguments import TextFormat, declared_columns
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.errors import DataError, format_list, format_value, warn
 
-CSV, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
+CSV = (".csv", ".tsv", ".txt")
+PARQUET = (".parquet", ".pq")
 MAX_HEADER = 2**20  # in bytes, including the line end
 
 
@@ -149,7 +150,8 @@ def _missing_columns_message(path: str, declared: Mapping[str, Any], names: list
     missing = [name for name in dict.fromkeys(listed) if name not in names]
     all_declared = {"id", "time", "target"} <= set(declared)
     hint = "Rename them." if all_declared else "Pass your names with --id, --time, --target (and --future, --past, --static)."
-    required, present = format_list(missing or listed, max_shown=12), format_list(names, max_shown=12)
+    required = format_list(missing or listed, max_shown=12)
+    present = format_list(names, max_shown=12)
     return f"{_format_path(path)} must have the columns {required}; its columns are {present}. {hint}"
 
 

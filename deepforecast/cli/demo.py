@@ -23,7 +23,8 @@ CALIBRATED = "Conformal(Naive2(), alias='Calibrated')"
 AIRLINE_MODELS = ("Naive", "Drift", "SeasonalNaive", "Naive2", "AutoETS", "AutoTheta", CALIBRATED)
 ATTENTION = "Seq2Seq(horizon=14, input_size=28, hidden_size=32, batch_size=64, max_steps=100)"
 LEVELS = [80, 95]
-PANEL_SERIES, PANEL_DAYS = 12, 280
+PANEL_SERIES = 12
+PANEL_DAYS = 280
 TRIALS = 20
 INDENT = "      "
 
@@ -144,7 +145,8 @@ def _compare_airline(steps: Steps, airline: Any) -> Any:
 
 def _best_model(board: Any) -> str:
     """Return the best model; among ties, the one whose 80 % coverage is closest to nominal."""
-    table, metric = board.table, board.metrics[0]
+    table = board.table
+    metric = board.metrics[0]
     tied = table[table[metric] == table[metric].min()]
     return str(tied.loc[(tied["coverage-80"] - 0.8).abs().idxmin(), "model"])
 

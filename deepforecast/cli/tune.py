@@ -124,7 +124,8 @@ def run(values: argparse.Namespace) -> Outcome:
         timeout=values.timeout, metric=values.metric, storage=values.storage, study_name=values.study_name,
         freq=parse_frequency(values.freq), columns=inputs.roles, static=static, options=options,
     )  # fmt: skip
-    table, written = study_result.trials, _write(study_result, values)
+    table = study_result.trials
+    written = _write(study_result, values)
     if values.save is not None:
         _fit_and_save(study_result.best_model, inputs, static, values)
         written.append(values.save)

@@ -31,7 +31,8 @@ from deepforecast.evaluation.training_scale import read_training, validate_seaso
 SCALED_METRICS = ("mase", "rmsse", "smape", "relative_bias")
 UNSCALED_METRICS = ("mae", "rmse", "smape", "relative_bias")  # if the season is unknown
 INTERVAL_METRICS = ("coverage", "width", "winkler")
-LEFT_OUT, DISTANCE = "left_out", "distance"
+LEFT_OUT = "left_out"
+DISTANCE = "distance"
 INTERVAL_SUFFIXES = ("", "-low", "-high")  # columns of a mean and its confidence interval
 
 

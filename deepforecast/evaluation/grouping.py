@@ -16,7 +16,8 @@ from deepforecast.errors import ParameterError, ParameterTypeError, format_list,
 from deepforecast.evaluation.aggregation import Groups
 from deepforecast.evaluation.forecast_rows import ForecastRows
 
-MODEL, SERIES = "model", "series"
+MODEL = "model"
+SERIES = "series"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +64,14 @@ def make_grouping(forecast_rows: ForecastRows, by: Sequence[str], steps: Ints | 
     forecast = forecast_rows.forecast_of_point
     unit = forecast if steps is not None else np.arange(len(forecast_rows))  # all points of a forecast share the other keys
     key_values = {name: _key_codes(forecast_rows, name, unit, steps) for name in by}
-    combined_code, n_values = np.zeros(len(unit), np.int64), {}
+    combined_code = np.zeros(len(unit), np.int64)
+    n_values = {}
     for name, (_, value_codes) in key_values.items():
         n_values[name] = int(value_codes.max()) + 1
         combined_code = combined_code * n_values[name] + value_codes
     group_codes, unique_keys = pd.factorize(combined_code, sort=True)
-    group_codes, remainder = group_codes.astype(np.int64), np.asarray(unique_keys)
+    group_codes = group_codes.astype(np.int64)
+    remainder = np.asarray(unique_keys)
     keys = {}
     for name in reversed(by):
         remainder, key_codes = np.divmod(remainder, n_values[name])

@@ -46,13 +46,15 @@ def compute_residuals(table: TidyFrame, model: ModelColumns) -> Residuals:
             f"Residuals require rows with both an observed value and a forecast; there are none for model "
             f"{format_value(model.name)}. Pass for example the result of `cross_validate`."
         )
-    codes, stamps = table.codes(), table.timestamps()
+    codes = table.codes()
+    stamps = table.timestamps()
     cutoffs = table.timestamps(CUTOFF) if CUTOFF in table.frame.columns else None
     falling = np.zeros(len(stamps), dtype=np.int64) if cutoffs is None else -cutoffs.astype(np.int64)
     order = np.lexsort((falling, stamps, codes))
     steps = None if cutoffs is None else _horizon_steps(codes, cutoffs, stamps)[order]
     n_series = int(codes.max()) + 1
-    values, codes = values[order], codes[order]
+    values = values[order]
+    codes = codes[order]
     if n_series > 1:
         values = values / _deviation(values, codes)[codes]
     return Residuals(values, stamps[order], codes, steps, n_series)

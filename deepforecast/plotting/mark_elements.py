@@ -163,7 +163,9 @@ def _outlines(x: Array, low: Array, high: Array) -> list[str]:
 def _spans(mark: Spans, x: Scale, y: Scale) -> list[str]:
     """SVG path commands of a line per span; spans with a missing bound are left out."""
     across, along = (x, y) if mark.vertical else (y, x)
-    positions, low, high = across.to_pixels(mark.positions), along.to_pixels(mark.low), along.to_pixels(mark.high)
+    positions = across.to_pixels(mark.positions)
+    low = along.to_pixels(mark.low)
+    high = along.to_pixels(mark.high)
     rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
     if mark.vertical:
         return [f"M{positions[row]:.1f} {low[row]:.1f}V{high[row]:.1f}" for row in rows]
@@ -172,7 +174,9 @@ def _spans(mark: Spans, x: Scale, y: Scale) -> list[str]:
 
 def _bars(mark: Bars, x: Scale, y: Scale) -> list[str]:
     """SVG path commands of a closed rectangle per bar, from 0 to its height."""
-    ends, tops, ground = x.to_pixels(mark.edges), y.to_pixels(mark.heights), y.to_pixels(np.zeros(1))[0]
+    ends = x.to_pixels(mark.edges)
+    tops = y.to_pixels(mark.heights)
+    ground = y.to_pixels(np.zeros(1))[0]
     return [
         f"M{left:.1f} {ground:.1f}V{top:.1f}H{right:.1f}V{ground:.1f}Z"
         for left, right, top in zip(ends[:-1], ends[1:], tops, strict=True)
@@ -181,7 +185,8 @@ def _bars(mark: Bars, x: Scale, y: Scale) -> list[str]:
 
 def _heat(mark: Heat, x: Scale, y: Scale) -> str:
     """Cells of increasing opacity; each shows its value on hover."""
-    across, upright = x.to_pixels(cell_edges(mark.x)), y.to_pixels(cell_edges(mark.y))
+    across = x.to_pixels(cell_edges(mark.x))
+    upright = y.to_pixels(cell_edges(mark.y))
     cells = []
     for row, column in np.argwhere(np.isfinite(mark.values)):
         value = float(mark.values[row, column])

@@ -135,7 +135,8 @@ def _trace(mark: Mark, panel: Panel) -> Any:
         case Spans():
             return _spans(mark, panel)
         case Bars():
-            middles, widths = (mark.edges[:-1] + mark.edges[1:]) / 2, np.diff(mark.edges)
+            middles = (mark.edges[:-1] + mark.edges[1:]) / 2
+            widths = np.diff(mark.edges)
             hover = f"around %{{x:{_number_format(middles)}}}: %{{y:.3~g}}<extra></extra>"
             color = _rgba(mark.color, mark.opacity)
             return go.Bar(x=middles, y=mark.heights, width=widths, marker_color=color, hovertemplate=hover)

@@ -118,7 +118,8 @@ def _over_time(model_residuals: Residuals, time: Axis, y_axis: Axis, name: str) 
 def _distribution(model_residuals: Residuals, x_axis: Axis) -> Panel:
     """Histogram of unit area, and the normal density of the same mean and standard deviation."""
     finite_values = model_residuals.finite
-    mean, deviation = float(finite_values.mean()), float(finite_values.std())
+    mean = float(finite_values.mean())
+    deviation = float(finite_values.std())
     edges = _bin_edges(finite_values)
     heights = np.histogram(finite_values, edges, density=True)[0]
     marks: list[Bars | Line] = [Bars(edges, heights, COLORS[0], 0.45)]

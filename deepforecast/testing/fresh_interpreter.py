@@ -95,7 +95,8 @@ def _close_child(child: subprocess.Popen[str]) -> int:
 
 def main() -> None:
     """Reply to each request on stdin with the forecast of the loaded model or the error."""
-    output, sys.stdout = sys.stdout, sys.stderr
+    output = sys.stdout
+    sys.stdout = sys.stderr
     for line in sys.stdin:
         try:
             reply = _reply(**json.loads(line))

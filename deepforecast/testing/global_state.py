@@ -26,7 +26,8 @@ PRESERVED_VARIABLES = (  # needed to locate programs, files and devices
 def read_global_state() -> dict[str, Any]:
     """Return a snapshot of the global state that a caller may have set up, by description."""
     state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-    key, position = state["state"]["key"].tobytes(), state["state"]["pos"]
+    key = state["state"]["key"].tobytes()
+    position = state["state"]["pos"]
     snapshot: dict[str, Any] = {
         "the random state of Python": random.getstate(),
         "the random state of numpy": (state["bit_generator"], key, position, state["has_gauss"], state["gauss"]),

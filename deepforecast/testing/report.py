@@ -142,7 +142,8 @@ def representative(cases: Iterable[Case]) -> list[Case]:
     chosen: dict[tuple[str, str], Case] = {}
     for case in cases:
         if case.exemption_reason is None:
-            subject, check = case.subject, case.check
+            subject = case.subject
+            check = case.check
             chosen.setdefault((check.name, subject.family if check.shared else subject.name), case)
     return list(chosen.values())
 

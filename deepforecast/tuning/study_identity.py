@@ -104,7 +104,8 @@ def _initialize_study(
 def _refuse_mismatch(stored: dict[str, Any], current: dict[str, Any], name: str, location: Any) -> None:
     """Raise an error with the first setting in which two searches differ."""
     for key, description in LABELS.items():
-        stored_value, current_value = stored.get(key), current[key]
+        stored_value = stored.get(key)
+        current_value = current[key]
         if stored_value != current_value:
             stored_text, current_text = _difference(stored_value, current_value)
             raise ParameterError(
