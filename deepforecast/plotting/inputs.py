@@ -28,10 +28,10 @@ SEARCH_HINT = "Use result.plot() to plot the search, or fit result.best_model."
 def open_input(value: Any, what: str) -> nw.DataFrame[Any]:
     """Open a frame; models, leaderboards and search results raise `DataError` with a hint."""
     value_type = value if isinstance(value, type) else type(value)
+    if hasattr(value_type, "best_params"):
+        raise _input_error("the result of a search", what, SEARCH_HINT)
     if hasattr(value_type, "distances"):
         raise _input_error("a leaderboard", what, ADVICE.get(what, BACKTEST_HINT))
-    if hasattr(value_type, "best_model"):  # leaderboards have one too
-        raise _input_error("the result of a search", what, SEARCH_HINT)
     if hasattr(value_type, "fit") and hasattr(value_type, "predict"):
         raise _input_error(format_value(value), what, _model_hint(value, what))
     return frames.to_narwhals(value, what)
