@@ -35,7 +35,9 @@ def add_backtest(parser: Parser, *, models_required: bool) -> None:
         help="metrics, e.g. mase smape rmse coverage; an unknown name lists all",
     )  # fmt: skip
     parser.add_argument(
-        "--season-length", type=int, metavar="STEPS",
+        "--season-length",
+        type=int,
+        metavar="STEPS",
         help="season length by which mase and rmsse are scaled (default: from the frequency)",
     )
 
@@ -72,6 +74,7 @@ def parse_refit(text: str) -> Any:
 
 
 def _add_windows(parser: Parser) -> None:
+    """Add --horizon and the options of the windows of a backtest."""
     from deepforecast.evaluation.backtesting import ALIGNMENTS
 
     parser.add_argument("--horizon", type=int, metavar="STEPS", help="number of steps to forecast from each cutoff")
@@ -83,9 +86,7 @@ def _add_windows(parser: Parser) -> None:
         metavar="WHEN",
         help="when to refit: auto (local models in every window, global ones once), true, false, or every N windows",
     )
-    windows.add_argument(
-        "--gap", type=int, default=0, metavar="ROWS", help="rows between the cutoff and the first step (0)"
-    )
+    windows.add_argument("--gap", type=int, default=0, metavar="ROWS", help="rows between the cutoff and the first step (0)")
     windows.add_argument(
         "--train-size",
         type=int,
@@ -117,7 +118,7 @@ def _with_missing(model: Any, missing: str) -> Any:
 def _require_horizon(values: argparse.Namespace, models: Sequence[Any]) -> None:
     """Raise if there is no horizon, naming the option."""
     if values.horizon is None and any(model.horizon is None for model in models):
-        raise ParameterError("--horizon must be given for a backtest. Pass --horizon STEPS, the same for all models.")
+        raise ParameterError("A backtest requires a horizon, which is the same for all models. Pass --horizon STEPS.")
 
 
 def _check_metric(name: str) -> None:

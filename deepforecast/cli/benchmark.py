@@ -69,7 +69,9 @@ def run(values: argparse.Namespace) -> Outcome:
     audits = values.words[0] == "audit"
     names = values.words[audits:]
     if len(names) != 1:
-        raise ParameterError(f"Exactly one suite must be given, got {format_value(' '.join(names) or 'none')}. See --help.")
+        raise ParameterError(
+            f"Exactly one suite must be given, got {format_value(' '.join(names) or 'none')}. Pass the name or path of one suite."
+        )
     cut = SuiteSubset(
         models=None if values.models is None else [parse_entry(text) for text in values.models],
         peers=values.peers,
@@ -114,6 +116,7 @@ def parse_entry(text: str) -> dict[str, Any]:
 
 
 def _model_entry(model: Forecaster) -> dict[str, Any]:
+    """The name of a model, the parameters that differ from their defaults, and its alias, as in a suite file."""
     from deepforecast.core.forecaster import Forecaster
     from deepforecast.core.params import declared_params
 
@@ -126,6 +129,7 @@ def _model_entry(model: Forecaster) -> dict[str, Any]:
 
 
 def _run(suite: Any, values: argparse.Namespace) -> Outcome:
+    """Run the suite, write the report and return the summary; status 1 if a job failed."""
     import tempfile
     from datetime import UTC, datetime
 
@@ -172,6 +176,7 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
 
 
 def _report(folder: str, rows: Sequence[Any], values: argparse.Namespace) -> None:
+    """Write the HTML report if one is requested and any job has a result."""
     from deepforecast.benchmark.report import write_report
     from deepforecast.cli.streams import print_note
 
@@ -185,6 +190,7 @@ def _report(folder: str, rows: Sequence[Any], values: argparse.Namespace) -> Non
 
 
 def _summary_lines(summary: Any, suite: Any) -> list[str]:
+    """The table of models with rank, skill, wins and, for up to six tasks, the metric of each task."""
     from deepforecast.cli.table import format_number, format_table
     from deepforecast.errors import pluralize
 
@@ -199,15 +205,16 @@ def _summary_lines(summary: Any, suite: Any) -> list[str]:
         model_positions = {name: position for position, name in enumerate(summary.models)}
         for position, task in enumerate(summary.tasks):
             columns[task] = [format_number(float(summary.values[model_positions[name], position])) for name in table["model"]]
-    columns["seconds"] = [format_number(float(number), 3) for number in table["fit_seconds"] + table["predict_seconds"]]
-    columns["MB"] = [format_number(float(number), 3) for number in table["peak_mb"]]
-    columns["failed"] = [str(number) for number in table["failed"]]
+    columns["seconds"] = [format_number(float(value), 3) for value in table["fit_seconds"] + table["predict_seconds"]]
+    columns["MB"] = [format_number(float(value), 3) for value in table["peak_mb"]]
+    columns["failed"] = [str(value) for value in table["failed"]]
     tasks = pluralize(len(summary.tasks), "task")
     caption = f"{summary.metric} of suite {suite.suite}; skill and wins over {tasks}, relative to {suite.reference}"
     return [*format_table(columns), caption]
 
 
 def _failure_lines(rows: Sequence[Any]) -> list[str]:
+    """A line for each of the first ten failures, after an empty line; nothing if no job failed."""
     from deepforecast.benchmark.summary import group_failures
     from deepforecast.cli.streams import one_line
     from deepforecast.errors import format_value
@@ -231,6 +238,7 @@ def _records(table: Any) -> list[Mapping[str, Any]]:
 
 
 def _audit(suite: Any, values: argparse.Namespace) -> Outcome:
+    """Audit the models of the suite for leakage; status 1 if a leak was found."""
     from dataclasses import asdict
 
     from deepforecast.benchmark.leak_audit import N_SERIES, audit_suite

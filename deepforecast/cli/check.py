@@ -47,6 +47,7 @@ def run(values: argparse.Namespace) -> Outcome:
 
 
 def _format_report(report: Any) -> str:
+    """Size of the data, a line per finding with its hint, and the verdict, coloured by severity."""
     summary = report.summary
     lines = [f"{summary['series']:,} series, {summary['rows']:,} rows"]
     if "freq" in summary:

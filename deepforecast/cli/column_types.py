@@ -43,8 +43,8 @@ def _convert_covariate(text: Any, name: str, text_format: TextFormat) -> Any:
             return parse_numbers(text, name, text_format.decimal).to_pandas()
         if pc.any(numeric).as_py():
             raise DataError(
-                f"Column {name} must hold numbers or categories, not both: {describe_cells(pc.invert(numeric), text)}, "
-                f"{pc.sum(numeric).as_py():,} rows hold numbers. Correct it, or pass --categorical {name}."
+                f"Column {name} must contain either numbers or categories: {describe_cells(pc.invert(numeric), text)}, and "
+                f"{pc.sum(numeric).as_py():,} rows contain numbers. Correct these rows, or pass --categorical {name}."
             )
     categories = pc.if_else(pc.is_null(cleaned), cleaned, text)
     return categories.dictionary_encode().to_pandas()

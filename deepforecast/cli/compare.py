@@ -26,9 +26,7 @@ NO_MODELS_NOTE = "Without --models the baselines are compared. Pass e.g. --model
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """Add the options of the command."""
     add_backtest(parser, models_required=False)
-    report = parser.add_argument(
-        "--report", metavar="FILE", help="write a self-contained HTML report"
-    )
+    report = parser.add_argument("--report", metavar="FILE", help="write a self-contained HTML report")
     plot = parser.add_argument("--plot", metavar="FILE", help="plot the leaderboard to a .png, .svg or .pdf file")
     parser.add_targets(report, plot)
     add_output(parser, "the forecasts (id, time, cutoff, target, one column per model)")
@@ -73,6 +71,7 @@ def _write(board: Any, values: argparse.Namespace) -> list[str]:
 
 
 def _outcome(board: Any, facts: dict[str, Any], values: argparse.Namespace) -> Outcome:
+    """The leaderboard as text, or on stderr if the forecasts go to standard output; status 1 if a model failed."""
     from deepforecast.cli.output_files import csv_bytes
     from deepforecast.cli.streams import one_line, print_notes
     from deepforecast.cli.table import terminal_width

@@ -17,7 +17,8 @@ from deepforecast.cli.arguments import TextFormat, declared_columns
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.errors import DataError, format_list, format_value, warn
 
-CSV, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
+CSV = (".csv", ".tsv", ".txt")
+PARQUET = (".parquet", ".pq")
 MAX_HEADER = 2**20  # in bytes, including the line end
 
 
@@ -114,12 +115,14 @@ def read_table(path: str, text_format: TextFormat) -> Any:
     suffix = Path(path).suffix.lower()
     try:
         if "\0" in path:
-            raise DataError(f"{_format_path(path)} cannot be read: a path must not contain a null byte.")
+            raise DataError(f"{_format_path(path)} cannot be read: a path cannot contain a null byte. Pass another path.")
         if path == "-":
             return _read_csv(_read_standard_input(), path, text_format)
         pipe = stat.S_ISFIFO(os.stat(path).st_mode)
         if not pipe and not os.path.isfile(path):
-            raise DataError(f"{_format_path(path)} must be a file and is not. Pass a .csv or .parquet file.")
+            raise DataError(
+                f"{_format_path(path)} must be a file, got a folder or a special file. Pass a .csv or .parquet file."
+            )
         if suffix in PARQUET:
             return _read_parquet(path)
         if suffix in CSV or pipe:
@@ -136,6 +139,7 @@ def read_table(path: str, text_format: TextFormat) -> Any:
 
 
 def _missing_columns_message(path: str, declared: Mapping[str, Any], names: list[str]) -> str:
+    """The message for a file without some of the declared (or default) columns. `names`: columns of the file."""
     roles = {"time": "ds", "target": "y", **declared}
     listed = [
         name
@@ -146,7 +150,8 @@ def _missing_columns_message(path: str, declared: Mapping[str, Any], names: list
     missing = [name for name in dict.fromkeys(listed) if name not in names]
     all_declared = {"id", "time", "target"} <= set(declared)
     hint = "Rename them." if all_declared else "Pass your names with --id, --time, --target (and --future, --past, --static)."
-    required, present = format_list(missing or listed, max_shown=12), format_list(names, max_shown=12)
+    required = format_list(missing or listed, max_shown=12)
+    present = format_list(names, max_shown=12)
     return f"{_format_path(path)} must have the columns {required}; its columns are {present}. {hint}"
 
 
@@ -157,6 +162,7 @@ def _read_standard_input() -> BinaryIO:
 
 
 def _read_parquet(path: str) -> Any:
+    """A parquet file as an Arrow table, without the index columns and metadata of pandas."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
@@ -167,6 +173,7 @@ def _read_parquet(path: str) -> Any:
 
 
 def _read_csv(file: BinaryIO, path: str, text_format: TextFormat) -> Any:
+    """A CSV file as an Arrow table of texts; only empty cells without quotes are missing."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -200,13 +207,15 @@ def _read_header(file: BinaryIO, path: str, separator: str) -> list[str]:
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
     except UnicodeDecodeError:
-        raise DataError(f"{_format_path(path)} must be text in UTF-8 and is not. Save it as CSV in UTF-8.") from None
+        raise DataError(
+            f"{_format_path(path)} must be text in UTF-8, but has another encoding. Save it as CSV in UTF-8."
+        ) from None
     try:
         names = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row), [])
     except csv.Error as error:
-        raise DataError(f"{_format_path(path)} must begin with a line of column names: {error}.") from None
+        raise DataError(f"{_format_path(path)} must begin with a header row of column names: {error}.") from None
     if not names:
-        raise DataError(f"{_format_path(path)} is empty; the first line must hold the column names, e.g. unique_id,ds,y.")
+        raise DataError(f"{_format_path(path)} is empty, but must begin with a header row such as unique_id,ds,y.")
     separators = [sign for sign in (";", "\t", "|", ",") if len(names) == 1 and sign in names[0] and sign != separator]
     if separators:
         sign = "tab" if separators[0] == "\t" else repr(separators[0])
@@ -216,10 +225,12 @@ def _read_header(file: BinaryIO, path: str, separator: str) -> list[str]:
 
 
 def _check_unique(names: list[str], path: str) -> None:
+    """Raise `DataError` if a column name occurs more than once."""
     duplicates = [name for position, name in enumerate(names) if name in names[:position]]
     if duplicates:
         raise DataError(
-            f"Column names of {_format_path(path)} must be unique; {format_list(duplicates)} occurs twice. Drop or rename one."
+            f"Column names of {_format_path(path)} must be unique; repeated names: {format_list(duplicates)}. Drop or rename "
+            "these columns."
         )
 
 

@@ -23,7 +23,8 @@ CALIBRATED = "Conformal(Naive2(), alias='Calibrated')"
 AIRLINE_MODELS = ("Naive", "Drift", "SeasonalNaive", "Naive2", "AutoETS", "AutoTheta", CALIBRATED)
 ATTENTION = "Seq2Seq(horizon=14, input_size=28, hidden_size=32, batch_size=64, max_steps=100)"
 LEVELS = [80, 95]
-PANEL_SERIES, PANEL_DAYS = 12, 280
+PANEL_SERIES = 12
+PANEL_DAYS = 280
 TRIALS = 20
 INDENT = "      "
 
@@ -94,6 +95,7 @@ class Steps:
             self._print(INDENT + line)
 
     def _print(self, text: str) -> None:
+        """Print a line at once, unless the output is JSON."""
         if self.verbose:
             streams.print_text(text)
             stream = streams.standard_output()
@@ -102,9 +104,11 @@ class Steps:
 
 
 def _load_data(steps: Steps) -> tuple[Any, Any]:
+    """The monthly airline data and a generated daily panel."""
     from deepforecast import datasets
 
-    airline, panel = datasets.load("air_passengers"), datasets.generate(PANEL_SERIES, PANEL_DAYS, seed=1)
+    airline = datasets.load("air_passengers")
+    panel = datasets.generate(PANEL_SERIES, PANEL_DAYS, seed=1)
     steps.print_lines(
         f"air_passengers: {len(airline)} months of airline passengers, {airline['ds'].min():%Y-%m} to "
         f"{airline['ds'].max():%Y-%m}"
@@ -114,6 +118,7 @@ def _load_data(steps: Steps) -> tuple[Any, Any]:
 
 
 def _check(steps: Steps, airline: Any, panel: Any) -> None:
+    """Print the findings of `check` on both data sets."""
     from deepforecast import check
 
     for name, frame in (("air_passengers", airline), ("the panel", panel)):
@@ -130,6 +135,7 @@ def _compare_panel(steps: Steps, panel: Any) -> None:
 
 
 def _compare_airline(steps: Steps, airline: Any) -> Any:
+    """Compare AIRLINE_MODELS on the airline data, print the table and return the leaderboard."""
     board = _compare(AIRLINE_MODELS, airline, horizon=12, n_windows=5)
     steps.print_lines(_table(board))
     steps.print_lines("coverage: share of observations inside the 80 % and the 95 % interval;")
@@ -139,12 +145,14 @@ def _compare_airline(steps: Steps, airline: Any) -> Any:
 
 def _best_model(board: Any) -> str:
     """Return the best model; among ties, the one whose 80 % coverage is closest to nominal."""
-    table, metric = board.table, board.metrics[0]
+    table = board.table
+    metric = board.metrics[0]
     tied = table[table[metric] == table[metric].min()]
     return str(tied.loc[(tied["coverage-80"] - 0.8).abs().idxmin(), "model"])
 
 
 def _compare(names: Sequence[str], frame: Any, horizon: int, n_windows: int) -> Any:
+    """The leaderboard of the named models with intervals."""
     from deepforecast import BacktestOptions, compare
     from deepforecast.cli.model_names import build_model
 
@@ -154,6 +162,7 @@ def _compare(names: Sequence[str], frame: Any, horizon: int, n_windows: int) -> 
 
 
 def _table(board: Any) -> str:
+    """The leaderboard as text: rank, the first three metrics and the coverage of the intervals."""
     from deepforecast.cli.table import format_number, format_table, terminal_width
 
     table = board.table
@@ -167,6 +176,7 @@ def _table(board: Any) -> str:
 
 
 def _tune(steps: Steps, airline: Any) -> None:
+    """Tune a linear model and print its score in the search and on the holdout windows, next to the default's."""
     from deepforecast import LinearModel, TuningOptions, tune
     from deepforecast.cli.table import format_number
 
@@ -175,20 +185,22 @@ def _tune(steps: Steps, airline: Any) -> None:
         LinearModel(horizon=12), airline, n_trials=TRIALS, options=TuningOptions(space=space, holdout=1, progress=False)
     )
     table: Any = study_result.holdout
-    default_row, best_row = table.iloc[0], table.iloc[1]
+    default_row = table.iloc[0]
+    best_row = table.iloc[1]
     counts = study_result.trials["state"].value_counts().to_dict()
     steps.print_lines(
-        f"{', '.join(f'{count} {state}' for state, count in counts.items())}; best: "
+        f"{', '.join(f'{n_trials} {state}' for state, n_trials in counts.items())}; best: "
         + ", ".join(f"{name}={value!r}" for name, value in study_result.best_params.items())
     )
-    for where, name in (("search", "search"), ("held-out", "held_out")):
+    for label, name in (("search", "search"), ("held-out", "held_out")):
         steps.print_lines(
-            f"mase on the {where} windows: tuned {format_number(float(best_row[name]))}, default "
+            f"mase on the {label} windows: tuned {format_number(float(best_row[name]))}, default "
             f"{format_number(float(default_row[name]))}"
         )
 
 
 def _attention(steps: Steps, panel: Any, folder: str) -> str:
+    """Fit a model with attention to the panel, print the largest weights by lag and return the path of their plot."""
     from deepforecast.cli.model_names import build_model
     from deepforecast.cli.output_files import figure_bytes, write_bytes
     from deepforecast.cli.table import format_size
@@ -207,6 +219,7 @@ def _attention(steps: Steps, panel: Any, folder: str) -> str:
 
 
 def _forecast(steps: Steps, best: str, airline: Any, folder: str) -> Any:
+    """Fit the best model, save it, load it again and return its forecast of 24 months."""
     from deepforecast import load
     from deepforecast.cli.model_names import build_model
     from deepforecast.cli.table import format_frame, format_size
@@ -222,6 +235,7 @@ def _forecast(steps: Steps, best: str, airline: Any, folder: str) -> Any:
 
 
 def _write(steps: Steps, board: Any, airline: Any, forecast: Any, folder: str) -> list[str]:
+    """Write the forecast, its plot and the report to `folder` and return their paths."""
     from deepforecast import plot
     from deepforecast.cli.output_files import csv_bytes, figure_bytes, write_bytes
     from deepforecast.cli.table import format_size
@@ -236,14 +250,15 @@ def _write(steps: Steps, board: Any, airline: Any, forecast: Any, folder: str) -
 
 
 def _finish(steps: Steps, files: list[str]) -> Outcome:
+    """Print the total time, the written files and a next command, and return the outcome."""
     from deepforecast.cli.table import format_seconds
 
-    total = sum(step["seconds"] for step in steps.completed)
+    total_seconds = sum(step["seconds"] for step in steps.completed)
     plot, report, attention = map(streams.one_line, files[1:])
-    steps.print_heading(f"\nDone in {format_seconds(total)}.")
+    steps.print_heading(f"\nDone in {format_seconds(total_seconds)}.")
     steps.print_heading(f"See {plot}, {attention} and, in a browser, {report}.")
     steps.print_heading(f"Next: {_command_name()} compare YOUR.csv --models SeasonalNaive AutoETS --horizon 14 --level 80")
-    return Outcome({"steps": steps.completed, "files": files, "seconds": total})
+    return Outcome({"steps": steps.completed, "files": files, "seconds": total_seconds})
 
 
 def _command_name() -> str:

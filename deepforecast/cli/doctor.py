@@ -53,6 +53,7 @@ def run(values: argparse.Namespace) -> Outcome:
 
 
 def _installation() -> dict[str, str]:
+    """Version and folder of the package, Python and the operating system."""
     import platform
     import sys
     from pathlib import Path
@@ -119,6 +120,7 @@ def _folder_state(folder: str) -> str:
 
 
 def _text(facts: Mapping[str, Mapping[str, str]], missing: Sequence[str]) -> str:
+    """The facts by section as an indented table, and the verdict on required packages (`missing`: names)."""
     from deepforecast.cli.streams import one_line, paint
     from deepforecast.cli.table import wrap_text
 

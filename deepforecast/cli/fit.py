@@ -88,6 +88,7 @@ def find_model_name(arguments: Sequence[str]) -> str | None:
 
 
 def _text(facts: dict[str, object]) -> str:
+    """One line on the fitted model, the data, the time and the saved file."""
     import os
 
     from deepforecast.cli.streams import one_line

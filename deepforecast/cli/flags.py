@@ -46,7 +46,7 @@ def parse_parameters(values: argparse.Namespace, cls: type) -> dict[str, Any]:
         name, value = parse_pair(text)
         refuse_unknown(cls, {name: value})
         if name in raw_values:
-            raise ParameterError(f"Each parameter must be given once; {name} is given twice.")
+            raise ParameterError(f"Each parameter must be given once; {name} is given more than once. Drop the repetitions.")
         raw_values[name] = value
     return {name: value if isinstance(value, bool) else parse_value(value, cls, name) for name, value in raw_values.items()}
 
@@ -66,6 +66,8 @@ def describe_parameter(parameter: Param) -> str:
 
 
 def _argparse_settings(parameter: Param) -> Mapping[str, Any]:
+    """The keyword arguments of `add_argument` for a parameter: a switch for booleans, otherwise one
+    value or several."""
     value_types = set(member_types(parameter.annotation)) - {type(None)}
     shared = {"default": argparse.SUPPRESS, "help": _escape_percent(describe_parameter(parameter))}
     if value_types == {bool}:
@@ -100,6 +102,8 @@ _TYPE_NAMES: dict[Any, str] = {int: "an integer", float: "a number", str: "text"
 
 
 def _describe_range(parameter: Param) -> str:
+    """The bounds of a parameter as text with a leading space, e.g. " of at least 1 and below 5"; empty
+    without bounds."""
     bounds = (
         ("of at least", parameter.at_least),
         ("above", parameter.above),

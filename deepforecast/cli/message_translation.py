@@ -62,20 +62,24 @@ class MessageTranslator:
         for pattern, replacement in PHRASES:
             text = re.sub(pattern, partial(self._translate_phrase, replacement), text)
         text = WRAPPED_MODEL.sub(self._translate_wrapped, text)
-        translated, position = "", 0
+        translated = ""
+        position = 0
         for match in ASSIGNMENT.finditer(text):
             preceding = text[: match.start()]
             if match.start() < position or USER_NAMES.search(preceding) or _is_inside_call(preceding):
                 continue
-            option, suffix = self._to_option(match[1], match[2]), ""
+            option = self._to_option(match[1], match[2])
+            suffix = ""
             if option is None:
                 option, suffix = self._common_option(match[1], match[2])
             if option is None:
                 continue
-            translated, position = translated + text[position : match.start()] + option, match.end()
+            translated = translated + text[position : match.start()] + option
+            position = match.end()
             choices = OTHER_CHOICES.match(text, position)
             if choices and match[2].startswith("'"):
-                translated, position = translated + choices[0].replace("'", ""), choices.end()
+                translated = translated + choices[0].replace("'", "")
+                position = choices.end()
             translated += suffix
         return translated + text[position:]
 

@@ -50,7 +50,9 @@ def parse_pair(text: str) -> tuple[str, str]:
     """Split `name=value`."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise ParameterError(f"A parameter must be given as name=value, got {format_value(text)!r}.")
+        raise ParameterError(
+            f"A parameter must be given as name=value, for example season_length=12, got '{format_value(text)}'."
+        )
     return name.strip().replace("-", "_"), value.strip()
 
 
@@ -68,7 +70,8 @@ def _parse_pairs(text: str, full_text: str) -> list[tuple[str, str]]:
     duplicates = [name for position, (name, _) in enumerate(pairs) if name in dict(pairs[:position])]
     if duplicates:
         raise ParameterError(
-            f"Each parameter must be given once; {format_list(duplicates)} is given twice in {format_value(full_text)!r}."
+            f"Each parameter must be given once; repeated in '{format_value(full_text)}': {format_list(duplicates)}. Drop the "
+            "repetitions."
         )
     return pairs
 
@@ -88,10 +91,11 @@ def _parse_call(text: str) -> ast.Call:
 
 
 def _build_from_call(node: ast.Call, text: str) -> Forecaster:
+    """The model of an expression such as `Theta(season_length=12)`; `text`: the whole argument, for messages."""
     cls = find_model(node.func.id if isinstance(node.func, ast.Name) else "")
     if any(keyword.arg is None for keyword in node.keywords):
         raise ParameterError(
-            f"The parameters of a model cannot be given with **, got {format_value(text)!r}. Pass them one by one."
+            f"The parameters of a model cannot be given with **, got '{format_value(text)}'. Pass each as name=value."
         )
     return cls(
         *[_evaluate(argument, text) for argument in node.args], **{str(k.arg): _evaluate(k.value, text) for k in node.keywords}
@@ -108,7 +112,8 @@ def _evaluate(node: ast.expr, text: str) -> Any:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         raise ParameterError(
-            f"The parameters of a model must be literals or other models, got {format_value(text)!r}."
+            "The parameters of a model must be Python literals or models, for example Theta(season_length=12), got "
+            f"'{format_value(text)}'."
         ) from None
 
 

@@ -53,6 +53,7 @@ def _model_module(name: str) -> str:
 
 
 def _facts(cls: type[Any]) -> dict[str, Any]:
+    """Name, summary, family, capabilities and parameters of a model class for JSON."""
     from dataclasses import asdict
 
     from deepforecast.cli.flags import describe_parameter
@@ -75,6 +76,7 @@ def _facts(cls: type[Any]) -> dict[str, Any]:
 
 
 def _table(facts: Sequence[dict[str, Any]]) -> str:
+    """A table with a row per model, and its summary in the row or, on narrow terminals, below it."""
     from deepforecast.cli.streams import one_line, paint
     from deepforecast.cli.table import format_table, terminal_width, wrap_text
 

@@ -83,12 +83,12 @@ def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> 
     if path is None or path == "-":
         return
     if not path:
-        raise ParameterError("A file to write must have a name, got ''. Pass a file name.")
+        raise ParameterError("The name of an output file cannot be empty, got ''. Pass a file name.")
     if suffixes and Path(path).suffix.lower() not in suffixes:
         expected = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise ParameterError(f"The output file must end in {expected}, got {format_value(path, 200)}.")
     if "\0" in path:
-        raise SaveError(f"{format_value(path, 200)} cannot be written: a path must not contain a null byte.")
+        raise SaveError(f"{format_value(path, 200)} cannot be written: a path cannot contain a null byte. Pass another path.")
     if os.path.isdir(path):
         raise SaveError(f"{format_value(path, 200)} must be a file, but is a folder. Pass the name of a file in it.")
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
@@ -189,6 +189,7 @@ def figure_bytes(figure: Any, path: str) -> bytes:
 
 
 def _parquet_bytes(pandas: Any) -> bytes:
+    """A pandas frame as the contents of a parquet file, without its index."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -209,6 +210,7 @@ def _formula_cells(pandas: Any) -> list[str]:
 
 
 def _is_formula(text: str) -> bool:
+    """Whether spreadsheets would run the text as a formula: a formula prefix, and not a number such as -1."""
     if not text.startswith(FORMULA_PREFIXES):
         return False
     try:
@@ -219,6 +221,8 @@ def _is_formula(text: str) -> bool:
 
 
 def _escape_formulas(pandas: Any) -> Any:
+    """The frame with an apostrophe before texts and column names that spreadsheets would run as formulas."""
+
     def safe(value: Any) -> Any:
         return f"'{value}" if _is_formula(str(value)) else value
 

@@ -25,7 +25,7 @@ def parse_value(text: str | Sequence[str], cls: type, name: str) -> Any:
     if len(words) > 1 and list_types:
         return [_parse_single(word, _element_types(list_types[0]), parameter) for word in words]
     if len(words) > 1:
-        raise ParameterError(f"{name} must be one value, got {format_value(' '.join(words))!r}.")
+        raise ParameterError(f"{name} must be a single value, got '{format_value(' '.join(words))}'.")
     for choice in parameter.choices or ():
         if words[0].lower() == str(choice).lower():
             return choice
@@ -58,13 +58,15 @@ def is_mapping(value_type: Any) -> bool:
 
 
 def _parse_single(text: str, value_types: Sequence[Any], parameter: Param) -> Any:
+    """Convert one text to the first of `value_types` that fits, in the order None, bool, int, float,
+    list, dict, model, str."""
     if type(None) in value_types and text.lower() == "none":
         return None
     if bool in value_types and text.lower() in BOOLEAN_WORDS:
         return BOOLEAN_WORDS[text.lower()]
     for value_type in (int, float):
-        if value_type in value_types and (number := _parse_number(text, value_type)) is not NO_NUMBER:
-            return number
+        if value_type in value_types and (parsed_number := _parse_number(text, value_type)) is not NO_NUMBER:
+            return parsed_number
     for value_type in value_types:
         if is_list(value_type):
             return [
@@ -94,6 +96,7 @@ def _parse_number(text: str, number_type: type) -> Any:
 
 
 def _parse_mapping(text: str, name: str) -> Any:
+    """Parse a JSON object; `name`: the parameter, for messages."""
     try:
         mapping = json.loads(text)
     except ValueError:

@@ -69,6 +69,7 @@ class Parser(argparse.ArgumentParser):
         return dict(self._option_string_actions)
 
     def _unknown_option(self, name: str) -> str:
+        """The message for an unknown option, with similar options or the way to set it by --set."""
         if name in self.set_only:
             parameter = name[2:].replace("-", "_")
             return f"{self.subject} has no option {name}. Use --set NAME=VALUE, here --set {parameter}=VALUE."
@@ -85,6 +86,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
     """Help formatter that keeps the lines of descriptions and wraps each to the terminal."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Wrap each line of a help text separately, keep its indentation and drop backticks."""
         lines = []
         for line in text.replace("`", "").splitlines():
             start = " " * (len(line) - len(line.lstrip()))

@@ -31,7 +31,11 @@ COMMANDS = {
     "doctor": "show versions, GPUs, threads and folders of this installation",
     "demo": "check, compare, forecast and plot included data",
 }
-SUCCESS, USER_ERROR, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
+SUCCESS = 0
+USER_ERROR = 2
+INTERNAL_ERROR = 3
+INTERRUPTED = 130
+BROKEN_PIPE = 141
 EPILOG = """\
 deepforecast COMMAND --help shows the options of a command. First steps:
   deepforecast demo
@@ -76,7 +80,8 @@ def run_command(words: Sequence[str], translator: MessageTranslator) -> int:
     """Run the command in `words`; its options are passed to `translator`."""
     if not words or words[0].startswith("-"):
         return _run_without_command(words)
-    name, command_arguments = words[0].replace("_", "-"), words[1:]
+    name = words[0].replace("_", "-")
+    command_arguments = words[1:]
     if name not in COMMANDS:
         near = get_close_matches(name, COMMANDS, n=2, cutoff=0.6)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Available: {format_list(COMMANDS, max_shown=len(COMMANDS))}."
@@ -89,7 +94,8 @@ def run_command(words: Sequence[str], translator: MessageTranslator) -> int:
     common.add_argument("--json", action="store_true", help="print the result or the error as JSON")
     common.add_argument("--traceback", action="store_true", help="show the traceback of an error")
     values = parser.parse(command_arguments)
-    values.worded, translator.options = translator, parser.options
+    values.worded = translator
+    translator.options = parser.options
     refuse_overwritten_inputs(parser, values)
     with hide_progress() if values.json else nullcontext():
         outcome: Outcome = module.run(values)
@@ -137,6 +143,7 @@ def print_warnings(translator: MessageTranslator) -> Iterator[None]:
     printed: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *positional: Any, **keywords: Any) -> None:
+        """Print a warning once; those of the library with options of the command in place of parameters."""
         from_library = issubclass(category, DataWarning | TrainingWarning)
         text = translator(str(message)) if from_library else f"{category.__name__}: {message}"
         if text not in printed:

@@ -36,29 +36,32 @@ def parse_timestamps(text: Any, name: str, text_format: TextFormat) -> Any:
 
 
 def _parse_integers(text: Any, name: str, is_requested: bool) -> Any:
+    """Integer timestamps. Texts that look like dates, e.g. 20240131, raise `DataError` unless integers
+    were requested."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     for date_format, pattern in COMPACT_DATES.items():
         if not is_requested and len(text) and _all_match(text, pattern):
             raise DataError(
-                f"Column {name} must be unambiguous, but holds integers that look like dates, e.g. "
-                f"{format_value(text[0].as_py())!r}. "
-                f"Pass --date-format {date_format} for dates or --date-format integer for integers."
+                f"Column {name} must be unambiguous, but contains integers that look like dates, e.g. "
+                f"'{format_value(text[0].as_py())}'. Pass --date-format {date_format} for dates or --date-format integer for "
+                "integers."
             )
     is_invalid = pc.invert(pc.match_substring_regex(text, DIGITS))
     if pc.any(is_invalid).as_py():
         raise DataError(
-            f"Column {name} must hold integers; {describe_cells(is_invalid, text)}. Correct them, or pass "
-            "another --date-format."
+            f"Column {name} must contain integers; {describe_cells(is_invalid, text)}. Correct these cells, or pass another "
+            "--date-format."
         )
     try:
         return pc.cast(text, pa.int64()).to_pandas()
     except pa.ArrowInvalid as error:
-        raise DataError(f"Column {name} must hold 64-bit integers: {format_value(str(error), 120)}") from error
+        raise DataError(f"Column {name} must contain 64-bit integers: {format_value(str(error), 120)}") from error
 
 
 def _require_iso(text: Any, name: str) -> None:
+    """Raise `DataError` with a suggested --date-format if a cell is not an ISO-8601 timestamp."""
     import pyarrow.compute as pc
 
     is_invalid = pc.invert(pc.match_substring_regex(text, TEXT_TIME))
@@ -72,8 +75,8 @@ def _require_iso(text: Any, name: str) -> None:
         else "e.g. --date-format '%d.%m.%Y'"
     )
     raise DataError(
-        f"Column {name} must hold ISO-8601 timestamps (2024-01-31, 2024-01-31T09:00); {describe_cells(is_invalid, text)}. "
-        f"Pass their format: {suggestion}."
+        f"Column {name} must contain ISO-8601 timestamps (2024-01-31, 2024-01-31T09:00); {describe_cells(is_invalid, text)}. "
+        f"Pass the format of the column: {suggestion}."
     )
 
 
@@ -84,9 +87,7 @@ def _parse_datetimes(text: Any, name: str, text_format: TextFormat) -> Any:
     offsets = _utc_offsets(text) if text_format.date_format is None or "%z" in text_format.date_format else {""}
     to_be_converted = text_format.time_zone is not None and "" not in offsets
     if len(offsets) > 1 and not to_be_converted:
-        raise DataError(
-            f"Column {name} must not mix UTC offsets without a time zone. Pass one, e.g. --time-zone Europe/Berlin."
-        )
+        raise DataError(f"Column {name} cannot mix UTC offsets without a time zone. Pass one, e.g. --time-zone Europe/Berlin.")
     try:
         parsed = pd.to_datetime(text.to_pandas(), format=text_format.date_format or "ISO8601", utc=to_be_converted)
     except (ValueError, OverflowError) as error:
@@ -121,9 +122,8 @@ def _to_time_zone(times: Any, name: str, text_format: TextFormat) -> Any:
     if local.isna().any():
         first = int(local.isna().argmax())
         raise DataError(
-            f"Column {name} must not hold local times that do not exist or occur twice in {zone}: "
-            f"data row {first + 1} holds {times[first]}. "
-            "Use times with an offset, e.g. 2024-10-27T02:00+01:00."
+            f"Column {name} cannot contain local times that do not exist or occur twice in {zone}: data row {first + 1} contains "
+            f"{times[first]}. Use times with an offset, e.g. 2024-10-27T02:00+01:00."
         )
     return local
 

@@ -46,9 +46,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--metric", nargs="+", action="extend", metavar="NAME", help="objectives, one or several, e.g. mase seconds (mase)"
     )
-    space = parser.add_argument(
-        "--space", metavar="FILE", help="YAML file of the search space (default: the declared ranges)"
-    )
+    space = parser.add_argument("--space", metavar="FILE", help="YAML file of the search space (default: the declared ranges)")
     storage = _add_study_arguments(parser)
     _add_window_arguments(parser)
     plot = parser.add_argument("--plot", metavar="FILE", help="plot the optimization history to an .html file")
@@ -126,7 +124,8 @@ def run(values: argparse.Namespace) -> Outcome:
         timeout=values.timeout, metric=values.metric, storage=values.storage, study_name=values.study_name,
         freq=parse_frequency(values.freq), columns=inputs.roles, static=static, options=options,
     )  # fmt: skip
-    table, written = study_result.trials, _write(study_result, values)
+    table = study_result.trials
+    written = _write(study_result, values)
     if values.save is not None:
         _fit_and_save(study_result.best_model, inputs, static, values)
         written.append(values.save)
@@ -171,7 +170,10 @@ def read_space(path: str) -> Any:
     with open(path, "rb") as file:
         text = file.read(MAX_SPACE_BYTES + 1)
     if len(text) > MAX_SPACE_BYTES or (b"&" in text.replace(b"&&", b"") and b"*" in text):
-        raise ParameterError(f"--space must be a YAML file of at most 1 MB without references; {format_value(path)} is not.")
+        raise ParameterError(
+            f"--space must be a YAML file of at most 1 MB without references (& and *), got {format_value(path)}. Pass another "
+            "file."
+        )
     mapping = parse_mapping(text.decode(errors="replace"), format_value(path), "`name: [...]` or `name: {low: 1, high: 9}`")
     return _convert_numbers(dict(mapping))
 
@@ -186,6 +188,7 @@ def _convert_numbers(node: Any) -> Any:
 
 
 def _tuning_options(values: argparse.Namespace) -> Any:
+    """The `TuningOptions` of the command-line options."""
     from deepforecast.cli.backtest_options import parse_refit
     from deepforecast.tuning.study import TuningOptions
 
@@ -206,18 +209,20 @@ def _tuning_options(values: argparse.Namespace) -> Any:
 
 
 def _outcome(study_result: Any, facts: dict[str, Any], values: argparse.Namespace) -> Outcome:
+    """The five best trials and the best model as text, or on stderr if the table of trials goes to
+    standard output."""
     from deepforecast.cli.output_files import csv_bytes
     from deepforecast.cli.streams import one_line, print_notes
     from deepforecast.cli.table import format_frame, format_number
 
     metric = study_result.objectives[0]
-    states = ", ".join(f"{count} {state}" for state, count in facts["states"].items())
-    best = study_result.trials[study_result.trials["state"] == "complete"].sort_values(metric).head(5)
+    states = ", ".join(f"{n_trials} {state}" for state, n_trials in facts["states"].items())
+    best_trials = study_result.trials[study_result.trials["state"] == "complete"].sort_values(metric).head(5)
     hidden_columns = ("reason", "copy_of", "attempt", "state", "steps")
-    shown_columns = [name for name in best if name not in hidden_columns and best[name].notna().any()]
+    shown_columns = [name for name in best_trials if name not in hidden_columns and best_trials[name].notna().any()]
     lines = [
         f"{pluralize(len(study_result.trials), 'trial')} ({states}); the best by {metric}:",
-        format_frame(best[shown_columns], max_rows=5),
+        format_frame(best_trials[shown_columns], max_rows=5),
         one_line(
             f"Best: {metric} {format_number(study_result.best_value)} in trial "
             f"{study_result.best_trial.number}, {study_result.best_model!r}"

@@ -18,10 +18,10 @@ from deepforecast.evaluation.metric_inputs import MAX_MAGNITUDE
 from deepforecast.evaluation.timestamp_units import convert_unit, finer_unit
 
 
-def read_actuals(rows: ForecastRows, table: nw.DataFrame[Any], actual: Frame | None, names: Columns) -> Floats:
+def read_actuals(forecast_rows: ForecastRows, table: nw.DataFrame[Any], actual: Frame | None, names: Columns) -> Floats:
     """The actual value of each point, NaN where missing; every point must have a row."""
     if actual is None:
-        values = _read_own_actuals(rows, table, names)
+        values = _read_actuals_from_forecasts(forecast_rows, table, names)
     elif names.target in table.columns:
         raise ParameterError(
             "Actual values cannot be in both the forecasts and `actual`, and the forecasts have column "
@@ -29,41 +29,46 @@ def read_actuals(rows: ForecastRows, table: nw.DataFrame[Any], actual: Frame | N
             "from the forecasts, or leave out `actual`."
         )
     else:
-        values = _match_actuals(rows, frames.to_narwhals(actual, "actual frame"), names)
-    wrong = np.flatnonzero(np.abs(values) >= MAX_MAGNITUDE)
-    if len(wrong):
+        values = _match_actuals(forecast_rows, frames.to_narwhals(actual, "actual frame"), names)
+    invalid_points = np.flatnonzero(np.abs(values) >= MAX_MAGNITUDE)
+    if len(invalid_points):
         raise DataError(
             f"Actual values must be below {MAX_MAGNITUDE:g} in magnitude or missing; column {names.target} is "
-            f"{values[wrong[0]]} for "
-            f"{rows.describe_point(int(wrong[0]))} ({len(wrong)} such values). Correct them or set them to missing."
+            f"{values[invalid_points[0]]} for "
+            f"{forecast_rows.describe_point(int(invalid_points[0]))} ({len(invalid_points)} such values). "
+            "Correct them or set them to missing."
         )
     if np.isnan(values).all():
         raise DataError(
-            f"At least one point must have an actual value, but column {names.target} is missing at all {len(values)} points."
+            f"At least one point must have an actual value, but column {names.target} is missing at all {len(values)} points. "
+            "Use forecasts of timestamps that have been observed."
         )
     return values
 
 
-def _read_own_actuals(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats:
+def _read_actuals_from_forecasts(forecast_rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats:
+    """The actual value of each point from the target column of the forecasts; it must be equal in all
+    sample paths."""
     if names.target not in table.columns:
         raise ParameterError(
-            f"The forecasts must have a column {names.target} with the actual values. Add it, or pass "
-            "`actual`, a frame that is "
-            f"matched by {' and '.join(name for name in (names.id, names.time) if name)}."
+            f"The forecasts must have a column {names.target} with the actual values. Add it, or pass `actual`, a frame "
+            f"with the columns {format_list([name for name in (names.id, names.time, names.target) if name])}."
         )
-    values = rows.sorted(frames.read_numbers(table[names.target], names.target))
-    if not rows.n_samples:
+    values = forecast_rows.in_point_order(frames.read_numbers(table[names.target], names.target))
+    if not forecast_rows.n_samples:
         return np.asarray(values)
     is_different = ((values != values[0]) & ~(np.isnan(values) & np.isnan(values[0]))).any(axis=0)
     if is_different.any():
-        location = rows.describe_point(int(np.argmax(is_different)))
+        location = forecast_rows.describe_point(int(np.argmax(is_different)))
         raise DataError(
-            f"All sample paths of a point must have the same actual value, but column {names.target} differs for {location}."
+            f"All sample paths of a point must have the same actual value, but column {names.target} differs for {location}. "
+            "Correct it, or drop the column and pass `actual`."
         )
     return np.asarray(values[0])
 
 
-def _match_actuals(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats:
+def _match_actuals(forecast_rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats:
+    """The actual value of each point, matched by id and time from `table`, the `actual` frame."""
     if not len(table):
         raise DataError("`actual` must have at least one row, got an empty frame.")
     absent_columns = [name for name in (names.id, names.time, names.target) if name is not None and name not in table.columns]
@@ -73,33 +78,37 @@ def _match_actuals(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns)
             f"{format_list(table.columns, max_shown=12)}. Rename the column, or pass `columns`."
         )
     keys = read_keys(frames.read_table(table.to_native()), names, "actual frame")
-    actual_series = np.zeros(1, np.int64) if names.id is None else match_ids(rows.ids, keys.ids, "actual frame", names.id)
-    row_index = _find_actual_rows(rows, keys, actual_series)
+    actual_series = (
+        np.zeros(1, np.int64) if names.id is None else match_ids(forecast_rows.ids, keys.ids, "actual frame", names.id)
+    )
+    row_index = _find_actual_rows(forecast_rows, keys, actual_series)
     missing = np.flatnonzero(row_index < 0)
     if len(missing):
-        missing_series = np.unique(rows.series[np.searchsorted(rows.indptr, missing, side="right") - 1])
+        missing_series = np.unique(forecast_rows.series[np.searchsorted(forecast_rows.indptr, missing, side="right") - 1])
         raise DataError(
             f"`actual` must have a row for every forecast point; {len(missing)} of {len(row_index)} are missing, in "
-            f"{len(missing_series)} series, the first {rows.describe_point(int(missing[0]))}. Score only forecasts with actual "
-            f"values, or add the rows (with a missing {names.target} where it is unknown)."
+            f"{len(missing_series)} series, the first {forecast_rows.describe_point(int(missing[0]))}. Score only forecasts "
+            f"with actual values, or add the rows (with a missing {names.target} where it is unknown)."
         )
     return keys.sorted(frames.read_numbers(table[names.target], names.target))[row_index]
 
 
-def _find_actual_rows(rows: ForecastRows, keys: Keys, actual_series: Ints) -> Ints:
-    """For each point the index of its row in the sorted actual frame, -1 if there is none."""
+def _find_actual_rows(forecast_rows: ForecastRows, keys: Keys, actual_series: Ints) -> Ints:
+    """For each point the index of its row in the sorted `actual` frame, -1 if there is none.
+
+    `actual_series` maps the index of each series of the forecasts to that in the actual frame (-1: not
+    there).
+    """
     import pandas as pd
 
-    unit = finer_unit(rows.time, keys.time, "the forecasts and of the actual frame")
-    forecast_times, actual_times = (
-        convert_unit(rows.timestamps, rows.time, unit),
-        convert_unit(keys.timestamps, keys.time, unit),
-    )
+    unit = finer_unit(forecast_rows.time, keys.time, "the forecasts and of the actual frame")
+    forecast_times = convert_unit(forecast_rows.timestamps, forecast_rows.time, unit)
+    actual_times = convert_unit(keys.timestamps, keys.time, unit)
     # timestamps repeat across series: their codes are small enough to share one integer key with the series
     time_codes, timestamps = pd.factorize(actual_times, sort=True)
     actual_keys = np.repeat(np.arange(len(keys.indptr) - 1), np.diff(keys.indptr)) * len(timestamps) + time_codes
     forecast_codes = pd.Index(timestamps).get_indexer(pd.Index(forecast_times))
-    series = actual_series[rows.series][rows.forecast_of_point]
+    series = actual_series[forecast_rows.series][forecast_rows.forecast_of_point]
     forecast_keys = series * len(timestamps) + forecast_codes
     row_index = np.minimum(np.searchsorted(actual_keys, forecast_keys), len(actual_keys) - 1)
     return np.where((series >= 0) & (forecast_codes >= 0) & (actual_keys[row_index] == forecast_keys), row_index, -1)

@@ -45,11 +45,11 @@ class Groups:
     forecasts: Integers | None = None
 
     def __post_init__(self) -> None:
+        """Check the shapes and the range of the codes."""
         if self.codes.ndim != 1 or (self.forecasts is not None and self.forecasts.shape != self.codes.shape):
             raise ParameterError(
                 "`codes` and `forecasts` must be one-dimensional with one integer per point, got shapes "
-                f"{self.codes.shape} and "
-                f"{None if self.forecasts is None else self.forecasts.shape}."
+                f"{self.codes.shape} and {None if self.forecasts is None else self.forecasts.shape}."
             )
         if self.codes.size and not (self.codes.min() >= 0 and self.codes.max() < self.count):
             raise ParameterError(
@@ -63,7 +63,7 @@ class Groups:
         return np.bincount(self.codes, minlength=self.count)
 
     def runs(self, values: NDArray[np.generic]) -> Array:
-        """Sum over each run, the points of one forecast in one group."""
+        """Sum over each run (the points of one forecast in one group), shape (..., runs)."""
         order, starts, _, _ = self._layout
         values = values if order is None else values[..., order]
         return np.asarray(values if starts is None else np.add.reduceat(values, starts, axis=-1), dtype=np.float64)
@@ -71,7 +71,7 @@ class Groups:
     def merge(self, run_values: NDArray[np.generic]) -> Array:
         """Sum one value per run over each group."""
         group = self._layout[2]
-        if self.count == len(group) and np.array_equal(group, np.arange(self.count)):
+        if self.count == len(group) and np.array_equal(group, np.arange(self.count)):  # one run per group, in order
             return np.asarray(run_values, dtype=np.float64)
         sums = np.empty((*run_values.shape[:-1], self.count))
         for model in np.ndindex(sums.shape[:-1]):
@@ -84,32 +84,38 @@ class Groups:
         return self._layout[3]
 
     def members(self, per_forecast: bool) -> Iterator[tuple[int, Integers]]:
-        """Iterate over runs (or, if not `per_forecast`, groups): the group and the positions of the
-        points."""
+        """Iterate over runs, or over groups unless `per_forecast`.
+
+        Yields the index of the group and the positions of the points of the run (or group).
+        """
         if per_forecast and self.forecasts is not None:
             order, starts, group, _ = self._layout
             order = np.arange(len(self.codes)) if order is None else order
             edges = np.arange(len(order) + 1) if starts is None else np.append(starts, len(order))
         else:
-            order, group = np.argsort(self.codes, kind="stable"), np.arange(self.count)
+            order = np.argsort(self.codes, kind="stable")
+            group = np.arange(self.count)
             edges = np.concatenate([[0], np.cumsum(self.sizes)])
         for position, code in enumerate(group.tolist()):
             yield code, order[edges[position] : edges[position + 1]]
 
     @cached_property
     def _layout(self) -> tuple[Integers | None, Integers | None, Integers, Integers]:
-        """Order that sorts points into runs (None: sorted), starts of runs (None: one point each),
-        groups and sizes."""
-        key = self.codes.astype(np.int64, copy=False)
+        """The runs: points with the same (forecast, group), contiguous after sorting by both.
+
+        Returns the order that sorts the points (None: already sorted), the first point of each run
+        (None: one point per run), the group of each run and its number of points.
+        """
+        run_key = self.codes.astype(np.int64, copy=False)
         if self.forecasts is not None:
-            key = self.forecasts.astype(np.int64) * self.count + key
-        order = None if np.all(key[1:] >= key[:-1]) else np.argsort(key, kind="stable")
+            run_key = self.forecasts.astype(np.int64) * self.count + run_key
+        order = None if np.all(run_key[1:] >= run_key[:-1]) else np.argsort(run_key, kind="stable")
         codes = self.codes if order is None else self.codes[order]
-        key = key if order is None else key[order]
-        starts = np.flatnonzero(np.concatenate([[len(key) > 0], key[1:] != key[:-1]]))
-        if len(starts) == len(key):
-            return order, None, codes, np.ones(len(key), dtype=np.int64)
-        return order, starts, codes[starts], np.diff(np.append(starts, len(key)))
+        run_key = run_key if order is None else run_key[order]
+        starts = np.flatnonzero(np.concatenate([[len(run_key) > 0], run_key[1:] != run_key[:-1]]))
+        if len(starts) == len(run_key):
+            return order, None, codes, np.ones(len(run_key), dtype=np.int64)
+        return order, starts, codes[starts], np.diff(np.append(starts, len(run_key)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +179,7 @@ def aggregate(
 
 
 def _quotient(numerators: Array, denominators: Array, root: bool) -> Array:
+    """Ratio (or its square root), NaN where the denominator is 0."""
     value = np.full(numerators.shape, np.nan)
     np.divide(numerators, denominators, out=value, where=denominators > 0)
     return np.sqrt(value) if root else value

@@ -54,6 +54,7 @@ class BacktestOptions:
     progress: bool | None = None
 
     def __post_init__(self) -> None:
+        """Check the values."""
         if self.train_size is not None:
             validate_integer(self.train_size, "train_size")
         if self.align not in ALIGNMENTS:
@@ -65,7 +66,7 @@ class BacktestOptions:
 
 
 def validate_options(options: Any) -> BacktestOptions:
-    """Refuse anything but a `BacktestOptions`."""
+    """`options`; anything but a `BacktestOptions` raises `ParameterTypeError`."""
     if not isinstance(options, BacktestOptions):
         description = f"{format_value(options)} ({type(options).__name__})"
         raise ParameterTypeError(
@@ -78,26 +79,26 @@ def validate_models(models: Any, horizon: int | None) -> list[Forecaster]:
     """Clones of the models with a common horizon; their names must be unique."""
     forecasters = list(models) if isinstance(models, (list, tuple)) else [models]
     if not forecasters:
-        raise ParameterError("`models` must have at least one model, got an empty list. Pass a model or a list of models.")
+        raise ParameterError("`models` must contain at least one model, got an empty list. Pass a model or a list of models.")
     for model in forecasters:
         if not isinstance(model, Forecaster):
-            class_name = model.__name__ if isinstance(model, type) else model if model in registered() else None
-            hint = f" Did you mean {class_name}()?" if class_name else ""
+            class_name = model.__name__ if isinstance(model, type) else (model if model in registered() else None)
+            hint = f"Did you mean {class_name}()?" if class_name else "Pass for example [Naive(), SeasonalNaive()]."
             raise ParameterTypeError(
-                f"`models` must be model objects, got {format_value(model)} ({type(model).__name__}).{hint}"
+                f"`models` must contain model objects, got {format_value(model)} ({type(model).__name__}). {hint}"
             )
     names = [model.name for model in forecasters]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
         raise ParameterError(
-            f"Names of models must be unique, got more than once: {format_list(duplicates)}. Set `alias` on one of them."
+            f"Names of models must be unique, got more than once: {format_list(duplicates)}. Set `alias` on the others."
         )
     if horizon is not None:
         return [model.clone(horizon=validate_horizon(horizon)) for model in forecasters]
     horizons = {model.default_horizon for model in forecasters if model.default_horizon is not None}
     if len(horizons) != 1:
-        problem = "none of the models has one" if not horizons else f"the models have {format_list(sorted(horizons))}"
-        raise ParameterError(f"All models must be evaluated with the same horizon, but {problem}. Pass `horizon`.")
+        found = "no model has a `horizon`" if not horizons else f"got {format_list(sorted(horizons))}"
+        raise ParameterError(f"All models must be evaluated with the same horizon; {found}. Pass `horizon`.")
     return [model.clone(horizon=horizons.copy().pop()) for model in forecasters]
 
 
@@ -117,25 +118,33 @@ def make_plan(
 ) -> BacktestPlan:
     """The windows of a backtest; the models must have the same horizon."""
     horizon = int(models[0].horizon or 0)
-    step = horizon if step_size is None else validate_integer(step_size, "step_size")
-    train_size = None if options.train_size is None else int(options.train_size)
-    # models that cannot use future covariates are evaluated on the same rows as the others
-    full_windows = bool(panel.series.columns.future)
+    step_size = horizon if step_size is None else validate_integer(step_size, "step_size")
     align = resolve_alignment(models, panel) if options.align == "auto" else options.align
-    n_windows, gap = validate_integer(n_windows, "n_windows"), validate_integer(gap, "gap", minimum=0)
-    return BacktestPlan(horizon, n_windows, step, gap, train_size, align, full_windows=full_windows)
+    return BacktestPlan(
+        horizon=horizon,
+        n_windows=validate_integer(n_windows, "n_windows"),
+        step=step_size,
+        gap=validate_integer(gap, "gap", minimum=0),
+        train_size=None if options.train_size is None else int(options.train_size),
+        align=align,
+        # models that cannot use future covariates are evaluated on the same rows as the others
+        full_windows=bool(panel.series.columns.future),
+    )
 
 
 def resolve_alignment(models: Sequence[Forecaster], panel: Panel) -> str:
-    """How "auto" counts cutoffs: no model may see a value after its cutoff; warn if that costs
-    windows."""
+    """The alignment that "auto" stands for.
+
+    "calendar", with a warning, if series end at different times and a model is trained on several
+    series at once, because it would see values after the cutoff of some; otherwise "series".
+    """
     global_models = [model.name for model in models if not model.capabilities.local]
     if not global_models or int(panel.series.last.min()) == int(panel.series.last.max()):
         return "series"
     warn(
-        f"Series end at different times and {format_list(global_models)} trains on all of them at once. Cutoffs are therefore "
-        "counted from the latest end, so that no model sees a value after its cutoff; series that end early are in fewer "
-        "windows. Pass options=BacktestOptions(align='calendar') to silence this warning, or align='series' to count from the "
+        f"Series end at different times, and some models train on all series at once: {format_list(global_models)}. Cutoffs are "
+        "therefore counted from the latest end, so that no model sees a value after its cutoff; series that end early are in "
+        "fewer windows. Pass options=BacktestOptions(align='calendar') to silence this warning, or align='series' to count from the "
         "end of each series."
     )
     return "calendar"

@@ -180,8 +180,10 @@ def compare(
     >>> board.table["model"].tolist()
     ['SeasonalNaive', 'Naive']
     """
-    start_time, created = time.perf_counter(), datetime.now(UTC)
-    options, candidates = validate_options(options), validate_models(models, horizon)
+    start_time = time.perf_counter()
+    created = datetime.now(UTC)
+    options = validate_options(options)
+    candidates = validate_models(models, horizon)
     names = [model.name for model in candidates]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     levels = validate_levels(level)
@@ -190,33 +192,37 @@ def compare(
     plan = _with_min_observations(plan, candidates, panel, levels)
     refit_intervals = [refit_every(refit, model.capabilities.by_series) for model in candidates]
     check_model_names(names, panel.series.columns, levels)
-    rows = BacktestRows.from_plan(panel, plan)
-    criteria = resolve_criteria(metrics, names, panel, rows, levels, season_length)
+    backtest_rows = BacktestRows.from_plan(panel, plan)
+    criteria = resolve_criteria(metrics, names, panel, backtest_rows, levels=levels, season=season_length)
     warn_undeclared(panel.undeclared)
     prepare = partial(_prepare_model, levels=levels, seed=options.seed)
     estimate = _estimate_runtime(n_jobs, candidates, panel, plan, refit_intervals, prepare, levels)
     announce_runtime(estimate, len(candidates), plan, panel, options.progress)
     main_pid = os.getpid()
 
-    def work(number: int, tick: Tick) -> ModelRun:
-        model_run = _run_dropping_levels(candidates[number], panel, plan, refit, levels, options.seed, tick)
-        if number:  # one cause is enough to chain, and its traceback keeps all locals alive
+    def work(index: int, tick: Tick) -> ModelRun:
+        model_run = _run_dropping_levels(
+            candidates[index], panel, plan, refit=refit, levels=levels, seed=options.seed, tick=tick
+        )
+        if index:  # only the error of the first model is chained; tracebacks keep all locals alive
             return replace(model_run, cause=None)
         return model_run if os.getpid() == main_pid else replace(model_run, cause=_picklable_error(model_run.cause))
 
-    def lost_run(number: int, error: TrainingError) -> ModelRun:
-        return ModelRun(names[number]).with_error(error)
+    def lost_run(index: int, error: TrainingError) -> ModelRun:
+        return ModelRun(names[index]).with_error(error)
 
     runs = [
-        check_forecasts(unchecked_run, rows, panel)
-        for unchecked_run in run_models(work, names, plan.n_windows, n_jobs, options.progress, lost_run)
+        check_forecasts(unchecked_run, backtest_rows, panel)
+        for unchecked_run in run_models(work, names, plan.n_windows, n_jobs=n_jobs, progress=options.progress, on_lost=lost_run)
     ]
-    _raise_if_all_failed(runs)
-    settings = _settings(candidates, panel, plan, criteria, options, levels) | _evaluated_series(rows, panel) | {
+    if all(model_run.error for model_run in runs):
+        raise _all_failed_error(runs) from runs[0].cause
+    settings = _settings(candidates, panel, plan, criteria, options=options, levels=levels)
+    settings |= _evaluated_series(backtest_rows, panel) | {
         "refit": str(refit), "level": levels, "n_jobs": n_jobs, "made": created.isoformat(timespec="seconds"),
         "estimate_seconds": None if estimate is None else estimate.likely,
     }  # fmt: skip
-    board = make_leaderboard(runs, rows, panel, frame, criteria, settings)
+    board = make_leaderboard(runs, backtest_rows, panel, history=frame, criteria=criteria, settings=settings)
     for sentence in undercoverage_notes(board):
         warn(sentence)
     return replace(
@@ -242,28 +248,36 @@ def run_model(
         try:
             usable_panel, unused = drop_unusable(panel, model.capabilities)
             model_run = replace(model_run, unused=tuple(unused))
-            backtested = backtest(_prepare_model(model, levels, seed), usable_panel, plan, refit, levels, tick)
+            prepared_model = _prepare_model(model, levels, seed)
+            backtested = backtest(prepared_model, usable_panel, plan, refit=refit, levels=levels, tick=tick)
         except Exception as error:  # models may raise anything; the others continue
             return model_run.with_error(error)
-    model_run = replace(
-        model_run, columns=backtested.columns, fit_seconds=backtested.fit_seconds, predict_seconds=backtested.predict_seconds
+    return replace(
+        model_run,
+        columns=backtested.columns,
+        fit_seconds=backtested.fit_seconds,
+        predict_seconds=backtested.predict_seconds,
+        fit_cpu=backtested.fit_cpu,
+        predict_cpu=backtested.predict_cpu,
+        peak_mb=usage.peak_mb,
     )
-    return replace(model_run, fit_cpu=backtested.fit_cpu, predict_cpu=backtested.predict_cpu, peak_mb=usage.peak_mb)
 
 
 def _run_dropping_levels(
     model: Forecaster, panel: Panel, plan: BacktestPlan, refit: Any, levels: Sequence[float], seed: int | None, tick: Tick
 ) -> ModelRun:
-    """`run_model`, without the levels that cannot be calibrated: point forecasts are ranked
-    anyway."""
-    full_run = run_model(model, panel, plan, refit, levels, seed, tick)
+    """`run_model`, without the levels that cannot be calibrated: point forecasts are ranked anyway.
+
+    Levels increase, and higher ones need more calibration windows, so they are dropped from the end.
+    """
+    full_run = run_model(model, panel, plan, refit, levels, seed=seed, tick=tick)
     if not isinstance(full_run.cause, CalibrationError):
         return full_run
-    for count in reversed(range(len(levels))):
-        candidate = model if count else model.clone(intervals=None)
-        reduced_run = run_model(candidate, panel, plan, refit, levels[:count], seed, tick)
+    for n_levels in reversed(range(len(levels))):
+        candidate = model if n_levels else model.clone(intervals=None)
+        reduced_run = run_model(candidate, panel, plan, refit, levels[:n_levels], seed=seed, tick=tick)
         if not reduced_run.error:
-            missing = ", ".join(f"{level:g} %" for level in levels[count:])
+            missing = ", ".join(f"{level:g} %" for level in levels[n_levels:])
             warn(f"{model.name} is ranked without {missing} prediction intervals, which cannot be calibrated: {full_run.cause}")
             return reduced_run
         if not isinstance(reduced_run.cause, CalibrationError):
@@ -285,7 +299,8 @@ def _estimate_runtime(n_jobs: int | None, models: Sequence[Forecaster], *argumen
 def _with_min_observations(
     plan: BacktestPlan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]
 ) -> BacktestPlan:
-    """With calendar alignment, windows omit series that are too short for any of the models."""
+    """The plan with the largest number of observations that any of the models needs: with calendar
+    alignment, windows leave out shorter series."""
     requirements = [1]
     for model in models if plan.align == "calendar" else ():
         try:
@@ -305,46 +320,48 @@ def _prepare_model(model: Forecaster, levels: Sequence[float], seed: int | None 
 
 
 def _picklable_error(cause: Exception | None) -> Exception | None:
-    """The traceback as the text of a RuntimeError: an exception that cannot be pickled would end
-    the worker."""
+    """A RuntimeError with the traceback as its text, in place of the exception of a worker: one that
+    cannot be pickled would end the worker."""
     return None if cause is None else RuntimeError("".join(format_exception(cause)))
 
 
-def check_forecasts(run: ModelRun, rows: BacktestRows, panel: Panel) -> ModelRun:
+def check_forecasts(run: ModelRun, backtest_rows: BacktestRows, panel: Panel) -> ModelRun:
     """The run, marked as failed if its forecasts are not finite."""
     with np.errstate(invalid="ignore"):
         for name, values in run.columns.items():
             invalid_rows = np.flatnonzero(~(np.abs(values) < MAX_MAGNITUDE))  # NaN too
             if len(invalid_rows):
-                return run.with_error(DataError(_not_finite_message(name, values, invalid_rows, rows, panel)))
+                return run.with_error(DataError(_not_finite_message(name, values, invalid_rows, backtest_rows, panel)))
     return run
 
 
-def _not_finite_message(name: str, values: Floats, invalid_rows: Any, rows: BacktestRows, panel: Panel) -> str:
-    first = int(invalid_rows[0])
-    location = f"series {panel.series.label(int(rows.series[first]))} at {panel.calendar.format(int(rows.position[first]))}"
+def _not_finite_message(name: str, values: Floats, invalid_rows: Any, backtest_rows: BacktestRows, panel: Panel) -> str:
+    """The message for a column with invalid forecasts; it describes the first of `invalid_rows`."""
+    first_row = int(invalid_rows[0])
+    timestamp = panel.calendar.format(int(backtest_rows.position[first_row]))
+    location = f"series {panel.series.label(int(backtest_rows.series[first_row]))} at {timestamp}"
     hint = (
-        "Intervals are missing if a series has too few values to estimate their width: use longer series or leave out `level`."
-        if np.isnan(values[first])
+        "If an interval bound is missing, the series may have too few values to estimate it: use longer series or leave out "
+        "`level`."
+        if np.isnan(values[first_row])
         else "Rescale the data, or leave this series out."
     )
-    description = f"{name} is {values[first]} for {location} ({len(invalid_rows)} such values)"
-    return f"Forecasts must be finite and below {MAX_MAGNITUDE:g}; {description}. {hint}"
+    description = f"{name} is {values[first_row]} for {location} ({len(invalid_rows)} such values)"
+    return f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude; {description}. {hint}"
 
 
-def _raise_if_all_failed(runs: Sequence[ModelRun]) -> None:
-    if not all(model_run.error for model_run in runs):
-        return
+def _all_failed_error(runs: Sequence[ModelRun]) -> TrainingError:
+    """The error of a comparison without any forecasts, with the errors of the first three models."""
     messages = " ".join(
         f"{format_value(model_run.name)} failed: {format_value(model_run.error, 500)}" for model_run in runs[:3]
     )
     ending = f" (and {len(runs) - 3} more)" if len(runs) > 3 else ""
-    raise TrainingError(f"All models failed, so there is nothing to compare. {messages}{ending}") from runs[0].cause
+    return TrainingError(f"All models failed, so there is nothing to compare. {messages}{ending}")
 
 
-def _evaluated_series(rows: BacktestRows, panel: Panel) -> dict[str, Any]:
+def _evaluated_series(backtest_rows: BacktestRows, panel: Panel) -> dict[str, Any]:
     """The number of evaluated series, and labels of those in no window."""
-    unevaluated = np.setdiff1d(np.arange(len(panel)), rows.series)
+    unevaluated = np.setdiff1d(np.arange(len(panel)), backtest_rows.series)
     return {"series": len(panel) - len(unevaluated), "not_judged": panel.series.labels(unevaluated) if len(unevaluated) else ""}
 
 
@@ -356,6 +373,7 @@ def _settings(
     options: BacktestOptions,
     levels: Sequence[float],
 ) -> dict[str, Any]:
+    """The settings of a leaderboard that do not depend on the outcome of the run."""
     names = panel.series.columns
     return {
         "horizon": plan.horizon, "n_windows": plan.n_windows, "freq": panel.calendar.freq,

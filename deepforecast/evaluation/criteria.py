@@ -14,7 +14,8 @@ from deepforecast.data import frames
 from deepforecast.data.columns import Columns
 from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP
 from deepforecast.data.frames import Floats
-from deepforecast.data.frequency import season_length, seasons
+from deepforecast.data.frequency import season_length as usual_season
+from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, format_value
 from deepforecast.evaluation.cross_validation import BacktestRows
@@ -30,14 +31,15 @@ from deepforecast.evaluation.training_scale import read_training, validate_seaso
 SCALED_METRICS = ("mase", "rmsse", "smape", "relative_bias")
 UNSCALED_METRICS = ("mae", "rmse", "smape", "relative_bias")  # if the season is unknown
 INTERVAL_METRICS = ("coverage", "width", "winkler")
-LEFT_OUT, DISTANCE = "left_out", "distance"
+LEFT_OUT = "left_out"
+DISTANCE = "distance"
 INTERVAL_SUFFIXES = ("", "-low", "-high")  # columns of a mean and its confidence interval
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """One score column: a metric and, for interval metrics, a level. `requested`: by the caller,
-    not added."""
+    """One score column: a metric and, for interval metrics, a level. `requested`: whether the caller
+    asked for it (or for the defaults); otherwise it was added because intervals were requested."""
 
     column: str
     metric: Metric
@@ -49,8 +51,9 @@ class Criterion:
         return self.metric.distance(values, self.level)
 
     @property
-    def best(self) -> float | None:
-        """The target value of metrics such as bias and coverage, otherwise None.
+    def target_value(self) -> float | None:
+        """The best value of metrics such as bias (0) and coverage (the level), None for metrics that are
+        best as low or as high as possible.
 
         Deviations of opposite sign cancel in the mean of these metrics, so models are ranked by the
         mean distance.
@@ -63,7 +66,7 @@ class Criterion:
     def ranking_column(self) -> str:
         """The column that ranks the models: the mean, or the mean distance from the target
         value."""
-        return self.column if self.best is None else f"{self.column}-{DISTANCE}"
+        return self.column if self.target_value is None else f"{self.column}-{DISTANCE}"
 
     @property
     def columns(self) -> list[str]:
@@ -73,8 +76,11 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Criteria:
-    """All score columns, the ranking one first, and the season of scaled metrics (None:
-    unknown)."""
+    """All score columns, the ranking one first.
+
+    `metrics`: the requests from which `all` was made, as for `score`. `season_length`: the season of
+    scaled metrics, None if unknown.
+    """
 
     all: tuple[Criterion, ...]
     metrics: tuple[Any, ...]
@@ -87,27 +93,32 @@ class Criteria:
 
 
 def resolve_criteria(
-    metrics: Any, models: Sequence[str], panel: Panel, rows: BacktestRows, levels: Sequence[float], season: Any
+    metrics: Any, models: Sequence[str], panel: Panel, backtest_rows: BacktestRows, levels: Sequence[float], season: Any
 ) -> Criteria:
     """The score columns for `metrics` (None: the defaults), validated on a few series without a
-    model."""
-    length = validate_season_length(season)
-    if length is None and seasons(panel.calendar.frequency):
-        length = season_length(panel.calendar.frequency)
-    scaled = length is not None
+    model.
+
+    Interval metrics for `levels` that were not requested follow the requested ones.
+    """
+    season_length = validate_season_length(season)
+    if season_length is None and seasons(panel.calendar.frequency):
+        season_length = usual_season(panel.calendar.frequency)
+    scaled = season_length is not None
     requested = list_metrics(metrics, scaled)
     _check_metrics(requested, scaled)
     extra_metrics = [name for name in INTERVAL_METRICS if levels and name not in requested]
-    scoring_data = _sample_scoring_data(models, panel, rows, levels, length)
-    criteria = [_make_criterion(request, True) for request in select_metrics(requested, scoring_data)]
+    scoring_data = _sample_scoring_data(models, panel, backtest_rows, levels, season_length)
+    criteria = [_make_criterion(metric_column, True) for metric_column in select_metrics(requested, scoring_data)]
     extra_criteria = (
-        [_make_criterion(request, False) for request in select_metrics(extra_metrics, scoring_data)] if extra_metrics else []
+        [_make_criterion(metric_column, False) for metric_column in select_metrics(extra_metrics, scoring_data)]
+        if extra_metrics
+        else []
     )
     criteria += [
         criterion for criterion in extra_criteria if criterion.column not in {existing.column for existing in criteria}
     ]
     _check_columns(panel.series.columns, criteria)
-    return Criteria(tuple(criteria), (*requested, *extra_metrics), length)
+    return Criteria(tuple(criteria), (*requested, *extra_metrics), season_length)
 
 
 def list_metrics(metrics: Any, scaled: bool) -> list[Any]:
@@ -124,9 +135,10 @@ def check_model_names(models: Sequence[str], columns: Columns, levels: Sequence[
     for name in (CUTOFF, SAMPLE):
         if name in used_names:
             raise ParameterError(
-                f"The frame cannot have a column {name}: {CUTOFF} and {SAMPLE} are keys of the forecasts. Rename it."
+                f"The frame cannot have a column {name}: {CUTOFF} and {SAMPLE} are reserved column names of forecasts. Rename "
+                "the column."
             )
-    used_names |= dict.fromkeys((CUTOFF, STEP, SAMPLE), "key of the forecasts")
+    used_names |= dict.fromkeys((CUTOFF, STEP, SAMPLE), "reserved column name")
     for name in models:
         model_columns = _model_columns(name, levels)
         for column in model_columns:
@@ -140,6 +152,7 @@ def check_model_names(models: Sequence[str], columns: Columns, levels: Sequence[
 
 
 def _check_metrics(metrics: Sequence[Any], scaled: bool) -> None:
+    """Raise `ParameterError` for metrics of a reference, and for scaled metrics if not `scaled`."""
     for metric_spec in metrics:
         metric = get(metric_spec) if not isinstance(metric_spec, str) or LEVEL_PATTERN.fullmatch(metric_spec) is None else None
         if metric is None:
@@ -151,20 +164,21 @@ def _check_metrics(metrics: Sequence[Any], scaled: bool) -> None:
             )
         if not scaled and {"scale", "squared_scale"} & set(metric.needs):
             raise ParameterError(
-                f"{metric.name} is scaled by the seasonal naive error, whose season cannot be inferred from integer time. Pass "
-                "`season_length` (1: no season)."
+                f"{metric.name} requires a season, which cannot be inferred from integer timestamps. Pass `season_length` "
+                "(1: no season)."
             )
 
 
 def _sample_scoring_data(
-    models: Sequence[str], panel: Panel, rows: BacktestRows, levels: Sequence[float], season: int | None
+    models: Sequence[str], panel: Panel, backtest_rows: BacktestRows, levels: Sequence[float], season: int | None
 ) -> ScoringData:
-    """Scoring data of a few series with forecasts of zero."""
-    sample_series = np.unique(rows.series[rows.order[[0, len(rows.order) // 2, -1]]])
-    positions = np.flatnonzero(np.isin(rows.series[rows.order], sample_series))
-    sample = replace(rows, order=rows.order[positions], columns={})
+    """Scoring data of the first, middle and last evaluated series with forecasts of zero, to check
+    requested metrics before any model runs."""
+    sample_series = np.unique(backtest_rows.series[backtest_rows.order[[0, len(backtest_rows.order) // 2, -1]]])
+    positions = np.flatnonzero(np.isin(backtest_rows.series[backtest_rows.order], sample_series))
+    sample = replace(backtest_rows, order=backtest_rows.order[positions], columns={})
     for name in models:
-        sample.columns |= dict.fromkeys(_model_columns(name, levels), np.zeros(len(rows.series)))
+        sample.columns |= dict.fromkeys(_model_columns(name, levels), np.zeros(len(backtest_rows.series)))
     table = frames.to_narwhals(sample.frame(panel))
     keys = panel.series.columns
     names = Columns(keys.id, keys.time, keys.target)
@@ -173,24 +187,32 @@ def _sample_scoring_data(
     if season is not None:
         training = read_training(panel.take(sample_series).to_frame(), forecast_rows, panel.calendar.frequency, season)
     return ScoringData(
-        table, forecast_rows, find_models(table, set(names.all), quiet=True), sample.actual[sample.order], training, None
+        table=table,
+        forecast_rows=forecast_rows,
+        models=find_models(table, set(names.all), warn_non_numeric=False),
+        actual=sample.actual[sample.order],
+        training=training,
+        reference=None,
     )
 
 
 def _model_columns(model: str, levels: Sequence[float]) -> list[str]:
+    """The column of the point forecast, followed by the interval bounds."""
     return [model, *(bound for _, low, high in interval_columns(model, levels) for bound in (low, high))]
 
 
-def _make_criterion(request: MetricColumn, requested: bool) -> Criterion:
-    return Criterion(request.column, request.metric, request.level, requested)
+def _make_criterion(metric_column: MetricColumn, requested: bool) -> Criterion:
+    return Criterion(metric_column.column, metric_column.metric, metric_column.level, requested)
 
 
 def _check_columns(columns: Columns, criteria: Sequence[Criterion]) -> None:
-    """Refuse duplicate columns in the tables of scores."""
+    """Refuse duplicate columns in the tables of scores, and an id column with the name of one."""
     column_names = [name for criterion in criteria for name in criterion.columns]
     duplicates = [name for index, name in enumerate(column_names) if name in column_names[:index]]
     if duplicates:
-        raise ParameterError(f"Two metrics cannot have the same column {format_value(duplicates[0])}. Rename one of them.")
+        raise ParameterError(
+            f"Columns of metrics must be unique, but two metrics have a column {format_value(duplicates[0])}. Rename one of them."
+        )
     reserved = [
         MODEL,
         LEFT_OUT,
@@ -198,6 +220,6 @@ def _check_columns(columns: Columns, criteria: Sequence[Criterion]) -> None:
     ]
     if columns.id in reserved:
         raise ParameterError(
-            f"The id column cannot be named {columns.id}, which is a column of the table of scores ({MODEL}, "
-            f"{criteria[0].column}, ...). Rename it."
+            f"The id column cannot be named {columns.id}, because the table of scores has a column of that name. Rename the id "
+            "column."
         )

@@ -81,14 +81,21 @@ def friedman(values: ArrayLike, *, level: float = 95) -> FriedmanTest:
     n_models, n_datasets = complete.shape
     if n_models < 2 or n_datasets < 2:
         raise DataError(
-            "There must be at least two models and two datasets with values of all models, got "
-            f"{n_models} models and {n_datasets} such datasets. Leave out failed models, or add datasets."
+            "`values` must contain at least two models and two datasets with values of all models, got "
+            f"{n_models} models and {n_datasets} such datasets. Drop failed models, or add datasets."
         )
     rank_matrix = ranks(complete)
     mean_ranks = rank_matrix.mean(axis=1)
     statistic, p_value = _friedman_statistic(rank_matrix)
     difference = critical_difference(n_models, n_datasets, level=level)
-    return FriedmanTest(mean_ranks, n_datasets, statistic, p_value, difference, cliques(mean_ranks, difference))
+    return FriedmanTest(
+        mean_ranks=mean_ranks,
+        n_datasets=n_datasets,
+        statistic=statistic,
+        p_value=p_value,
+        critical_difference=difference,
+        cliques=cliques(mean_ranks, difference),
+    )
 
 
 def critical_difference(n_models: int, n_datasets: int, *, level: float = 95) -> float:
@@ -127,14 +134,19 @@ def cliques(rank: ArrayLike, difference: float) -> tuple[tuple[int, ...], ...]:
 
 
 def _friedman_statistic(rank_matrix: Array) -> tuple[float, float]:
-    """The tie-corrected statistic and its chi-squared p-value; 0 and 1 if all values are tied."""
+    """Friedman's chi-squared statistic with correction for ties, and its p-value; 0 and 1 if all values
+    are tied.
+
+    With k models, N datasets, rank sums R_j and tie groups of size t:
+    (12 sum R_j^2 / (N k (k + 1)) - 3 N (k + 1)) / (1 - sum (t^3 - t) / (N k (k^2 - 1))).
+    """
     from scipy.stats import chi2
 
     n_models, n_datasets = rank_matrix.shape
     tie_term = 0.0
     for column in rank_matrix.T:
-        sizes = np.unique(column, return_counts=True)[1].astype(np.float64)
-        tie_term += float((sizes**3 - sizes).sum())
+        tie_sizes = np.unique(column, return_counts=True)[1].astype(np.float64)
+        tie_term += float((tie_sizes**3 - tie_sizes).sum())
     correction = 1 - tie_term / (n_datasets * n_models * (n_models * n_models - 1))
     if correction <= 0:
         return 0.0, 1.0

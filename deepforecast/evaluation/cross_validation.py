@@ -129,27 +129,27 @@ def cross_validate(
     panels = [panel] * len(candidates)
     if len(candidates) > 1:  # a single model raises if it cannot use a declared covariate
         panels = _usable_panels(candidates, panel)
-    refit_every(refit, True)
+    refit_every(refit, True)  # raises if `refit` is invalid
     extended_models = [model.clone(horizon=plan.gap + plan.horizon) for model in candidates]
     min_observations = [
         model._min_observations_to_fit(usable_panel) for model, usable_panel in zip(extended_models, panels, strict=True)
     ]
     plan = replace(plan, min_observations=max(min_observations))
-    rows = BacktestRows.from_plan(panel, plan)
+    backtest_rows = BacktestRows.from_plan(panel, plan)
 
-    def work(number: int, tick: Tick) -> BacktestScore:
-        return backtest(candidates[number], panels[number], plan, refit, levels, tick)
+    def work(index: int, tick: Tick) -> BacktestScore:
+        return backtest(candidates[index], panels[index], plan, refit=refit, levels=levels, tick=tick)
 
     names = [model.name for model in candidates]
-    for backtested in run_models(work, names, plan.n_windows, n_jobs, options.progress, _raise_error):
-        rows.columns |= backtested.columns
-    return rows.frame(panel)
+    for backtested in run_models(work, names, plan.n_windows, n_jobs=n_jobs, progress=options.progress, on_lost=_raise_error):
+        backtest_rows.columns |= backtested.columns
+    return backtest_rows.frame(panel)
 
 
 @dataclass(frozen=True)
 class BacktestScore:
     """Forecast columns of one model over the rows of `BacktestRows.from_plan(panel, plan)`, and
-    their cost."""
+    their cost in wall-clock and CPU seconds over all windows."""
 
     columns: Mapping[str, Floats]
     fit_seconds: float
@@ -161,8 +161,8 @@ class BacktestScore:
 def backtest(
     model: Forecaster, panel: Panel, plan: BacktestPlan, refit: Any, levels: Sequence[float], tick: Tick = ignore_count
 ) -> BacktestScore:
-    """Run one model through all windows and call `tick(1)` after each; warn once about implausible
-    forecasts."""
+    """Run one model through all windows and call `tick(1)` after each; warn once about forecasts far
+    outside the range of the training data."""
     fold_forecasts: list[dict[str, Floats]] = []
     ratios = np.zeros((len(panel), 2))
     costs = np.zeros(4)
@@ -178,7 +178,7 @@ def backtest(
     return BacktestScore(columns, *costs.tolist())
 
 
-def _raise_error(number: int, error: TrainingError) -> BacktestScore:
+def _raise_error(index: int, error: TrainingError) -> BacktestScore:
     raise error
 
 
@@ -190,49 +190,51 @@ def run_models(
     progress: bool | None,
     on_lost: Callable[[int, TrainingError], T],
 ) -> list[T]:
-    """Call `work(number, tick)` for each model, in this process or in `n_jobs` processes
-    with one thread each.
+    """Call `work(index, tick)` for each model, in this process or in `n_jobs` processes
+    with one thread each; the outcomes are in the order of the models.
 
-    `work` calls `tick` for each window. Equal warnings of several models are issued once.
-    `on_lost(number, error)` replaces the outcome of a model whose worker process died twice, or
+    `work` calls `tick(1)` for each window. Equal warnings of several models are issued once.
+    `on_lost(index, error)` returns the outcome of a model whose worker process died twice, or
     raises.
     """
-    count = len(names)
+    n_models = len(names)
 
-    def chunk(batch: slice, tick: Tick = ignore_count) -> list[tuple[T, Messages]]:
+    def run_batch(batch: slice, tick: Tick = ignore_count) -> list[tuple[T, Messages]]:
+        """The outcome and the warnings of each model of the slice."""
         outcomes = []
-        for number in range(count)[batch]:
+        for index in range(n_models)[batch]:
             counting_tick = CountingTick(tick)
             with collect_messages() as messages:
-                outcome = work(number, counting_tick)
-            tick(n_windows - counting_tick.total)  # the remaining windows of a failed model
+                outcome = work(index, counting_tick)
+            tick(n_windows - counting_tick.n_ticks)  # the remaining windows of a failed model
             outcomes.append((outcome, messages))
         return outcomes
 
-    def lost_batch(number: int, error: TrainingError) -> list[tuple[T, Messages]]:
-        return [(on_lost(number, error), [])]
+    def lost_batch(index: int, error: TrainingError) -> list[tuple[T, Messages]]:
+        return [(on_lost(index, error), [])]
 
     batches: list[list[tuple[T, Messages]]]
-    if uses_workers(n_jobs, count):
-        batches = map_items(chunk, names, on_lost=lost_batch, n_jobs=n_jobs, progress=progress, label="models")
+    if uses_workers(n_jobs, n_models):
+        batches = map_items(run_batch, names, on_lost=lost_batch, n_jobs=n_jobs, progress=progress, label="models")
     else:
-        with progress_bar(count * n_windows, "windows", progress) as tick:
-            batches = [chunk(slice(count), tick)]
+        with progress_bar(n_models * n_windows, "windows", progress) as tick:
+            batches = [run_batch(slice(n_models), tick)]
     all_outcomes = [outcome for batch in batches for outcome in batch]
     warn_together(names, [messages for _, messages in all_outcomes])
     return [outcome for outcome, _ in all_outcomes]
 
 
 class CountingTick:
-    """Passes counts on and sums them."""
+    """Passes numbers of finished windows on to `tick`; `n_ticks` is their sum."""
 
     def __init__(self, tick: Tick) -> None:
-        self.tick, self.total = tick, 0
+        self.tick = tick
+        self.n_ticks = 0
 
-    def __call__(self, count: int) -> None:
-        """Count."""
-        self.total += count
-        self.tick(count)
+    def __call__(self, n: int) -> None:
+        """Count `n` windows."""
+        self.n_ticks += n
+        self.tick(n)
 
 
 def uses_workers(n_jobs: int | None, n_models: int) -> bool:
@@ -242,7 +244,11 @@ def uses_workers(n_jobs: int | None, n_models: int) -> bool:
 
 @dataclass
 class BacktestRows:
-    """The evaluated rows in the order of windows; `order` sorts them by series, cutoff and step."""
+    """The evaluated rows in the order of windows; `order` sorts them by series, cutoff and step.
+
+    `series` is the index in the panel; `position` and `cutoff` are calendar positions of the row and of
+    the last training row; `actual` is NaN where missing; `columns` has the forecasts of all models.
+    """
 
     series: Ints
     position: Ints
@@ -254,29 +260,34 @@ class BacktestRows:
     @classmethod
     def from_plan(cls, panel: Panel, plan: BacktestPlan) -> BacktestRows:
         """The existing rows of all windows; warn about series without any."""
-        series, position, cutoff, actual = [], [], [], []
+        # one array per window in each list
+        series: list[Ints] = []
+        position: list[Ints] = []
+        cutoff: list[Ints] = []
+        actual: list[Floats] = []
         for window in backtest_windows(panel, plan):
-            rows, has_row = window.test_rows(panel, plan.gap, plan.horizon)
+            test_rows, has_row = window.test_rows(panel, plan.gap, plan.horizon)
             cutoff_positions = panel.start[window.series] + (window.cutoff - 1) * panel.calendar.step
             future_positions = panel.calendar.next_positions(cutoff_positions, plan.gap + plan.horizon)[:, plan.gap :]
             series.append(np.repeat(window.series, has_row.sum(axis=1)))
             position.append(future_positions[has_row])
             cutoff.append(np.repeat(cutoff_positions, has_row.sum(axis=1)))
-            actual.append(panel.y[rows[has_row]])
-        keys = [np.concatenate(arrays) for arrays in (series, position, cutoff)]
-        unevaluated = np.setdiff1d(np.arange(len(panel)), keys[0])
+            actual.append(panel.y[test_rows[has_row]])
+        row_series, row_position, row_cutoff = (np.concatenate(arrays) for arrays in (series, position, cutoff))
+        unevaluated = np.setdiff1d(np.arange(len(panel)), row_series)
         if len(unevaluated):
             warn(
                 f"Some series are in no window: {panel.series.labels(unevaluated)} end before the first step or have too few "
                 "values before the last cutoff. Pass options=BacktestOptions(align='series') to count cutoffs from the end of "
                 "each series."
             )
-        order = np.lexsort((keys[1], keys[2], keys[0]))
-        return cls(keys[0], keys[1], keys[2], np.concatenate(actual), order, {})
+        order = np.lexsort((row_position, row_cutoff, row_series))  # the last key is the primary one
+        return cls(row_series, row_position, row_cutoff, actual=np.concatenate(actual), order=order, columns={})
 
     def frame(self, panel: Panel) -> Frame:
-        """The long frame, in the library of the caller."""
-        names, series = panel.series.columns, panel.series
+        """The long frame, sorted, in the library of the caller."""
+        names = panel.series.columns
+        series = panel.series
         columns: dict[str, Any] = {}
         if names.id is not None and series.ids is not None:
             columns[names.id] = frames.take_rows(series.ids, self.series[self.order])
@@ -302,7 +313,8 @@ def _check_columns(models: Sequence[Forecaster], panel: Panel, levels: Sequence[
 
 def _usable_panels(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
     """The panel for each model, without the covariates it cannot use."""
-    panels, messages = [], []
+    panels = []
+    messages = []
     for model in models:
         with collect_messages() as model_messages:
             usable_panel, unused = drop_unusable(panel, model.capabilities)
@@ -312,5 +324,3 @@ def _usable_panels(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
         messages.append(model_messages)
     warn_together([model.name for model in models], messages)
     return panels
-
-

@@ -12,7 +12,8 @@ LIBRARIES = (
     "numpy", "pandas", "polars", "pyarrow", "scipy", "scikit-learn", "statsmodels", "numba", "torch", "pytorch-lightning",
     "lightgbm", "xgboost", "catboost",
 )  # fmt: skip
-CPU_INFO, MEMORY_INFO = Path("/proc/cpuinfo"), Path("/proc/meminfo")
+CPU_INFO = Path("/proc/cpuinfo")
+MEMORY_INFO = Path("/proc/meminfo")
 
 
 def describe_environment() -> dict[str, dict[str, str]]:
@@ -25,11 +26,12 @@ def describe_environment() -> dict[str, dict[str, str]]:
 
 
 def _versions() -> dict[str, str]:
+    """Versions of Python, this library and the installed ones of `LIBRARIES`."""
     import deepforecast
 
     own_versions = {"python": platform.python_version(), "deepforecast": deepforecast.__version__}
     versions = {name: version_of(name) for name in LIBRARIES}
-    return own_versions | {name: number for name, number in versions.items() if number is not None}
+    return own_versions | {name: version for name, version in versions.items() if version is not None}
 
 
 def version_of(package: str) -> str | None:
@@ -46,6 +48,7 @@ def version_of(package: str) -> str | None:
 
 
 def _machine() -> dict[str, str]:
+    """The operating system, architecture, processor, cores and memory, as far as known."""
     from deepforecast.core.threads import available_cpus
 
     machine = {"system": f"{platform.system()} {platform.release()}", "architecture": platform.machine()}

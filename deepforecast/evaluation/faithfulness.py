@@ -88,35 +88,39 @@ def faithfulness(
     """
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 0.5:
         raise ParameterError(
-            f"`share` must be above 0 and at most 0.5, so that most and least differ, got {format_value(share)}."
+            f"`share` must be a number above 0 and at most 0.5, got {format_value(share)}. Pass for example share=0.1."
         )
-    draws, steps, fitted_state = validate_integer(n_draws, "n_draws"), model._resolve_horizon(horizon), model.fitted_state()
+    n_draws = validate_integer(n_draws, "n_draws")
+    n_steps = model._resolve_horizon(horizon)
+    fitted_state = model.fitted_state()
     seed = validate_integer(seed, "seed", minimum=0)
     if not model.capabilities.missing:
         raise CapabilityError(
-            f"{model.name} cannot handle missing values, by which observations are masked. Use a model that can."
+            f"{model.name} cannot handle missing values, which are used to mask observations. Use a model that accepts missing "
+            "values."
         )
-    panel, rows = prepare_history(model, fitted_state, frame, static)
-    state = move_state_to_panel(model, fitted_state, panel, rows)
-    future_covariates = model._future_covariates(state, steps, future)
-    weights = row_importance(model._attention_maps(state.learned_with_series, steps, future_covariates), panel, model.name)
-    n_hidden, orders = _hiding_orders(weights, share, draws, seed)
+    panel, state_series = prepare_history(model, fitted_state, frame, static)
+    state = move_state_to_panel(model, fitted_state, panel, state_series)
+    future_covariates = model._future_covariates(state, n_steps, future)
+    weights = row_importance(model._attention_maps(state.learned_with_series, n_steps, future_covariates), panel, model.name)
+    n_masked, orders = _masking_orders(weights, share, n_draws, seed)
 
     def forecast(from_state: State) -> Floats:
-        return model.forecast_from(from_state, steps, future_covariates).point(model.point_kind)
+        return model.forecast_from(from_state, n_steps, future_covariates).point(model.point_kind)
 
-    baseline, changes = forecast(state), []
+    baseline = forecast(state)
+    changes = []
     with suppress_warnings():
         for order in orders:
-            hidden_state = move_state_to_panel(model, fitted_state, _hide_rows(panel, order, n_hidden), rows)
-            changes.append(np.abs(forecast(hidden_state) - baseline).mean(axis=1))
+            masked_state = move_state_to_panel(model, fitted_state, _mask_rows(panel, order, n_masked), state_series)
+            changes.append(np.abs(forecast(masked_state) - baseline).mean(axis=1))
     scale = np.array([np.nanstd(values) for values in panel.padded(weights.shape[1])])
     relative_changes = np.array(changes) / np.where(scale > 0, scale, 1.0)
     columns: dict[str, Any] = {}
     if panel.series.columns.id is not None and panel.series.ids is not None:
         columns[panel.series.columns.id] = panel.series.ids
     columns |= {
-        "rows": n_hidden,
+        "rows": n_masked,
         "most": relative_changes[0],
         "least": relative_changes[1],
         "random": relative_changes[2:].mean(axis=0),
@@ -137,15 +141,16 @@ def row_importance(attention_maps: Any, panel: Panel, name: str) -> Floats:
     selected_maps = cross_maps or forecast_maps
     if not selected_maps:
         raise CapabilityError(f"{name} has no attention to past observations. Use a model with attention, such as Transformer.")
-    length = 1 - min(int(attention_map.keys.min()) - _key_spacing(attention_map) + 1 for attention_map in selected_maps)
-    total = np.zeros((len(panel), length))
+    # keys are time steps relative to the cutoff, 0 being the last observation; a patch ends at its key
+    n_window_rows = 1 - min(int(attention_map.keys.min()) - _key_spacing(attention_map) + 1 for attention_map in selected_maps)
+    importance = np.zeros((len(panel), n_window_rows))
     for attention_map in selected_maps:
         mean = attention_map.weights[:, :, attention_map.queries > 0].mean(axis=(1, 2))
         key_spacing = _key_spacing(attention_map)
         for key, weight in zip(attention_map.keys.tolist(), mean.T, strict=True):
             if key <= 0:
-                total[:, key - key_spacing + length : key + length] += weight[:, None] / key_spacing
-    return np.where(np.isfinite(panel.padded(length)), total, np.nan)
+                importance[:, key - key_spacing + n_window_rows : key + n_window_rows] += weight[:, None] / key_spacing
+    return np.where(np.isfinite(panel.padded(n_window_rows)), importance, np.nan)
 
 
 def _key_spacing(attention_map: AttentionMap) -> int:
@@ -153,24 +158,28 @@ def _key_spacing(attention_map: AttentionMap) -> int:
     return int(np.diff(attention_map.keys).min()) if len(attention_map.keys) > 1 else 1
 
 
-def _hiding_orders(weights: Floats, share: float, n_draws: int, seed: int) -> tuple[Ints, list[Ints]]:
-    """The number of rows to mask per series, and the orders to mask them in: (series, rows),
-    missing rows last."""
+def _masking_orders(weights: Floats, share: float, n_draws: int, seed: int) -> tuple[Ints, list[Ints]]:
+    """The number of rows to mask per series, and the orders to mask them in.
+
+    Each order has shape (series, rows) and missing rows last: by highest weight first, by lowest weight
+    first, and `n_draws` random ones.
+    """
     observed = np.isfinite(weights)
-    n_hidden = np.maximum(np.round(share * observed.sum(axis=1)), 1).astype(np.int64)
-    most = np.argsort(np.where(observed, -weights, np.inf), axis=1, kind="stable")
-    least = np.argsort(np.where(observed, weights, np.inf), axis=1, kind="stable")
+    n_masked = np.maximum(np.round(share * observed.sum(axis=1)), 1).astype(np.int64)
+    highest_first = np.argsort(np.where(observed, -weights, np.inf), axis=1, kind="stable")
+    lowest_first = np.argsort(np.where(observed, weights, np.inf), axis=1, kind="stable")
     rng = np.random.default_rng(seed)
-    return n_hidden, [
-        most,
-        least,
+    return n_masked, [
+        highest_first,
+        lowest_first,
         *(np.argsort(np.where(observed, rng.random(observed.shape), np.inf), axis=1) for _ in range(n_draws)),
     ]
 
 
-def _hide_rows(panel: Panel, order: Ints, n_hidden: Ints) -> Panel:
+def _mask_rows(panel: Panel, order: Ints, n_masked: Ints) -> Panel:
     """The panel with the first `n_hidden` rows in the order of each series set to NaN."""
-    y, length = panel.y.copy(), order.shape[1]
-    is_hidden: NDArray[np.bool_] = np.arange(length) < n_hidden[:, None]
-    y[(panel.indptr[1:, None] - length + order)[is_hidden]] = np.nan
+    y = panel.y.copy()
+    n_window_rows = order.shape[1]
+    is_masked: NDArray[np.bool_] = np.arange(n_window_rows) < n_masked[:, None]
+    y[(panel.indptr[1:, None] - n_window_rows + order)[is_masked]] = np.nan
     return panel.with_target(y)

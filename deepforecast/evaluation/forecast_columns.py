@@ -12,16 +12,16 @@ from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP, SUFFIX, Model
 from deepforecast.errors import DataError, ParameterError, format_list, format_value, warn
 
 
-def find_models(table: nw.DataFrame[Any], keys: Collection[str], *, quiet: bool = False) -> list[ModelColumns]:
+def find_models(table: nw.DataFrame[Any], keys: Collection[str], *, warn_non_numeric: bool = True) -> list[ModelColumns]:
     """The models of a frame in the order of its columns: all numeric columns except keys and
-    columns of other models.
+    interval or quantile columns of other models.
 
-    Columns that are not numeric are left out with a `DataWarning`, unless `quiet`.
+    Columns that are not numeric are left out, with a `DataWarning` if `warn_non_numeric`.
     """
     candidates = [name for name in table.columns if name not in keys and name not in (CUTOFF, STEP, SAMPLE)]
     numeric = [name for name in candidates if table[name].dtype.is_numeric()]
     non_numeric = [name for name in candidates if name not in set(numeric)]
-    if non_numeric and not quiet:
+    if non_numeric and warn_non_numeric:
         warn(f"Columns that are not numeric are ignored: {format_list(non_numeric)}. Pass `models` to silence this warning.")
     models = models_in_columns(numeric)
     for model in models:
@@ -38,8 +38,8 @@ def refuse_ambiguous_names(models: Sequence[str]) -> None:
         match = SUFFIX.fullmatch(name)
         if match is not None and match["model"] in models:
             raise ParameterError(
-                f"The name of a model cannot look like a column of another one: {format_value(name)} looks like one of "
-                f"{format_value(match['model'])}. Set another `alias`."
+                f"The name of a model cannot look like an interval or quantile column of another model: {format_value(name)} "
+                f"looks like a column of {format_value(match['model'])}. Set another `alias`."
             )
 
 
@@ -49,7 +49,7 @@ def select_models(available: Sequence[ModelColumns], models: str | Iterable[str]
         return list(available)
     requested = [models] if isinstance(models, str) else list(models)
     if not requested:
-        raise ParameterError(f"`models` cannot be empty. Pass at least one of {_format_names(available)}.")
+        raise ParameterError(f"`models` must contain at least one of {_format_names(available)}, got an empty list. Add one.")
     for name in requested:
         get_model(available, name, "models")
     return [model for model in available if model.name in requested]
@@ -70,11 +70,12 @@ def _format_names(models: Sequence[ModelColumns]) -> str:
 
 
 def _check_intervals(model: ModelColumns) -> None:
+    """Raise `DataError` if a lower bound has no upper bound or vice versa."""
     unpaired = sorted(set(model.lo) ^ set(model.hi))
     if unpaired:
         present, absent = ("lo", "hi") if unpaired[0] in model.lo else ("hi", "lo")
         level = format_number(unpaired[0])
         raise DataError(
-            f"An interval must have two bounds, but there is {model.name}-{present}-{level} without "
-            f"{model.name}-{absent}-{level}. Add that column, or drop the other."
+            f"An interval must have two bounds, but the forecasts have a column {model.name}-{present}-{level} and no column "
+            f"{model.name}-{absent}-{level}. Add the second column, or drop the first."
         )

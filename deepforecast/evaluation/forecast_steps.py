@@ -18,7 +18,7 @@ from deepforecast.evaluation.forecast_rows import ForecastRows
 from deepforecast.evaluation.timestamp_units import calendar_positions
 
 
-def steps_ahead(rows: ForecastRows, table: nw.DataFrame[Any], freq: Any, calendar: Calendar | None) -> Ints:
+def steps_ahead(forecast_rows: ForecastRows, table: nw.DataFrame[Any], freq: Any, calendar: Calendar | None) -> Ints:
     """The step of each point: 1 for the first after the cutoff or, without cutoffs, for the first
     of each series.
 
@@ -26,46 +26,52 @@ def steps_ahead(rows: ForecastRows, table: nw.DataFrame[Any], freq: Any, calenda
     takes precedence.
     """
     if STEP in table.columns:
-        return _read_steps(rows, table)
-    first, point_index = rows.indptr[:-1], np.arange(len(rows.timestamps))
-    if rows.cutoffs is None and len(first) == len(point_index):
-        return np.ones(len(point_index), np.int64)
+        return _read_steps(forecast_rows, table)
+    first_points = forecast_rows.indptr[:-1]
+    n_points = len(forecast_rows.timestamps)
+    if forecast_rows.cutoffs is None and len(first_points) == n_points:  # one point per series: no frequency is needed
+        return np.ones(n_points, np.int64)
     if calendar is None:
-        calendar = _infer_calendar(rows, freq)
-    point_positions = calendar_positions(rows.timestamps, rows.time, calendar, rows.describe_point)
-    origin = point_positions[first] - calendar.step
-    if rows.cutoffs is not None:
-        origin = calendar_positions(rows.cutoffs.timestamps, rows.time, calendar, rows.describe_forecast)
-    steps, remainder = np.divmod(point_positions - origin[rows.forecast_of_point], calendar.step)
+        calendar = _infer_calendar(forecast_rows, freq)
+    point_positions = calendar_positions(forecast_rows.timestamps, forecast_rows.time, calendar, forecast_rows.describe_point)
+    origin = point_positions[first_points] - calendar.step
+    if forecast_rows.cutoffs is not None:
+        origin = calendar_positions(
+            forecast_rows.cutoffs.timestamps, forecast_rows.time, calendar, forecast_rows.describe_forecast
+        )
+    steps, remainder = np.divmod(point_positions - origin[forecast_rows.forecast_of_point], calendar.step)
     off_grid = np.flatnonzero(remainder)
     if len(off_grid):
         raise DataError(
-            f"Every timestamp must be a whole number of steps of freq {calendar.freq!r} after the cutoff; "
-            f"{rows.describe_point(int(off_grid[0]))} is not ({len(off_grid)} such timestamps). Pass the correct `freq`, or "
+            f"Every timestamp must be a whole number of steps of freq={calendar.freq!r} after the cutoff; "
+            f"{forecast_rows.describe_point(int(off_grid[0]))} is not ({len(off_grid)} such timestamps). Pass the correct `freq`, or "
             "correct the timestamps."
         )
     return np.asarray(steps, dtype=np.int64)
 
 
-def _read_steps(rows: ForecastRows, table: nw.DataFrame[Any]) -> Ints:
+def _read_steps(forecast_rows: ForecastRows, table: nw.DataFrame[Any]) -> Ints:
+    """The step of each point from the column `step`."""
     column = table[STEP]
     if not column.dtype.is_integer() or column.null_count():
         raise DataError(
             f"Column {STEP} must have integers without missing values, got dtype {column.dtype}. Convert or drop it."
         )
-    values = rows.sorted(np.asarray(column.to_numpy()).astype(np.int64))
-    return np.asarray(values[0] if rows.n_samples else values)
+    values = forecast_rows.in_point_order(np.asarray(column.to_numpy()).astype(np.int64))
+    return np.asarray(values[0] if forecast_rows.n_samples else values)
 
 
-def _infer_calendar(rows: ForecastRows, freq: Any) -> Calendar:
+def _infer_calendar(forecast_rows: ForecastRows, freq: Any) -> Calendar:
     """The calendar of `freq`, or inferred from the forecasts and their cutoffs."""
-    raw, bounds = rows.timestamps, rows.indptr
-    if rows.cutoffs is not None:
-        raw, bounds = np.insert(raw, bounds[:-1], rows.cutoffs.timestamps), bounds + np.arange(len(bounds))
-    frequency = infer(raw, bounds, rows.time) if freq is None else parse(freq)
+    timestamps = forecast_rows.timestamps
+    bounds = forecast_rows.indptr
+    if forecast_rows.cutoffs is not None:  # prepend to each forecast its cutoff
+        timestamps = np.insert(timestamps, bounds[:-1], forecast_rows.cutoffs.timestamps)
+        bounds = bounds + np.arange(len(bounds))
+    frequency = infer(timestamps, bounds, forecast_rows.time) if freq is None else parse(freq)
     if frequency is None:
         raise DataError(
-            f"The frequency cannot be inferred from column {rows.names.time}, and steps are counted in it. Pass `freq`, e.g. "
-            "freq='D', or `train`."
+            f"The frequency, in which steps are counted, cannot be inferred from column {forecast_rows.names.time}. "
+            "Pass `freq`, e.g. freq='D', or `train`."
         )
-    return calendars.make_calendar(frequency, rows.time, int(raw[0]))
+    return calendars.make_calendar(frequency, forecast_rows.time, int(timestamps[0]))

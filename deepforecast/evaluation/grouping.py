@@ -16,7 +16,8 @@ from deepforecast.errors import ParameterError, ParameterTypeError, format_list,
 from deepforecast.evaluation.aggregation import Groups
 from deepforecast.evaluation.forecast_rows import ForecastRows
 
-MODEL, SERIES = "model", "series"
+MODEL = "model"
+SERIES = "series"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,64 +32,73 @@ class Grouping:
         """The key columns, with each group repeated `n_repeats` times."""
         key_columns = {}
         for name, (values, codes) in self.keys.items():
-            rows = np.repeat(codes, n_repeats)
-            key_columns[name] = values[rows] if isinstance(values, np.ndarray) else frames.take_rows(values, rows)
+            value_index = np.repeat(codes, n_repeats)
+            key_columns[name] = values[value_index] if isinstance(values, np.ndarray) else frames.take_rows(values, value_index)
         return key_columns
 
 
-def validate_by(by: str | Sequence[str], rows: ForecastRows) -> list[str]:
+def validate_by(by: str | Sequence[str], forecast_rows: ForecastRows) -> list[str]:
     """The keys "series", "cutoff" and "step" in the requested order; "model" is implied."""
     if not isinstance(by, str | list | tuple | set | frozenset):
         raise ParameterTypeError(f"`by` must be a name or a list of names such as ['series', 'step'], got {format_value(by)}.")
-    valid_keys = [MODEL, SERIES, *([rows.names.id] if rows.names.id else []), CUTOFF, STEP]
+    valid_keys = [MODEL, SERIES, *([forecast_rows.names.id] if forecast_rows.names.id else []), CUTOFF, STEP]
     requested = [by] if isinstance(by, str) else list(by)
     for name in requested:
         if name not in valid_keys:
             close_matches = get_close_matches(str(name), valid_keys, n=2)
             hint = f"Did you mean {' or '.join(close_matches)}?" if close_matches else f"Use one of {format_list(valid_keys)}."
-            raise ParameterError(f"`by` must name existing keys, got {format_value(name)}. {hint}")
-    if CUTOFF in requested and rows.cutoffs is None:
-        raise ParameterError(
-            f"by={CUTOFF!r} cannot be used without a column {CUTOFF} in the forecasts. Use cross_validate to create it."
-        )
-    names = [SERIES if name == rows.names.id else name for name in requested if name != MODEL]
+            raise ParameterError(f"`by` must contain keys of the forecasts, got {format_value(name)}. {hint}")
+    if CUTOFF in requested and forecast_rows.cutoffs is None:
+        raise ParameterError(f"by={CUTOFF!r} requires a column {CUTOFF} in the forecasts. Use cross_validate to create them.")
+    names = [SERIES if name == forecast_rows.names.id else name for name in requested if name != MODEL]
     return list(dict.fromkeys(names))
 
 
-def make_grouping(rows: ForecastRows, by: Sequence[str], steps: Ints | None) -> Grouping:
-    """Group points by these keys, sorted; `steps`: the step of each point if it is a key."""
+def make_grouping(forecast_rows: ForecastRows, by: Sequence[str], steps: Ints | None) -> Grouping:
+    """Group points by these keys; groups are sorted by the keys in the order of `by`.
+
+    `steps`: the step of each point if it is one of the keys, otherwise None.
+    """
     import pandas as pd
 
-    forecast = rows.forecast_of_point
-    unit = forecast if steps is not None else np.arange(len(rows))  # all points of a forecast share the other keys
-    key_values = {name: _key_codes(rows, name, unit, steps) for name in by}
-    key, sizes = np.zeros(len(unit), np.int64), {}
+    forecast = forecast_rows.forecast_of_point
+    unit = forecast if steps is not None else np.arange(len(forecast_rows))  # all points of a forecast share the other keys
+    key_values = {name: _key_codes(forecast_rows, name, unit, steps) for name in by}
+    combined_code = np.zeros(len(unit), np.int64)
+    n_values = {}
     for name, (_, value_codes) in key_values.items():
-        sizes[name] = int(value_codes.max()) + 1
-        key = key * sizes[name] + value_codes
-    group_codes, unique_keys = pd.factorize(key, sort=True)
-    group_codes, remainder = group_codes.astype(np.int64), np.asarray(unique_keys)
+        n_values[name] = int(value_codes.max()) + 1
+        combined_code = combined_code * n_values[name] + value_codes
+    group_codes, unique_keys = pd.factorize(combined_code, sort=True)
+    group_codes = group_codes.astype(np.int64)
+    remainder = np.asarray(unique_keys)
     keys = {}
     for name in reversed(by):
-        remainder, key_codes = np.divmod(remainder, sizes[name])
+        remainder, key_codes = np.divmod(remainder, n_values[name])
         keys[name] = (key_values[name][0], key_codes)
-    key_columns = {_key_column(name, rows): keys[name] for name in by if name != SERIES or rows.ids is not None}
+    key_columns = {
+        _key_column(name, forecast_rows): keys[name] for name in by if name != SERIES or forecast_rows.ids is not None
+    }
     return Grouping(
         Groups(group_codes if steps is not None else group_codes[forecast], len(unique_keys), forecast), key_columns
     )
 
 
-def _key_codes(rows: ForecastRows, name: str, unit: Ints, steps: Ints | None) -> tuple[Any, Ints]:
-    """The sorted unique values of a key, and the index of the value of each unit."""
+def _key_codes(forecast_rows: ForecastRows, name: str, forecast_of_unit: Ints, steps: Ints | None) -> tuple[Any, Ints]:
+    """The sorted unique values of a key, and for each unit the index of its value.
+
+    A unit is a point if one of the keys is the step, otherwise a forecast; `forecast_of_unit` has the
+    forecast of each unit.
+    """
     import pandas as pd
 
     if name == STEP and steps is not None:
         codes, values = pd.factorize(steps, sort=True)
         return np.asarray(values), codes.astype(np.int64)
-    if name == CUTOFF and rows.cutoffs is not None:
-        return rows.cutoffs.column, rows.cutoffs.codes[unit]
-    return rows.ids, rows.series[unit]
+    if name == CUTOFF and forecast_rows.cutoffs is not None:
+        return forecast_rows.cutoffs.column, forecast_rows.cutoffs.codes[forecast_of_unit]
+    return forecast_rows.ids, forecast_rows.series[forecast_of_unit]
 
 
-def _key_column(name: str, rows: ForecastRows) -> str:
-    return str(rows.names.id) if name == SERIES else name
+def _key_column(name: str, forecast_rows: ForecastRows) -> str:
+    return str(forecast_rows.names.id) if name == SERIES else name

@@ -14,9 +14,9 @@ from deepforecast.errors import format_value
 MAX_PAIRED_MODELS = 12  # models in a table of pairs: with more it is wider than a page
 
 
-def truncation_note(count: int) -> str:
-    """A sentence if a table of pairs does not have all models."""
-    return f" Shown are the first {MAX_PAIRED_MODELS} of {count} models." if count > MAX_PAIRED_MODELS else ""
+def truncation_note(n_models: int) -> str:
+    """A sentence if a table of pairs does not show all models, otherwise empty."""
+    return f" Shown are the first {MAX_PAIRED_MODELS} of {n_models} models." if n_models > MAX_PAIRED_MODELS else ""
 
 
 def table_html(heads: Sequence[str], rows: Sequence[str]) -> str:
@@ -37,13 +37,12 @@ def name_heading(scope: str, text: str, subtitle: str = "") -> str:
     return f'<th scope="{scope}"><span class="name">{escape(text)}</span>{caption}</th>'
 
 
-def number_cell(value: float, text: str, subtitle: str = "", best: bool = False) -> str:
-    """A number; `value` is the sort key."""
-    key = f"{value:.12g}" if np.isfinite(value) else ""
-    class_attribute = ' class="best"' if best else ""
-    return (
-        f'<td data-value="{key}"{class_attribute}>{escape(text)}{f"<small>{escape(subtitle)}</small>" if subtitle else ""}</td>'
-    )
+def number_cell(sort_value: float, text: str, subtitle: str = "", is_best: bool = False) -> str:
+    """A cell with the text of a number; `sort_value` is its key when the table is sorted, NaN last."""
+    data_value = f"{sort_value:.12g}" if np.isfinite(sort_value) else ""
+    class_attribute = ' class="best"' if is_best else ""
+    caption = f"<small>{escape(subtitle)}</small>" if subtitle else ""
+    return f'<td data-value="{data_value}"{class_attribute}>{escape(text)}{caption}</td>'
 
 
 def text_cell(text: str) -> str:
@@ -51,9 +50,9 @@ def text_cell(text: str) -> str:
     return f'<td class="words">{escape(format_value(text, 200))}</td>'
 
 
-def spanning_cell(content: str, columns: int) -> str:
-    """A cell of text that spans several columns."""
-    return f'<td class="words" colspan="{columns}"><span>{escape(format_value(content, 300))}</span></td>'
+def spanning_cell(content: str, n_columns: int) -> str:
+    """A cell of text that spans `n_columns` columns."""
+    return f'<td class="words" colspan="{n_columns}"><span>{escape(format_value(content, 300))}</span></td>'
 
 
 def _with_line_breaks(label: str) -> str:
@@ -61,7 +60,7 @@ def _with_line_breaks(label: str) -> str:
     return re.sub(r"([_,-])", r"\1<wbr>", escape(label))
 
 
-def is_smallest(distance: Floats) -> list[bool]:
-    """Whether each number is the smallest; False for missing ones."""
-    finite = distance[np.isfinite(distance)]
-    return [bool(len(finite)) and bool(value == finite.min()) for value in distance]
+def is_smallest(distances: Floats) -> list[bool]:
+    """Whether each distance is the smallest, ties included; False for NaN."""
+    finite_distances = distances[np.isfinite(distances)]
+    return [bool(len(finite_distances)) and bool(distance == finite_distances.min()) for distance in distances]

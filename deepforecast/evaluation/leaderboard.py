@@ -155,7 +155,7 @@ class Leaderboard:
 
         metric_frames = []
         for name, criterion in self.criteria.items():
-            best = float("nan") if criterion.best is None else criterion.best
+            best = float("nan") if criterion.target_value is None else criterion.target_value
             metric_frames.append(
                 self._score_frame(name, name).assign(lower_is_better=criterion.metric.better != "high", best=best)
             )
@@ -176,7 +176,7 @@ class Leaderboard:
                 f"`metric` must be a column of scores of the board, got {format_value(metric)}. Use one of {columns}."
             )
         criterion = self.criteria[metric]
-        label = metric if criterion.best is None else f"{metric}, {describe_direction(criterion)}"
+        label = metric if criterion.target_value is None else f"{metric}, {describe_direction(criterion)}"
         return self._score_frame(criterion.ranking_column, label).assign(lower_is_better=criterion.metric.better != "high")
 
     def _score_frame(self, column: str, label: str) -> Any:
@@ -203,6 +203,6 @@ class Leaderboard:
 
 def describe_direction(criterion: Criterion) -> str:
     """Where the best value of a criterion lies."""
-    if criterion.best is not None:
-        return f"distance from {criterion.best:g}"
+    if criterion.target_value is not None:
+        return f"distance from {criterion.target_value:g}"
     return f"{'lower' if criterion.metric.better == 'low' else 'higher'} is better"

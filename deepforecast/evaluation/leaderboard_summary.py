@@ -34,14 +34,16 @@ def title(board: Leaderboard) -> str:
 
 
 def verdict(board: Leaderboard) -> str:
-    """The best model, and whether the difference to the second is significant."""
-    table, deciding = board.table, board.criteria[board.metrics[0]]
-    row, ranking_column = table.iloc[0], deciding.ranking_column
+    """Sentences on the best model and on whether the difference to the second is significant."""
+    table = board.table
+    deciding = board.criteria[board.metrics[0]]
+    row = table.iloc[0]
+    ranking_column = deciding.ranking_column
     successful = table[table["error"] == ""]
     metric = format_value(deciding.column, 40)
     sentence = f"{format_model_name(row['model'])} is best by {metric}: {format_rounded(row[ranking_column])}"
-    if deciding.best is not None:
-        sentence += f" in mean distance from {deciding.best:g}"
+    if deciding.target_value is not None:
+        sentence += f" in mean distance from {deciding.target_value:g}"
     if np.isfinite(row[f"{ranking_column}-low"]):
         low, high = (format_rounded(row[f"{ranking_column}-{end}"]) for end in ("low", "high"))
         sentence += f" (95 % interval {low} to {high})"
@@ -52,24 +54,27 @@ def verdict(board: Leaderboard) -> str:
 
 def _compare_with_next(board: Leaderboard, next_row: Any) -> str:
     """A sentence on the difference between the first and the second model."""
-    pair = board.significance
-    pair = pair[(pair["model"] == board.best_name) & (pair["against"] == next_row["model"])].iloc[0]
-    series, wins, p_value = int(pair["series"]), float(pair["wins"]), float(pair["p_value"])
+    pairs = board.significance
+    is_pair = (pairs["model"] == board.best_name) & (pairs["against"] == next_row["model"])
+    pair = pairs[is_pair].iloc[0]
+    n_series = int(pair["series"])
+    win_share = float(pair["wins"])
+    p_value = float(pair["p_value"])
     second = (
         f"{format_model_name(next_row['model'])} ({format_rounded(next_row[board.criteria[board.metrics[0]].ranking_column])})"
     )
-    if not series:
+    if not n_series:
         return f"{second} is second; no series has scores of both, so the difference cannot be tested."
-    if series == 1:
+    if n_series == 1:
         return f"{second} is second; the difference cannot be tested on one series."
-    counted = f"better in {format_percent(wins)} of {series:,} series, p {format_p_value(p_value)}"
+    evidence = f"better in {format_percent(win_share)} of {n_series:,} series, p {format_p_value(p_value)}"
     if p_value == 1 and _deciding_score(board, 0) == _deciding_score(board, 1):
         return f"{second} is tied with it."
     if p_value >= SIGNIFICANCE_LEVEL:
-        return f"{second} is second; the difference is not significant: {counted}."
-    if wins <= 0.5:
-        return f"{second} is second, although it wins in most series: the best is {counted}. A few series dominate the mean."
-    return f"The difference to {second}, the second, is significant: {counted}."
+        return f"{second} is second; the difference is not significant: {evidence}."
+    if win_share <= 0.5:
+        return f"{second} is second, although it wins in most series: the best is {evidence}. A few series dominate the mean."
+    return f"The difference to {second}, the second, is significant: {evidence}."
 
 
 def _deciding_score(board: Leaderboard, index: int) -> float:
@@ -84,11 +89,12 @@ def headline(board: Leaderboard) -> str:
     >>> compare([Naive(), SeasonalNaive()], datasets.load("air_passengers"), horizon=12).headline()
     '2 models, 1 series, horizon 12, 3 windows; ranked by MASE'
     """
-    settings, first = board.settings, board.criteria[board.metrics[0]]
+    settings = board.settings
+    criterion = board.criteria[board.metrics[0]]
     counts = f"{pluralize(len(board.table), 'model')}, {settings['series']:,} series"
     windows = f"horizon {settings['horizon']}, {pluralize(settings['n_windows'], 'window')}"
-    metric = ACRONYMS.get(first.column, format_value(first.column, 40))
-    distance = "" if first.best is None else f" (mean distance from {first.best:g})"
+    metric = ACRONYMS.get(criterion.column, format_value(criterion.column, 40))
+    distance = "" if criterion.target_value is None else f" (mean distance from {criterion.target_value:g})"
     return f"{counts}, {windows}; ranked by {metric}{distance}"
 
 
@@ -112,34 +118,36 @@ def undercoverage_notes(board: Leaderboard) -> list[str]:
     """
     sentences = []
     for column, criterion in board.criteria.items():
-        if not column.startswith("coverage-") or criterion.best is None or criterion.level is None:
+        if not column.startswith("coverage-") or criterion.target_value is None or criterion.level is None:
             continue
-        threshold = criterion.best - MAX_UNDERCOVERAGE
+        threshold = criterion.target_value - MAX_UNDERCOVERAGE
         groups: dict[tuple[int, bool], list[str]] = {}
         for _, row in board.table[board.table[column] < threshold - 1e-9].iterrows():
-            means, values = _coverage_by_window(board, row["model"], criterion.level)
-            if values < MIN_COVERAGE_VALUES:
+            means, n_values = _coverage_by_window(board, row["model"], criterion.level)
+            if n_values < MIN_COVERAGE_VALUES:
                 continue
-            variance = np.var(means, ddof=1) if len(means) > 1 else criterion.best * (1 - criterion.best)
-            if row[column] + ONE_SIDED_Z * np.sqrt(variance / len(means)) < criterion.best:
-                group = groups.setdefault((values, row["model"] in board.settings["conformal"]), [])
+            variance = np.var(means, ddof=1) if len(means) > 1 else criterion.target_value * (1 - criterion.target_value)
+            if row[column] + ONE_SIDED_Z * np.sqrt(variance / len(means)) < criterion.target_value:
+                group = groups.setdefault((n_values, row["model"] in board.settings["conformal"]), [])
                 group.append(f"{format_model_name(row['model'])} ({format_percent(row[column])})")
         extent = f"{board.settings['series']:,} series in {pluralize(board.settings['n_windows'], 'window')}"
-        for (values, conformal), models in groups.items():
+        for (n_values, conformal), models in groups.items():
             advice = "more calibration windows" if conformal else "intervals='conformal'"
             sentences.append(
-                f"{format_percent(criterion.best)} prediction intervals cover less than "
-                f"{format_percent(threshold)} of {values:,} actual values "
+                f"{format_percent(criterion.target_value)} prediction intervals cover less than "
+                f"{format_percent(threshold)} of {n_values:,} actual values "
                 f"of {extent}: {format_list(models)}. Use {advice} or longer histories."
             )
     return sentences
 
 
 def _coverage_by_window(board: Leaderboard, model: str, level: float) -> tuple[Floats, int]:
-    """The coverage of each series in each window, and the number of actual values."""
+    """The coverage of each series in each window as a share, one flat array, and the number of actual
+    values."""
     from deepforecast.data import frames
 
-    table, names = frames.to_narwhals(board.forecasts), board.settings["columns"]
+    table = frames.to_narwhals(board.forecasts)
+    names = board.settings["columns"]
     ((_, low, high),) = interval_columns(model, [level])
     y, lower, upper = (table[column].to_numpy() for column in (names["target"], low, high))
     observed_rows = np.flatnonzero(~np.isnan(y))
@@ -158,7 +166,7 @@ def left_out_notes(board: Leaderboard) -> list[str]:
     covariates."""
     from deepforecast.data import frames
 
-    points = len(frames.to_narwhals(board.forecasts))
+    n_points = len(frames.to_narwhals(board.forecasts))
     sentences = []
     columns = {LEFT_OUT: "without an actual value"}
     columns |= {
@@ -166,8 +174,8 @@ def left_out_notes(board: Leaderboard) -> list[str]:
     }
     per_model = board.by_series.groupby("model", sort=False)
     for column, reason in columns.items():
-        if column in board.by_series and (count := int(per_model[column].sum().max())):
-            sentences.append(f"Left out: {count:,} of {points:,} points {reason}.")
+        if column in board.by_series and (n_left_out := int(per_model[column].sum().max())):
+            sentences.append(f"Left out: {n_left_out:,} of {n_points:,} points {reason}.")
     if board.settings["not_judged"]:
         sentences.append(f"These series are in no window: {board.settings['not_judged']}.")
     return sentences + [
@@ -195,20 +203,24 @@ def format_rounded(value: Any, digits: int = 4) -> str:
 
 
 def format_seconds(value: float) -> str:
-    """Seconds with as many digits as are meaningful."""
-    return "" if np.isnan(value) else "<0.01" if value < 0.01 else f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+    """Seconds with two decimals below 10, otherwise rounded; empty for NaN."""
+    if np.isnan(value):
+        return ""
+    if value < 0.01:
+        return "<0.01"
+    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
 def format_percent(share: float) -> str:
-    """A share as a percentage.
+    """A share as a percentage, with one decimal if it would be rounded to 0 or 100 %; empty for NaN.
 
     >>> format_percent(0.8), format_percent(0.996)
     ('80 %', '99.6 %')
     """
     if np.isnan(share):
         return ""
-    text = f"{100 * share:.0f}"
-    return f"{100 * share:.1f} %" if text in ("0", "100") and share not in (0.0, 1.0) else f"{text} %"
+    rounded = f"{100 * share:.0f}"
+    return f"{100 * share:.1f} %" if rounded in ("0", "100") and share not in (0.0, 1.0) else f"{rounded} %"
 
 
 def format_p_value(value: float) -> str:

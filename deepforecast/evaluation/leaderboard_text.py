@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MIN_WIDTH = 40
 NAME_LENGTHS = (40, 28, 20, 14)  # lengths of model names, tried in this order
+MAX_HEADING_LENGTH = 24  # characters of the name of a metric in the heading of a column
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,7 @@ def render_html(board: Leaderboard) -> str:
     head = "".join(f"<th{_text_align(index)}>{escape(entry.name)}</th>" for index, entry in enumerate(text_columns))
     body = "".join(
         "<tr>"
-        + "".join(
-            f"<td{_text_align(index)}>{escape(entry.cells[row])}</td>" for index, entry in enumerate(text_columns)
-        )
+        + "".join(f"<td{_text_align(index)}>{escape(entry.cells[row])}</td>" for index, entry in enumerate(text_columns))
         + "</tr>"
         for row in range(len(board.table))
     )
@@ -64,30 +63,31 @@ def render_html(board: Leaderboard) -> str:
     return f"<p>{escape(headline(board))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{paragraphs}"
 
 
-def format_columns(board: Leaderboard, longest_name: int) -> list[TextColumn]:
+def format_columns(board: Leaderboard, max_name_length: int) -> list[TextColumn]:
     """The columns as texts, with the interval of the ranking metric and without empty columns."""
     table = board.table
     succeeded = (table["error"] == "").tolist()
-    names = [_shorten(name, longest_name) for name in table["model"]]
+    names = [_shorten(name, max_name_length) for name in table["model"]]
     ranks = [format_rounded(value, 3) if ok else "failed" for value, ok in zip(table["rank"], succeeded, strict=True)]
     text_columns = [TextColumn("model", names, 0), TextColumn("rank", ranks, 0)]
-    first = board.criteria[board.metrics[0]]
-    label, cells = _shorten(first.ranking_column, 24), [format_rounded(value) for value in table[first.ranking_column]]
-    if table[f"{first.ranking_column}-low"].notna().any():
-        label, cells = (
-            f"{label} [95 %]",
-            _format_intervals(*(table[f"{first.ranking_column}{end}"] for end in INTERVAL_SUFFIXES)),
-        )
-    text_columns.append(TextColumn(label, cells, 0))
-    for index, name in enumerate(board.metrics):
-        if name != first.ranking_column:
-            text_columns.append(TextColumn(_shorten(name, 24), [format_rounded(value) for value in table[name]], 10 + index))
-    for index, name in enumerate(
+    criterion = board.criteria[board.metrics[0]]
+    heading = _shorten(criterion.ranking_column, MAX_HEADING_LENGTH)
+    cells = [format_rounded(value) for value in table[criterion.ranking_column]]
+    if table[f"{criterion.ranking_column}-low"].notna().any():
+        heading = f"{heading} [95 %]"
+        cells = _format_intervals(*(table[f"{criterion.ranking_column}{end}"] for end in INTERVAL_SUFFIXES))
+    text_columns.append(TextColumn(heading, cells, 0))
+    for position, name in enumerate(board.metrics):
+        if name != criterion.ranking_column:
+            text_columns.append(
+                TextColumn(_shorten(name, MAX_HEADING_LENGTH), [format_rounded(value) for value in table[name]], 10 + position)
+            )
+    for position, name in enumerate(
         column_name
         for column_name in board.criteria
         if column_name.startswith("coverage-") and column_name not in board.metrics
     ):
-        text_columns.append(TextColumn(name, [format_percent(value) for value in table[name]], 11 + index))
+        text_columns.append(TextColumn(name, [format_percent(value) for value in table[name]], 11 + position))
     text_columns.append(TextColumn("fit s", [format_seconds(value) for value in table["fit_seconds"]], 9))
     text_columns.append(TextColumn("predict s", [format_seconds(value) for value in table["predict_seconds"]], 30))
     if table["peak_mb"].notna().any():
@@ -98,7 +98,10 @@ def format_columns(board: Leaderboard, longest_name: int) -> list[TextColumn]:
 
 
 def fit_columns(board: Leaderboard, width: int) -> tuple[list[TextColumn], list[str]]:
-    """The columns that fit into `width`, and the names of the others."""
+    """The columns that fit into `width`, and the names of the others.
+
+    Model names are shortened first; then columns are dropped in the order of their priority.
+    """
     text_columns = format_columns(board, NAME_LENGTHS[0])
     hidden_columns: list[str] = []
     for name_length in NAME_LENGTHS:
@@ -137,6 +140,7 @@ def _total_width(text_columns: list[TextColumn]) -> int:
 
 
 def _format_intervals(*bounds: object) -> list[str]:
+    """Texts such as "1.2 [1.1, 1.3]" from the values, lower and upper bounds of a column."""
     return [
         f"{format_rounded(value)} [{format_rounded(low)}, {format_rounded(high)}]"
         if np.isfinite(low)

@@ -1,9 +1,9 @@
 """Classes of metrics.
 
-    Metric
-    ├── PointMetric       one error per point, then a mean, the root of a mean, or a ratio of sums
-    ├── CompositeMetric   a function of the totals of other metrics (OWA)
-    └── FunctionMetric    any function of all points of a group (slower: called once per group)
+Metric
+├── PointMetric       one error per point, then a mean, the root of a mean, or a ratio of sums
+├── CompositeMetric   a function of the totals of other metrics (OWA)
+└── FunctionMetric    any function of all points of a group (slower: called once per group)
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class Metric(ABC):
     def __post_init__(self) -> None:
         unknown = [name for name in self.needs if name not in CHECKS]
         if unknown:
-            raise ParameterError(f"`needs` must be among {', '.join(CHECKS)}, got {format_value(unknown)}.")
+            raise ParameterError(
+                f"`needs` must contain only {', '.join(CHECKS)}; unknown: {', '.join(map(format_value, unknown))}."
+            )
 
     def by_group(self, actual: ArrayLike, groups: Groups, **inputs: ArrayLike | None) -> Aggregate:
         """Compute the metric for each group.
@@ -97,19 +99,23 @@ class Metric(ABC):
         """Compute the metric over the last axis of `actual`: a float, or an array over the leading
         axes (models, series)."""
         shape = check_actual(actual).shape
-        count = int(np.prod(shape[:-1]))
-        groups = Groups(np.repeat(np.arange(count), shape[-1]), count)
+        n_groups = int(np.prod(shape[:-1]))
+        groups = Groups(np.repeat(np.arange(n_groups), shape[-1]), n_groups)
         value = self.by_group(actual, groups, **inputs).value
         value = value.reshape(value.shape[:-1] + shape[:-1])
         return value if value.ndim else float(value)
 
     def distance(self, value: ArrayLike, level: float | None = None) -> Array:
         """Distance of `value` from the best value, lower being better for every metric; rankings
-        sort by it."""
+        sort by it.
+
+        The value itself for metrics that are best if low, minus the value if high, and the absolute
+        difference from 0 or from `level` / 100 otherwise.
+        """
         values = np.asarray(value, dtype=np.float64)
         if self.better == "level":
             if level is None:
-                raise ParameterError(f"{self.name} must be compared with the level of the interval. Pass `level`.")
+                raise ParameterError(f"{self.name} requires the level of the interval, which is its best value. Pass `level`.")
             return np.abs(values - level / 100)
         return {"low": values, "high": -values, "zero": np.abs(values)}[self.better]
 
@@ -145,7 +151,7 @@ class Metric(ABC):
         """
         name = str(name or getattr(function, "__name__", type(function).__name__))
         if name == "<lambda>":
-            raise ParameterError("A metric of a lambda must have a name. Pass `name` to Metric.from_function.")
+            raise ParameterError("A metric created from a lambda must have a name. Pass `name` to Metric.from_function.")
         fields = {"rewards": "User-defined function.", **fields}
         metric = FunctionMetric(name, function=function, **fields)
         if not pointwise:
@@ -168,6 +174,7 @@ class PointMetric(Metric):
     root: bool = False
 
     def _by_group(self, actual: Array, groups: Groups, inputs: dict[str, Array]) -> Aggregate:
+        """The aggregated errors; of signed errors, means within rounding error of 0 become 0."""
         errors = self.errors(actual, **inputs)
         weights = None if self.weights is None else self.weights(actual)
         options: dict[str, Any] = {"weights": weights, "root": self.root, "per_forecast": self.counts == "forecasts"}
@@ -188,11 +195,13 @@ class CompositeMetric(Metric):
     combine: Callable[..., Array]
 
     def _by_group(self, actual: Array, groups: Groups, inputs: dict[str, Array]) -> Aggregate:
+        """The combined totals; the counts are those of the component that is defined at the fewest
+        points."""
         reference_inputs = {**inputs, "forecast": inputs["reference"]}
         totals = [metric.by_group(actual, groups, **inputs) for metric in self.components]
         reference_totals = [metric.by_group(actual, groups, **reference_inputs).value for metric in self.components]
-        fewest = min(totals, key=lambda total: int(total.points.sum()))
-        return replace(fewest, value=self.combine(*[total.value for total in totals], *reference_totals))
+        fewest_points = min(totals, key=lambda aggregated: int(aggregated.points.sum()))
+        return replace(fewest_points, value=self.combine(*[aggregated.value for aggregated in totals], *reference_totals))
 
 
 @dataclass(frozen=True)
@@ -204,41 +213,44 @@ class FunctionMetric(Metric):
     function: Callable[..., Any]
 
     def _by_group(self, actual: Array, groups: Groups, inputs: dict[str, Array]) -> Aggregate:
+        """The value of each group, or the mean of the values of its forecasts."""
         models_shape = _models_shape(inputs)
-        present = ~np.isnan(actual)
-        sums, n_used, points, n_undefined = (np.zeros((*models_shape, groups.count)) for _ in range(4))
+        is_present = ~np.isnan(actual)
+        sums = np.zeros((*models_shape, groups.count))
+        n_used, n_points_used, n_undefined = (np.zeros(sums.shape) for _ in range(3))
         for group, members in groups.members(self.counts == "forecasts"):
-            rows = members[present[members]]
+            points = members[is_present[members]]
             for model in np.ndindex(*models_shape):
-                value = self._evaluate(actual, inputs, rows, model) if rows.size else np.nan
-                defined = not np.isnan(value)
-                sums[(*model, group)] += value if defined else 0.0
-                n_used[(*model, group)] += defined
-                points[(*model, group)] += rows.size if defined else 0
-                n_undefined[(*model, group)] += members.size > 0 and not defined
+                value = self._evaluate(actual, inputs, points, model) if points.size else np.nan
+                is_defined = not np.isnan(value)
+                sums[(*model, group)] += value if is_defined else 0.0
+                n_used[(*model, group)] += is_defined
+                n_points_used[(*model, group)] += points.size if is_defined else 0
+                n_undefined[(*model, group)] += members.size > 0 and not is_defined
         mean = np.divide(sums, n_used, out=np.full(sums.shape, np.nan), where=n_used > 0)
-        n_points = points.astype(np.int64)
+        n_points = n_points_used.astype(np.int64)
         return Aggregate(mean, n_points, groups.sizes - n_points, n_undefined.astype(np.int64))
 
-    def _evaluate(self, actual: Array, inputs: Mapping[str, Array], rows: NDArray[np.int64], model: tuple[int, ...]) -> float:
-        arguments = [_select_points(name, inputs[name], rows, model) for name in self.needs]
-        value = np.asarray(self.function(actual[rows], *arguments))
-        if value.size != 1 or value.dtype.kind not in "iufb":
+    def _evaluate(self, actual: Array, inputs: Mapping[str, Array], points: NDArray[np.int64], model: tuple[int, ...]) -> float:
+        """The function at some points for the model with this index on the leading axes."""
+        arguments = [_select_points(name, inputs[name], points, model) for name in self.needs]
+        output = np.asarray(self.function(actual[points], *arguments))
+        if output.size != 1 or output.dtype.kind not in "iufb":
             raise ParameterError(
-                f"The function of metric {self.name} must return one number, got {format_value(value.tolist())}. "
+                f"The function of metric {self.name} must return one number, got {format_value(output.tolist())}. "
                 "Pass pointwise=True if it returns an error per point."
             )
-        return float(value.reshape(()))
+        return float(output.reshape(()))
 
 
-def zero_rounding_errors(value: ArrayLike, size: ArrayLike, count: ArrayLike) -> Array:
-    """Set means of signed numbers to 0 where they are within rounding error of `count` cancelling
-    numbers of mean `size`.
+def zero_rounding_errors(value: ArrayLike, mean_magnitude: ArrayLike, n_values: ArrayLike) -> Array:
+    """Set means of signed numbers to 0 where they are within the rounding error of a sum of `n_values`
+    numbers of opposite sign with mean absolute value `mean_magnitude`.
 
     >>> zero_rounding_errors((0.1 + 0.2 - 0.3) / 3, 0.2, 3)
     array(0.)
     """
-    tolerance = np.asarray(count) * np.finfo(np.float64).eps * np.asarray(size)
+    tolerance = np.asarray(n_values) * np.finfo(np.float64).eps * np.asarray(mean_magnitude)
     return np.where(np.abs(value) <= tolerance, 0.0, value)
 
 
@@ -253,7 +265,7 @@ def _models_shape(inputs: Mapping[str, Array]) -> tuple[int, ...]:
     )
 
 
-def _select_points(name: str, array: Array, rows: NDArray[np.int64], model: tuple[int, ...]) -> Any:
+def _select_points(name: str, array: Array, points: NDArray[np.int64], model: tuple[int, ...]) -> Any:
     """One input restricted to the points of one group and one model; a level as a float."""
     if name == "level":
         return float(array)
@@ -262,18 +274,20 @@ def _select_points(name: str, array: Array, rows: NDArray[np.int64], model: tupl
     if name in MODEL_INPUTS and array.ndim > 1 + (name in STACKED_INPUTS):
         index: tuple[Any, ...] = (slice(None), *model) if name in STACKED_INPUTS else model
         array = array[index]
-    return array[..., rows]
+    return array[..., points]
 
 
 def _pointwise_errors(function: Callable[..., Any], needs: tuple[str, ...]) -> Callable[..., Array]:
     """`function` with inputs by name and the shape of its result checked."""
 
     def errors(actual: Array, **inputs: Array) -> Array:
+        """Errors of shape (models, points), NaN without an actual value."""
         point_errors = np.asarray(function(actual, *[inputs[name] for name in needs]), dtype=np.float64)
         expected = (*_models_shape(inputs), actual.size)
         if point_errors.shape != expected:
             raise ParameterError(
-                f"A pointwise metric must return an error per point, shape {expected}, got shape {point_errors.shape}."
+                f"The function of a pointwise metric must return an error per point, shape {expected}, got shape "
+                f"{point_errors.shape}. Pass pointwise=False if it returns one number."
             )
         return np.where(np.isnan(actual), np.nan, point_errors)
 

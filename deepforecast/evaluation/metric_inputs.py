@@ -31,7 +31,7 @@ def check_inputs(
     missing = [name for name in needs if inputs.get(name) is None]
     if missing:
         raise ParameterError(
-            f"This metric must be called with {', '.join(needs)}, but {', '.join(missing)} is missing. Pass it."
+            f"This metric requires the inputs {', '.join(needs)}; missing: {', '.join(missing)}. Pass them by name."
         )
     arrays = {name: CHECKS[name](name, to_float64(name, inputs[name]), values) for name in needs}
     if "lo" in arrays and "hi" in arrays:
@@ -51,7 +51,9 @@ def to_float64(name: str, values: ArrayLike | None) -> Array:
     except ValueError as error:
         raise ParameterError(f"`{name}` must be an array with rows of equal length: {format_value(str(error))}.") from error
     if array.dtype.kind not in "iuf":
-        raise ParameterTypeError(f"`{name}` must have real numbers, got dtype {array.dtype}. Use .astype(float) to convert it.")
+        raise ParameterTypeError(
+            f"`{name}` must contain real numbers, got dtype {array.dtype}. Use .astype(float) to convert it."
+        )
     if isinstance(array, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(array.astype(np.float64), np.nan))
     return np.asarray(array, dtype=np.float64)
@@ -64,41 +66,44 @@ def check_actual(actual: ArrayLike) -> Array:
         raise ParameterError(f"`actual` must be an array with at least one point, got shape {values.shape}.")
     too_large = np.abs(values) >= MAX_MAGNITUDE
     if too_large.any():
-        where = _first_index(too_large)
+        index = _first_index(too_large)
         raise DataError(
-            f"`actual` must be below {MAX_MAGNITUDE:g} in magnitude or missing (NaN), got {values[where]} at position "
-            f"{_format_index(where)}. Correct it or set it to NaN."
+            f"`actual` must be below {MAX_MAGNITUDE:g} in magnitude or missing (NaN), got {values[index]} at position "
+            f"{_format_index(index)}. Correct it or set it to NaN."
         )
     return values
 
 
 def _check_forecast(name: str, array: Array, actual: Array) -> Array:
+    """A finite forecast whose last axes have the shape of `actual`; these are merged into one."""
     if array.ndim < actual.ndim or array.shape[array.ndim - actual.ndim :] != actual.shape:
         raise ParameterError(
             f"The last axes of `{name}` must match the shape of `actual`, got {array.shape} and {actual.shape}. Several models "
             "must be on a leading axis, e.g. (models, points)."
         )
-    usable = np.abs(array) < MAX_MAGNITUDE  # false for NaN too
-    if not usable.all():
-        where = _first_index(~usable)
+    is_valid = np.abs(array) < MAX_MAGNITUDE  # false for NaN too
+    if not is_valid.all():
+        index = _first_index(~is_valid)
         raise DataError(
-            f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude; `{name}` is {array[where]} at position "
-            f"{_format_index(where)} ({np.count_nonzero(~usable)} such values). Correct the forecasts, or drop these points."
+            f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude; `{name}` is {array[index]} at position "
+            f"{_format_index(index)} ({np.count_nonzero(~is_valid)} such values). Correct the forecasts, or drop these points."
         )
     return array.reshape(*array.shape[: array.ndim - actual.ndim], -1)
 
 
 def _check_stack(name: str, array: Array, actual: Array) -> Array:
+    """Quantiles or samples: forecasts with an additional first axis."""
     if array.ndim <= actual.ndim or not len(array):
-        what = "quantiles" if name == "quantile_forecast" else "samples"
+        axis_name = "quantiles" if name == "quantile_forecast" else "samples"
         raise ParameterError(
-            f"`{name}` must have a first axis over the {what} and then the shape of `actual`, got "
+            f"`{name}` must have a first axis over the {axis_name} and then the shape of `actual`, got "
             f"{array.shape} and {actual.shape}."
         )
     return _check_forecast(name, array, actual)
 
 
 def _check_scale(name: str, array: Array, actual: Array) -> Array:
+    """A scale of each forecast or point, repeated for each point and flat; NaN is allowed."""
     if array.shape == actual.shape[:-1]:
         array = np.broadcast_to(array[..., np.newaxis], actual.shape)
     elif array.shape != actual.shape:
@@ -108,12 +113,14 @@ def _check_scale(name: str, array: Array, actual: Array) -> Array:
         )
     if np.isinf(array).any() or (array < 0).any():
         raise ParameterError(
-            f"`{name}` must be finite and not negative. Use seasonal_scale(train, season_length) to compute it."
+            f"`{name}` must be finite and not negative, got values from {np.nanmin(array)} to {np.nanmax(array)}. Use "
+            "seasonal_scale(train, season_length) to compute it."
         )
     return array.reshape(-1)
 
 
 def _check_quantiles(name: str, array: Array, actual: Array) -> Array:
+    """Strictly increasing probabilities, shape (quantiles,)."""
     if array.ndim != 1 or not array.size or not (array[0] > 0 and array[-1] < 1 and (np.diff(array) > 0).all()):
         raise ParameterError(
             f"`{name}` must be increasing numbers between 0 and 1, e.g. [0.1, 0.5, 0.9], got {format_value(array.tolist())}."
@@ -122,8 +129,9 @@ def _check_quantiles(name: str, array: Array, actual: Array) -> Array:
 
 
 def _check_level(name: str, array: Array, actual: Array) -> Array:
+    """A level in percent as an array without axes."""
     if array.ndim:
-        raise ParameterError(f"`{name}` must be a single number, got shape {array.shape}. Score several levels one by one.")
+        raise ParameterError(f"`{name}` must be a single number, got shape {array.shape}. Call the metric once for each level.")
     if not 0 < array < 100:
         raise ParameterError(f"`{name}` must be above 0 and below 100, got {format_value(array.tolist())}.")
     return array
@@ -144,13 +152,14 @@ CHECKS: dict[str, Callable[[str, Array, Array], Array]] = {
 
 
 def _check_bounds(lo: Array, hi: Array) -> None:
+    """Raise if the shapes differ or a lower bound is above its upper bound."""
     if lo.shape != hi.shape:
         raise ParameterError(f"`lo` and `hi` must have the same shape, got {lo.shape} and {hi.shape}.")
     crossed = lo > hi
     if crossed.any():
-        where = _first_index(crossed)
+        index = _first_index(crossed)
         raise DataError(
-            f"`lo` cannot be above `hi`, got {lo[where]} and {hi[where]} at position {_format_index(where)} "
+            f"`lo` cannot be above `hi`, got {lo[index]} and {hi[index]} at position {_format_index(index)} "
             f"({np.count_nonzero(crossed)} such intervals). Were the two columns swapped?"
         )
 
@@ -159,5 +168,5 @@ def _first_index(mask: NDArray[np.bool_]) -> tuple[np.intp, ...]:
     return np.unravel_index(int(np.argmax(mask)), mask.shape)
 
 
-def _format_index(where: tuple[np.intp, ...]) -> str:
-    return ", ".join(str(int(index)) for index in where)
+def _format_index(index: tuple[np.intp, ...]) -> str:
+    return ", ".join(str(int(axis_index)) for axis_index in index)

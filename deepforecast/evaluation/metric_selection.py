@@ -31,17 +31,22 @@ class MetricColumn:
 
 def select_metrics(metrics: Any, scoring_data: ScoringData) -> list[MetricColumn]:
     """The requested columns in order; `ParameterError` if one cannot be computed for any model."""
-    requested = _default_metrics(scoring_data) if metrics is None else [metrics] if _is_single(metrics) else list(metrics)
+    if metrics is None:
+        requested = _default_metrics(scoring_data)
+    else:
+        requested = [metrics] if _is_single(metrics) else list(metrics)
     if not requested:
-        raise ParameterError("`metrics` cannot be empty. Pass at least one metric, or leave it out for the defaults.")
+        raise ParameterError(
+            "`metrics` must contain at least one metric, got none. Add one, or omit `metrics` for the defaults."
+        )
     selected: dict[str, MetricColumn] = {}
     for metric_spec in requested:
-        for request in _expand_levels(metric_spec, scoring_data):
-            existing = selected.setdefault(request.column, request)
-            if existing.metric != request.metric:
+        for metric_column in _expand_levels(metric_spec, scoring_data):
+            existing = selected.setdefault(metric_column.column, metric_column)
+            if existing.metric != metric_column.metric:
                 raise ParameterError(
-                    f"Names of metrics must be unique, got two named {request.column}. Use Metric.from_function(function, "
-                    "name=...) to rename one."
+                    f"Names of metrics must be unique, but two metrics are named {metric_column.column}. Use "
+                    "Metric.from_function(function, name=...) to rename one."
                 )
     return list(selected.values())
 
@@ -51,7 +56,8 @@ def _is_single(metrics: Any) -> bool:
 
 
 def _default_metrics(scoring_data: ScoringData) -> list[str]:
-    if scoring_data.rows.n_samples:
+    """Names of the metrics of `score(metrics=None)`, as far as they can be computed."""
+    if scoring_data.forecast_rows.n_samples:
         return ["crps_from_samples"]
     scaled = scoring_data.training is not None
     metric_names = ["mae", "rmse", "smape", "wape", "bias"]
@@ -72,8 +78,7 @@ def _expand_levels(metric_spec: Any, scoring_data: ScoringData) -> list[MetricCo
     if level is not None and scoring_data.levels and level not in scoring_data.levels:
         available = format_list([format_number(interval_level) for interval_level in scoring_data.levels], max_shown=10)
         raise ParameterError(
-            f"{metric_spec} cannot be computed without intervals of level {format_number(level)}; the "
-            f"forecasts have {available}. "
+            f"{metric_spec} requires intervals of level {format_number(level)}; the forecasts have the levels {available}. "
             f"Pass level={format_number(level)} when forecasting."
         )
     if not levels:

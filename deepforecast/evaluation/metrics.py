@@ -1,11 +1,11 @@
 """All metrics, by name and as functions of arrays.
 
-    from deepforecast.evaluation.metrics import METRICS, get, mase, seasonal_scale
+from deepforecast.evaluation.metrics import METRICS, get, mase, seasonal_scale
 
-    mase(actual, forecast, scale=seasonal_scale(train, season_length=12))
-    METRICS["mase"].rewards                                    # 'The median; all series weigh the
-    same.' METRICS["mase"].by_group(actual, groups, forecast=..., scale=...)    # by series, cutoff,
-    step; several models at once
+mase(actual, forecast, scale=seasonal_scale(train, season_length=12))
+METRICS["mase"].rewards  # 'The median; all series weigh the same.'
+# by series, cutoff or step, for several models at once
+METRICS["mase"].by_group(actual, groups, forecast=..., scale=...)
 """
 
 from __future__ import annotations
@@ -96,9 +96,10 @@ def get(metric: str | Metric | Callable[..., Any]) -> Metric:
 
 
 def _find_metric(name: str) -> Metric:
-    match = METRICS.get(name.lower())
-    if match is None:
+    """The metric of this name (case-insensitive); `ParameterError` if there is none."""
+    metric = METRICS.get(name.lower())
+    if metric is None:
         close_matches = get_close_matches(name.lower(), METRICS, n=3)
-        hint = f"Did you mean {' or '.join(close_matches)}?" if close_matches else f"Use one of {', '.join(METRICS)}."
-        raise ParameterError(f"A metric must have a known name, got {format_value(name)}. {hint}")
-    return match
+        hint = f"Did you mean {' or '.join(map(repr, close_matches))}? " if close_matches else ""
+        raise ParameterError(f"Unknown metric '{format_value(name)}'. {hint}Available: {', '.join(METRICS)}.")
+    return metric

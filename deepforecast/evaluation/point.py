@@ -19,6 +19,7 @@ from deepforecast.evaluation.metric_inputs import to_float64
 from deepforecast.evaluation.scale import nan_where_zero
 
 Array = NDArray[np.float64]
+SMALLEST_POSITIVE = 5e-324  # the smallest (subnormal) float64 above 0
 
 
 def mae(actual: ArrayLike, forecast: ArrayLike) -> Any:
@@ -311,9 +312,10 @@ def owa(smape: ArrayLike, mase: ArrayLike, smape_reference: ArrayLike, mase_refe
     for name, total in zip(names, totals, strict=True):
         if (total < 0).any() or np.isinf(total).any():
             raise ParameterError(f"`{name}` must be finite and not negative, got {format_value(total.tolist())}.")
-    model_totals, reference_totals = totals[:2], [np.where(total > 0, total, np.nan) for total in totals[2:]]
-    value = 0.5 * (model_totals[0] / reference_totals[0] + model_totals[1] / reference_totals[1])
-    return value if np.ndim(value) else float(value)
+    smape_model, mase_model = totals[:2]
+    smape_nonzero, mase_nonzero = (np.where(total > 0, total, np.nan) for total in totals[2:])
+    average = 0.5 * (smape_model / smape_nonzero + mase_model / mase_nonzero)
+    return average if np.ndim(average) else float(average)
 
 
 def _error(actual: Array, forecast: Array) -> Array:
@@ -337,12 +339,13 @@ def _percentage(actual: Array, forecast: Array) -> Array:
 
 
 def _symmetric(actual: Array, forecast: Array) -> Array:
+    """200 |f - a| / (|a| + |f|) of each point, 0 if both are 0."""
     error = _absolute(actual, forecast)
-    size = np.abs(forecast)
-    size = size + np.abs(actual)
-    # the smallest positive number: 0 / 0 becomes 0 and nothing else changes
-    np.maximum(size, 5e-324, out=size)
-    error /= size
+    magnitude = np.abs(forecast)
+    magnitude = magnitude + np.abs(actual)
+    # 0 / 0 becomes 0 and nothing else changes
+    np.maximum(magnitude, SMALLEST_POSITIVE, out=magnitude)
+    error /= magnitude
     error *= 200
     return error
 
@@ -371,9 +374,7 @@ RELATIVE_BIAS = PointMetric(
     weights=np.abs,
     better="zero",
 )
-MAPE = PointMetric(
-    "mape", rewards="Forecasts that are too low; undefined at zero.", unit="fraction", errors=_percentage
-)
+MAPE = PointMetric("mape", rewards="Forecasts that are too low; undefined at zero.", unit="fraction", errors=_percentage)
 SMAPE = PointMetric(
     "smape",
     rewards="Small relative errors; too high rather than too low.",

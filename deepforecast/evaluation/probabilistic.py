@@ -272,40 +272,49 @@ def _doubled_pinball(actual: Array, quantile_forecast: Array, quantiles: Array) 
 
 def _crps_quantiles(actual: Array, quantile_forecast: Array, quantiles: Array) -> Array:
     """Twice the integral over q of the pinball loss of the piecewise linear quantile function Q at
-    each point.
+    each point, constant outside the quantiles.
 
     Over a cell [a, b] of quantiles, pinball = q (y - Q) + max(Q - y, 0). The first term is a
-    polynomial in q; the second integrates to (b - a) (u + v) (v - u) / 2 (Q(b) - Q(a)), with u =
-    max(Q(a) - y, 0) and v = max(Q(b) - y, 0).
+    polynomial in q; the second integrates to (b - a) (u + v) (v - u) / (2 (Q(b) - Q(a))), with u =
+    max(Q(a) - y, 0) and v = max(Q(b) - y, 0). In the code `below` and `above` are Q(a) - y and Q(b) - y,
+    `excess_below` and `excess_above` are u and v, and `positive_share` is (v - u) / (Q(b) - Q(a)): the
+    share of the cell in which Q is above y.
     """
     if (quantile_forecast[1:] < quantile_forecast[:-1]).any():
         quantile_forecast = np.sort(quantile_forecast, axis=0)
-    lowest, highest = quantiles[0], 1 - quantiles[-1]
+    lower_tail = quantiles[0]  # probability below the first quantile
+    upper_tail = 1 - quantiles[-1]
     below = quantile_forecast[0] - actual  # Q - y at the left end of the cell, and in the constant lower tail
-    excess = np.maximum(below, 0.0)
-    total = lowest * excess - lowest**2 / 2 * below
+    excess_below = np.maximum(below, 0.0)
+    total = lower_tail * excess_below - lower_tail**2 / 2 * below
     for a, b, forecast in zip(quantiles[:-1].tolist(), quantiles[1:].tolist(), quantile_forecast[1:], strict=True):
         above = forecast - actual
-        surplus, rise = np.maximum(above, 0.0), above - below
-        share = np.divide(surplus - excess, rise, out=(above > 0).astype(np.float64), where=rise > 0)
-        total += (b - a) / 2 * ((surplus + excess) * share - (2 * a + b) / 3 * below - (a + 2 * b) / 3 * above)
-        below, excess = above, surplus
-    total += highest * (excess - (1 + quantiles[-1]) / 2 * below)
+        excess_above = np.maximum(above, 0.0)
+        rise = above - below
+        positive_share = np.divide(excess_above - excess_below, rise, out=(above > 0).astype(np.float64), where=rise > 0)
+        total += (
+            (b - a) / 2 * ((excess_above + excess_below) * positive_share - (2 * a + b) / 3 * below - (a + 2 * b) / 3 * above)
+        )
+        below = above  # the right end is the left end of the next cell
+        excess_below = excess_above
+    total += upper_tail * (excess_below - (1 + quantiles[-1]) / 2 * below)
     # rounding may leave values below zero; NaN for a missing actual value is kept
     return np.asarray(np.maximum(2 * total, 0.0))
 
 
 def _crps_samples(actual: Array, samples: Array) -> Array:
+    """CRPS of each point from n samples: with sorted differences d_(i) = x_(i) - y, the mean of |d_(i)|
+    minus sum_i (2 i - n - 1) d_(i) / n^2, which is E|X - X'| / 2 (Gini mean difference)."""
     n_samples = len(samples)
     crps = np.empty(samples.shape[1:])
-    ranks = (2 * np.arange(1, n_samples + 1) - n_samples - 1) / n_samples**2
-    step = max(1, BLOCK_SIZE // (samples.size // samples.shape[-1]))
-    for start in range(0, samples.shape[-1], step):
-        block = slice(start, start + step)
-        # distances rather than values, to avoid cancellation
+    rank_weights = (2 * np.arange(1, n_samples + 1) - n_samples - 1) / n_samples**2
+    n_block_points = max(1, BLOCK_SIZE // (samples.size // samples.shape[-1]))
+    for start in range(0, samples.shape[-1], n_block_points):
+        block = slice(start, start + n_block_points)
+        # differences from the actual value rather than samples, to avoid cancellation
         ordered = samples[..., block] - actual[block]
         ordered.sort(axis=0)
-        crps[..., block] = np.abs(ordered).mean(axis=0) - np.tensordot(ranks, ordered, axes=1)
+        crps[..., block] = np.abs(ordered).mean(axis=0) - np.tensordot(rank_weights, ordered, axes=1)
     return np.maximum(crps, 0.0)
 
 
@@ -318,6 +327,7 @@ def _width(actual: Array, lo: Array, hi: Array) -> Array:
 
 
 def _winkler(actual: Array, lo: Array, hi: Array, level: Array) -> Array:
+    """hi - lo + 2 / alpha (distance of y outside [lo, hi]) with alpha = 1 - level / 100, at each point."""
     outside = np.maximum(lo - actual, actual - hi)
     np.maximum(outside, 0.0, out=outside)
     outside *= 200 / (100 - level)

@@ -28,10 +28,15 @@ if TYPE_CHECKING:
 
 
 def make_leaderboard(
-    runs: Sequence[ModelRun], rows: BacktestRows, panel: Panel, history: Frame, criteria: Criteria, settings: Mapping[str, Any]
+    runs: Sequence[ModelRun],
+    backtest_rows: BacktestRows,
+    panel: Panel,
+    history: Frame,
+    criteria: Criteria,
+    settings: Mapping[str, Any],
 ) -> Leaderboard:
     """Score the forecasts of all runs without an error and rank the models."""
-    runs, forecasts, by_series = _score_runs(runs, rows, panel, history, criteria)
+    runs, forecasts, by_series = _score_runs(runs, backtest_rows, panel, history=history, criteria=criteria)
     successful = [run for run in runs if not run.error]
     scores = SeriesScores.from_table(by_series, successful, criteria)
     deciding = scores.deciding_criterion(criteria)
@@ -39,7 +44,7 @@ def make_leaderboard(
     failed = [run for run in runs if run.error]
     requested = tuple(criterion.column for criterion in criteria.requested)
     return Leaderboard(
-        table=_board_table([*successful, *failed], scores, _statistics(scores, criteria, deciding, rows.actual)),
+        table=_board_table([*successful, *failed], scores, _statistics(scores, criteria, deciding, backtest_rows.actual)),
         by_series=by_series,
         forecasts=forecasts,
         significance=_significance_table(deciding.distance(scores.values[deciding.column]), successful),
@@ -60,13 +65,14 @@ class SeriesScores:
 
     @classmethod
     def from_table(cls, by_series: Any, runs: Sequence[ModelRun], criteria: Criteria) -> SeriesScores:
-        """Read the table of scores, which has a row for each series and, within it, each model."""
-        count = len(runs)
+        """Read the table of scores, which has a row for each series and, within it, each model; models
+        are put in the order of `runs`."""
+        n_models = len(runs)
 
         def pivot(name: str) -> Any:
-            return by_series[name].to_numpy().reshape(-1, count).T
+            return by_series[name].to_numpy().reshape(-1, n_models).T
 
-        model_index = {name: number for number, name in enumerate(by_series["model"].iloc[:count])}
+        model_index = {name: index for index, name in enumerate(by_series["model"].iloc[:n_models])}
         order = [model_index[run.name] for run in runs]
         values = {criterion.column: pivot(criterion.column)[order].astype(np.float64) for criterion in criteria.all}
         count_columns = [LEFT_OUT, *(f"{criterion.column}-{LEFT_OUT}" for criterion in criteria.all)]
@@ -81,9 +87,8 @@ class SeriesScores:
             raise _undefined_error(criteria)
         if defined[0] is not criteria.requested[0]:
             warn(
-                f"{criteria.requested[0].column} is undefined for all series (constant histories, or actual "
-                "values of zero), so "
-                f"models are ranked by {defined[0].column}."
+                f"{criteria.requested[0].column} is undefined for all series (constant histories, or actual values of zero), so "
+                f"models are ranked by {defined[0].column}. Pass another first metric in `metrics` to rank by it."
             )
         return defined[0]
 
@@ -97,18 +102,19 @@ class SeriesScores:
 
 
 def _score_runs(
-    runs: Sequence[ModelRun], rows: BacktestRows, panel: Panel, history: Frame, criteria: Criteria
+    runs: Sequence[ModelRun], backtest_rows: BacktestRows, panel: Panel, history: Frame, criteria: Criteria
 ) -> tuple[list[ModelRun], Frame, Any]:
-    """The frame of forecasts and the table of scores by series.
+    """The runs, the frame of forecasts and the table of scores by series.
 
     A model whose forecasts cannot be scored is marked as failed; if this applies to all models, the
     error is raised.
     """
 
     def score_subset(scored_runs: Sequence[ModelRun]) -> tuple[Frame, Any]:
-        rows.columns = {name: values for run in scored_runs for name, values in run.columns.items()}
-        forecasts = rows.frame(panel)
-        return forecasts, _score_by_series(forecasts, [run.name for run in scored_runs], panel, history, criteria)
+        backtest_rows.columns = {name: values for run in scored_runs for name, values in run.columns.items()}
+        forecasts = backtest_rows.frame(panel)
+        models = [run.name for run in scored_runs]
+        return forecasts, _score_by_series(forecasts, models, panel, history=history, criteria=criteria)
 
     successful = [run for run in runs if not run.error]
     try:
@@ -149,10 +155,11 @@ def _score_by_series(forecasts: Frame, models: Sequence[str], panel: Panel, hist
 
 
 def _undefined_error(criteria: Criteria) -> DataError:
+    """The error if no requested metric is defined for any series."""
     names = format_list([criterion.column for criterion in criteria.requested], max_shown=9)
     return DataError(
-        f"At least one of {names} must be defined for a series, but none is (actual values missing in all windows, a scale "
-        "of zero, or no prediction intervals). Use other windows or metrics."
+        f"At least one of the metrics {names} must be defined for at least one series, but all are undefined (actual values "
+        "missing in all windows, a scale of zero, or no prediction intervals). Use other windows or metrics."
     )
 
 
@@ -198,37 +205,41 @@ def _statistics(scores: SeriesScores, criteria: Criteria, deciding: Criterion, a
     }
     criterion_values = dict(scores.values)
     for criterion in criteria.all:
-        if criterion.best is not None:
+        if criterion.target_value is not None:
             criterion_values[criterion.ranking_column] = criterion.distance(scores.values[criterion.column])
     interval = significance.mean_interval(np.concatenate(list(criterion_values.values())))
-    for number, name in enumerate(criterion_values):
-        model_rows = slice(number * len(ranks), (number + 1) * len(ranks))
+    for index, name in enumerate(criterion_values):
+        model_rows = slice(index * len(ranks), (index + 1) * len(ranks))
         for end, means in zip(INTERVAL_SUFFIXES, (interval.mean, interval.low, interval.high), strict=True):
             columns[f"{name}{end}"] = means[model_rows]
     for criterion in criteria.all:
-        if criterion.best == 0:
-            size = np.nanmax(np.abs(actual)) if criterion.metric is BIAS else float(criterion.metric is RELATIVE_BIAS)
+        if criterion.target_value == 0:
+            error_scale = np.nanmax(np.abs(actual)) if criterion.metric is BIAS else float(criterion.metric is RELATIVE_BIAS)
             columns |= {
-                name: _zero_rounding(columns[name], scores.values[criterion.column], size) for name in criterion.columns
+                name: _zero_rounding(columns[name], scores.values[criterion.column], error_scale) for name in criterion.columns
             }
     return columns
 
 
-def _zero_rounding(means: Floats, values: Floats, size: float) -> Floats:
-    """Means over series, set to 0 where they are only rounding errors of cancelling numbers of that
-    size."""
+def _zero_rounding(means: Floats, values: Floats, error_scale: float) -> Floats:
+    """Means over series of bias or relative bias, set to 0 where they are within the rounding error of
+    their sums.
+
+    The bias of a series is itself a sum of errors that may cancel; `error_scale` is the magnitude of the
+    terms of that sum.
+    """
     defined = ~np.isnan(values)
-    count = np.maximum(defined.sum(axis=1), 1)
-    return zero_rounding_errors(means, size + np.where(defined, np.abs(values), 0.0).sum(axis=1) / count, count)
+    n_defined = np.maximum(defined.sum(axis=1), 1)
+    return zero_rounding_errors(means, error_scale + np.where(defined, np.abs(values), 0.0).sum(axis=1) / n_defined, n_defined)
 
 
 def _count_left_out(scores: SeriesScores) -> Any:
-    """Points without an actual value, plus the largest number of points at which a metric is
-    undefined."""
-    count = len(next(iter(scores.values.values())))
-    missing = scores.left_out.get(LEFT_OUT, np.zeros(count, np.int64))
-    undefined = [values for name, values in scores.left_out.items() if name != LEFT_OUT]
-    return missing + np.max(undefined, axis=0) if undefined else missing
+    """For each model the number of points without an actual value, plus the number of further points
+    without the metric that is undefined most often."""
+    n_models = len(next(iter(scores.values.values())))
+    n_missing = scores.left_out.get(LEFT_OUT, np.zeros(n_models, np.int64))
+    n_undefined = [values for name, values in scores.left_out.items() if name != LEFT_OUT]
+    return n_missing + np.max(n_undefined, axis=0) if n_undefined else n_missing
 
 
 def _significance_table(distance: Floats, runs: Sequence[ModelRun]) -> Any:
@@ -237,14 +248,14 @@ def _significance_table(distance: Floats, runs: Sequence[ModelRun]) -> Any:
 
     tests = significance.pairwise(distance)
     pairs = [(i, j) for i in range(len(runs)) for j in range(len(runs)) if i != j]
-    first, second = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
+    models, opponents = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
     names = pd.Series([run.name for run in runs])
     return pd.DataFrame(
         {
-            "model": names.iloc[first].to_numpy(),
-            "against": names.iloc[second].to_numpy(),
-            "wins": tests.wins[first, second],
-            "p_value": tests.corrected[first, second],
-            "series": tests.n_series[first, second],
+            "model": names.iloc[models].to_numpy(),
+            "against": names.iloc[opponents].to_numpy(),
+            "wins": tests.wins[models, opponents],
+            "p_value": tests.corrected[models, opponents],
+            "series": tests.n_series[models, opponents],
         }
     )

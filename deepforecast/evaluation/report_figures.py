@@ -23,7 +23,8 @@ from deepforecast.plotting.svg_backend import SvgFigure
 if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
-WIDE_PIXELS, NARROW_PIXELS = 800.0, 366.0  # widths of a plot on a desktop and on a phone
+WIDE_PIXELS = 800.0  # width of a plot on a desktop
+NARROW_PIXELS = 366.0  # width of a plot on a phone
 MAX_CURVES = 8  # models in the plot of coverage: the best ones
 LABEL_LENGTH = 20  # characters of a name next to a dot
 CURVE_OFFSET = 0.25  # horizontal distance between the curves of two models, in percent
@@ -31,10 +32,9 @@ CURVE_OFFSET = 0.25  # horizontal distance between the curves of two models, in 
 
 def figure_html(anchor: str, plot: SvgFigure) -> str:
     """A plot in two widths; the style sheet shows the one that fits."""
-    wide, narrow = plot.svg(WIDE_PIXELS), plot.svg(NARROW_PIXELS)
     return (
-        f'<div class="figure" id="{anchor}"><div class="wide">{wide}</div>'
-        f'<div class="narrow">{narrow}</div></div>'
+        f'<div class="figure" id="{anchor}"><div class="wide">{plot.svg(WIDE_PIXELS)}</div>'
+        f'<div class="narrow">{plot.svg(NARROW_PIXELS)}</div></div>'
     )
 
 
@@ -46,8 +46,8 @@ def without_titles(plot: SvgFigure) -> SvgFigure:
 
 def score_figures(board: Leaderboard) -> str:
     """The ranking metric with its intervals; other metrics in a collapsed element."""
-    first, *other_columns = [*board.metrics, *(name for name in board.criteria if name not in board.metrics)]
-    plots = [_score_figure(board, column, f"scores-{index}") for index, column in enumerate([first, *other_columns])]
+    main_column, *other_columns = [*board.metrics, *(name for name in board.criteria if name not in board.metrics)]
+    plots = [_score_figure(board, column, f"scores-{index}") for index, column in enumerate([main_column, *other_columns])]
     other_plots = "".join(plot for plot in plots[1:] if plot)
     note = '<p class="quiet">The dot is the mean over series, the bar its 95 % bootstrap interval over series.</p>'
     return f"{note}{plots[0]}" + (f"<details><summary>The other scores</summary>{other_plots}</details>" if other_plots else "")
@@ -58,7 +58,8 @@ def cost_figure(board: Leaderboard) -> str:
     metric = board.metrics[0]
     distances = board.distances(metric).drop(columns="lower_is_better")
     if board.criteria[metric].metric.better == "high":
-        distances["value"], distances["metric"] = -distances["value"], f"minus {metric}"
+        distances["value"] = -distances["value"]
+        distances["metric"] = f"minus {metric}"
     if not np.isfinite(distances["value"] * distances["seconds"]).any():
         return ""
     caption = (

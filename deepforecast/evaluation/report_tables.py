@@ -42,18 +42,19 @@ INTERVAL_TITLES = {"coverage": "Coverage", "width": "Width", "winkler": "Winkler
 
 
 def leaderboard_table(board: Leaderboard) -> str:
-    """The sortable table of all models; the best value of each column is bold."""
-    table, first = board.table, board.criteria[board.metrics[0]]
+    """HTML table of all models, sortable by column; the best value of each column is bold."""
+    table = board.table
+    main_criterion = board.criteria[board.metrics[0]]
     columns = [_rank_column(board)]
-    if first.best is not None:
-        columns.append(_distance_column(board, first))
+    if main_criterion.target_value is not None:
+        columns.append(_distance_to_target_column(board, main_criterion))
     columns += [_score_column(board, column) for column in [*board.metrics, *_interval_columns(board, "coverage")[:MAX_LEVELS]]]
-    columns += [_cost_column(board, *cost) for cost in COST_COLUMNS]
+    columns += [_cost_column(board, column, heading) for column, heading in COST_COLUMNS]
     if (table["unused"] != "").any():
         columns.append((sortable_heading("covariates not used"), [text_cell(unused) for unused in table["unused"]]))
     note = (
-        '<p class="quiet">Each score is the mean over series with its 95 % bootstrap interval. The best value of a column is '
-        "bold: the lowest or highest, or the closest to 0 or to its level. Click on a heading to sort.</p>"
+        '<p class="quiet">Each score is the mean over series with its 95 % bootstrap interval. Bold marks the best value of '
+        "each column: the lowest, the highest, or (bias, coverage) the closest to its target. Click on a heading to sort.</p>"
     )
     return f"{_model_table(board, columns)}\n{note}"
 
@@ -71,7 +72,10 @@ def interval_tables(board: Leaderboard) -> str:
 
 
 def _model_table(board: Leaderboard, columns: Sequence[tuple[str, list[str]]]) -> str:
-    """A row per model, with the error in place of the scores if it failed."""
+    """HTML table with a row per model, with the error in place of the scores if it failed.
+
+    `columns`: heading and cells of each column, one cell per model; those without cells are left out.
+    """
     columns = [column for column in columns if column[1]]
     rows = []
     for row, (model, error) in enumerate(zip(board.table["model"], board.table["error"], strict=True)):
@@ -109,17 +113,12 @@ def pairs_table(board: Leaderboard) -> str:
 
 
 def _pair_cell(row: Any) -> str:
+    """The share of wins and the p-value, coloured if significant; a dash for a model and itself."""
     if row is None:
         return "<td>–</td>"
-    class_attribute = (
-        ""
-        if not row.p_value < SIGNIFICANCE_LEVEL
-        else ' class="for"'
-        if row.wins > 0.5
-        else ' class="against"'
-        if row.wins < 0.5
-        else ""
-    )
+    class_attribute = ""
+    if row.p_value < SIGNIFICANCE_LEVEL and row.wins != 0.5:
+        class_attribute = ' class="for"' if row.wins > 0.5 else ' class="against"'
     return f"<td{class_attribute}>{format_percent(row.wins)}<small>p {escape(format_p_value(row.p_value))}</small></td>"
 
 
@@ -129,51 +128,57 @@ def _interval_columns(board: Leaderboard, metric: str) -> list[str]:
 
 
 def _rank_column(board: Leaderboard) -> tuple[str, list[str]]:
+    """Heading and cells of the mean rank, with the median rank where it differs."""
     table = board.table
-    best = is_smallest(table["rank"].to_numpy())
+    is_best_rank = is_smallest(table["rank"].to_numpy())
     cells = [
         number_cell(mean, format_rounded(mean, 3), f"median {format_rounded(median, 3)}" if median != mean else "", is_best)
-        for mean, median, is_best in zip(table["rank"], table["rank-median"], best, strict=True)
+        for mean, median, is_best in zip(table["rank"], table["rank-median"], is_best_rank, strict=True)
     ]
     return sortable_heading("rank", "Mean rank among all models over series; ties share the mean rank."), cells
 
 
 def _score_column(board: Leaderboard, column: str) -> tuple[str, list[str]]:
-    """A score with its interval, sorted by the distance of the value from the best one."""
+    """Heading and cells of a score with its interval, sorted by the distance from the best value."""
     criterion = board.criteria[column]
-    text = format_percent if criterion.metric.better == "level" else format_rounded
+    format_score = format_percent if criterion.metric.better == "level" else format_rounded
     distance = criterion.distance(board.table[column].to_numpy())
-    label = sortable_heading(format_value(column, 40), f"{criterion.metric.rewards} ({describe_direction(criterion)})")
-    return label, _score_cells(board, column, text, distance)
+    heading = sortable_heading(format_value(column, 40), f"{criterion.metric.rewards} ({describe_direction(criterion)})")
+    return heading, _score_cells(board, column, format_score, distance)
 
 
-def _distance_column(board: Leaderboard, criterion: Criterion) -> tuple[str, list[str]]:
-    """The mean distance from the target value, for metrics that rank by it."""
-    label = sortable_heading(
+def _distance_to_target_column(board: Leaderboard, criterion: Criterion) -> tuple[str, list[str]]:
+    """Heading and cells of the mean distance from the target value, for metrics that rank by it."""
+    heading = sortable_heading(
         f"{format_value(criterion.column, 40)}, {describe_direction(criterion)}", "Mean over series; ranks the models."
     )
     distance = board.table[criterion.ranking_column].to_numpy()
-    return label, _score_cells(board, criterion.ranking_column, format_rounded, distance)
+    return heading, _score_cells(board, criterion.ranking_column, format_rounded, distance)
 
 
-def _score_cells(board: Leaderboard, column: str, text: Callable[..., str], distance: Floats) -> list[str]:
-    """Values with their intervals; all that are displayed like the best one are bold."""
-    texts = [text(value) for value in board.table[column]]
-    best = {value for value, is_best in zip(texts, is_smallest(distance), strict=True) if is_best}
-    low, high = ([_format_bound(text, value) for value in board.table[f"{column}{end}"]] for end in INTERVAL_SUFFIXES[1:])
+def _score_cells(board: Leaderboard, column: str, format_score: Callable[..., str], distance: Floats) -> list[str]:
+    """Cells of values with their intervals; all whose text equals that of the best value are bold.
+
+    `distance`: the distance of each value from the best one, by which the column is sorted.
+    """
+    texts = [format_score(value) for value in board.table[column]]
+    best_texts = {value for value, is_best in zip(texts, is_smallest(distance), strict=True) if is_best}
+    low, high = (
+        [_format_bound(format_score, value) for value in board.table[f"{column}{end}"]] for end in INTERVAL_SUFFIXES[1:]
+    )
     return [
-        number_cell(sort_key, texts[row], f"{low[row]} to {high[row]}" if low[row] else "", texts[row] in best)
+        number_cell(sort_key, texts[row], f"{low[row]} to {high[row]}" if low[row] else "", texts[row] in best_texts)
         for row, sort_key in enumerate(distance)
     ]
 
 
-def _format_bound(text: Callable[..., str], value: float) -> str:
+def _format_bound(format_score: Callable[..., str], bound: float) -> str:
     """An interval bound, with three digits."""
-    return format_rounded(value, 3) if text is format_rounded else text(value)
+    return format_rounded(bound, 3) if format_score is format_rounded else format_score(bound)
 
 
 def _cost_column(board: Leaderboard, column: str, label: str) -> tuple[str, list[str]]:
-    """Seconds or memory; empty if not measured."""
+    """Heading and cells of seconds or memory; an empty heading and no cells if not measured."""
     values = board.table[column].to_numpy()
     if np.isnan(values).all():
         return "", []

@@ -26,7 +26,8 @@ from deepforecast.evaluation.warm_up import warm_up
 
 MIN_ANNOUNCED_SECONDS = 30.0  # seconds from which a run is announced
 MIN_SERIES_WINDOWS = 10  # series times windows from which a trial on one of them is cheap
-FIRST_TRIAL_SERIES, GROWTH = 4, 8  # series of the first trial, and largest growth factor between trials
+FIRST_TRIAL_SERIES = 4  # series of the first trial
+GROWTH = 8  # largest growth factor of the number of series between trials
 MAX_TRIALS = 5  # per model
 MIN_TRIAL_SECONDS = 0.1  # seconds from which the overhead of a trial is negligible
 MAX_TRIAL_SECONDS = 2.0  # seconds after which a model that supports it is stopped
@@ -76,27 +77,31 @@ def estimate_runtime(
     if len(panel) * plan.n_windows < MIN_SERIES_WINDOWS:
         return None
     trials = [
-        _ModelTrials(model, panel, plan, refit_interval, prepare, levels)
+        _ModelTrials(model, panel, plan, refit_interval, prepare=prepare, levels=levels)
         for model, refit_interval in zip(models, refit_intervals, strict=True)
     ]
-    scoring = SCORING_SECONDS * len(models) * len(panel) * (plan.horizon * plan.n_windows + 5)
+    # each series costs as much as 5 forecasts in addition
+    scoring_seconds = SCORING_SECONDS * len(models) * len(panel) * (plan.horizon * plan.n_windows + 5)
     single_process = n_jobs == 1 or len(models) == 1
     context: AbstractContextManager[None] = hide_progress() if single_process else in_worker()
     with suppress_warnings(), context:  # the run repeats the warnings
         for trial in trials:
             warm_up(trial.model, panel, levels)
             trial.run(1 if len(panel) * plan.n_windows < MIN_SERIES_WINDOWS * FIRST_TRIAL_SERIES else FIRST_TRIAL_SERIES)
-        if scoring + sum(trial.total().high for trial in trials) > MIN_ANNOUNCED_SECONDS:
+        if scoring_seconds + sum(trial.estimate_total().high for trial in trials) > MIN_ANNOUNCED_SECONDS:
             for trial in trials:
                 trial.refine()
-    totals = [trial.total() for trial in trials]
+    totals = [trial.estimate_total() for trial in trials]
     n_parallel = available_cpus() if n_jobs in (None, -1) else n_jobs or 1
 
     def total_seconds(model_seconds: list[float]) -> float:
-        return scoring + max(sum(model_seconds) / n_parallel, *model_seconds)
+        return scoring_seconds + max(sum(model_seconds) / n_parallel, *model_seconds)
 
-    low, likely, high = zip(*((estimate.low, estimate.likely, estimate.high) for estimate in totals), strict=True)
-    return RuntimeEstimate(total_seconds([*low]), total_seconds([*likely]), total_seconds([*high]))
+    return RuntimeEstimate(
+        low=total_seconds([estimate.low for estimate in totals]),
+        likely=total_seconds([estimate.likely for estimate in totals]),
+        high=total_seconds([estimate.high for estimate in totals]),
+    )
 
 
 def announce_runtime(
@@ -107,12 +112,12 @@ def announce_runtime(
     if estimate is None or estimate.high < MIN_ANNOUNCED_SECONDS or sys.stderr is None:
         return
     if progress if progress is not None else shows_live_output(sys.stderr):
-        text = (
+        duration = (
             f"about {_format_seconds(estimate.likely)}"
             if estimate.is_narrow
             else f"{_format_seconds(estimate.low)} to {_format_seconds(estimate.high)}"
         )
-        sys.stderr.write(f"compare: {n_models} models, {plan.n_windows} windows, {len(panel):,} series: {text}\n")
+        sys.stderr.write(f"compare: {n_models} models, {plan.n_windows} windows, {len(panel):,} series: {duration}\n")
 
 
 def _format_seconds(seconds: float) -> str:
@@ -134,26 +139,32 @@ class _ModelTrials:
         prepare: PrepareModel,
         levels: Sequence[float],
     ) -> None:
-        self.model, self.panel, self.prepare, self.levels = model, panel, prepare, levels
+        self.model = model
+        self.panel = panel
+        self.prepare = prepare
+        self.levels = levels
         self.plan = replace(plan, n_windows=1)
+        # refit_interval 0: one fit for all windows; otherwise windows / interval, rounded up
         self.n_fits = 1 if refit_interval == 0 else -(-plan.n_windows // refit_interval)
         self.timings: list[tuple[int, float]] = []
         self.seconds_spent = 0.0
         self.is_warm = False
 
-    def run(self, count: int) -> float:
-        """Time a fit and a forecast on `count` series; the time of a stopped fit is extrapolated
-        from its progress."""
+    def run(self, n_series: int) -> float:
+        """Time a fit and a forecast on `n_series` series, add the estimated seconds to `timings`, and
+        return the seconds spent; the time of a stopped fit is extrapolated from its progress."""
         if not self.model.capabilities.by_series and len(self.panel) * self.n_fits < MIN_SERIES_WINDOWS:
-            self.timings.append((count, 0.0))  # one fit is most of the work: a trial would double it
+            self.timings.append((n_series, 0.0))  # one fit is most of the work: a trial would double it
             return 0.0
-        elapsed, seconds = self._time_trial(count)
+        elapsed, seconds = self._time_trial(n_series)
         if not self.timings and not self.is_warm and elapsed >= MIN_TRIAL_SECONDS and self._has_kernels:
             self.is_warm = True
-            elapsed, seconds = self._time_trial(count)
+            elapsed, seconds = self._time_trial(n_series)
         if self.timings and seconds * (1 + TIMING_NOISE) < self.timings[-1][1] * (1 - TIMING_NOISE):
-            self.timings, self.seconds_spent = [], 0.0  # fewer series took longer, due to loading or compilation
-        self.timings.append((count, seconds))
+            # fewer series took longer, due to loading or compilation
+            self.timings = []
+            self.seconds_spent = 0.0
+        self.timings.append((n_series, seconds))
         self.seconds_spent += elapsed
         return elapsed
 
@@ -163,10 +174,11 @@ class _ModelTrials:
         with numba."""
         return self.model.capabilities.by_series and "numba" in sys.modules
 
-    def _time_trial(self, count: int) -> tuple[float, float]:
+    def _time_trial(self, n_series: int) -> tuple[float, float]:
         """Seconds spent in a trial, and estimated seconds without stopping it."""
-        sample = self.panel.take(np.linspace(0, len(self.panel) - 1, count).astype(np.int64))
+        sample = self.panel.take(np.linspace(0, len(self.panel) - 1, n_series).astype(np.int64))
         progress: list[int] = [0]
+        # `position`: progress from 0 to STEPS_PER_FOLD
         monitor = Monitor(lambda value, position: progress.append(position), deadline=time.monotonic() + MAX_TRIAL_SECONDS)
         start_time = time.perf_counter()
         try:
@@ -183,52 +195,54 @@ class _ModelTrials:
     def refine(self) -> None:
         """Run more trials until the estimate is narrow; repeat the first one if it may have loaded
         libraries."""
-        count, seconds = self.timings[0]
+        n_series, seconds = self.timings[0]
         if MIN_TRIAL_SECONDS <= seconds < MAX_TRIAL_SECONDS and not self.is_warm:
             self.timings.clear()
-            self.run(count)
+            self.run(n_series)
         # The time may start to depend on the number of series in a larger trial, unless the model reports its progress.
         reports_progress = not self.model.capabilities.by_series and seconds >= MAX_TRIAL_SECONDS
         for _ in range(MAX_TRIALS - 1):
             is_certain = (
-                self.total().is_narrow
+                self.estimate_total().is_narrow
                 and (reports_progress or len(self.timings) > 1)
                 and self.timings[-1][1] >= MIN_TRIAL_SECONDS
             )
-            next_count = self._next_count()
+            next_n_series = self._next_n_series()
             if (
                 is_certain
-                or next_count < 2 * self.timings[-1][0]
-                or self.seconds_spent > max(3 * MAX_TRIAL_SECONDS, self.total().low / 3)
+                or next_n_series < 2 * self.timings[-1][0]
+                or self.seconds_spent > max(3 * MAX_TRIAL_SECONDS, self.estimate_total().low / 3)
             ):
                 return
-            self.run(next_count)
+            self.run(next_n_series)
 
-    def total(self) -> RuntimeEstimate:
+    def estimate_total(self) -> RuntimeEstimate:
         """Seconds for all series and windows, extrapolated linearly from the last two trials with
         noise bounds."""
-        count, seconds = self.timings[-1]
-        n_remaining = len(self.panel) - count
+        n_series, seconds = self.timings[-1]
+        n_remaining = len(self.panel) - n_series
         return RuntimeEstimate(
             *(self.n_fits * (seconds + per_series * n_remaining) for per_series in self._seconds_per_series())
         )
 
     def _seconds_per_series(self) -> tuple[float, float, float]:
         """Low, likely and high cost of one more series; with a single trial from 0 to its mean."""
-        count, seconds = self.timings[-1]
+        n_series, seconds = self.timings[-1]
         if len(self.timings) == 1:
-            return (0.0, seconds / count, seconds / count) if self.model.capabilities.by_series else (0.0, 0.0, 0.0)
-        previous_count, previous_seconds = self.timings[-2]
+            return (0.0, seconds / n_series, seconds / n_series) if self.model.capabilities.by_series else (0.0, 0.0, 0.0)
+        previous_n_series, previous_seconds = self.timings[-2]
         # More series do not cost more than the mean so far, which includes the fixed cost.
-        upper_bound = seconds * (1 + TIMING_NOISE) / count
+        upper_bound = seconds * (1 + TIMING_NOISE) / n_series
         estimates = (seconds * (1 + noise) - previous_seconds * (1 - noise) for noise in (-TIMING_NOISE, 0.0, TIMING_NOISE))
-        low, likely, high = (min(max(0.0, estimate / (count - previous_count)), upper_bound) for estimate in estimates)
+        low, likely, high = (min(max(0.0, estimate / (n_series - previous_n_series)), upper_bound) for estimate in estimates)
         return low, likely, high
 
-    def _next_count(self) -> int:
-        """The number of series of the next trial: as many as the time limit allows."""
-        count, seconds = self.timings[-1]
-        per_series, total_seconds = self._seconds_per_series()[2], self.total().high
-        max_count = min(count * (GROWTH if seconds < MAX_TRIAL_SECONDS else GROWTH // 2), len(self.panel) // 4)
+    def _next_n_series(self) -> int:
+        """The number of series of the next trial: as many as the time limit allows, at most a quarter of
+        all series."""
+        n_series, seconds = self.timings[-1]
+        per_series = self._seconds_per_series()[2]
+        total_seconds = self.estimate_total().high
+        max_n_series = min(n_series * (GROWTH if seconds < MAX_TRIAL_SECONDS else GROWTH // 2), len(self.panel) // 4)
         seconds_left = max(MAX_TRIAL_SECONDS, MAX_TRIAL_SHARE * total_seconds) - seconds
-        return max_count if per_series == 0 else min(max_count, count + max(0, int(seconds_left / per_series)))
+        return max_n_series if per_series == 0 else min(max_n_series, n_series + max(0, int(seconds_left / per_series)))

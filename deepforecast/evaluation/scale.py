@@ -59,9 +59,10 @@ def seasonal_scale(
         raise ParameterError(f"`season_length` must be an integer of at least 1, got {format_value(season_length)}.")
     scale = np.full(len(starts), np.nan)
     for season in np.unique(seasons).tolist():
-        chosen = (seasons == season) & (stops - starts > season)
-        if chosen.any():
-            scale[chosen] = _season_scale(values, season, starts[chosen], stops[chosen] - season, squared)
+        is_selected = (seasons == season) & (stops - starts > season)
+        if is_selected.any():
+            pair_stops = stops[is_selected] - season  # pairs are numbered by their first value
+            scale[is_selected] = _season_scale(values, season, starts[is_selected], pair_stops, squared=squared)
     if np.isinf(scale).any():
         raise DataError(
             "Squares of the training data must fit into float64, but they overflow. Divide the data by a constant first."
@@ -76,37 +77,46 @@ def _split_series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | Non
             f"`train` must be one-dimensional, got shape {values.shape}. Concatenate series and pass `indptr`."
         )
     if np.isinf(values).any():
-        where = int(np.argmax(np.isinf(values)))
-        raise DataError(f"`train` must be finite or missing (NaN), got {values[where]} at position {where}.")
-    edges = np.asarray([0, values.size] if indptr is None else indptr)
-    if edges.ndim != 1 or edges.dtype.kind not in "iu" or edges.size < 2 or edges[0] < 0 or edges[-1] > values.size:
-        raise ParameterError(f"`indptr` must be integers from 0 to the number of training values, {values.size}.")
-    starts, stops = edges[:-1].astype(np.int64), edges[1:].astype(np.int64)
+        position = int(np.argmax(np.isinf(values)))
+        raise DataError(f"`train` must be finite or missing (NaN), got {values[position]} at position {position}.")
+    bounds = np.asarray([0, values.size] if indptr is None else indptr)
+    if bounds.ndim != 1 or bounds.dtype.kind not in "iu" or bounds.size < 2 or bounds[0] < 0 or bounds[-1] > values.size:
+        raise ParameterError(
+            f"`indptr` must contain at least two integers from 0 to the number of training values ({values.size}), got "
+            f"{format_value(bounds.tolist())}."
+        )
+    starts = bounds[:-1].astype(np.int64)
+    stops = bounds[1:].astype(np.int64)
     if ends is not None:
         stop_values = np.asarray(ends)
         if stop_values.shape != stops.shape or stop_values.dtype.kind not in "iu" or (stop_values > stops).any():
             raise ParameterError(
-                "`ends` must have one integer per series, a position in `train` that is not after the end of the series."
+                "`ends` must contain one integer per series, a position in `train` that is not after the end of the series, "
+                f"got {format_value(stop_values.tolist())} for series that end at {format_value(stops.tolist())}."
             )
         stops = stop_values.astype(np.int64)
     if (stops < starts).any():
-        raise ParameterError("`indptr` cannot decrease, and no series can end before it starts.")
+        raise ParameterError(
+            f"No series can end before it starts, got starts {format_value(starts.tolist())} and ends "
+            f"{format_value(stops.tolist())}. Pass a non-decreasing `indptr`, and `ends` not before the starts."
+        )
     return values, starts, stops
 
 
 def _season_scale(values: Array, season: int, starts: Integers, stops: Integers, squared: bool) -> Array:
-    """Mean of the seasonal differences that begin in [start, stop), NaN if there are none."""
+    """Mean of |y_{t + season} - y_t| (or its square) over start <= t < stop, NaN without a pair of
+    observed values."""
     with np.errstate(over="ignore", invalid="ignore"):
-        change = values[season:] - values[:-season]
-        change = np.square(change, out=change) if squared else np.abs(change, out=change)
+        differences = values[season:] - values[:-season]
+        differences = np.square(differences, out=differences) if squared else np.abs(differences, out=differences)
         # a stop may equal the length, which reduceat does not accept: append one value
-        change = np.append(change, 0.0)
+        differences = np.append(differences, 0.0)
         spans = np.column_stack([starts, stops]).reshape(-1)
-        sums = np.add.reduceat(change, spans)[::2]
+        sums = np.add.reduceat(differences, spans)[::2]
         counts = (stops - starts).astype(np.float64)
-        missing = np.isnan(change)
+        missing = np.isnan(differences)
         if missing.any():
-            sums = np.add.reduceat(np.where(missing, 0.0, change), spans)[::2]
+            sums = np.add.reduceat(np.where(missing, 0.0, differences), spans)[::2]
             counts = counts - np.add.reduceat(missing.astype(np.float64), spans)[::2]
         mean = np.full(len(starts), np.nan)
         np.divide(sums, counts, out=mean, where=counts > 0)

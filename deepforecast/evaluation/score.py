@@ -1,8 +1,8 @@
 """Metrics of forecasts by model, series, cutoff and step.
 
-    forecasts = cross_validate([SeasonalNaive(), Naive2()], frame, horizon=12, level=[80, 95])
-    score(forecasts, train=frame)
-    score(forecasts, metrics=["mase", "coverage"], train=frame, by=("series", "step"))
+forecasts = cross_validate([SeasonalNaive(), Naive2()], frame, horizon=12, level=[80, 95])
+score(forecasts, train=frame)
+score(forecasts, metrics=["mase", "coverage"], train=frame, by=("series", "step"))
 """
 
 from __future__ import annotations
@@ -119,74 +119,92 @@ def score(
     1     B  2.0   2.0
     """
     if isinstance(forecasts, Leaderboard):
-        board, forecasts = forecasts, forecasts.forecasts
+        board = forecasts
+        forecasts = board.forecasts
         columns = board.settings["columns"] if columns is None else columns
         season_length = board.settings["season_length"] if season_length is None else season_length
         if train is None and season_length is not None:
-            step = str(board.settings["freq"])
-            train, freq = board.history, freq or (int(step) if step.isdecimal() else step)
+            board_freq = str(board.settings["freq"])
+            train = board.history
+            freq = freq or (int(board_freq) if board_freq.isdecimal() else board_freq)
     table = open_input(forecasts, "frame of forecasts")
     if models is None and is_decomposition(table.columns):
         raise DataError(
-            "A frame of forecasts must have a numeric column for each model, got a decomposition with "
-            f"{format_list(table.columns)}. "
-            "Pass what `cross_validate` or `predict` returns, or name the models in `models`."
+            "The frame of forecasts must have a numeric column for each model, got a decomposition with the columns "
+            f"{format_list(table.columns)}. Pass what `cross_validate` or `predict` returns, or list the models in `models`."
         )
     names, covariates = _resolve_columns(columns, table.columns, actual)
     if not len(table):
         raise DataError("`forecasts` must have at least one row, got an empty frame.")
-    available = find_models(table, {*names.all, *covariates}, quiet=models is not None)
+    available = find_models(table, {*names.all, *covariates}, warn_non_numeric=models is None)
     reference_model = None if reference is None else get_model(available, reference, "reference")
-    rows = read_rows(table, names)
-    training = None if train is None else read_training(train, rows, freq, season_length)
-    keys = validate_by(by, rows)
+    forecast_rows = read_rows(table, names)
+    training = None if train is None else read_training(train, forecast_rows, freq, season_length)
+    keys = validate_by(by, forecast_rows)
     scoring_data = ScoringData(
-        table, rows, select_models(available, models), read_actuals(rows, table, actual, names), training, reference_model
+        table=table,
+        forecast_rows=forecast_rows,
+        models=select_models(available, models),
+        actual=read_actuals(forecast_rows, table, actual, names),
+        training=training,
+        reference=reference_model,
     )
     metric_columns = select_metrics(metrics, scoring_data)
-    steps = steps_ahead(rows, table, freq, None if training is None else training.panel.calendar) if STEP in keys else None
-    return _score_table(scoring_data, metric_columns, make_grouping(rows, keys, steps))
+    calendar = None if training is None else training.panel.calendar
+    steps = steps_ahead(forecast_rows, table, freq, calendar) if STEP in keys else None
+    return _score_table(scoring_data, metric_columns, make_grouping(forecast_rows, keys, steps))
 
 
 def _score_table(scoring_data: ScoringData, metric_columns: Sequence[MetricColumn], point_groups: Grouping) -> Frame:
     """The table of scores: key columns, model, metrics and counts of points left out."""
-    count, groups = len(scoring_data.models), point_groups.groups
-    missing = np.bincount(groups.codes, weights=np.isnan(scoring_data.actual), minlength=groups.count).astype(np.int64)
+    n_models = len(scoring_data.models)
+    groups = point_groups.groups
+    n_missing = np.bincount(groups.codes, weights=np.isnan(scoring_data.actual), minlength=groups.count).astype(np.int64)
     names = np.tile(np.array([model.name for model in scoring_data.models], dtype=object), groups.count)
-    table = _add_columns(point_groups.columns(count), {MODEL: names})
-    left_out = {} if not missing.any() else {LEFT_OUT: np.repeat(missing, count)}
-    for request in metric_columns:
-        values, unused = _score_models(scoring_data, request, point_groups, missing)
-        table = _add_columns(table, {request.column: values.T.reshape(-1)})
-        if unused.any():
-            left_out[f"{request.column}-{LEFT_OUT}"] = unused.T.reshape(-1)
-    return frames.build(scoring_data.rows.library, _add_columns(table, left_out))
+    table = _add_columns(point_groups.columns(n_models), {MODEL: names})
+    left_out = {} if not n_missing.any() else {LEFT_OUT: np.repeat(n_missing, n_models)}
+    for metric_column in metric_columns:
+        values, n_undefined = _score_models(scoring_data, metric_column, point_groups, n_missing)
+        table = _add_columns(table, {metric_column.column: values.T.reshape(-1)})
+        if n_undefined.any():
+            left_out[f"{metric_column.column}-{LEFT_OUT}"] = n_undefined.T.reshape(-1)
+    return frames.build(scoring_data.forecast_rows.library, _add_columns(table, left_out))
 
 
-def _score_models(scoring_data: ScoringData, request: MetricColumn, point_groups: Grouping, missing: Any) -> tuple[Floats, Any]:
-    """Arrays (models, groups): the metric, and the number of points with an actual value that it
-    left out."""
+def _score_models(
+    scoring_data: ScoringData, metric_column: MetricColumn, point_groups: Grouping, n_missing: Any
+) -> tuple[Floats, Any]:
+    """The metric, and the number of points with an actual value at which it is undefined, both of shape
+    (models, groups); `n_missing`: points of each group without an actual value."""
     shape = (len(scoring_data.models), point_groups.groups.count)
-    values, unused = np.full(shape, np.nan), np.zeros(shape, np.int64)
+    values = np.full(shape, np.nan)
+    n_undefined = np.zeros(shape, np.int64)
     for index, model in enumerate(scoring_data.models):
-        inputs = scoring_data.inputs(request.metric, model, request.level)
+        inputs = scoring_data.inputs(metric_column.metric, model, metric_column.level)
         if inputs is not None:
-            aggregated = request.metric.by_group(scoring_data.actual, point_groups.groups, **inputs)
-            values[index], unused[index] = aggregated.value, aggregated.left_out - missing
-    return values, unused
+            aggregated = metric_column.metric.by_group(scoring_data.actual, point_groups.groups, **inputs)
+            values[index] = aggregated.value
+            n_undefined[index] = aggregated.left_out - n_missing
+    return values, n_undefined
 
 
 def _add_columns(table: dict[str, Any], new_columns: dict[str, Any]) -> dict[str, Any]:
+    """Both dicts of columns in one; a name in both raises `ParameterError`."""
     duplicates = [name for name in new_columns if name in table]
     if duplicates:
         raise ParameterError(
-            f"The table of scores cannot have two columns {duplicates[0]}. Use another name for the id column or the metric."
+            f"Columns of the table of scores must be unique, but two are named {duplicates[0]}. Rename the id column or the "
+            "metric."
         )
     return {**table, **new_columns}
 
 
 def _resolve_columns(columns: Any, table_columns: Sequence[str], actual: Frame | None) -> tuple[Columns, tuple[str, ...]]:
-    """The key and target columns, and the declared covariates: none of them is a model."""
+    """The key and target columns, and the declared covariates: none of them is a model.
+
+    The target defaults to the first of "y" and "target" that is a column of `actual`, or of the
+    forecasts if that is None.
+    """
     roles = {} if columns is None else key_roles(columns)
     if isinstance(roles, dict) and "target" not in roles:
         candidates = table_columns if actual is None else frames.to_narwhals(actual, "actual frame").columns

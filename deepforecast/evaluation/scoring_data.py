@@ -38,7 +38,7 @@ class ScoringData:
     """The sorted columns of the forecasts, validated on first use."""
 
     table: nw.DataFrame[Any]
-    rows: ForecastRows
+    forecast_rows: ForecastRows
     models: Sequence[ModelColumns]
     actual: Floats
     training: TrainingData | None
@@ -67,29 +67,37 @@ class ScoringData:
         if any(self.inputs(metric, model, level) is not None for model in self.models):
             return
         for need in metric.needs:
-            if not any(self._has(need, model, level) for model in self.models):
+            if not any(self._has_input(need, model, level) for model in self.models):
                 raise ParameterError(f"{metric.name} cannot be computed without {MISSING_INPUT_HINTS[need]}.")
-        raise ParameterError(f"{metric.name} cannot be computed: no single model has all of {format_list(metric.needs)}.")
+        raise ParameterError(
+            f"{metric.name} requires a model that has all of {format_list(metric.needs)}, and there is none. Use another metric."
+        )
 
     def inputs(self, metric: Metric, model: ModelColumns, level: float | None) -> dict[str, Any] | None:
-        """The inputs of a metric for one model, None if one is missing."""
-        if not all(self._has(need, model, level) for need in metric.needs):
-            return None
-        return {need: self._input(need, model, level) for need in metric.needs}
+        """The inputs of a metric by name for one model, None if the model lacks one of them.
 
-    def _has(self, need: str, model: ModelColumns, level: float | None) -> bool:
+        `level`: that of the interval for interval metrics, otherwise None.
+        """
+        if not all(self._has_input(need, model, level) for need in metric.needs):
+            return None
+        return {need: self._read_input(need, model, level) for need in metric.needs}
+
+    def _has_input(self, need: str, model: ModelColumns, level: float | None) -> bool:
+        """Whether the input `need` exists for the model; point forecasts do not exist in a frame of sample
+        paths."""
         if need in INTERVAL_INPUTS:
             return level in model.lo
         if need in ("quantile_forecast", "quantiles"):
             probabilities = self.probabilities
-            return not self.rows.n_samples and bool(probabilities) and set(probabilities) <= set(model.quantiles())
+            return not self.forecast_rows.n_samples and bool(probabilities) and set(probabilities) <= set(model.quantiles())
         if need in ("scale", "squared_scale"):
             return self.training is not None
         if need == "reference":
-            return self.reference is not None and not self.rows.n_samples
-        return (need == "samples") == bool(self.rows.n_samples)
+            return self.reference is not None and not self.forecast_rows.n_samples
+        return (need == "samples") == bool(self.forecast_rows.n_samples)  # "forecast" or "samples"
 
-    def _input(self, need: str, model: ModelColumns, level: float | None) -> Any:
+    def _read_input(self, need: str, model: ModelColumns, level: float | None) -> Any:
+        """The input `need` of a model that has it, with points (or samples and points) on the last axes."""
         if need == "level":
             return level
         if need in ("lo", "hi") and level is not None:
@@ -109,33 +117,35 @@ class ScoringData:
         """A column in the order of the points; all values must be finite."""
         if name in self._cache:
             return self._cache[name]
-        values: Floats = self.rows.sorted(frames.read_numbers(self.table[name], name))
-        usable = np.abs(values) < MAX_MAGNITUDE  # false for NaN too
-        if not usable.all():
-            index = tuple(np.argwhere(~usable)[0])
+        values: Floats = self.forecast_rows.in_point_order(frames.read_numbers(self.table[name], name))
+        is_valid = np.abs(values) < MAX_MAGNITUDE  # false for NaN too
+        if not is_valid.all():
+            index = tuple(np.argwhere(~is_valid)[0])
             raise DataError(
-                f"Forecasts must be finite; column {name} of model {model.name} is {values[index]} for "
-                f"{self.rows.describe_point(int(index[-1]))} ({np.count_nonzero(~usable)} such values). "
-                "Correct the forecasts, or "
-                "pass `models` to score the other models."
+                f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude; column {name} of model {model.name} is "
+                f"{values[index]} for {self.forecast_rows.describe_point(int(index[-1]))} ({np.count_nonzero(~is_valid)} such "
+                "values). Correct the forecasts, or pass `models` to score only the other models."
             )
         self._cache[name] = values
         return values
 
     def _interval_bound(self, model: ModelColumns, level: float, need: str) -> Floats:
-        lo, hi = self.column(model.lo[level], model), self.column(model.hi[level], model)
+        """The bound "lo" or "hi" of the interval, after a check that no interval is crossed."""
+        lo = self.column(model.lo[level], model)
+        hi = self.column(model.hi[level], model)
         crossed = np.flatnonzero(lo > hi)
         if len(crossed):
             point = crossed[0]
             raise DataError(
                 f"The lower bound of an interval cannot be above the upper one; {model.name}-lo-{format_number(level)} is "
-                f"{lo[point]} and -hi- {hi[point]} for {self.rows.describe_point(int(point))} ({len(crossed)} such intervals). "
-                "Were the two columns swapped?"
+                f"{lo[point]} and -hi- {hi[point]} for {self.forecast_rows.describe_point(int(point))} ({len(crossed)} such "
+                "intervals). Were the two columns swapped?"
             )
         return lo if need == "lo" else hi
 
     def _scale(self, need: str) -> Floats:
+        """The scale of each point ("scale" or "squared_scale"), from the training data."""
         if need not in self._cache and self.training is not None:
             scale = self.training.scale(squared=need == "squared_scale")
-            self._cache[need] = np.repeat(scale, np.diff(self.rows.indptr))
+            self._cache[need] = np.repeat(scale, np.diff(self.forecast_rows.indptr))
         return self._cache[need]

@@ -21,15 +21,19 @@ def collect_messages() -> Iterator[Messages]:
 
 
 def warn_together(names: Sequence[str], messages_by_model: Sequence[Messages]) -> None:
-    """Issue the warnings of all models; of warnings that differ only in the leading name, the first
-    with the other names."""
+    """Issue the warnings of all models.
+
+    Of warnings that differ only in the model name they begin with, only the first is issued, followed by
+    the names of the other models.
+    """
     models_by_message: dict[tuple[str, type[UserWarning]], list[str]] = {}
     first_messages: dict[tuple[str, type[UserWarning]], str] = {}
     for name, model_messages in zip(names, messages_by_model, strict=True):
         for message, category in model_messages:
-            key = (message.removeprefix(name), category)
-            models_by_message.setdefault(key, []).append(name)
-            first_messages.setdefault(key, message)
-    for key, message in first_messages.items():
-        other_models = models_by_message[key][1:] if message != key[0] else []
-        warn(f"{message} The same holds for {format_list(other_models, max_shown=9)}." if other_models else message, key[1])
+            nameless = (message.removeprefix(name), category)
+            models_by_message.setdefault(nameless, []).append(name)
+            first_messages.setdefault(nameless, message)
+    for nameless, message in first_messages.items():
+        other_models = models_by_message[nameless][1:] if message != nameless[0] else []
+        ending = f" The same holds for {format_list(other_models, max_shown=9)}." if other_models else ""
+        warn(f"{message}{ending}", nameless[1])

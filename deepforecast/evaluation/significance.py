@@ -85,12 +85,17 @@ def mean_interval(
         raise ParameterError(f"`level` must be above 0 and below 100, got {format_value(level)}.")
     if n_resamples < 1:
         raise ParameterError(f"`n_resamples` must be at least 1, got {format_value(n_resamples)}.")
-    shares = _check_weights(weights, errors)
-    total = shares.sum(axis=1)
-    mean = np.divide((shares * np.nan_to_num(errors)).sum(axis=1), total, out=np.full(len(errors), np.nan), where=total > 0)
+    scaled_weights = _check_weights(weights, errors)
+    total_weight = scaled_weights.sum(axis=1)
+    mean = np.divide(
+        (scaled_weights * np.nan_to_num(errors)).sum(axis=1),
+        total_weight,
+        out=np.full(len(errors), np.nan),
+        where=total_weight > 0,
+    )
     deviations = np.where(np.isnan(errors), 0.0, errors - mean[:, None])  # to avoid cancellation
-    n_used = (shares > 0).sum(axis=1)
-    resampled = _resample_means(deviations, shares, n_resamples, seed)
+    n_used = (scaled_weights > 0).sum(axis=1)
+    resampled = _resample_means(deviations, scaled_weights, n_resamples, seed)
     resampled[:, n_used == 0] = 0.0
     low, high = mean + np.nanquantile(resampled, [(100 - level) / 200, (100 + level) / 200], axis=0)
     has_interval = n_used > 1
@@ -117,7 +122,9 @@ def ranks(values: ArrayLike) -> Array:
 
 
 def pairwise(values: ArrayLike) -> PairwiseTests:
-    """Compare all pairs of models on the series for which both have a value.
+    """Test all pairs of models for equal performance on the series for which both have a value.
+
+    Wilcoxon signed-rank tests of the differences, corrected by Holm's method.
 
     Examples
     --------
@@ -126,11 +133,11 @@ def pairwise(values: ArrayLike) -> PairwiseTests:
     (1.0, 0.03125)
     """
     errors = _check_values(values)
-    count = len(errors)
-    wins, p_value, corrected = (np.full((count, count), np.nan) for _ in range(3))
-    n_series = np.zeros((count, count), np.int64)
-    first, second = np.triu_indices(count, 1)
-    for a, b in zip(first.tolist(), second.tolist(), strict=True):
+    n_models = len(errors)
+    wins, p_value, corrected = (np.full((n_models, n_models), np.nan) for _ in range(3))
+    n_series = np.zeros((n_models, n_models), np.int64)
+    row_models, column_models = np.triu_indices(n_models, 1)
+    for a, b in zip(row_models.tolist(), column_models.tolist(), strict=True):
         difference = errors[a] - errors[b]
         difference = difference[~np.isnan(difference)]
         n_series[a, b] = n_series[b, a] = len(difference)
@@ -138,7 +145,7 @@ def pairwise(values: ArrayLike) -> PairwiseTests:
             wins[a, b] = ((difference < 0).sum() + (difference == 0).sum() / 2) / len(difference)
             wins[b, a] = 1 - wins[a, b]
             p_value[a, b] = p_value[b, a] = signed_rank(difference)
-    corrected[first, second] = corrected[second, first] = holm(p_value[first, second])
+    corrected[row_models, column_models] = corrected[column_models, row_models] = holm(p_value[row_models, column_models])
     return PairwiseTests(wins, p_value, corrected, n_series)
 
 
@@ -159,13 +166,17 @@ def signed_rank(difference: ArrayLike) -> float:
     differences = differences[differences != 0]
     if not len(differences):
         return 1.0
-    _, rank_index, sizes = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
-    doubled_ranks = (2 * np.cumsum(sizes) - sizes + 1)[rank_index]  # twice the rank: an integer for ties too
+    _, rank_index, tie_sizes = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
+    doubled_ranks = (2 * np.cumsum(tie_sizes) - tie_sizes + 1)[rank_index]  # twice the rank: an integer for ties too
     if len(differences) <= MAX_EXACT_DIFFERENCES:
         return _exact_p_value(doubled_ranks, int(doubled_ranks[differences > 0].sum()))
-    positive_sum, count = float(doubled_ranks[differences > 0].sum()) / 2, len(differences)
-    expected = count * (count + 1) / 4
-    variance = count * (count + 1) * (2 * count + 1) / 24 - float((sizes.astype(np.float64) ** 3 - sizes).sum()) / 48
+    positive_sum = float(doubled_ranks[differences > 0].sum()) / 2
+    n_differences = len(differences)
+    expected = n_differences * (n_differences + 1) / 4
+    variance = (
+        n_differences * (n_differences + 1) * (2 * n_differences + 1) / 24
+        - float((tie_sizes.astype(np.float64) ** 3 - tie_sizes).sum()) / 48
+    )
     return math.erfc(abs(positive_sum - expected) / math.sqrt(2 * variance))
 
 
@@ -187,11 +198,12 @@ def holm(p_values: ArrayLike) -> Array:
 
 
 def _check_values(values: ArrayLike) -> Array:
+    """`values` as a non-empty array with two axes; NaN is allowed, infinity is not."""
     errors = to_float64("values", values)
     if errors.ndim != 2 or not errors.size:
         raise ParameterError(f"`values` must have shape (models, series) with at least one of each, got {errors.shape}.")
     if np.isinf(errors).any():
-        raise ParameterError("`values` must be finite or missing (NaN), got infinity.")
+        raise ParameterError("`values` must be finite or missing (NaN), got infinity. Set undefined scores to NaN.")
     return errors
 
 
@@ -204,23 +216,26 @@ def _check_weights(weights: ArrayLike | None, errors: Array) -> Array:
         or (weight_array < 0).any()
     ):
         raise ParameterError(
-            "`weights` must be finite, not negative and of shape (series,) or (models, series), got shape "
-            f"{weight_array.shape} for values of shape {errors.shape}."
+            "`weights` must be finite, not negative and of shape (series,) or (models, series), got values from "
+            f"{weight_array.min(initial=np.inf)} to {weight_array.max(initial=-np.inf)} and shape {weight_array.shape} for "
+            f"`values` of shape {errors.shape}."
         )
-    shares = np.where(np.isnan(errors), 0.0, weight_array)
-    return shares / max(float(shares.max()), np.finfo(np.float64).tiny)
+    scaled_weights = np.where(np.isnan(errors), 0.0, weight_array)
+    return scaled_weights / max(float(scaled_weights.max()), np.finfo(np.float64).tiny)
 
 
-def _resample_means(deviations: Array, shares: Array, n_resamples: int, seed: int) -> Array:
+def _resample_means(deviations: Array, scaled_weights: Array, n_resamples: int, seed: int) -> Array:
     """Weighted means of `deviations` in each resample, shape (resamples, models)."""
     rng = np.random.default_rng(seed)
-    units = _resampling_units(rng, np.concatenate([deviations * shares, shares]))
+    units = _resampling_units(rng, np.concatenate([deviations * scaled_weights, scaled_weights]))
     sums = np.empty((n_resamples, units.shape[1]))
-    step = max(1, BLOCK_SIZE // len(units))
-    for start in range(0, n_resamples, step):
-        counts = rng.multinomial(len(units), np.full(len(units), 1 / len(units)), size=min(step, n_resamples - start))
+    n_block_resamples = max(1, BLOCK_SIZE // len(units))
+    for start in range(0, n_resamples, n_block_resamples):
+        counts = rng.multinomial(
+            len(units), np.full(len(units), 1 / len(units)), size=min(n_block_resamples, n_resamples - start)
+        )
         with limit_threads(1):  # the last bit of a BLAS product depends on the number of threads
-            sums[start : start + step] = counts @ units
+            sums[start : start + n_block_resamples] = counts @ units
     numerators, denominators = np.split(sums, 2, axis=1)
     return np.asarray(np.divide(numerators, denominators, out=np.full(numerators.shape, np.nan), where=denominators > 0))
 
@@ -240,7 +255,11 @@ def _resampling_units(rng: np.random.Generator, columns: Array) -> Array:
 
 def _exact_p_value(doubled_ranks: Integers, positive_sum: int) -> float:
     """Share of sign patterns whose sum of positive doubled ranks is at least as far from its mean
-    as `positive_sum`."""
+    as `positive_sum`.
+
+    `n_patterns[s]`, the number of sign patterns with sum s, is computed by dynamic programming, one rank
+    at a time. It is symmetric about its mean, so the smaller tail is counted and doubled.
+    """
     n_patterns = np.zeros(int(doubled_ranks.sum()) + 1)
     n_patterns[0] = 1.0
     for rank in doubled_ranks.tolist():

@@ -16,7 +16,9 @@ from deepforecast.errors import ParameterError, format_value
 from deepforecast.evaluation.metric_inputs import to_float64
 
 Array = NDArray[np.float64]
-MIN_RATIO, MAX_RATIO = 1e-2, 1e2  # ratios are clipped as in fev: an exact forecast must not dominate
+# ratios are clipped as in fev: an exact forecast must not dominate
+MIN_RATIO = 1e-2
+MAX_RATIO = 1e2
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +93,10 @@ def pairwise_win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int
     0.625
     """
     errors = _check_values(values, 0, n_resamples)
-    count, datasets = errors.shape
-    pair_wins = np.stack([_wins_of(errors, model) for model in range(count)]).reshape(count * count, datasets)
+    n_models, n_datasets = errors.shape
+    pair_wins = np.stack([_wins_of(errors, model) for model in range(n_models)]).reshape(n_models * n_models, n_datasets)
     rates = _bootstrap(pair_wins, level, n_resamples, seed)
-    matrices = [array.reshape(count, count) for array in (rates.value, rates.low, rates.high, rates.n_datasets)]
+    matrices = [array.reshape(n_models, n_models) for array in (rates.value, rates.low, rates.high, rates.n_datasets)]
     return SkillScores(*matrices)  # type: ignore[arg-type]  # three of floats, one of counts
 
 
@@ -110,8 +112,8 @@ def _wins_of(errors: Array, model: int) -> Array:
 def _column_means(values: Array) -> Array:
     """`nanmean` of each column without a warning if all are NaN."""
     n_defined = (~np.isnan(values)).sum(axis=0)
-    total = np.where(np.isnan(values), 0.0, values).sum(axis=0)
-    return np.asarray(np.divide(total, n_defined, out=np.full(values.shape[1], np.nan), where=n_defined > 0))
+    sums = np.where(np.isnan(values), 0.0, values).sum(axis=0)
+    return np.asarray(np.divide(sums, n_defined, out=np.full(values.shape[1], np.nan), where=n_defined > 0))
 
 
 def _bootstrap(values: Array, level: float, n_resamples: int, seed: int) -> SkillScores:
@@ -119,27 +121,32 @@ def _bootstrap(values: Array, level: float, n_resamples: int, seed: int) -> Skil
     defined = ~np.isnan(values)
     n_datasets = defined.sum(axis=1)
     filled = np.where(defined, values, 0.0)
-    draws = np.random.default_rng(seed).multinomial(
+    drawn_counts = np.random.default_rng(seed).multinomial(
         values.shape[1], np.full(values.shape[1], 1 / values.shape[1]), size=n_resamples
     )
-    count = draws @ defined.T.astype(np.float64)
-    means = np.divide(draws @ filled.T, count, out=np.full(count.shape, np.nan), where=count > 0)
-    value = np.divide(filled.sum(axis=1), n_datasets, out=np.full(len(values), np.nan), where=n_datasets > 0)
-    low, high = np.full(len(values), np.nan), np.full(len(values), np.nan)
+    n_drawn = drawn_counts @ defined.T.astype(np.float64)
+    means = np.divide(drawn_counts @ filled.T, n_drawn, out=np.full(n_drawn.shape, np.nan), where=n_drawn > 0)
+    mean = np.divide(filled.sum(axis=1), n_datasets, out=np.full(len(values), np.nan), where=n_datasets > 0)
+    low = np.full(len(values), np.nan)
+    high = np.full(len(values), np.nan)
     has_interval = n_datasets > 1
     if has_interval.any():
         low[has_interval], high[has_interval] = np.nanquantile(
             means[:, has_interval], [(100 - level) / 200, (100 + level) / 200], axis=0
         )
-    return SkillScores(value, low, high, n_datasets.astype(np.int64))
+    return SkillScores(mean, low, high, n_datasets.astype(np.int64))
 
 
 def _check_values(values: ArrayLike, reference: int, n_resamples: int) -> Array:
+    """`values` as a float64 array; invalid arguments raise `ParameterError`."""
     errors = to_float64("values", values)
     if errors.ndim != 2 or not errors.size:
         raise ParameterError(f"`values` must have shape (models, datasets) with at least one of each, got {errors.shape}.")
     if (errors < 0).any() or np.isinf(errors).any():
-        raise ParameterError("`values` must be finite and not negative, or missing (NaN).")
+        raise ParameterError(
+            f"`values` must be finite and not negative, or missing (NaN), got values from {np.nanmin(errors)} to "
+            f"{np.nanmax(errors)}."
+        )
     if not 0 <= reference < len(errors):
         raise ParameterError(
             f"`reference` must be the index of a model, 0 to {len(errors) - 1}, got {format_value(reference)}."

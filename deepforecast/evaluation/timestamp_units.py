@@ -15,11 +15,13 @@ from deepforecast.errors import DataError
 
 
 def read_time_column(table: nw.DataFrame[Any], name: str, what: str) -> tuple[Ints, TimeType]:
-    """A time column without missing values, as integers and their type."""
+    """A time column as integers and their type; missing values raise `DataError`, in which `what` names
+    the frame."""
     if table[name].null_count():
         row = int(np.flatnonzero(table[name].is_null().to_numpy())[0])
         raise DataError(
-            f"Column {name} of the {what} cannot have missing timestamps, but row {row} has one. Drop or correct it."
+            f"Column {name} of the {what} cannot have missing timestamps, but data row {row} has one. Drop the row or correct "
+            "it."
         )
     return frames.read_timestamps(table[name], name)
 
@@ -41,15 +43,15 @@ def convert_unit(timestamps: Ints, time: TimeType, unit: str) -> Ints:
     factor = PER_DAY[unit] // PER_DAY[time.unit]
     if len(timestamps) and max(abs(int(timestamps.min())), abs(int(timestamps.max()))) > MAX_INT64 // factor:
         raise DataError(
-            f"Timestamps of dtype {time.dtype} cannot be converted to the unit {unit!r} of the other column. "
-            "Convert that column."
+            f"Timestamps of dtype {time.dtype} cannot be converted to the unit {unit!r} of the other time column, because they "
+            "exceed its range. Convert the other column to a coarser unit."
         )
     return timestamps * factor
 
 
 def calendar_positions(timestamps: Ints, time: TimeType, calendar: Calendar, describe_row: Callable[[int], str]) -> Ints:
     """Positions of timestamps on the calendar of another frame; `DataError` if one is not on its
-    grid."""
+    grid, in which `describe_row` names the row."""
     unit = finer_unit(time, calendar.time, "the forecasts and of the train frame")
     converted = convert_unit(timestamps, time, unit)
     factor = PER_DAY[unit] // PER_DAY[calendar.time.unit] if unit else 1
@@ -58,7 +60,7 @@ def calendar_positions(timestamps: Ints, time: TimeType, calendar: Calendar, des
     off_grid = np.flatnonzero((calendar_index == OFF_GRID) | (calendar_times * factor != converted))
     if len(off_grid):
         raise DataError(
-            f"Every timestamp must be on the grid of freq {calendar.freq!r}; that of {describe_row(int(off_grid[0]))} is not "
+            f"Every timestamp must be on the grid of freq={calendar.freq!r}; that of {describe_row(int(off_grid[0]))} is not "
             f"({len(off_grid)} such timestamps). Pass the correct `freq`, or correct the timestamps."
         )
     return calendar_index

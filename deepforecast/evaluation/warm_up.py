@@ -64,13 +64,15 @@ def _kernel_key(model: Forecaster, panel: Panel, levels: Sequence[float]) -> tup
     choices = [
         (name, value) for name, value in model.get_params(deep=False).items() if value is None or isinstance(value, str | bool)
     ]
-    columns, frequency = panel.series.columns, panel.calendar.frequency
+    columns = panel.series.columns
+    frequency = panel.calendar.frequency
     roles = (bool(columns.future), bool(columns.past), bool(columns.static))
     negative = bool(len(panel.y)) and bool(np.nanmin(panel.y) <= 0)
     return type(model), tuple(choices), roles, frequency, panel.complete, negative, bool(levels)
 
 
 def _fit_and_forecast(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
+    """Fit, forecast and update the model on a synthetic panel, which compiles its kernels."""
     usable_panel, _ = drop_unusable(panel, model.capabilities)
     levels = levels if model.capabilities.distribution is not None else ()
     usable_panel = _synthetic_panel(usable_panel, model)
@@ -79,7 +81,11 @@ def _fit_and_forecast(model: Forecaster, panel: Panel, levels: Sequence[float]) 
 
 
 def _synthetic_panel(panel: Panel, model: Forecaster) -> Panel:
-    """The ends of at most two series with synthetic values of the same signs, zeros and gaps."""
+    """The ends of at most two series with synthetic values of the same signs, zeros and gaps.
+
+    The series are the one with the most missing values and the one with the lowest value, because
+    kernels may differ for gaps and for values that are not positive.
+    """
     lowest = np.fmin.reduceat(panel.y, panel.indptr[:-1])
     panel = panel.take(np.unique([int(np.argmin(panel.observed - panel.lengths)), int(np.nanargmin(lowest))]))
     season = max(seasons(panel.calendar.frequency), default=1)
@@ -88,8 +94,9 @@ def _synthetic_panel(panel: Panel, model: Forecaster) -> Panel:
     panel = panel.tail(max(needed, min(needed + 3 * season, MAX_ROWS)))
     step = np.arange(len(panel.y))
     values = 10.0 + 3.0 * np.sin(2.0 * np.pi * step / max(season, 4)) + np.random.default_rng(0).random(len(step))
-    sign, gaps = np.sign(panel.y), panel.missing() & (panel.observed > needed)[panel.row_series]
+    sign = np.sign(panel.y)
+    gaps = panel.missing() & (panel.observed > needed)[panel.row_series]
     gaps[(panel.indptr[:-1] + panel.lengths // 2)[incomplete]] = True  # the selected rows may have no gap
-    zero = np.maximum.reduceat(np.nan_to_num(np.abs(sign)), panel.indptr[:-1]) == 0
-    sign[np.isnan(sign) | zero[panel.row_series]] = 1.0
+    is_all_zero = np.maximum.reduceat(np.nan_to_num(np.abs(sign)), panel.indptr[:-1]) == 0
+    sign[np.isnan(sign) | is_all_zero[panel.row_series]] = 1.0
     return panel.with_target(np.where(gaps, np.nan, sign * values))

@@ -82,6 +82,7 @@ def plot_attention(
 
 
 def _matrices(selected: list[AttentionWeights], n_series: int) -> Chart:
+    """One heat map of queries by keys per series, the mean over layers and heads, with a common colour scale."""
     matrices = [weights.matrix() for weights in selected]
     largest = max(float(np.nanmax(values)) for _, _, values in matrices)
     panels = tuple(
@@ -93,19 +94,21 @@ def _matrices(selected: list[AttentionWeights], n_series: int) -> Chart:
 
 
 def _heads(weights: AttentionWeights, n_series: int) -> Chart:
-    layers, heads = np.unique(weights.layer), np.unique(weights.head)
+    """One heat map per layer (row) and head (column) of one series; raises if there are more than MAX_PANELS."""
+    layers = np.unique(weights.layer)
+    heads = np.unique(weights.head)
     if len(layers) * len(heads) > MAX_PANELS:
         raise ParameterError(
-            f"At most {MAX_PANELS} heads can be plotted at once, got {len(layers)} layers of {len(heads)} "
-            "heads. Pass `layer` to choose one."
+            f"view='heads' can plot at most {MAX_PANELS} heads, got {len(layers)} layers of {len(heads)} heads. Pass `layer` "
+            "to choose one layer."
         )
     head_weights = [weights.take((weights.layer == layer) & (weights.head == head)) for layer in layers for head in heads]
     matrices = [selected.matrix() for selected in head_weights]
     largest = max(float(np.nanmax(values)) for _, _, values in matrices)
     x, y = weights.axes()
     panels = []
-    for number, (x_values, y_values, values) in enumerate(matrices):
-        row, column = divmod(number, len(heads))
+    for panel_index, (x_values, y_values, values) in enumerate(matrices):
+        row, column = divmod(panel_index, len(heads))
         x_axis = x if row == len(layers) - 1 else replace(x, title="", hide_labels=True)
         title = f"layer {layers[row]}, head {heads[column]}"
         y_axis = y if column == 0 else replace(y, title="", hide_labels=True)
@@ -114,6 +117,7 @@ def _heads(weights: AttentionWeights, n_series: int) -> Chart:
 
 
 def _lags(weights: AttentionWeights, series: Any) -> Chart:
+    """Bars of the mean weight by distance from the attending time step, over the chosen series (default: all)."""
     keys, n_series = weights.choose_series(series, False, select_all=True)
     chosen = weights if len(keys) == n_series else weights.select_series(keys)
     distance, unit = distance_back(chosen.time, chosen.lag)
@@ -140,8 +144,12 @@ def _bar_edges(cells: Array, width: Any) -> Array:
 
 
 def _note(weights: AttentionWeights, n_shown: int, n_series: int, title: str = "") -> str:
-    layers, heads = len(np.unique(weights.layer)), len(np.unique(weights.head))
-    averaged = " and ".join(f"{count} {name}" for count, name in ((layers, "layers"), (heads, "heads")) if count > 1)
-    details = [shorten(title, 60)] if title else [f"mean of {averaged}"] if averaged else []
+    """The kind of attention, what the weights are averaged over (or `title`), and the number of omitted series."""
+    n_layers = len(np.unique(weights.layer))
+    n_heads = len(np.unique(weights.head))
+    averaged = " and ".join(f"{n} {name}" for n, name in ((n_layers, "layers"), (n_heads, "heads")) if n > 1)
+    details = [f"mean of {averaged}"] if averaged else []
+    if title:
+        details = [shorten(title, 60)]
     omitted = [f"{n_shown} of {n_series} series"] if n_shown < n_series else []
     return "; ".join([f"{weights.kind}-attention", *details, *omitted])

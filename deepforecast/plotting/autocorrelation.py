@@ -43,16 +43,18 @@ def compute_residuals(table: TidyFrame, model: ModelColumns) -> Residuals:
     values = table.values(table.target) - table.values(model.name)
     if not np.isfinite(values).any():
         raise DataError(
-            "Residuals need rows with an observed value and a forecast; model "
-            f"{format_value(model.name)} has none. Pass a frame with both."
+            f"Residuals require rows with both an observed value and a forecast; there are none for model "
+            f"{format_value(model.name)}. Pass for example the result of `cross_validate`."
         )
-    codes, stamps = table.codes(), table.timestamps()
+    codes = table.codes()
+    stamps = table.timestamps()
     cutoffs = table.timestamps(CUTOFF) if CUTOFF in table.frame.columns else None
     falling = np.zeros(len(stamps), dtype=np.int64) if cutoffs is None else -cutoffs.astype(np.int64)
     order = np.lexsort((falling, stamps, codes))
     steps = None if cutoffs is None else _horizon_steps(codes, cutoffs, stamps)[order]
     n_series = int(codes.max()) + 1
-    values, codes = values[order], codes[order]
+    values = values[order]
+    codes = codes[order]
     if n_series > 1:
         values = values / _deviation(values, codes)[codes]
     return Residuals(values, stamps[order], codes, steps, n_series)
@@ -67,11 +69,11 @@ def autocorrelation(values: Array, codes: Array, lags: int) -> Array:
     is_present = np.isfinite(values)
     mean = np.bincount(codes, np.where(is_present, values, 0.0)) / np.maximum(np.bincount(codes, is_present), 1)
     centred = np.where(is_present, values - mean[codes], 0.0)
-    total = float((centred * centred).sum()) or 1.0  # the last bit of @ depends on the number of threads
+    sums = float((centred * centred).sum()) or 1.0  # the last bit of @ depends on the number of threads
     correlations = np.empty(lags)
     for lag in range(1, lags + 1):
         same = codes[:-lag] == codes[lag:]
-        correlations[lag - 1] = (centred[:-lag] * centred[lag:])[same].sum() / total
+        correlations[lag - 1] = (centred[:-lag] * centred[lag:])[same].sum() / sums
     return correlations
 
 

@@ -12,11 +12,12 @@ def unknown_choice(description: str, value: object, choices: Sequence[object]) -
     """The error for a `value` that is not among `choices`; lists the closest ones first.
 
     >>> print(unknown_choice("backend", "plotty", ["matplotlib", "plotly"]))
-    Unknown backend 'plotty'; did you mean plotly? There are: matplotlib, plotly.
+    Unknown backend 'plotty'. Did you mean 'plotly'? Available: matplotlib, plotly.
     """
     names = [str(choice) for choice in choices]
     close = get_close_matches(str(value), names[:10_000], n=3)
-    hint = f"; did you mean {format_list(close)}?" if close else "."
+    quoted = " or ".join(f"'{format_value(name)}'" for name in close)
+    hint = f" Did you mean {quoted}?" if close else ""
     return ParameterError(
-        f"Unknown {description} {format_value(repr(value))}{hint} There are: {format_list(names, max_shown=10) or 'none'}."
+        f"Unknown {description} {format_value(repr(value))}.{hint} Available: {format_list(names, max_shown=10) or 'none'}."
     )

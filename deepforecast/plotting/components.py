@@ -86,8 +86,10 @@ def _open(components: Frame, what: str, columns: Any) -> TidyFrame:
     return replace(table, frame=long)
 
 
-def _panel(rows: list[TidyFrame], name: str) -> Panel:
-    arrays = [_component_arrays(frame, name) for frame in rows]
+def _panel(component_frames: list[TidyFrame], name: str) -> Panel:
+    """One component over time: a line per frame of `rows` (history, then forecast), or one cycle if the
+    component is periodic."""
+    arrays = [_component_arrays(frame, name) for frame in component_frames]
     stamps = np.concatenate([frame_stamps for frame_stamps, _ in arrays])
     values = np.concatenate([frame_values for _, frame_values in arrays])
     order = np.argsort(stamps, kind="stable")
@@ -97,17 +99,18 @@ def _panel(rows: list[TidyFrame], name: str) -> Panel:
     marks: list[Mark] = [Line(times, value, color) for (times, value), color in zip(arrays, COLORS, strict=False) if len(times)]
     if len(arrays) > 1 and len(arrays[1][0]):
         marks.append(Rules(arrays[1][0][:1], label="forecast start"))
-    return Panel(tuple(marks), name, rows[0].axis(), Axis())
+    return Panel(tuple(marks), name, component_frames[0].axis(), Axis())
 
 
-def _component_arrays(rows: TidyFrame, name: str) -> tuple[Array, Array]:
+def _component_arrays(component_frame: TidyFrame, name: str) -> tuple[Array, Array]:
     """Timestamps and values of one component; timestamps must be unique."""
-    is_component = np.array([label == name for label in rows.column("component").to_list()], dtype=bool)
-    stamps, values = rows.timestamps()[is_component], rows.values("value")[is_component]
+    is_component = np.array([label == name for label in component_frame.column("component").to_list()], dtype=bool)
+    stamps = component_frame.timestamps()[is_component]
+    values = component_frame.values("value")[is_component]
     if len(np.unique(stamps)) < len(stamps):
         raise DataError(
-            f"A component must have one value per timestamp; {name} has several. Pass the components of "
-            "a single cutoff and model."
+            f"Each component must have one value per timestamp, but {name} has several. Pass the components of a single cutoff "
+            "and model."
         )
     return stamps, values
 

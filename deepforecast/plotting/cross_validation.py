@@ -75,8 +75,10 @@ def plot_cross_validation(
     chosen, count = choose_series([windows] if past is None else [windows, past], ids)
     drawn = choose_models(windows, models)
     levels = choose_levels(drawn, level)
-    windows, past = windows.select_series(chosen), None if past is None else past.select_series(chosen)
-    panels, n_kept = [], 0
+    windows = windows.select_series(chosen)
+    past = None if past is None else past.select_series(chosen)
+    panels = []
+    n_kept = 0
     for key in chosen:
         panel, n_cut = _panel(
             windows.series_rows(key), None if past is None else past.series_rows(key), key, (drawn, levels), max_history
@@ -97,7 +99,8 @@ def _panel(
     max_history: MaxHistory,
 ) -> tuple[Panel, int]:
     """Panel of one series, and the number of points of its history (0 if it is complete)."""
-    stamps, cutoffs = rows.timestamps(), rows.timestamps(CUTOFF)
+    stamps = rows.timestamps()
+    cutoffs = rows.timestamps(CUTOFF)
     starts = np.flatnonzero(np.append(True, cutoffs[1:] != cutoffs[:-1]))
     for window in np.split(stamps, starts[1:]):
         check_unique_timestamps(window, key, replace(rows, frame=rows.frame.drop(CUTOFF)))
@@ -117,12 +120,14 @@ def _observed_values(
     rows: TidyFrame, past: TidyFrame | None, key: Any, starts: Array, max_history: MaxHistory
 ) -> tuple[Array, Array, int]:
     """Observed values of the windows and of the history; timestamps are unique."""
-    all_stamps, values = rows.timestamps(), rows.values(rows.target)
+    all_stamps = rows.timestamps()
+    values = rows.values(rows.target)
     stamps, first = np.unique(all_stamps, return_index=True)
     values = values[first]
     if past is None:
         return *insert_breaks(stamps, values, _window_gaps(stamps, all_stamps, starts)), 0
-    history_stamps, measured = past.timestamps(), past.values(past.target)
+    history_stamps = past.timestamps()
+    measured = past.values(past.target)
     check_unique_timestamps(history_stamps, key, past)
     skipped, n_kept = cut_history(history_stamps, stamps, max_history)
     merged = np.concatenate([stamps, history_stamps[skipped:]])

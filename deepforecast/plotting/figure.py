@@ -82,7 +82,8 @@ def plot(
     chosen, count = choose_series([future, past], ids)
     drawn = choose_models(future, models)
     levels = choose_levels(drawn, level)
-    past, future = past.select_series(chosen), future.select_series(chosen)
+    past = past.select_series(chosen)
+    future = future.select_series(chosen)
     panels = [_panel(past.series_rows(key), future.series_rows(key), key, drawn, levels, max_history) for key in chosen]
     return render(
         panel_grid([panel for panel, _ in panels], count, max(n_cut for _, n_cut in panels), legend(drawn, levels)), backend
@@ -152,7 +153,8 @@ def _panel(
     max_history: MaxHistory,
 ) -> tuple[Panel, int]:
     """Panel of one series, and the number of points of its history (0 if it is complete)."""
-    stamps, axis = past.timestamps(), past.axis()
+    stamps = past.timestamps()
+    axis = past.axis()
     future_stamps = stamps[:0] if future is None else future.timestamps()
     check_unique_timestamps(stamps, key, past)
     first, n_kept = cut_history(stamps, future_stamps, max_history)

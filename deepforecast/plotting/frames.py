@@ -128,7 +128,8 @@ def open_frame(frame: Any, description: str, columns: Any = None, target: bool =
     opened = inputs.open_input(frame, description)
     if len(opened) == 0:
         raise DataError(
-            f"The {description} must have rows, got none under the columns {format_list(opened.columns, max_shown=10)}."
+            f"The {description} must be a non-empty DataFrame, got 0 rows with the columns "
+            f"{format_list(opened.columns, max_shown=10)}."
         )
     try:
         names = resolve(key_roles(columns), opened.columns, target=target)
@@ -137,12 +138,19 @@ def open_frame(frame: Any, description: str, columns: Any = None, target: bool =
             raise
         raise DataError(f"{error} {NO_TARGET_HINTS[description]}") from None
     id_column = names.id if names.id in opened.columns else None
-    tidy = TidyFrame(opened, description, id_column, names.time, names.target, declared_covariates(columns))
+    tidy = TidyFrame(
+        opened,
+        description,
+        id=id_column,
+        time=names.time,
+        target=names.target,
+        covariates=declared_covariates(columns),
+    )
     for name in (tidy.id, tidy.time):
         if name is not None and (missing := tidy.column(name).null_count()):
             raise DataError(
-                f"Column {format_value(name)} of the {description} cannot have missing values, got "
-                f"{missing}. Fill or drop them."
+                f"Column {format_value(name)} of the {description} cannot have missing values, got {missing} of them. Fill or "
+                "drop these rows."
             )
     return tidy
 
@@ -168,9 +176,9 @@ def check_unique_timestamps(stamps: Array, key: Any, table: TidyFrame) -> None:
         return
     series_text = "" if key is None else f" of series {format_value(str(key))}"
     if CUTOFF in table.frame.columns:
-        hint = "It has a column cutoff: use plot_cross_validation."
+        hint = "Use plot_cross_validation for frames with a column cutoff."
     elif key is None:
-        hint = "If the frame holds several series, name their column: columns={'id': ...}."
+        hint = "If the frame contains several series, pass their id column as columns={'id': ...}."
     else:
         hint = "Drop the duplicates."
     raise DataError(
@@ -186,15 +194,15 @@ def _check_same_keys(frames: Sequence[TidyFrame]) -> None:
         if (first.id is None) != (second.id is None):
             with_ids, without_ids = (first, second) if second.id is None else (second, first)
             raise DataError(
-                f"Both frames must have ids or none; the {with_ids.description} has the id column "
-                f"{with_ids.id}, the {without_ids.description} has none. Add or drop it."
+                f"Both frames must have an id column or none; the {with_ids.description} has the id column {with_ids.id}, the "
+                f"{without_ids.description} has none. Add it there, or drop it here."
             )
         axis_kinds = [(frame.axis().kind, frame.axis().zone is None) for frame in (first, second)]
         if axis_kinds[0] != axis_kinds[1]:
             dtypes = " and ".join(str(frame.column(frame.time).dtype) for frame in (first, second))
             raise DataError(
-                f"The time columns of the {first.description} and the {second.description} must be of "
-                f"the same kind, got {dtypes}. Convert one of them."
+                f"The time columns of the {first.description} and the {second.description} must both be integers, timestamps or "
+                f"timestamps with a time zone, got {dtypes}. Convert one of them."
             )
 
 

@@ -49,6 +49,7 @@ def _input_error(description: str, what: str, advice: str) -> DataError:
 
 
 def _model_hint(model: Any, what: str) -> str:
+    """What to pass instead of a model to the plot of `what`."""
     attends = getattr(model, "has_attention", False) is True
     if what in ("components", "components ahead"):
         if attends:

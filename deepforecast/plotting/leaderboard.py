@@ -65,11 +65,12 @@ def plot_leaderboard(
 
 
 def _panel(scores: Scores, metric: str) -> Panel:
+    """One metric of all models, the best on top; among equal values the models are in alphabetical order."""
     if len(set(scores.models)) < len(scores.models):
         duplicates = [name for name in dict.fromkeys(scores.models) if scores.models.count(name) > 1]
         raise DataError(
-            f"`table` must have one row per model and metric; for {metric} these models have more: "
-            f"{format_list(duplicates)}. Aggregate them first."
+            f"`table` must have one row per model and metric; models with several rows for {metric}: {format_list(duplicates)}. "
+            "Aggregate these rows first."
         )
     distance = np.where(np.isfinite(scores.values), scores.distance, np.inf)  # missing values come last
     order = sorted(range(len(distance)), key=lambda row: (distance[row], scores.models[row]))[::-1]
@@ -105,12 +106,14 @@ def _marks(ranked: Scores) -> list[Mark]:
     return marks
 
 
-def _hover_texts(ranked: Scores, rows: Array) -> list[str]:
+def _hover_texts(ranked: Scores, model_indices: Array) -> list[str]:
+    """Model, value and interval of each row for hover texts."""
     texts = []
-    for row in rows:
-        low, high = ranked.low[row], ranked.high[row]
+    for model_index in model_indices:
+        low = ranked.low[model_index]
+        high = ranked.high[model_index]
         interval = f" ({format_compact(low)} to {format_compact(high)})" if np.isfinite(low) and np.isfinite(high) else ""
-        texts.append(f"{ranked.models[row]}: {format_compact(ranked.values[row])}{interval}")
+        texts.append(f"{ranked.models[model_index]}: {format_compact(ranked.values[model_index])}{interval}")
     return texts
 
 

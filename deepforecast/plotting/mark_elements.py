@@ -103,9 +103,7 @@ def draw_mark(mark: Mark, x: Scale, y: Scale, box: Box, narrow: bool) -> str:
             return _labels(mark, x, y, box, narrow)
 
 
-def stroke(
-    paths: Sequence[str], color: str, width: float, opacity: float = 1.0, dash: Dash = "solid"
-) -> str:
+def stroke(paths: Sequence[str], color: str, width: float, opacity: float = 1.0, dash: Dash = "solid") -> str:
     """Lines along `paths` (SVG path data)."""
     if not paths:
         return ""
@@ -116,9 +114,7 @@ def stroke(
     )
 
 
-def text(
-    content: str, x: float, y: float, anchor: str = "start", size: int = 12, opacity: float = 1.0
-) -> str:
+def text(content: str, x: float, y: float, anchor: str = "start", size: int = 12, opacity: float = 1.0) -> str:
     """A line of text whose start, middle or end is at `x`."""
     side = f' text-anchor="{anchor}"' if anchor != "start" else ""
     faint = f' fill-opacity="{opacity:g}"' if opacity < 1 else ""
@@ -165,8 +161,11 @@ def _outlines(x: Array, low: Array, high: Array) -> list[str]:
 
 
 def _spans(mark: Spans, x: Scale, y: Scale) -> list[str]:
+    """SVG path commands of a line per span; spans with a missing bound are left out."""
     across, along = (x, y) if mark.vertical else (y, x)
-    positions, low, high = across.to_pixels(mark.positions), along.to_pixels(mark.low), along.to_pixels(mark.high)
+    positions = across.to_pixels(mark.positions)
+    low = along.to_pixels(mark.low)
+    high = along.to_pixels(mark.high)
     rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
     if mark.vertical:
         return [f"M{positions[row]:.1f} {low[row]:.1f}V{high[row]:.1f}" for row in rows]
@@ -174,7 +173,10 @@ def _spans(mark: Spans, x: Scale, y: Scale) -> list[str]:
 
 
 def _bars(mark: Bars, x: Scale, y: Scale) -> list[str]:
-    ends, tops, ground = x.to_pixels(mark.edges), y.to_pixels(mark.heights), y.to_pixels(np.zeros(1))[0]
+    """SVG path commands of a closed rectangle per bar, from 0 to its height."""
+    ends = x.to_pixels(mark.edges)
+    tops = y.to_pixels(mark.heights)
+    ground = y.to_pixels(np.zeros(1))[0]
     return [
         f"M{left:.1f} {ground:.1f}V{top:.1f}H{right:.1f}V{ground:.1f}Z"
         for left, right, top in zip(ends[:-1], ends[1:], tops, strict=True)
@@ -183,7 +185,8 @@ def _bars(mark: Bars, x: Scale, y: Scale) -> list[str]:
 
 def _heat(mark: Heat, x: Scale, y: Scale) -> str:
     """Cells of increasing opacity; each shows its value on hover."""
-    across, upright = x.to_pixels(cell_edges(mark.x)), y.to_pixels(cell_edges(mark.y))
+    across = x.to_pixels(cell_edges(mark.x))
+    upright = y.to_pixels(cell_edges(mark.y))
     cells = []
     for row, column in np.argwhere(np.isfinite(mark.values)):
         value = float(mark.values[row, column])

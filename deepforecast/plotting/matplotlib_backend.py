@@ -85,6 +85,7 @@ def paint(chart: Chart) -> Figure:
 
 
 def _paint_panel(axes: Axes, panel: Panel, width: float) -> None:
+    """Draw the marks, title and axes of a panel; later marks are on top. `width`: inches of the panel."""
     axes.set_facecolor("white")
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#B0B0B0")
@@ -102,6 +103,7 @@ def _paint_panel(axes: Axes, panel: Panel, width: float) -> None:
 
 
 def _paint_mark(axes: Axes, mark: Mark, panel: Panel, zorder: float) -> None:
+    """Draw one mark; labels are skipped, as they are placed once all points are drawn."""
     match mark:
         case Line(x=x, y=y):
             style: dict[str, Any] = {"linestyle": _DASHES[mark.dash], "linewidth": mark.width, "alpha": mark.opacity}
@@ -159,6 +161,7 @@ def _paint_rules(axes: Axes, rules: Rules, panel: Panel) -> None:
 
 
 def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
+    """Set title, scale, ticks and tick labels of one axis. `side`: "x" or "y"; `width`: inches of the panel."""
     mpl_axis = axes.xaxis if side == "x" else axes.yaxis
     if axis.title:
         mpl_axis.set_label_text(axis.title, fontsize=9, color=_MUTED_TEXT, parse_math=False)
@@ -192,6 +195,7 @@ def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
 
 
 def _paint_legend(figure: Figure, chart: Chart) -> None:
+    """Draw the legend of all panels below the figure."""
     columns = _legend_columns(chart)
     handles = [_legend_handle(key) for key in chart.legend]
     legend = figure.legend(
@@ -210,6 +214,7 @@ def _legend_columns(chart: Chart) -> int:
 
 
 def _legend_handle(key: Key) -> Line2D | Patch:
+    """The symbol of a key: a filled patch for intervals, a dot, or a line."""
     color = _color(key.color)
     if key.kind == "band":
         return Patch(facecolor=color, alpha=key.opacity, linewidth=0)

@@ -50,12 +50,13 @@ def choose_levels(models: Sequence[ModelColumns], level: float | Sequence[float]
     for requested_level in requested:
         if isinstance(requested_level, bool) or not isinstance(requested_level, int | float) or not 0 < requested_level < 100:
             raise ParameterError(
-                f"`level` must be between 0 and 100, got {format_value(requested_level)}. Pass for example level=[80, 95]."
+                f"`level` must be a number above 0 and below 100, got {format_value(requested_level)}. Pass for example "
+                "level=[80, 95]."
             )
         if requested_level not in available:
             listed = format_list([format_number(available_level) for available_level in available], max_shown=10) or "none"
             raise ParameterError(
-                f"`level` must be one of the forecasts' levels, got {format_number(requested_level)}. There are: {listed}. "
-                f"Pass level={format_number(requested_level)} to `predict`, `cross_validate` or `compare`."
+                f"`level` must be among the levels of the forecasts ({listed}), got {format_number(requested_level)}. "
+                f"Pass level={format_number(requested_level)} to `predict`, `cross_validate` or `compare` first."
             )
     return sorted(set(requested), reverse=True)

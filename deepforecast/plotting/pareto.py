@@ -45,17 +45,25 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
     names = [table_scores.metrics[0] for table_scores in tables]
     if len(tables) > 1:
         raise ParameterError(
-            f"`metric` must name one of {format_list(names, max_shown=10)}. Pass for example metric={names[0]!r}."
+            f"`metric` must be passed for a table of several metrics. Available: {format_list(names, max_shown=10)}. Pass for "
+            f"example metric={names[0]!r}."
         )
     scores = _distances(tables[0])
     if not scores.lower_is_better.all():
-        raise ParameterError(f"`metric` must be a metric of which lower is better, got {names[0]!r}. Pass another one.")
+        raise ParameterError(
+            f"`metric` must be a lower-is-better metric, got {names[0]!r}. Pass another metric, such as 'mase' or 'rmse'."
+        )
     is_complete = np.isfinite(scores.values) & np.isfinite(scores.seconds)
     if not is_complete.any():
-        raise DataError("`table` must have a model with both a value and seconds; none has. Pass both columns.")
+        raise DataError(
+            "`table` must contain at least one model with both a finite value and finite seconds, but there is none. Pass the "
+            "result of `compare` with at least one model that did not fail."
+        )
     if (scores.seconds[is_complete] < 0).any():
         negative = [name for name, seconds in zip(scores.models, scores.seconds, strict=True) if seconds < 0]
-        raise DataError(f"Seconds must be at least 0; they are negative for {format_list(negative)}. Correct them.")
+        raise DataError(
+            f"Column 'seconds' cannot be negative; models with negative values: {format_list(negative)}. Correct them."
+        )
     absent = [name for name, shown in zip(scores.models, is_complete, strict=True) if not shown]
     note = f"not shown (no value or no seconds): {format_list([shorten(name, 25) for name in absent])}" if absent else ""
     return render(Chart((_panel(scores, np.flatnonzero(is_complete)),), 1, 9.0, 4.8, note), backend)
@@ -63,10 +71,10 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
 
 def _distances(scores: Scores) -> Scores:
     """The scores; for metrics that are best at a target value, the distance from it."""
-    best = scores.best[0]
-    if not np.isfinite(best):
+    target_value = scores.best[0]
+    if not np.isfinite(target_value):
         return scores
-    label = f"{scores.metrics[0]}, distance from {best:g}"
+    label = f"{scores.metrics[0]}, distance from {target_value:g}"
     return replace(scores, metrics=[label] * len(scores.models), values=scores.distance)
 
 
@@ -82,7 +90,10 @@ def pareto_front(seconds: Array, values: Array) -> Array:
 
 
 def _panel(scores: Scores, rows: Array) -> Panel:
-    seconds, values = np.maximum(scores.seconds[rows], _MIN_SECONDS), scores.values[rows]
+    """Seconds against the metric: the Pareto front in colour with a step line, other models in grey.
+    `rows`: models with both values."""
+    seconds = np.maximum(scores.seconds[rows], _MIN_SECONDS)
+    values = scores.values[rows]
     names = [shorten(scores.models[row], 32) for row in rows]
     front = pareto_front(seconds, values)
     dominated = np.setdiff1d(np.arange(len(rows)), front)

@@ -101,6 +101,7 @@ def _specs(row: list[int]) -> list[dict[str, Any] | None]:
 
 
 def _paint_panel(figure: go.Figure, panel: Panel, row: int, column: int, legend: _Legend) -> None:
+    """Add the marks, title and axes of a panel to the cell (row, column), counted from 1."""
     for mark in panel.marks:
         trace = _trace(mark, panel)
         if trace is not None:
@@ -134,7 +135,8 @@ def _trace(mark: Mark, panel: Panel) -> Any:
         case Spans():
             return _spans(mark, panel)
         case Bars():
-            middles, widths = (mark.edges[:-1] + mark.edges[1:]) / 2, np.diff(mark.edges)
+            middles = (mark.edges[:-1] + mark.edges[1:]) / 2
+            widths = np.diff(mark.edges)
             hover = f"around %{{x:{_number_format(middles)}}}: %{{y:.3~g}}<extra></extra>"
             color = _rgba(mark.color, mark.opacity)
             return go.Bar(x=middles, y=mark.heights, width=widths, marker_color=color, hovertemplate=hover)
@@ -147,14 +149,15 @@ def _trace(mark: Mark, panel: Panel) -> Any:
 
 
 def _line(mark: Line, panel: Panel) -> Any:
-    number = _number_format(mark.y)
+    """A line whose hover text has the value and the intervals."""
+    number_format = _number_format(mark.y)
     interval_text = "".join(
-        f"<br>{_escape(label)}: %{{customdata[{2 * position}]:{number}}} to %{{customdata[{2 * position + 1}]:{number}}}"
+        f"<br>{_escape(label)}: %{{customdata[{2 * position}]:{number_format}}} to %{{customdata[{2 * position + 1}]:{number_format}}}"
         for position, (label, _, _) in enumerate(mark.intervals)
     )
     bounds = np.column_stack([side for _, low, high in mark.intervals for side in (low, high)]) if mark.intervals else None
     style = {"color": _color(mark.color), "width": mark.width * _POINT, "dash": mark.dash}
-    hover = f"%{{y:{number}}}{interval_text}"
+    hover = f"%{{y:{number_format}}}{interval_text}"
     x = _plot_values(mark.x, panel.x)
     return go.Scatter(x=x, y=mark.y, mode="lines", line=style, opacity=mark.opacity, customdata=bounds, hovertemplate=hover)
 
@@ -175,6 +178,7 @@ def _band(mark: Band, panel: Panel) -> Any:
 
 
 def _spans(mark: Spans, panel: Panel) -> Any:
+    """All spans as one line that is interrupted by NaN between them, without hover text."""
     positions = np.repeat(_plot_values(mark.positions, panel.x) if mark.vertical else mark.positions, 3)
     ends = np.column_stack([mark.low, mark.high, np.full(len(mark.low), np.nan)]).ravel()
     style = {"color": _color(mark.color), "width": mark.width * _POINT}
@@ -214,6 +218,7 @@ def _page_points(x: Array, y: Array, mark: Labels, panel: Panel) -> Array:
 
 
 def _paint_rules(figure: go.Figure, rules: Rules, panel: Panel, row: int, column: int) -> None:
+    """Add lines across the whole panel at the positions of `rules`, below all traces."""
     style = {"color": _color(rules.color), "width": 1.2, "dash": rules.dash}
     for position in _plot_values(rules.positions, panel.x) if rules.vertical else rules.positions:
         value = position.item() if isinstance(position, np.generic) else position
@@ -244,6 +249,7 @@ def _axis(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
 
 
 def _axis_type(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
+    """The plotly settings of a kind of axis. `ends`: the range of the values, None if there are none."""
     if axis.kind == "time":
         return {"type": "date", "showgrid": False, "ticks": "outside"}
     if axis.kind == "integer":
@@ -263,6 +269,7 @@ def _format_range(ends: tuple[float, float], axis: Axis) -> list[str]:
 
 
 def _set_layout(figure: go.Figure, chart: Chart, body: float) -> None:
+    """Set size, margins, fonts, legend and note. `body`: pixels of the panels without margins."""
     temporal = chart.heat is None and all(panel.x.kind in ("time", "integer") for panel in chart.panels)
     head = _HEADER + 26 * bool(chart.note)
     foot = _FOOTER + 18 * any(panel.x.title for panel in chart.panels)

@@ -80,14 +80,15 @@ def plot_residuals(
 
 
 def _choose_model(table: TidyFrame, model: str | None) -> ModelColumns:
+    """The model of this name, or the only one; raises if there is none or `model` is not unique."""
     available = find_models(table)
     names = list(available)
     if not names:
         raise no_model_error(table)
     if model is None and len(names) > 1:
         raise ParameterError(
-            f"`model` must be set if there are several models: {format_list(names, max_shown=10)}. Pass "
-            f"for example model={names[0]!r}."
+            f"`model` must be passed for a frame with several models ({format_list(names, max_shown=10)}). Pass for example "
+            f"model={names[0]!r}."
         )
     if model is not None and model not in names:
         raise unknown_choice("model", model, names)
@@ -102,10 +103,13 @@ def _note(model_residuals: Residuals) -> str:
 
 
 def _over_time(model_residuals: Residuals, time: Axis, y_axis: Axis, name: str) -> Panel:
-    values, stamps = model_residuals.values, model_residuals.stamps
+    """Residuals as dots over time, at most _MAX_DOTS evenly chosen ones; more dots are more transparent."""
+    values = model_residuals.values
+    stamps = model_residuals.stamps
     if len(values) > _MAX_DOTS:
         rows = np.linspace(0, len(values) - 1, _MAX_DOTS).astype(int)
-        values, stamps = values[rows], stamps[rows]
+        values = values[rows]
+        stamps = stamps[rows]
     opacity = float(np.clip(40 / np.sqrt(len(values)), 0.2, 0.8))
     dots = Dots(stamps, values, COLORS[0], size=4.0, opacity=opacity)
     return Panel((_ZERO, dots), f"Residuals of {name}", time, y_axis, span=2 if model_residuals.steps is None else 1)
@@ -114,7 +118,8 @@ def _over_time(model_residuals: Residuals, time: Axis, y_axis: Axis, name: str) 
 def _distribution(model_residuals: Residuals, x_axis: Axis) -> Panel:
     """Histogram of unit area, and the normal density of the same mean and standard deviation."""
     finite_values = model_residuals.finite
-    mean, deviation = float(finite_values.mean()), float(finite_values.std())
+    mean = float(finite_values.mean())
+    deviation = float(finite_values.std())
     edges = _bin_edges(finite_values)
     heights = np.histogram(finite_values, edges, density=True)[0]
     marks: list[Bars | Line] = [Bars(edges, heights, COLORS[0], 0.45)]
@@ -134,24 +139,26 @@ def _bin_edges(values: Array) -> Array:
         half = 0.5 * max(abs(low), 1.0)
         return np.array([low - half, low + half])
     width = 2 * float(np.subtract(*np.percentile(values, [75, 25]))) / len(values) ** (1 / 3)
-    count = (high - low) / width if width > 0 else 1 + np.log2(len(values))
-    return np.linspace(low, high, int(np.clip(np.ceil(count), 5, 60)) + 1)
+    n_bins = (high - low) / width if width > 0 else 1 + np.log2(len(values))
+    return np.linspace(low, high, int(np.clip(np.ceil(n_bins), 5, 60)) + 1)
 
 
 def _autocorrelation(model_residuals: Residuals, lags: int | None) -> Panel:
+    """Autocorrelations of the residuals with 95 % bounds of white noise, 1.96 / sqrt(n)."""
     values, codes = model_residuals.latest()
-    longest = int(np.bincount(codes).max())
-    n_lags = max(10, round(10 * np.log10(longest))) if lags is None else lags
-    count = min(n_lags, longest - 1)
+    n_longest = int(np.bincount(codes).max())
+    n_lags = max(10, round(10 * np.log10(n_longest))) if lags is None else lags
+    n_shown_lags = min(n_lags, n_longest - 1)
     axes = Axis("lag", "integer"), Axis("correlation")
-    if count < 1:
+    if n_shown_lags < 1:
         return Panel((), "Autocorrelation", *axes)
-    correlations, lag_numbers = autocorrelation(values, codes, count), np.arange(1, count + 1)
-    bound = 1.96 / np.sqrt(np.isfinite(values).sum())
+    correlations = autocorrelation(values, codes, n_shown_lags)
+    lag_numbers = np.arange(1, n_shown_lags + 1)
+    bound = 1.96 / np.sqrt(np.isfinite(values).sum())  # 95 % interval of the normal approximation
     marks = (
         _ZERO,
         Rules(np.array([-bound, bound]), vertical=False, label="95 % bounds of white noise"),
-        Spans(lag_numbers, np.zeros(count), correlations, COLORS[0], 2.0),
+        Spans(lag_numbers, np.zeros(n_shown_lags), correlations, COLORS[0], 2.0),
         Dots(lag_numbers, correlations, COLORS[0], size=4.5),
     )
     return Panel(marks, "Autocorrelation (dashed: 95 % bounds of white noise)", *axes)

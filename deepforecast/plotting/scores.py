@@ -83,12 +83,11 @@ def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
     if missing:
         hint = "" if "seconds" in missing else " Reshape a result of `score` with table.melt('model', var_name='metric')."
         raise DataError(
-            f"`table` must have the columns {format_list(needs)}, got "
-            f"{format_list(opened.columns, max_shown=10)}. Pass the result of "
-            f"`compare`.{hint}"
+            f"`table` must have the columns {format_list(needs)}, got {format_list(opened.columns, max_shown=10)}. Pass the "
+            f"result of `compare`.{hint}"
         )
     if len(opened) == 0:
-        raise DataError("`table` must have rows, got none. Pass a table with at least one score.")
+        raise DataError("`table` must be a non-empty DataFrame, got 0 rows. Pass a table with at least one score.")
     numbers = {
         name: _numbers(opened.get_column(name)) if name in opened.columns else np.full(len(opened), np.nan)
         for name in ("value", "low", "high", "seconds")
@@ -100,10 +99,19 @@ def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
     is_lower_better = np.ones(len(opened), dtype=bool)
     if "lower_is_better" in opened.columns:
         is_lower_better = opened.get_column("lower_is_better").to_numpy().astype(bool)
-    best = np.array([best_value(name) for name in metrics])
+    target_values = np.array([best_value(name) for name in metrics])
     if "best" in opened.columns:
-        best = _numbers(opened.get_column("best"))
-    return Scores(models, metrics, numbers["value"], numbers["low"], numbers["high"], numbers["seconds"], is_lower_better, best)
+        target_values = _numbers(opened.get_column("best"))
+    return Scores(
+        models,
+        metrics,
+        values=numbers["value"],
+        low=numbers["low"],
+        high=numbers["high"],
+        seconds=numbers["seconds"],
+        lower_is_better=is_lower_better,
+        best=target_values,
+    )
 
 
 def choose_metrics(scores: Scores, metric: str | Sequence[str] | None) -> list[str]:
@@ -120,11 +128,14 @@ def choose_metrics(scores: Scores, metric: str | Sequence[str] | None) -> list[s
 
 def _metric_names(metric: Any, available: Sequence[str]) -> list[str]:
     """One name or several as a list."""
-    names = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric)) if isinstance(metric, Iterable) else []
+    if isinstance(metric, str):
+        names = [metric]
+    else:
+        names = list(dict.fromkeys(metric)) if isinstance(metric, Iterable) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise ParameterError(
-            f"`metric` must be the name of a metric or a list of names, got {format_value(metric)}. There "
-            f"are: {format_list(available, max_shown=20)}."
+            f"`metric` must be the name of a metric or a non-empty list of names, got {format_value(metric)}. Available: "
+            f"{format_list(available, max_shown=20)}."
         )
     return names
 

@@ -32,16 +32,19 @@ class SvgFigure:
 
     def svg(self, width: float = _WIDTH) -> str:
         """Return the element, `width` pixels wide; the page may scale it."""
-        chart, narrow = self.chart, width <= _NARROW
+        chart = self.chart
+        narrow = width <= _NARROW
         if narrow:
             panels = tuple(replace(panel, span=1) for panel in chart.panels)
             chart = replace(chart, columns=1, panels=panels)
         top = _LINE + 4 if chart.note else 0.0
-        column, row_height = (width + _GAP) / chart.columns, chart.row_height * _INCH + _GAP
+        column = (width + _GAP) / chart.columns
+        row_height = chart.row_height * _INCH + _GAP
         elements = [text(shorten(chart.note, int(width / 7)), 0, 13, opacity=_MUTED_OPACITY)] if chart.note else []
         for index, panel in enumerate(chart.panels):
             row, first = chart.first_cell(index)
-            left, upper = first * column, top + row * row_height
+            left = first * column
+            upper = top + row * row_height
             outer = Box(left, upper, left + column * panel.span - _GAP, upper + row_height - _GAP)
             elements.append(_panel(panel, outer, narrow))
         entries, height = _legend(chart.legend, width, top + len(chart.cells) * row_height)
@@ -69,7 +72,8 @@ def _panel(panel: Panel, outer: Box, narrow: bool) -> str:
     y_ticks = find_ticks(y_axis, low, high, 6)
     lines = [label.split("   ") if narrow else [label] for label in y_ticks.labels]
     longest = max((len(line) for label in lines for line in label), default=0)
-    start, end = outer.left + 10 + (0 if y_axis.hide_labels else _LETTER * longest), outer.right - 12
+    start = outer.left + 10 + (0 if y_axis.hide_labels else _LETTER * longest)
+    end = outer.right - 12
     x_ticks = find_ticks(panel.x, left, right, max(2, int((end - start) / 90)))
     x_title = panel.x.title or x_ticks.shared
     box = Box(
@@ -139,6 +143,7 @@ def _grid(panel: Panel, box: Box, x: Scale, y: Scale, x_ticks: Ticks, y_ticks: T
 
 
 def _x_labels(title: str, x_ticks: Ticks, x: Scale, box: Box) -> str:
+    """SVG texts of the tick labels and, right-aligned below them, the title of the x axis."""
     labels = [
         text(label, position, box.bottom + 15, "middle", opacity=_MUTED_OPACITY)
         for label, position in zip(x_ticks.labels, x.axis_to_pixels(x_ticks.positions), strict=True)
@@ -194,6 +199,7 @@ def _value_text(line: Line, row: int) -> str:
 
 
 def _stamp_text(stamp: int, axis: Axis) -> str:
+    """A time step for hover texts: local time in the zone of the axis (`stamp`: microseconds), or an integer."""
     if axis.kind != "time":
         return f"{axis.title} {stamp}".strip()
     import pandas as pd
@@ -204,12 +210,15 @@ def _stamp_text(stamp: int, axis: Axis) -> str:
 
 def _legend(keys: Sequence[Key], width: float, top: float) -> tuple[str, float]:
     """Legend entries in as many lines as needed, and their height."""
-    elements, left, line = [], 0.0, 0
+    elements = []
+    left = 0.0
+    line = 0
     for key in keys:
         label = shorten(key.label, max(8, int((width - 40) / _LETTER)))
         needed = 36 + _LETTER * len(label)
         if left and left + needed > width:
-            left, line = 0.0, line + 1
+            left = 0.0
+            line = line + 1
         y = top + line * (_LINE + 3) + 8
         color, opacity = color_and_opacity(key.color)
         opacity *= key.opacity

@@ -75,6 +75,8 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
 
 
 def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
+    """The columns of a training report as arrays (validation loss: NaN where missing), and whether the
+    weights of each step were kept."""
     opened = inputs.open_input(report, "report")
     if not set(_REQUIRED_COLUMNS) <= set(opened.columns):
         present_columns = format_list(opened.columns, max_shown=10)
@@ -82,7 +84,7 @@ def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
             f"`report` must have the columns {format_list(_REQUIRED_COLUMNS)}, got {present_columns}. Pass a fitted network."
         )
     if len(opened) == 0:
-        raise DataError("`report` must have rows, got none. Pass the report of a network that was trained.")
+        raise DataError("`report` must be a non-empty DataFrame, got 0 rows. Pass the report of a network that was trained.")
     columns = {name: finite(door.read_numbers(opened.get_column(name), name)) for name in _REQUIRED_COLUMNS}
     empty = np.full(len(opened), np.nan)
     has_validation = "validation" in opened.columns and opened.get_column("validation").null_count() < len(opened)
@@ -96,7 +98,10 @@ def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
 
 
 def _losses(columns: dict[str, Array]) -> list[Mark]:
-    steps, loss, validation = columns["step"], columns["loss"], columns["validation"]
+    """The training loss (for many steps in grey with means of groups of steps in colour) and the validation loss."""
+    steps = columns["step"]
+    loss = columns["loss"]
+    validation = columns["validation"]
     stride = max(len(steps) // _N_MEANS, 1)
     marks: list[Mark] = []
     if stride > 1:

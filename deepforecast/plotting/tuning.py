@@ -22,7 +22,7 @@ def plot_history(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
     if not trials["number"].is_unique:  # several studies, one after another
         trials = trials.assign(number=range(len(trials)))
     completed = trials[trials["state"] == "complete"]
-    _refuse_none(completed)
+    _refuse_empty(completed)
     values = completed[objective].to_numpy(dtype=np.float64)
     hover = [_hover_text(row, parameters) for _, row in completed.iterrows()]
     figure = go.Figure(layout=_layout(f"{objective} of {len(trials)} trials", "trial", objective))
@@ -63,7 +63,7 @@ def plot_slices(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
         from plotly.subplots import make_subplots
     completed = trials[trials["state"] == "complete"]
     names = [name for name in parameters if completed[name].notna().any()]
-    _refuse_none(completed, names)
+    _refuse_empty(completed, names)
     rows = -(-len(names) // MAX_COLUMNS)
     figure = make_subplots(rows=rows, cols=min(len(names), MAX_COLUMNS), shared_yaxes=True)
     for index, name in enumerate(names):
@@ -102,7 +102,7 @@ def plot_parallel(trials: Any, objective: str, parameters: Sequence[str]) -> Any
     drawn = completed[completed["start"] == ""] if (completed["start"] == "").any() else completed
     names = [name for name in parameters if drawn[name].notna().all()]
     names = ["model", *names] if drawn["model"].nunique() > 1 else names
-    _refuse_none(drawn, names)
+    _refuse_empty(drawn, names)
     values = drawn[objective].to_numpy(dtype=np.float64)
     axes = [{"label": _escape(objective), "values": values}, *(_axis(name, drawn[name]) for name in names)]
     line = {"color": values, "colorscale": SHADES, "showscale": True}
@@ -114,12 +114,12 @@ def plot_front(trials: Any, objectives: Sequence[str]) -> Any:
     go = _plotly()
     from deepforecast.plotting.pareto import pareto_front
 
-    first, second = objectives
+    first_parameter, second = objectives
     completed = trials[trials["state"] == "complete"]
-    _refuse_none(completed)
-    x, y = (completed[name].to_numpy(dtype=np.float64) for name in (second, first))
+    _refuse_empty(completed)
+    x, y = (completed[name].to_numpy(dtype=np.float64) for name in (second, first_parameter))
     front = pareto_front(x, y)
-    figure = go.Figure(layout=_layout(f"{first} vs. {second}", second, first))
+    figure = go.Figure(layout=_layout(f"{first_parameter} vs. {second}", second, first_parameter))
     figure.add_scatter(
         x=x,
         y=y,
@@ -146,9 +146,11 @@ def _layout(title: str, x: str, y: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _refuse_none(completed: Any, names: Sequence[str] = ("",)) -> None:
+def _refuse_empty(completed: Any, names: Sequence[str] = ("",)) -> None:
     if not len(completed) or not names:
-        raise DataError("Plots of a search need completed trials with parameters; there are none. Run more trials.")
+        raise DataError(
+            "Plots of a search require completed trials with searched parameters, and there are none. Run more trials."
+        )
 
 
 def _hover_text(row: Any, parameters: Sequence[str]) -> str:

@@ -48,7 +48,8 @@ class AttentionWeights:
         return replace(self, **selected)
 
     def choose_series(self, series: Any, single: bool, select_all: bool = False) -> tuple[list[Any], int]:
-        """Series to plot, by default the first or all, and their total number."""
+        """Ids of the series to plot (default: the first one, or all if `select_all`), and the number of all
+        series. `single`: whether several ids are refused."""
         if series is None:
             return (self.keys if select_all else self.keys[:1]), len(self.keys)
         requested = [series] if isinstance(series, str) or not hasattr(series, "__iter__") else list(series)
@@ -56,9 +57,11 @@ class AttentionWeights:
             if key not in self.keys:
                 raise unknown_choice("series", key, self.keys)
         if not requested:
-            raise ParameterError("`series` must have at least one id, got none. Pass one, or None for the default.")
+            raise ParameterError(
+                "`series` must contain at least one id, got an empty list. Pass an id, or None for the default."
+            )
         if single and len(requested) > 1:
-            raise ParameterError(f"view='heads' can show one series only, got {format_list(requested)}. Pass one id.")
+            raise ParameterError(f"view='heads' requires a single series, got {format_list(requested)}. Pass one id.")
         return requested, len(self.keys)
 
     def select_series(self, keys: list[Any]) -> AttentionWeights:
@@ -75,12 +78,14 @@ class AttentionWeights:
         return series_weights.take(series_weights.cutoff == selected)
 
     def matrix(self) -> tuple[Array, Array, Array]:
-        """Keys, queries and the mean weight of each pair; NaN for missing pairs."""
+        """Keys, queries and the mean weight of each pair, shape (queries, keys); NaN for missing pairs."""
         x, column = np.unique(self.lag, return_inverse=True)
         y, row = np.unique(self.time, return_inverse=True)
-        pair, size = row * len(x) + column, len(x) * len(y)
-        count, total = np.bincount(pair, minlength=size), np.bincount(pair, self.weight, minlength=size)
-        return x, y, np.divide(total, count, out=np.full(size, np.nan), where=count > 0).reshape(len(y), len(x))
+        pair = row * len(x) + column
+        n_cells = len(x) * len(y)
+        n_weights = np.bincount(pair, minlength=n_cells)
+        sums = np.bincount(pair, self.weight, minlength=n_cells)
+        return x, y, np.divide(sums, n_weights, out=np.full(n_cells, np.nan), where=n_weights > 0).reshape(len(y), len(x))
 
     def axes(self) -> tuple[Axis, Axis]:
         """Axes of keys and queries; both are time."""
@@ -118,50 +123,56 @@ def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeight
     selected_kind = available[0] if kind is None else kind
     selected = tidy.take_rows(np.flatnonzero(kinds == selected_kind))
     code = selected.codes()
-    first = np.unique(code, return_index=True)[1]
-    keys = [None] if tidy.id is None else selected.take_rows(first).column(tidy.id).to_list()
+    first_rows = np.unique(code, return_index=True)[1]
+    keys = [None] if tidy.id is None else selected.take_rows(first_rows).column(tidy.id).to_list()
     lag, zone = timestamp_array(selected.column("lag"))
     numbers = {name: door.read_numbers(selected.column(name), name) for name in ("layer", "head", "weight")}
     for name, values in numbers.items():
         if not np.isfinite(values).all():
             raise DataError(
-                f"Every row of the explanation must have a {name}; {(~np.isfinite(values)).sum():,} of "
-                f"{len(values):,} have none. Drop those rows."
+                f"Column '{name}' of the explanation must be finite; {(~np.isfinite(values)).sum():,} of {len(values):,} rows are "
+                "missing or infinite. Drop these rows."
             )
     return AttentionWeights(
-        keys,
-        selected_kind,
-        zone,
-        code,
-        selected.timestamps(),
-        selected.timestamps("cutoff"),
-        lag,
-        numbers["layer"].astype(int),
-        numbers["head"].astype(int),
-        numbers["weight"],
+        keys=keys,
+        kind=selected_kind,
+        zone=zone,
+        code=code,
+        time=selected.timestamps(),
+        cutoff=selected.timestamps("cutoff"),
+        lag=lag,
+        layer=numbers["layer"].astype(int),
+        head=numbers["head"].astype(int),
+        weight=numbers["weight"],
     )
 
 
 def _key_columns(opened: Any) -> Columns:
     """Id and time column, by elimination.
 
-    Of two remaining columns, the time is the one of the type of `lag`, or else the later one.
+    Of two remaining columns, the time column is the one with the dtype of `lag`, or the later one if both
+    have it.
     """
     if not set(REQUIRED_COLUMNS) <= set(opened.columns):
         raise DataError(
             f"The explanation must have the columns {format_list(REQUIRED_COLUMNS, max_shown=10)}, got "
-            f"{format_list(opened.columns, max_shown=10)}. "
-            f"{inputs.ADVICE['explanation']}"
+            f"{format_list(opened.columns, max_shown=10)}. {inputs.ADVICE['explanation']}"
         )
     remaining = [name for name in opened.columns if name not in REQUIRED_COLUMNS]
-    times = [name for name in remaining if opened.schema[name] == opened.schema["lag"]]
-    if not times or len(remaining) > 2:
+    time_columns = [name for name in remaining if opened.schema[name] == opened.schema["lag"]]
+    if not time_columns:
         raise DataError(
-            "Besides the required columns, an explanation must have a time column of the type of `lag` and at "
-            f"most one id column, got: {format_list(remaining) or 'none'}. Drop the others."
+            f"The explanation must have a time column with the dtype of column 'lag' ({opened.schema['lag']}) besides the columns "
+            f"{format_list(REQUIRED_COLUMNS, max_shown=10)}; other columns: {format_list(remaining) or 'none'}. Pass the result "
+            "of `explain` unchanged."
         )
-    names = [name for name in remaining if name != times[-1]]
-    return Columns(id=names[0] if names else None, time=times[-1])
+    if len(remaining) > 2:
+        raise DataError(
+            "The explanation can have only a time column and an id column besides the columns "
+            f"{format_list(REQUIRED_COLUMNS, max_shown=10)}; other columns: {format_list(remaining)}. Drop the additional ones."
+        )
+    id_columns = [name for name in remaining if name != time_columns[-1]]
+    return Columns(id=id_columns[0] if id_columns else None, time=time_columns[-1])
 
 
 def _read_cutoff(cutoff: Any, column: Array) -> Any:
@@ -175,5 +186,6 @@ def _read_cutoff(cutoff: Any, column: Array) -> Any:
         return np.int64(cutoff)
     except (ValueError, TypeError):
         raise ParameterError(
-            f"`cutoff` must be a value of the column cutoff, got {format_value(cutoff)}. Pass one of them."
+            f"`cutoff` must be a value of column 'cutoff', got {format_value(cutoff)}. Available: "
+            f"{format_list([format_timestamp(value) for value in np.unique(column)])}."
         ) from None

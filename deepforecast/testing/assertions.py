@@ -91,7 +91,8 @@ def expect_same(actual: Any, expected: Any, requirement: str) -> None:
     """
     if isinstance(actual, pd.DataFrame) and actual.reset_index(drop=True).equals(expected.reset_index(drop=True)):
         return
-    actual_table, expected_table = nw.from_native(actual, eager_only=True), nw.from_native(expected, eager_only=True)
+    actual_table = nw.from_native(actual, eager_only=True)
+    expected_table = nw.from_native(expected, eager_only=True)
     expect(
         actual_table.columns == expected_table.columns,
         f"{requirement}: the columns must be {expected_table.columns}, got {actual_table.columns}",
@@ -101,7 +102,8 @@ def expect_same(actual: Any, expected: Any, requirement: str) -> None:
         f"{requirement}: there must be {len(expected_table)} rows, got {len(actual_table)}",
     )
     for name in actual_table.columns:
-        actual_dtype, expected_dtype = str(actual_table[name].dtype), str(expected_table[name].dtype)
+        actual_dtype = str(actual_table[name].dtype)
+        expected_dtype = str(expected_table[name].dtype)
         expect(actual_dtype == expected_dtype, f"{requirement}: column {name} must be {expected_dtype}, got {actual_dtype}")
         if actual_table[name].dtype.is_float():
             expect_equal(column(actual, name), column(expected, name), f"{requirement} (column {name})")

@@ -20,7 +20,8 @@ def daily_panel() -> Frame:
     """Return three weekly-seasonal daily series around 100 with different start and end dates, exact in float32."""
     frame = generate(3, 56, seed=7)
     position = frame.groupby("unique_id").cumcount()
-    late, early = (frame["unique_id"] == "s1") & (position < 9), (frame["unique_id"] == "s2") & (position > 52)
+    late = (frame["unique_id"] == "s1") & (position < 9)
+    early = (frame["unique_id"] == "s2") & (position > 52)
     frame = frame[~(late | early)].reset_index(drop=True)
     return frame.assign(y=np.round(frame["y"] * 64) / 64)
 
@@ -39,7 +40,8 @@ def one_series(name: str = "s0") -> Frame:
 @lru_cache
 def random_walks() -> Frame:
     """Return three weekly-seasonal daily series whose level is a random walk, so that recent values matter most."""
-    random, week = np.random.default_rng(11), np.tile([3.0, 1.0, -2.0, 2.0, -4.0, 2.0, -2.0], 8)
+    random = np.random.default_rng(11)
+    week = np.tile([3.0, 1.0, -2.0, 2.0, -4.0, 2.0, -2.0], 8)
     return concat(
         *(series_from_values(np.round(200 + week + 4 * random.normal(size=56).cumsum()), name) for name in series_ids())
     )

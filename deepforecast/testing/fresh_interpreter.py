@@ -64,6 +64,8 @@ def load_and_forecast(cls: type[Forecaster], path: Path, level: Any) -> LoadedFo
 
 @lru_cache(maxsize=1)
 def _start_child() -> subprocess.Popen[str]:
+    """Start a Python process with this search path that answers requests on standard input until this
+    process ends."""
     command = [sys.executable, "-m", "deepforecast.testing.fresh_interpreter"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
@@ -93,7 +95,8 @@ def _close_child(child: subprocess.Popen[str]) -> int:
 
 def main() -> None:
     """Reply to each request on stdin with the forecast of the loaded model or the error."""
-    output, sys.stdout = sys.stdout, sys.stderr
+    output = sys.stdout
+    sys.stdout = sys.stderr
     for line in sys.stdin:
         try:
             reply = _reply(**json.loads(line))
@@ -104,6 +107,8 @@ def main() -> None:
 
 
 def _reply(module: str, path: str, level: Any) -> dict[str, Any]:
+    """Load the model of a file, forecast, and describe both with exact bits; `trainers` lists the
+    training libraries that were imported."""
     from deepforecast.core.model_file import load
 
     import_module(module)  # registers a model that is not in the index; the file does not contain its module

@@ -26,7 +26,8 @@ PRESERVED_VARIABLES = (  # needed to locate programs, files and devices
 def read_global_state() -> dict[str, Any]:
     """Return a snapshot of the global state that a caller may have set up, by description."""
     state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-    key, position = state["state"]["key"].tobytes(), state["state"]["pos"]
+    key = state["state"]["key"].tobytes()
+    position = state["state"]["pos"]
     snapshot: dict[str, Any] = {
         "the random state of Python": random.getstate(),
         "the random state of numpy": (state["bit_generator"], key, position, state["has_gauss"], state["gauss"]),
@@ -81,6 +82,7 @@ def _advance_generators() -> None:
 
 @contextmanager
 def _unusual_environment() -> Iterator[None]:
+    """Remove environment variables except the necessary ones during the block, and add one; all are restored."""
     original = dict(os.environ)
     for name in original:
         if not name.upper().startswith(PRESERVED_VARIABLES):
@@ -96,6 +98,7 @@ def _unusual_environment() -> Iterator[None]:
 
 @contextmanager
 def _no_log_handlers() -> Iterator[None]:
+    """Remove the handlers of the root logger during the block."""
     root = logging.getLogger()
     original_handlers = list(root.handlers)
     root.handlers[:] = []  # a model may set up logging only if there are no handlers
@@ -107,12 +110,16 @@ def _no_log_handlers() -> Iterator[None]:
 
 @contextmanager
 def _unusual_torch() -> Iterator[None]:
+    """Set the threads, data type, device, autocast and gradient mode of torch to unusual values during
+    the block, if torch is imported."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield
         return
-    n_threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
-    grad_enabled, deterministic = torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()
+    n_threads = torch.get_num_threads()
+    dtype = torch.get_default_dtype()
+    grad_enabled = torch.is_grad_enabled()
+    deterministic = torch.are_deterministic_algorithms_enabled()
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_num_threads(3 if n_threads != 3 else 2)
     torch.set_default_dtype(torch.float64 if dtype != torch.float64 else torch.float32)

@@ -69,9 +69,13 @@ def evaluate(text: str, classes: Classes) -> Any:
 
 
 def _evaluate_node(node: ast.expr, classes: Classes) -> Any:
+    """Evaluate a node of the syntax tree; calls are allowed for `classes` only, everything else must be a literal."""
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in classes:
-            raise RuleBroken(f"a repr must only call the classes {format_list(sorted(classes))}, got {ast.unparse(node)}")
+            raise RuleBroken(
+                "the repr of a model can only call its own class and the classes of its parameters "
+                f"({format_list(sorted(classes))}), got {ast.unparse(node)}"
+            )
         keywords = {keyword.arg: _evaluate_node(keyword.value, classes) for keyword in node.keywords if keyword.arg is not None}
         return classes[node.func.id](*(_evaluate_node(element, classes) for element in node.args), **keywords)
     if isinstance(node, ast.List | ast.Tuple):

@@ -99,20 +99,25 @@ def exponential_smoothing(model: Forecaster, random: Random, n_series: int, n_ro
 
     Hyndman, Koehler, Ord, Snyder (2008), tables 2.2 and 2.3, with alpha = 0.3, beta = 0.05, gamma = 0.1, phi = 0.9.
     """
-    declared = model.get_params(deep=False)
-    trend, damped = declared.get("trend", "additive" if "beta" in declared else None), declared.get("damped", False)
-    seasonal, multiplicative_errors = declared.get("seasonal"), declared.get("error") == "multiplicative"
-    alpha, beta, gamma, phi = 0.3, 0.05, 0.1, 0.9 if damped is True else 1.0
-    level, slope = np.full(n_series, LEVEL), np.full(n_series, 0.2 if trend == "additive" else 0.0)
+    params = model.get_params(deep=False)
+    trend = params.get("trend", "additive" if "beta" in params else None)
+    seasonal = params.get("seasonal")
+    has_multiplicative_errors = params.get("error") == "multiplicative"
+    alpha, beta, gamma = 0.3, 0.05, 0.1
+    phi = 0.9 if params.get("damped", False) is True else 1.0
+    level = np.full(n_series, LEVEL)
+    slope = np.full(n_series, 0.2 if trend == "additive" else 0.0)
     pattern = _seasonal_pattern(model, random, n_series, longest_season(model))
     season = {"additive": pattern, "multiplicative": 1 + pattern / LEVEL}.get(str(seasonal), np.zeros_like(pattern))
-    y, errors = np.empty((n_series, n_rows)), random.normal(size=(n_series, n_rows))
+    y = np.empty((n_series, n_rows))
+    errors = random.normal(size=(n_series, n_rows))
     for row in range(n_rows):
         phase = row % season.shape[1]
-        base, seasonal_state = level + phi * slope, season[:, phase]
+        base = level + phi * slope
+        seasonal_state = season[:, phase]
         factor = seasonal_state if seasonal == "multiplicative" else np.ones(n_series)
         mean = base * factor if seasonal == "multiplicative" else base + seasonal_state
-        error = errors[:, row] * (mean / LEVEL if multiplicative_errors else 1.0)
+        error = errors[:, row] * (mean / LEVEL if has_multiplicative_errors else 1.0)
         y[:, row] = mean + error
         level = base + alpha * error / factor
         slope = phi * slope + (beta * error / factor if trend == "additive" else 0.0)
@@ -163,11 +168,15 @@ def process_name(model: Forecaster) -> str:
 
 
 def _draw_series(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """Series from the process that the model declares by name or as a function, shape (n_series, n_rows)."""
     process = getattr(model, "coverage_process", DEFAULT_PROCESS)
     if callable(process):
         return np.asarray(process(random, n_series, n_rows), dtype=np.float64)
     if process not in PROCESSES:
-        raise ParameterError(f"`coverage_process` must be one of {format_list(PROCESSES)} or a method, got {process!r}.")
+        names = format_list(PROCESSES, max_shown=len(PROCESSES))
+        raise ParameterError(
+            f"`coverage_process` must be one of {names}, or a method of the model that draws series, got {process!r}."
+        )
     return PROCESSES[process](model, random, n_series, n_rows)
 
 

@@ -84,6 +84,7 @@ class Report:
         return self
 
     def __str__(self) -> str:
+        """A line of counts, then each failure, then the reasons of skipped checks with their number."""
         models = list(dict.fromkeys(row.model for row in self.rows))
         counts = ", ".join(f"{len(self.with_outcome(outcome))} {outcome}" for outcome in ("passed", "failed", "skipped"))
         lines = [f"{format_list(models)}: {len(self.rows)} checks, {counts} in {sum(row.seconds for row in self.rows):.1f} s"]
@@ -141,7 +142,8 @@ def representative(cases: Iterable[Case]) -> list[Case]:
     chosen: dict[tuple[str, str], Case] = {}
     for case in cases:
         if case.exemption_reason is None:
-            subject, check = case.subject, case.check
+            subject = case.subject
+            check = case.check
             chosen.setdefault((check.name, subject.family if check.shared else subject.name), case)
     return list(chosen.values())
 
@@ -171,7 +173,9 @@ def run(models: Any, *, only: str | Iterable[str] | None = None) -> Report:
 
 
 def _run_case(case: Case) -> Row:
-    model, name = case.subject.name, case.check.name
+    """Run one check on one model and time it; only `RuleBroken` counts as a failure, other errors are raised."""
+    model = case.subject.name
+    name = case.check.name
     reason = case.skip_reason
     if reason is not None:
         return Row(model, name, "skipped", reason)
@@ -184,6 +188,7 @@ def _run_case(case: Case) -> Row:
 
 
 def _select_checks(only: str | Iterable[str] | None) -> list[Check]:
+    """The checks with these names or themes; None: all."""
     all_checks = checks()
     if only is None:
         return all_checks
@@ -191,6 +196,7 @@ def _select_checks(only: str | Iterable[str] | None) -> list[Check]:
     unknown = names - {check.name for check in all_checks} - {check.theme for check in all_checks}
     if unknown:
         raise ParameterError(
-            f"`only` must name checks or themes, got {format_list(sorted(unknown))}. See deepforecast.testing.checks()."
+            f"`only` must contain names of checks or themes, got {format_list(sorted(unknown))}. Use "
+            "deepforecast.testing.checks() to list them."
         )
     return [check for check in all_checks if check.name in names or check.theme in names]

@@ -21,7 +21,8 @@ class Subject:
     """A model class and the parameters to check it with; the horizon is `fixtures.HORIZON`."""
 
     def __init__(self, cls: type[Forecaster], parameters: Mapping[str, Any], name: str) -> None:
-        self.cls, self.name = cls, name
+        self.cls = cls
+        self.name = name
         self.parameters = {**parameters, "horizon": HORIZON}
         model = self.make()
         self.capabilities = model.capabilities
@@ -93,6 +94,7 @@ class Subject:
         return {"real": True, "nonnegative": minimum >= 0, "positive": minimum > 0}[self.capabilities.domain]
 
     def _cached_fit(self, key: str, fit: Callable[[Forecaster], Forecaster]) -> Forecaster:
+        """A model fitted by `fit` on the first call with this key; later calls return the same object."""
         if key not in self._fits:
             model = self.make()
             fit(model)
@@ -111,10 +113,14 @@ def make_subjects(models: Any = None) -> list[Subject]:
 
 
 def _subjects_of_model(model: Any) -> list[Subject]:
+    """The subjects of a fitted or unfitted model, or one per example of a class; placeholders fill
+    required parameters."""
     if isinstance(model, Forecaster):
         return [Subject(type(model), model.get_params(deep=False), model.name)]
     if not (isinstance(model, type) and issubclass(model, Forecaster)):
-        raise ParameterError(f"A model must be a Forecaster, its class or its registered name, got {model!r}.")
+        raise ParameterError(
+            f"`models` must contain Forecasters, their classes or registered names, got {model!r}. Pass for example 'Naive'."
+        )
     example_method = getattr(model, "examples", None)
     examples: list[dict[str, Any]] = [dict(spec) for spec in example_method()] if example_method is not None else [{}]
     common_names = set.intersection(*(set(spec) for spec in examples))
@@ -123,7 +129,7 @@ def _subjects_of_model(model: Any) -> list[Subject]:
         for name, spec in params.declared_params(model).items()
         if spec.required and name not in common_names
     }
-    names = [model.__name__ if not number else f"{model.__name__}.{number}" for number in range(len(examples))]
+    names = [model.__name__ if not index else f"{model.__name__}.{index}" for index in range(len(examples))]
     return [Subject(model, {**placeholders, **example}, name) for name, example in zip(names, examples, strict=True)]
 
 
@@ -134,5 +140,5 @@ def _placeholder(model: type[Forecaster], param: params.Param) -> Any:
     if Forecaster in typing.get_args(param.annotation):
         return [registry.get("SeasonalNaive")(), registry.get("Naive")()]
     raise ParameterError(
-        f"{model.__name__} must have a class method examples() with values of {param.name} for the checks. Add it."
+        f"The class {model.__name__} must have a class method examples() with a value of {param.name} for the checks. Add it."
     )

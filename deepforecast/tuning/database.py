@@ -114,8 +114,8 @@ class Database(RDBStorage):
         trial = super().get_trial(trial_id)
         unwritten = self._unwritten.get(trial_id)
         if unwritten is not None and not trial.state.is_finished():
-            for name, (internal, distribution, _) in unwritten.params.items():
-                trial.params[name] = distribution.to_external_repr(internal)
+            for name, (internal_value, distribution, _) in unwritten.params.items():
+                trial.params[name] = distribution.to_external_repr(internal_value)
                 trial.distributions[name] = distribution
             trial.user_attrs.update(unwritten.user_attrs)
             trial.system_attrs.update(unwritten.system_attrs)
@@ -133,6 +133,7 @@ class Database(RDBStorage):
         return super().get_trial_system_attrs(trial_id) | (unwritten.system_attrs if unwritten else {})
 
     def _write(self, trial_id: int) -> None:
+        """Write the buffered reports of a trial with the methods of Optuna, and empty the buffer."""
         unwritten = self._unwritten.pop(trial_id)
         for name, param in unwritten.params.items():
             super()._set_trial_param(trial_id, name, *param)
@@ -140,8 +141,8 @@ class Database(RDBStorage):
             super().set_trial_user_attr(trial_id, name, value)
         for name, value in unwritten.system_attrs.items():
             super().set_trial_system_attr(trial_id, name, value)
-        for step, number in unwritten.intermediate_values.items():
-            super().set_trial_intermediate_value(trial_id, step, number)
+        for step, intermediate_value in unwritten.intermediate_values.items():
+            super().set_trial_intermediate_value(trial_id, step, intermediate_value)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -153,7 +154,7 @@ class Database(RDBStorage):
                 yield
                 session.commit_all()
             except SQLAlchemyError as error:
-                raise StorageInternalError("The reports of a trial cannot be written.") from error
+                raise StorageInternalError("The reports of a trial cannot be written to the database.") from error
 
 
 class _Sessions:
@@ -161,24 +162,26 @@ class _Sessions:
     session."""
 
     def __init__(self, registry: Any) -> None:
-        self._registry, self._thread = registry, threading.local()
+        self._registry = registry
+        self._thread_local = threading.local()
 
     def __call__(self) -> Any:
-        return getattr(self._thread, "session", None) or self._registry()
+        return getattr(self._thread_local, "session", None) or self._registry()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._registry, name)
 
     @contextmanager
     def shared(self) -> Iterator[_SharedSession]:
-        session = self._thread.session = _SharedSession(self._registry())
+        """One session for all calls of this thread in the block; the caller commits it by `commit_all`."""
+        session = self._thread_local.session = _SharedSession(self._registry())
         try:
             yield session
         except BaseException:
             session.rollback()
             raise
         finally:
-            self._thread.session = None
+            self._thread_local.session = None
             session.close_all()
 
 
@@ -186,7 +189,8 @@ class _SharedSession:
     """A session that calls neither commit nor close."""
 
     def __init__(self, session: Any) -> None:
-        self._session, self._rolled_back = session, False
+        self._session = session
+        self._rolled_back = False
         self.close_all: Callable[[], None] = session.close
 
     def __getattr__(self, name: str) -> Any:

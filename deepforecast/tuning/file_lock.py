@@ -13,7 +13,8 @@ from optuna.storages.journal import JournalFileOpenLock
 
 from deepforecast.tuning.trial_recovery import is_process_alive, process_key
 
-MAX_PAUSE = 0.5  # seconds between two attempts
+FIRST_PAUSE = 0.001  # seconds between the first two attempts
+MAX_PAUSE = 0.5  # largest number of seconds between two attempts
 _logger = logging.getLogger("optuna.storages.journal")
 
 
@@ -27,11 +28,14 @@ class FileLock(JournalFileOpenLock):
 
     def __init__(self, path: str, timeout: int) -> None:
         super().__init__(path, timeout)
-        self.lock_path, self.timeout = f"{path}.lock", timeout
+        self.lock_path = f"{path}.lock"
+        self.timeout = timeout
 
     def acquire(self) -> bool:
-        """Wait for the lock."""
-        pause, last_owner, seen_at = 0.001, "", time.monotonic()
+        """Wait for the lock, with pauses that double up to `MAX_PAUSE`; always returns True."""
+        pause = FIRST_PAUSE
+        last_owner = ""
+        first_seen = time.monotonic()  # when this process first saw the current owner
         while True:
             try:
                 self._create()
@@ -41,8 +45,9 @@ class FileLock(JournalFileOpenLock):
             if owner is None:
                 continue  # released in the meantime
             if owner != last_owner:
-                last_owner, seen_at = owner, time.monotonic()
-            if _is_owner_dead(owner) or time.monotonic() - seen_at > self.timeout:
+                last_owner = owner
+                first_seen = time.monotonic()
+            if _is_owner_dead(owner) or time.monotonic() - first_seen > self.timeout:
                 self._take_over(owner)
                 continue
             time.sleep(pause)
@@ -54,6 +59,7 @@ class FileLock(JournalFileOpenLock):
             os.unlink(self.lock_path)
 
     def _create(self) -> None:
+        """Create the lock file with the owner; `FileExistsError` if another process has the lock."""
         file = os.open(self.lock_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         try:
             os.write(file, f"{process_key()}|{uuid.uuid4().hex}".encode())

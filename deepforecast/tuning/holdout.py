@@ -21,24 +21,27 @@ if TYPE_CHECKING:
 def score_holdout(tuning_result: TuningResult, objective: Objective) -> pd.DataFrame:
     """Scores of the default and the best configuration in the search and on the holdout windows.
 
-    `gain` and `gain_held_out` are the relative gains over the default in the search and on the
-    holdout windows; `optimism` is their difference.
+    A row per configuration, the default first; a failed one has its `error` and no score. `gain` and
+    `gain_held_out` are the relative gains over the default in the search and on the holdout windows;
+    `optimism` is their difference.
     """
     import pandas as pd
 
-    best = tuning_result._configuration_of(tuning_result.best_trial)
-    default = Configuration(best.model, {})
+    best_configuration = tuning_result._configuration_of(tuning_result.best_trial)
+    default = Configuration(best_configuration.model, {})
     rows: list[dict[str, Any]] = []
     for name, configuration, search in (
-        ("default", default, _default_score(tuning_result, best.model)),
-        ("best", best, tuning_result.best_value),
+        ("default", default, _default_score(tuning_result, best_configuration.model)),
+        ("best", best_configuration, tuning_result.best_value),
     ):
         with suppress_warnings():
             try:
-                value, message = objective.run(configuration).values[0], ""
+                score = objective.run(configuration).values[0]
+                message = ""
             except Exception as error:  # the result of the search must not be lost
-                value, message = np.nan, format_error(error)
-        rows.append({"configuration": name, "search": search, "held_out": value, "error": message})
+                score = np.nan
+                message = format_error(error)
+        rows.append({"configuration": name, "search": search, "held_out": score, "error": message})
     table = pd.DataFrame(rows)
     for column, gain_column in (("search", "gain"), ("held_out", "gain_held_out")):
         table[gain_column] = 1 - table[column] / table[column].iloc[0]
@@ -47,7 +50,7 @@ def score_holdout(tuning_result: TuningResult, objective: Objective) -> pd.DataF
 
 
 def _default_score(tuning_result: TuningResult, model: int) -> float:
-    """The score of the model as passed."""
+    """The score in the search of the model as passed; NaN if its trial did not complete."""
     for trial in tuning_result.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
         given_configuration = trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION)
         if (

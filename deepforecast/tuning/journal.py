@@ -34,15 +34,15 @@ def open_journal(path: str) -> JournalStorage:
         cause = error.__cause__ or error
         if isinstance(cause, ValueError):
             raise _foreign_file_error(path) from error
-        words = getattr(cause, "strerror", None) or cause
-        raise ParameterError(f"`storage` must be a writable file, got {format_value(path)}: {words}.") from error
+        reason = getattr(cause, "strerror", None) or cause
+        raise ParameterError(f"`storage` must be a writable file, got {format_value(path)}: {reason}.") from error
     except (KeyError, TypeError, AttributeError, AssertionError) as error:
         raise _foreign_file_error(path) from error
 
 
 def _foreign_file_error(path: str) -> ParameterError:
     return ParameterError(
-        f"`storage` must be a journal of a study, but {format_value(path)} is another file. Pass another path."
+        f"`storage` must be the journal of a study, but {format_value(path)} is a file of another kind. Pass another path."
     )
 
 
@@ -74,7 +74,7 @@ class Journal(JournalFileBackend):
         with _storage_errors(), _locked(self._lock), open(self._file_path, "r+b", buffering=0) as file:
             end = _end_of_last_line(file)
             if os.fstat(file.fileno()).st_ino != self._inode or end < next(reversed(self._log_number_offset.values())):
-                raise OSError("it was truncated or replaced")
+                raise OSError(f"the journal file {self._file_path} was truncated or replaced during the search")
             try:
                 file.truncate(end)
                 file.seek(end)
@@ -90,6 +90,7 @@ class Journal(JournalFileBackend):
 
 @contextmanager
 def _locked(lock: Any) -> Iterator[None]:
+    """Hold the lock during the block."""
     lock.acquire()
     try:
         yield
@@ -105,17 +106,21 @@ def _storage_errors() -> Iterator[None]:
     except OSError as error:
         raise LostStorageError(f"{type(error).__name__}: {error}") from error
     except ValueError as error:
-        raise LostStorageError("it was truncated or overwritten") from error
+        raise LostStorageError("the journal file was truncated or overwritten during the search") from error
 
 
 def _end_of_last_line(file: Any) -> int:
-    """The end of the last complete line; `ValueError` if an incomplete one is not of a journal."""
-    size = int(file.seek(0, os.SEEK_END))
-    if not size or (file.seek(-1, os.SEEK_END), file.read(1))[1] == b"\n":
-        return size
+    """The position after the last complete line; `ValueError` if an incomplete line follows that is not
+    the beginning of a line of a journal."""
+    n_bytes = int(file.seek(0, os.SEEK_END))
+    if not n_bytes:
+        return 0
+    file.seek(-1, os.SEEK_END)
+    if file.read(1) == b"\n":
+        return n_bytes
     file.seek(0)
-    text: bytes = file.read()
-    end = text.rfind(b"\n") + 1
-    if not text[end:].startswith(LINE_START[: size - end]):
-        raise ValueError("its last line is not one of a journal")
+    contents: bytes = file.read()
+    end = contents.rfind(b"\n") + 1
+    if not contents[end:].startswith(LINE_START[: n_bytes - end]):
+        raise ValueError("the last line of the file is not a line of a journal")
     return end

@@ -15,6 +15,7 @@ from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
 MAX_EXPENSIVE_RATIO = 2  # without a GPU, expensive parameters are searched up to this multiple of the default
 MAX_SPAN = 1.8e308  # largest float64
+# parameters that cannot be tuned: the reason and the fix, which end the sentence of the error
 FIXED_PARAMS = {
     "seed": "because the best seed is luck. Set `n_seeds` to average each configuration over several seeds",
     "horizon": "because it is part of the task. Pass `horizon` to tune()",
@@ -25,11 +26,12 @@ Ranges = Mapping[str, Param]
 DrawFunction = Callable[[Any], Mapping[str, Any]]
 
 
-def resolve_ranges(model: Forecaster, space: Any, seasons: tuple[int, ...] = (), rows: int = 0) -> Ranges | DrawFunction:
+def resolve_ranges(model: Forecaster, space: Any, seasons: tuple[int, ...] = (), n_rows: int = 0) -> Ranges | DrawFunction:
     """The ranges of one model: `space`, or the declared ones without parameters that were set
     explicitly.
 
-    `seasons` and `rows` describe the data, if known.
+    `seasons`: usual season lengths of the frequency. `n_rows`: number of rows of the longest series to
+    train on; 0: unknown.
     """
     if callable(space):
         return space  # type: ignore[no-any-return]
@@ -38,7 +40,7 @@ def resolve_ranges(model: Forecaster, space: Any, seasons: tuple[int, ...] = (),
         without_gpu = not _has_gpu(model)
         data_params = {
             name: replace(searchable[name][0], search=tuple(choices))
-            for name, choices in _choices_by_data(model, seasons, rows).items()
+            for name, choices in _choices_by_data(model, seasons, n_rows).items()
         }
         searchable |= {name: (param, searchable[name][1]) for name, param in data_params.items()}
         return {
@@ -49,7 +51,9 @@ def resolve_ranges(model: Forecaster, space: Any, seasons: tuple[int, ...] = (),
     if not isinstance(space, Mapping):
         raise ParameterTypeError(f"`space` must be a dict of ranges or a function of a trial, got {format_value(space)}.")
     if not space:
-        raise ParameterError("`space` cannot be empty. Pass at least one parameter, or leave it out for the declared ranges.")
+        raise ParameterError(
+            "`space` must contain at least one parameter, got an empty dict. Add one, or omit `space` for the declared ranges."
+        )
     return {name: _parse_range(model, searchable, name, value) for name, value in space.items()}
 
 
@@ -57,7 +61,7 @@ def refuse_fixed(names: Iterable[str], prefix: str) -> None:
     """Refuse parameters that cannot be tuned."""
     for name in names:
         if (base_name := name.rpartition("__")[2]) in FIXED_PARAMS:
-            raise ParameterError(f"`{prefix}` cannot have {base_name!r}, {FIXED_PARAMS[base_name]}.")
+            raise ParameterError(f"`{prefix}` cannot contain {base_name!r}, {FIXED_PARAMS[base_name]}.")
 
 
 def is_in_range(value: Any, param: Param) -> bool:
@@ -98,12 +102,12 @@ def _searchable_params(model: Forecaster, prefix: str = "") -> dict[str, tuple[P
     return searchable
 
 
-def _choices_by_data(model: Forecaster, seasons: tuple[int, ...], rows: int, prefix: str = "") -> dict[str, Sequence[Any]]:
+def _choices_by_data(model: Forecaster, seasons: tuple[int, ...], n_rows: int, prefix: str = "") -> dict[str, Sequence[Any]]:
     """Choices that depend on the horizon and the data, including those of wrapped models."""
-    choices_by_name = {prefix + name: choices for name, choices in model._search_choices(seasons, rows).items()}
+    choices_by_name = {prefix + name: choices for name, choices in model._search_choices(seasons, n_rows).items()}
     for name, value in model.get_params(deep=False).items():
         if isinstance(value, Forecaster):
-            choices_by_name |= _choices_by_data(value, seasons, rows, f"{prefix}{name}__")
+            choices_by_name |= _choices_by_data(value, seasons, n_rows, f"{prefix}{name}__")
     return choices_by_name
 
 
@@ -154,24 +158,30 @@ def _parse_range(model: Forecaster, searchable: Mapping[str, tuple[Param, bool]]
 
 
 def _apply_range(unrestricted: Param, declaration: Param, value: Any) -> Param:
+    """The parameter with a range of the caller: a dict, a tuple of two numbers, or a list of choices.
+
+    `unrestricted`: the parameter without a range. A tuple of numbers is on a log scale if the range of
+    the `declaration` is and its lower bound is positive.
+    """
     if isinstance(value, Mapping):
         unknown = set(value) - {"low", "high", "log", "step", "choices"}
         is_malformed = not isinstance(value.get("log", False), bool) or not isinstance(value.get("choices", []), list | tuple)
         if unknown or is_malformed or not ({"low", "high"} <= set(value) or set(value) == {"choices"}):
             raise ParameterError(
-                f"A range must be {{'low': 1, 'high': 9}}, with 'log': True or 'step', or {{'choices': [...]}}, "
-                f"got {format_value(dict(value))} for {unrestricted.name}."
+                f"The range of {unrestricted.name} must be a dict such as {{'low': 1, 'high': 9}}, optionally with 'log': True "
+                f"or 'step', or {{'choices': [...]}}, got {format_value(dict(value))}."
             )
         if "choices" in value:
             return _apply_range(unrestricted, declaration, list(value["choices"]))
-        return _numeric_range(unrestricted, value["low"], value["high"], value.get("log", False), value.get("step"))
+        log = value.get("log", False)
+        return _numeric_range(unrestricted, value["low"], value["high"], log=log, step=value.get("step"))
     if isinstance(value, tuple) and len(value) == 2 and all(type(element) in (int, float) for element in value):
         return _numeric_range(unrestricted, *value, declaration.log and value[0] > 0, None)
     if isinstance(value, list | tuple) and value:
         return replace(unrestricted, search=tuple(_to_tuple(unrestricted, element) for element in value))
     raise ParameterError(
-        f"A range must be (low, high), a list of choices or {{'low': 1, 'high': 9}}, got {format_value(value)} for "
-        f"{unrestricted.name}."
+        f"The range of {unrestricted.name} must be a tuple (low, high), a non-empty list of choices or a dict such as "
+        f"{{'low': 1, 'high': 9}}, got {format_value(value)}."
     )
 
 
@@ -188,26 +198,35 @@ def _to_tuple(unrestricted: Param, value: Any) -> Any:
 
 
 def _numeric_range(unrestricted: Param, low: Any, high: Any, log: bool, step: Any) -> Param:
-    numbers = [low, high, *([] if step is None else [step])]
-    if any(isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) for number in numbers):
+    """The parameter with a range of numbers; `high` is lowered to the last value reached by steps."""
+    bounds = [low, high, *([] if step is None else [step])]
+    if any(isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound) for bound in bounds):
         raise ParameterTypeError(
-            f"The bounds of a range must be finite numbers, got {format_value(low)} and {format_value(high)} "
-            f"for {unrestricted.name}."
+            f"The bounds and the step of the range of {unrestricted.name} must be finite numbers, got "
+            f"{', '.join(map(format_value, bounds))}."
         )
-    if not low <= high or (log and (low <= 0 or step is not None)) or (step is not None and step <= 0):
-        rule = "`low` cannot be above `high`, `step` must be above 0, and with log=True `low` must be above 0 without a `step`"
-        raise ParameterError(f"In a range {rule}, got {format_value((low, high))} for {unrestricted.name}.")
-    if unrestricted.annotation is Any and all(isinstance(number, int) for number in numbers):
+    if not low <= high:
+        raise ParameterError(f"'low' cannot be above 'high' in the range of {unrestricted.name}, got {low} and {high}.")
+    if step is not None and step <= 0:
+        raise ParameterError(f"'step' must be positive in the range of {unrestricted.name}, got {step}.")
+    if log and low <= 0:
+        raise ParameterError(f"'low' must be positive on a log scale, got {low} in the range of {unrestricted.name}.")
+    if log and step is not None:
+        raise ParameterError(f"'log' and 'step' cannot be combined in the range of {unrestricted.name}. Drop one of them.")
+    if unrestricted.annotation is Any and all(isinstance(bound, int) for bound in bounds):
         unrestricted = replace(unrestricted, annotation=int)
-    if is_integer_param(unrestricted) and not all(isinstance(number, int) or float(number).is_integer() for number in numbers):
+    if is_integer_param(unrestricted) and not all(isinstance(bound, int) or float(bound).is_integer() for bound in bounds):
         raise ParameterTypeError(f"The range of {unrestricted.name} must have integer bounds, got {format_value((low, high))}.")
     if not math.isfinite(high - low):
         raise ParameterError(
-            f"A range must be narrower than {MAX_SPAN:.1g}, got {format_value((low, high))} for {unrestricted.name}."
+            f"The range of {unrestricted.name} must be narrower than {MAX_SPAN:.1g}, got {format_value((low, high))}."
         )
     if step is not None:  # the largest value reached by steps
-        first, last, by = (Decimal(str(number)) for number in (low, high, step))
-        high = type(high)(last - (last - first) % by)
+        # Decimal: 0.3 is a multiple of 0.1
+        exact_low, exact_high, exact_step = (Decimal(str(bound)) for bound in (low, high, step))
+        high = type(high)(exact_high - (exact_high - exact_low) % exact_step)
     if is_integer_param(unrestricted):
-        low, high, step = int(low), int(high), None if step is None else int(step)
+        low = int(low)
+        high = int(high)
+        step = None if step is None else int(step)
     return replace(unrestricted, low=low, high=high, log=log, step=step)

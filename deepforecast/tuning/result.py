@@ -13,7 +13,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.errors import ParameterError, SaveError, format_list, format_value
+from deepforecast.errors import ParameterError, SaveError, format_list, format_value, pluralize
 from deepforecast.tuning import trial_recovery
 from deepforecast.tuning.journal import open_journal
 from deepforecast.tuning.space import MODEL_PARAM, Configuration, Space, parse_params
@@ -84,8 +84,8 @@ class TuningResult:
     @property
     def best_trial(self) -> FrozenTrial:
         """The best completed trial, the earliest one of ties."""
-        complete = [trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE]
-        return min(complete, key=lambda trial: (trial.values[0], trial.number))
+        completed_trials = [trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE]
+        return min(completed_trials, key=lambda trial: (trial.values[0], trial.number))
 
     @property
     def trials(self) -> pd.DataFrame:
@@ -111,16 +111,16 @@ class TuningResult:
         return pd.DataFrame([row for search in searches for row in search.to_dict("records")], columns=columns)
 
     def best_configurations(self, count: int) -> list[dict[str, Any]]:
-        """Return the parameters of the `count` best trials, the best first."""
-        complete = sorted(
+        """Return the parameters of the `count` best complete trials without copies, the best first."""
+        completed_trials = sorted(
             (
                 trial
                 for trial in self._budget_trials()
-                if trial.state == TrialState.COMPLETE and "copy_of" not in trial.user_attrs["told"]
+                if trial.state == TrialState.COMPLETE and "copy_of" not in trial.user_attrs[trial_recovery.OUTCOME]
             ),
             key=lambda trial: (trial.values[0], trial.number),
         )
-        return [self._searched_params(trial) for trial in complete[:count]]
+        return [self._searched_params(trial) for trial in completed_trials[:count]]
 
     @property
     def pareto(self) -> pd.DataFrame:
@@ -180,7 +180,7 @@ class TuningResult:
             raise ParameterError(f"`by` must be one of {format_list(evaluators)}, got {format_value(by)!r}.")
         index = self._objective_index(objective)
         trials = [trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE and trial.params]
-        # A start need not lie in its range.
+        # given configurations may lack parameters whose value is outside the range
         drawn_trials = [trial for trial in trials if trial_recovery.GIVEN_CONFIGURATION not in trial.user_attrs] or trials
         shared_params = set.intersection(*(set(trial.params) for trial in drawn_trials)) if drawn_trials else set()
         partial = {name: math.nan for trial in drawn_trials for name in trial.params if name not in shared_params}
@@ -188,9 +188,9 @@ class TuningResult:
         n_scores = len({trial.values[index] for trial in trials})
         if len(trials) < MIN_TRIALS or n_scores < 2 or not shared_params:
             raise ParameterError(
-                f"Importance needs at least {MIN_TRIALS} complete trials that have a parameter in common and whose scores "
-                f"differ, got {len(trials)} with {n_scores} different scores (pruned and failed trials do not count). Set a "
-                "larger `n_trials`."
+                f"Importance requires at least {MIN_TRIALS} complete trials that have a parameter in common and whose scores "
+                f"differ, got {pluralize(len(trials), 'trial')} with {pluralize(n_scores, 'different score')} (pruned and failed "
+                "trials do not count). Set a larger `n_trials`."
             )
         with silence_optuna():
             study = optuna.create_study(directions=["minimize"])
@@ -228,7 +228,7 @@ class TuningResult:
         if kind == "pareto":
             if len(self.objectives) < 2:
                 raise ParameterError(
-                    "kind='pareto' cannot be used with a single objective. Use tune(metric=['mase', 'seconds'])."
+                    "kind='pareto' requires several objectives, got a single one. Use tune(metric=['mase', 'seconds'])."
                 )
             return pictures.plot_front(self.trials, list(self.objectives[:2]))
         names = list(self._param_columns().values())
@@ -253,13 +253,13 @@ class TuningResult:
         target = os.fspath(path)
         if os.path.exists(target):
             raise SaveError(
-                f"The study cannot be saved to {format_value(target)}, which already exists. Pass another "
-                "path, or remove the file."
+                f"The study cannot be saved to {format_value(target)}, which already exists. Pass another path, or remove the "
+                "file."
             )
         if target.lower().endswith(SQLITE_SUFFIXES):
             raise SaveError(
-                f"The study is saved as a journal, so {format_value(target)} cannot have a suffix of SQLite "
-                "files. Use study.log."
+                f"The study is saved as a journal, so {format_value(target)} cannot have a suffix of SQLite files. Pass another "
+                "path, such as study.log."
             )
         if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
             raise SaveError(f"The folder of {format_value(target)} must exist. Create it first.")
@@ -269,31 +269,32 @@ class TuningResult:
             )
 
     def __repr__(self) -> str:
+        """The numbers of trials by state, the best trial and model, and the gain on holdout data."""
         counts = self.trials["state"].value_counts()
-        counts_text = ", ".join(f"{count} {state}" for state, count in counts.items())
-        best = f"{self.objectives[0]} {self.best_value:.6g} in trial {self.best_trial.number}"
+        counts_text = ", ".join(f"{n_trials} {state}" for state, n_trials in counts.items())
+        best_score = f"{self.objectives[0]} {self.best_value:.6g} in trial {self.best_trial.number}"
         name = format_value(self.study.study_name)
-        header = f"TuningResult({name}: {len(self.trials)} trials ({counts_text}); best {best}: {self.best_model!r})"
+        header = f"TuningResult({name}: {len(self.trials)} trials ({counts_text}); best {best_score}: {self.best_model!r})"
         return f"{header}\n{self._describe_gain()}"
 
     def _describe_gain(self) -> str:
         """A sentence on the gain of the best configuration over the default one on holdout data."""
         default_is_best = self.best_model == self.space.models[self._configuration_of(self.best_trial).model]
         if default_is_best and (self.holdout is None or not self.holdout["error"].any()):
-            text = "The best configuration is the default one."
+            sentence = "The best configuration is the default one."
             if self.holdout is None:
-                return text
-            return f"{text} On holdout data its {self.objectives[0]} is {self.holdout['held_out'].iloc[1]:.4g}."
+                return sentence
+            return f"{sentence} On holdout data its {self.objectives[0]} is {self.holdout['held_out'].iloc[1]:.4g}."
         if self.holdout is None:
             return "Its gain on unseen data is unknown. Set options=TuningOptions(holdout=1) to measure it."
-        default, best = (self.holdout.iloc[row] for row in (0, 1))
-        failed = default["error"] or best["error"]
+        default_row, best_row = (self.holdout.iloc[row] for row in (0, 1))
+        failed = default_row["error"] or best_row["error"]
         if failed:
             return f"Its gain on holdout data could not be measured: {format_value(failed, 300)}"
-        held_out, searched = (_format_gain(best[name]) for name in ("gain_held_out", "gain"))
+        gain_held_out, gain_searched = (_format_gain(best_row[name]) for name in ("gain_held_out", "gain"))
         return (
-            f"On holdout data its {self.objectives[0]} is {best['held_out']:.4g}, {held_out} the {default['held_out']:.4g} of "
-            f"the default configuration; in the search it was {searched} the default's."
+            f"On holdout data its {self.objectives[0]} is {best_row['held_out']:.4g}, {gain_held_out} the "
+            f"{default_row['held_out']:.4g} of the default configuration; in the search it was {gain_searched} the default's."
         )
 
     def _budget_trials(self) -> list[FrozenTrial]:
@@ -338,14 +339,16 @@ class TuningResult:
         }
 
     def _trial_row(self, trial: FrozenTrial, names: Mapping[str, str]) -> dict[str, Any]:
+        """A row of `trials`; `names` maps parameters to their columns."""
         note = trial.user_attrs.get(trial_recovery.OUTCOME, {})
         states = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "running"}
-        number = int(note.get("model", trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION, {}).get("model", 0)))
+        model_index = int(note.get("model", trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION, {}).get("model", 0)))
         values = dict(zip(self.objectives, trial.values, strict=True)) if trial.state == TrialState.COMPLETE else {}
         lost_reason = LOST_PROCESS if trial.state == TrialState.FAIL and not note else ""
-        trial_params, n_steps = self._displayed_params(trial), int(self.settings["length"])
+        trial_params = self._displayed_params(trial)
+        n_steps = int(self.settings["length"])
         return {
-            "number": trial.number, "state": states[trial.state.name], "model": self.space.names[number],
+            "number": trial.number, "state": states[trial.state.name], "model": self.space.names[model_index],
             **{column: trial_params.get(name) for name, column in names.items()},
             **{"seconds": note.get("seconds", np.nan)} | values,
             "steps": count_steps(trial, n_steps, bool(self.settings["by_window"])),
@@ -354,6 +357,7 @@ class TuningResult:
         }  # fmt: skip
 
     def _objective_index(self, name: str | None) -> int:
+        """The index of an objective; 0 for None."""
         if name is None:
             return 0
         if name not in self.objectives:

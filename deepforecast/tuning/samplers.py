@@ -24,12 +24,14 @@ PRUNING_QUANTILES = {STEPS_PER_FOLD // 8: 2 / 3, STEPS_PER_FOLD // 4: 1 / 2, STE
 more reliable. At the end of a window, which may be atypical, it is the median."""
 
 
-def make_sampler(options: TuningOptions, space: Space, number: int, multi_objective: bool) -> Any:
+def make_sampler(options: TuningOptions, space: Space, trial_number: int, multi_objective: bool) -> Any:
     """The sampler for a trial, seeded by its number so that processes draw different values."""
-    name, seed = options.sampler, options.seed
+    name = options.sampler
+    seed = options.seed
     if not isinstance(name, str):
         return name
-    trial_seed = (seed * 1_000_003 + number) % 2**32
+    # a prime factor, so that close seeds do not share the seeds of trials
+    trial_seed = (seed * 1_000_003 + trial_number) % 2**32
     with silence_optuna():
         if name == "random":
             return samplers.RandomSampler(seed=trial_seed)
@@ -45,7 +47,7 @@ def make_sampler(options: TuningOptions, space: Space, number: int, multi_object
         if name == "cma":
             if find_spec("cmaes") is None:
                 raise DependencyError(
-                    "sampler='cma' cannot be used without the package cmaes. Use pip install cmaes, or set sampler='tpe'."
+                    "sampler='cma' requires the package cmaes. Install it with pip install cmaes, or set sampler='tpe'."
                 )
             return EvolutionSampler(seed=trial_seed, warn_independent_sampling=False)
         return samplers.TPESampler(seed=trial_seed, n_startup_trials=N_STARTUP_TRIALS, multivariate=True, group=True)
@@ -74,7 +76,8 @@ class DrawnTrials:
     """
 
     def __init__(self, study: Any, names: Collection[str] | None = None) -> None:
-        self._study, self._names = study, names
+        self._study = study
+        self._names = names
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._study, name)
@@ -136,13 +139,13 @@ class QuantilePruner(pruners.BasePruner):
 
     def prune(self, study: Any, trial: Any) -> bool:
         """Compare the last report only, because scores do not decrease with steps as losses do."""
-        step = trial.last_step
+        step = trial.last_step  # None before the first report
         if step is None:
             return False
-        complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        completed_trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         other_scores = [
             complete_trial.intermediate_values[step]
-            for complete_trial in complete
+            for complete_trial in completed_trials
             if step in complete_trial.intermediate_values
         ]
         threshold = (

@@ -35,7 +35,11 @@ QUANTILE_LEVELS = (50.0, 80.0, 95.0)  # their bounds are the quantiles of quanti
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """The evaluated rows in the order of windows, and the metrics."""
+    """The evaluated rows of a backtest and the metrics, prepared once for all trials.
+
+    Forecast columns are in the order of windows; `order` sorts them by series, cutoff and step.
+    `groups`: the series of each point.
+    """
 
     windows: list[BacktestWindow]
     criteria: tuple[Criterion, ...]
@@ -48,26 +52,41 @@ class Scorer:
     @classmethod
     def from_plan(cls, panel: Panel, plan: BacktestPlan, metrics: Sequence[Any], season: int | None) -> Scorer:
         """Create a scorer; `ParameterError` if a metric cannot be computed."""
-        rows = BacktestRows.from_plan(panel, plan)
+        backtest_rows = BacktestRows.from_plan(panel, plan)
         levels = required_levels(metrics)
-        criteria = resolve_criteria(list(metrics), [FORECAST_NAME], panel, rows, levels, season)
+        criteria = resolve_criteria(list(metrics), [FORECAST_NAME], panel, backtest_rows, levels=levels, season=season)
         all_windows = backtest_windows(panel, plan)
-        counts = [entry.test_rows(panel, plan.gap, plan.horizon)[1].sum(axis=1) for entry in all_windows]
-        rows.columns = {name: np.zeros(len(rows.series)) for name in column_names(FORECAST_NAME, levels)}
+        row_counts = [entry.test_rows(panel, plan.gap, plan.horizon)[1].sum(axis=1) for entry in all_windows]
+        backtest_rows.columns = {name: np.zeros(len(backtest_rows.series)) for name in column_names(FORECAST_NAME, levels)}
         keys = panel.series.columns
         names = Columns(keys.id, keys.time, keys.target)
-        table = frames.to_narwhals(rows.frame(panel))
+        table = frames.to_narwhals(backtest_rows.frame(panel))
         forecast_rows = read_rows(table, names)
         training = None
         if any({"scale", "squared_scale"} & set(entry.metric.needs) for entry in criteria.requested):
             training = read_training(panel.to_frame(), forecast_rows, panel.calendar.frequency, criteria.season_length)
-        models = find_models(table, set(names.all), quiet=True)
-        scoring_data = ScoringData(table, forecast_rows, models, forecast_rows.sorted(rows.actual[rows.order]), training, None)
+        models = find_models(table, set(names.all), warn_non_numeric=False)
+        scoring_data = ScoringData(
+            table=table,
+            forecast_rows=forecast_rows,
+            models=models,
+            actual=forecast_rows.in_point_order(backtest_rows.actual[backtest_rows.order]),
+            training=training,
+            reference=None,
+        )
         for name in {"scale", "squared_scale"} & {need for entry in criteria.requested for need in entry.metric.needs}:
             scoring_data._scale(name)  # once, for all trials
         codes = forecast_rows.series[forecast_rows.forecast_of_point]
         groups = Groups(codes, int(codes.max()) + 1, forecast_rows.forecast_of_point)
-        return cls(all_windows, criteria.requested, tuple(levels), counts, rows.order, scoring_data, groups)
+        return cls(
+            windows=all_windows,
+            criteria=criteria.requested,
+            levels=tuple(levels),
+            row_counts=row_counts,
+            order=backtest_rows.order,
+            scoring_data=scoring_data,
+            groups=groups,
+        )
 
     @property
     def columns(self) -> list[str]:
@@ -86,15 +105,15 @@ class Scorer:
             invalid = np.flatnonzero(~(np.abs(window_values) < MAX_MAGNITUDE))
             if len(invalid):
                 raise TrainingError(
-                    f"Forecasts must be finite and below {MAX_MAGNITUDE:g}; in window "
-                    f"{fold.window.number + 1} it is {window_values[invalid[0]]} "
-                    f"({len(invalid)} such values)."
+                    f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude, got {window_values[invalid[0]]} in "
+                    f"window {fold.window.number + 1} ({len(invalid)} such values). Use other parameters, or rescale the data."
                 )
             forecasts[name][positions] = window_values
 
-    def select_window(self, forecasts: Mapping[str, Floats], number: int) -> dict[str, Floats]:
-        """Keep only the forecasts of one window."""
-        selected, positions = self.empty_forecasts(), self._row_positions(number, self.windows[number].series)
+    def select_window(self, forecasts: Mapping[str, Floats], window_number: int) -> dict[str, Floats]:
+        """The forecasts of one window; NaN in all others."""
+        selected = self.empty_forecasts()
+        positions = self._row_positions(window_number, self.windows[window_number].series)
         for name, values in selected.items():
             values[positions] = forecasts[name][positions]
         return selected
@@ -111,18 +130,18 @@ class Scorer:
             mean_scores.append(float(defined.mean()) if len(defined) else float("nan"))
         return mean_scores
 
-    def _row_positions(self, number: int, series: Ints) -> Ints:
+    def _row_positions(self, window_number: int, series: Ints) -> Ints:
         """Positions of the rows of some series of a window."""
-        is_selected = np.repeat(np.isin(self.windows[number].series, series), self.row_counts[number])
-        return np.flatnonzero(is_selected) + sum(int(series_counts.sum()) for series_counts in self.row_counts[:number])
+        is_selected = np.repeat(np.isin(self.windows[window_number].series, series), self.row_counts[window_number])
+        return np.flatnonzero(is_selected) + sum(int(window_counts.sum()) for window_counts in self.row_counts[:window_number])
 
     def _forecast_columns(self, forecast: Forecast, point: str) -> dict[str, Floats]:
         return output_columns(forecast, FORECAST_NAME, point, self.levels, [])
 
     def _with_forecasts(self, forecasts: Mapping[str, Floats]) -> ScoringData:
         """The scoring data with these forecasts; actual values without a forecast are missing."""
-        rows = self.scoring_data.rows
-        ordered = {name: rows.sorted(values[self.order]) for name, values in forecasts.items()}
+        forecast_rows = self.scoring_data.forecast_rows
+        ordered = {name: forecast_rows.in_point_order(values[self.order]) for name, values in forecasts.items()}
         is_missing: NDArray[np.bool_] = np.isnan(ordered[FORECAST_NAME])
         filled = {name: np.where(is_missing, 0.0, values) for name, values in ordered.items()}
         actual = np.where(is_missing, np.nan, self.scoring_data.actual)
@@ -149,5 +168,8 @@ def resolve_metrics(metric: Any, scaled: bool) -> list[Any]:
     metrics = list_metrics(metric, scaled)
     duplicates = [metric_spec for index, metric_spec in enumerate(metrics) if metric_spec in metrics[:index]]
     if duplicates:
-        raise ParameterError(f"`metric` must have each objective once, got {format_value(duplicates[0])} twice.")
+        raise ParameterError(
+            f"`metric` cannot contain an objective more than once, got {format_value(duplicates[0])} repeatedly. Drop the "
+            "repetitions."
+        )
     return metrics[:1] if metric is None else metrics

@@ -32,12 +32,18 @@ from deepforecast.tuning.study_identity import create_or_load_study, make_identi
 from deepforecast.tuning.trial_runner import TrialRunner
 from deepforecast.tuning.workers import WorkerJob, run_workers
 
+# seconds before the deadline from which a search counts as ended by its timeout
+DEADLINE_TOLERANCE = 1.0
+
 
 def run_search(
-    objective: Objective, panel: Panel, starts: Sequence[Configuration], options: TuningOptions, n_trials: int, deadline: float,
+    objective: Objective, panel: Panel, configurations: Sequence[Configuration], options: TuningOptions, n_trials: int, deadline: float,
     storage: Any, name: str,
 ) -> TuningResult:  # fmt: skip
-    """Search until the study has `n_trials` trials or the deadline has passed."""
+    """Search until the study has `n_trials` trials or the deadline (`time.monotonic`) has passed.
+
+    `configurations`: the first ones to try in a new study. `name`: that of the study in `storage`.
+    """
     _warn_of_ignored_pruner(objective, options)
     _refuse_in_memory_storage(storage, options)
     _refuse_pickles(storage, options)
@@ -54,12 +60,24 @@ def run_search(
                     location, lambda study, trial: trial_recovery.requeue(study, trial, options.retries)
                 )
                 study = create_or_load_study(
-                    opened_storage, name, make_identity(panel, objective, options.holdout), starts, objective, location
+                    opened_storage,
+                    name,
+                    identity=make_identity(panel, objective, options.holdout),
+                    configurations=configurations,
+                    objective=objective,
+                    location=location,
                 )
                 trial_recovery.requeue_lost(study, options.retries)
             study.pruner = make_pruner(options, objective.n_steps, multi_objective)
-            tuning_result = TuningResult(study, objective.space, objective.objectives, None, settings)
-            _run_trials(TrialRunner(study, objective, options, n_trials, deadline), tuning_result, location)
+            tuning_result = TuningResult(
+                study=study,
+                space=objective.space,
+                objectives=objective.objectives,
+                holdout=None,
+                settings=settings,
+            )
+            runner = TrialRunner(study, objective, options=options, n_trials=n_trials, deadline=deadline)
+            _run_trials(runner, tuning_result, location)
             with silence_optuna():
                 return (_move_to_memory(tuning_result) if location is not storage else tuning_result).freeze_trials()
         except (DeepForecastError, KeyboardInterrupt):
@@ -74,7 +92,8 @@ def run_search(
 
 def _run_trials(runner: TrialRunner, tuning_result: TuningResult, location: Any) -> None:
     """Run all trials with a progress bar and warn if the search ended early."""
-    options, interrupted = runner.options, False
+    options = runner.options
+    interrupted = False
     try:
         with _progress_bar(runner, tuning_result) as tick:
             runner.on_trial_end = tick
@@ -82,12 +101,12 @@ def _run_trials(runner: TrialRunner, tuning_result: TuningResult, location: Any)
                 runner.run()
             else:
                 job = WorkerJob(
-                    shareable_location(location),
-                    runner.study.study_name,
-                    runner.objective,
-                    options,
-                    runner.n_trials,
-                    runner.deadline,
+                    storage=shareable_location(location),
+                    name=runner.study.study_name,
+                    objective=runner.objective,
+                    options=options,
+                    n_trials=runner.n_trials,
+                    deadline=runner.deadline,
                 )
                 runner.cause = run_workers(job, runner.study, options.n_jobs, tick)
     except KeyboardInterrupt:
@@ -98,48 +117,58 @@ def _run_trials(runner: TrialRunner, tuning_result: TuningResult, location: Any)
 
 
 def _warn_at_end(runner: TrialRunner, interrupted: bool) -> None:
+    """Warn if the search ended early or trials failed; raise `TrainingError` if no trial is complete."""
     with silence_optuna():
         trials = trial_recovery.budget_trials(runner.study, runner.options.retries)
-    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    n_ended = sum(trial.state.is_finished() for trial in trials)
-    if not complete:
-        _raise_if_all_failed(runner, trials)
+    completed_trials = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    n_finished = sum(trial.state.is_finished() for trial in trials)
+    if not completed_trials:
+        raise _all_failed_error(runner, trials) from runner.cause
     if interrupted:
-        warn(f"The search was interrupted after {n_ended} of {runner.n_trials} trials; the result is the best of these. Pass "
+        warn(f"The search was interrupted after {n_finished} of {runner.n_trials} trials; the result is the best of these. Pass "
             "`storage` to resume it with the same call.", TrainingWarning)  # fmt: skip
-    elif n_ended < runner.n_trials and time.monotonic() >= runner.deadline - 1:
-        warn(f"The search reached its `timeout` after {n_ended} of {runner.n_trials} trials.", TrainingWarning)
+    elif n_finished < runner.n_trials and time.monotonic() >= runner.deadline - DEADLINE_TOLERANCE:
+        warn(
+            f"The search reached its `timeout` after {n_finished} of {runner.n_trials} trials; the result is the best of these. "
+            "Set a larger `timeout` to run the others.",
+            TrainingWarning,
+        )
     _warn_of_trials([trial for trial in trials if trial.state == TrialState.FAIL], "failed", len(trials))
     refused = [trial for trial in trials if trial.user_attrs.get(trial_recovery.OUTCOME, {}).get("refused")]
     _warn_of_trials(refused, "had invalid parameters", len(trials))
 
 
 def _warn_of_trials(trials: Sequence[Any], description: str, n_trials: int) -> None:
+    """Warn about failed or invalid trials, if any, with the reason of the first."""
     if trials:
-        first = trials[0].user_attrs.get(trial_recovery.OUTCOME, {}).get("reason", "its process died")
+        first_reason = trials[0].user_attrs.get(trial_recovery.OUTCOME, {}).get("reason", "its process died")
         warn(
-            f"{len(trials)} of {n_trials} trials {description}, the first: "
-            f"{format_value(first, 300).rstrip('.')}. Use result.trials to see all reasons.",
+            f"{len(trials)} of {n_trials} trials {description}. The first reason: "
+            f"{format_value(first_reason, 300).rstrip('.')}. Use result.trials to see all reasons.",
             TrainingWarning,
         )
 
 
-def _raise_if_all_failed(runner: TrialRunner, trials: Sequence[Any]) -> None:
-    """Raise an error with the reason of the last trial."""
+def _all_failed_error(runner: TrialRunner, trials: Sequence[Any]) -> TrainingError:
+    """The error of a search without a complete trial, with the reason of the last failure."""
     reasons = [
         trial.user_attrs[trial_recovery.OUTCOME].get("reason", "")
         for trial in trials
         if trial_recovery.OUTCOME in trial.user_attrs
     ]
-    if not reasons and time.monotonic() >= runner.deadline - 1:
-        raise TrainingError(
-            "At least one trial must complete, but `timeout` ended before the first one did. Set a larger `timeout`."
+    if not reasons and time.monotonic() >= runner.deadline - DEADLINE_TOLERANCE:
+        return TrainingError(
+            "At least one trial must complete, but the `timeout` was reached before the first one did. Set a larger `timeout`."
         )
-    last = format_value(reasons[-1], 500) if reasons else "no trial was started, or all processes died"
-    raise TrainingError(
-        f"At least one trial must succeed, but all of {len(trials)} failed. The last: {last.rstrip('.')}. The first trial used "
-        "the model as passed, so compare() and fit() would fail in the same way."
-    ) from runner.cause
+    if not trials:
+        return TrainingError(
+            "At least one trial must complete, but no trial was started. Set a larger `n_trials` or `timeout`."
+        )
+    last_reason = format_value(reasons[-1], 500).rstrip(".") if reasons else "the processes of all trials died"
+    return TrainingError(
+        f"At least one trial must complete, but all {len(trials)} trials failed. Last error: {last_reason}. The first trial used "
+        "the model as passed, so compare() and fit() would fail in the same way: fix that error first."
+    )
 
 
 def _has_complete_trial(study: optuna.Study) -> bool:
@@ -184,14 +213,15 @@ def _progress_bar(runner: TrialRunner, tuning_result: TuningResult) -> Iterator[
         tqdm_bar = getattr(count, "__self__", None)  # of tqdm, if there is a bar: shows the best score
 
         def tick() -> None:
+            """Count the trials that have finished since the last call, and show the best score."""
             trials = trial_recovery.budget_trials(runner.study, runner.options.retries)
             complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
             if complete:
-                best = min(complete, key=lambda trial: float(trial.values[0]))
-                score = f"{best.values[0]:.6g} in trial {best.number}, {format_value(best.params, 300)}"
+                best_trial = min(complete, key=lambda trial: float(trial.values[0]))
+                score = f"{best_trial.values[0]:.6g} in trial {best_trial.number}, {format_value(best_trial.params, 300)}"
                 tuning_result.settings["best"] = score  # type: ignore[index]
                 if tqdm_bar is not None:
-                    tqdm_bar.set_postfix_str(f"best {best.values[0]:.4g}", refresh=False)
+                    tqdm_bar.set_postfix_str(f"best {best_trial.values[0]:.4g}", refresh=False)
             n_finished = sum(trial.state.is_finished() for trial in trials)
             count(n_finished - last_count[0])
             last_count[0] = n_finished
@@ -226,26 +256,25 @@ def _format_seconds(seconds: float) -> str:
 
 
 def _refuse_in_memory_storage(storage: Any, options: TuningOptions) -> None:
+    """Refuse a storage in memory for several processes."""
     if options.n_jobs > 1 and isinstance(storage, optuna.storages.InMemoryStorage):
         raise ParameterError(
-            f"n_jobs={options.n_jobs} cannot be used with an InMemoryStorage, which belongs to one process. "
-            "Leave out `storage`, "
-            "or pass a path."
+            f"n_jobs={options.n_jobs} cannot be used with an InMemoryStorage, which other processes cannot read. Leave out "
+            "`storage`, or pass a path."
         )
 
 
 def _refuse_pickles(storage: Any, options: TuningOptions) -> None:
-    """Optuna stores the state of CMA-ES as a pickle, which could execute code from a shared
-    storage."""
-    named = options.sampler == "cma" or type(options.sampler).__name__ == "CmaEsSampler"
-    if named and storage is not None:
+    """Refuse CMA-ES with a storage: Optuna stores its state as a pickle, which could execute code from a
+    shared storage."""
+    is_cma = options.sampler == "cma" or type(options.sampler).__name__ == "CmaEsSampler"
+    if is_cma and storage is not None:
         raise ParameterError(
-            "sampler='cma' cannot be used with `storage`: its state is a pickle, which could execute code "
-            "from a shared storage. "
-            "Leave out `storage`, or use sampler='tpe' or 'gp'."
+            "sampler='cma' cannot be used with `storage`, because Optuna stores the state of the sampler as a pickle, which "
+            "could execute code from a shared storage. Leave out `storage`, or use sampler='tpe' or 'gp'."
         )
 
 
 def _warn_of_ignored_pruner(objective: Objective, options: TuningOptions) -> None:
     if len(objective.objectives) > 1 and options.pruner is not None and options.pruner != "median":
-        warn("`pruner` has no effect: trials with several objectives cannot be pruned.")
+        warn("`pruner` has no effect, because trials with several objectives cannot be pruned. Set pruner=None.")

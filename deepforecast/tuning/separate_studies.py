@@ -19,7 +19,7 @@ SearchFunction = Callable[[Forecaster, int, float, TuningOptions], "TuningResult
 
 
 def tune_separately(
-    models: Sequence[Forecaster], total: int, deadline: float, options: TuningOptions, search: SearchFunction
+    models: Sequence[Forecaster], n_trials: int, deadline: float, options: TuningOptions, search: SearchFunction
 ) -> TuningResult:
     """Run a study per model and return the best result, with the others in `others`.
 
@@ -29,40 +29,50 @@ def tune_separately(
     from deepforecast.tuning.ranges import resolve_ranges
     from deepforecast.tuning.space import refuse_unknown_models
 
-    if total < len(models):
-        raise ParameterError(f"`n_trials` must be at least 1 for each of {len(models)} models, got {total}.")
+    if n_trials < len(models):
+        raise ParameterError(
+            f"`n_trials` must be at least the number of models ({len(models)}), as trials are divided among their studies, got "
+            f"{n_trials}."
+        )
     refuse_unknown_models([model.name for model in models], options.space)
     spaces = [(options.space or {}).get(model.name) for model in models]  # type: ignore[union-attr]
     has_ranges = [bool(resolve_ranges(model, space)) for model, space in zip(models, spaces, strict=True)]
-    trial_shares = iter(_share_trials(total - has_ranges.count(False), has_ranges.count(True)))
-    tuning_results, failure = list["TuningResult"](), None
-    for number, (model, space) in enumerate(zip(models, spaces, strict=True)):
+    trial_shares = iter(_share_trials(n_trials - has_ranges.count(False), has_ranges.count(True)))
+    tuning_results: list[TuningResult] = []
+    last_error = None
+    for index, (model, space) in enumerate(zip(models, spaces, strict=True)):
         model_options = replace(options, space=space, initial_params=_initial_params_of(model, options.initial_params))
         seconds_left = deadline - time.monotonic()
+        # an equal share of the time that is left
         model_deadline = (
-            deadline if seconds_left == math.inf else time.monotonic() + max(seconds_left, 0.0) / (len(models) - number)
+            deadline if seconds_left == math.inf else time.monotonic() + max(seconds_left, 0.0) / (len(models) - index)
         )
         try:
-            tuning_results.append(search(model, next(trial_shares) if has_ranges[number] else 1, model_deadline, model_options))
+            tuning_results.append(search(model, next(trial_shares) if has_ranges[index] else 1, model_deadline, model_options))
         except TrainingError as error:
-            failure = error
-            warn(f"The study of {model.name} failed and is left out: {error}", TrainingWarning)
+            last_error = error
+            warn(f"The study of {model.name} failed and is left out of the result: {error}", TrainingWarning)
         except KeyboardInterrupt:
             if not tuning_results:
                 raise
-            warn(f"The search was interrupted before the first trial of {model.name}, which is left out.", TrainingWarning)
+            warn(
+                f"The search was interrupted before the first trial of {model.name}, which is left out of the result.",
+                TrainingWarning,
+            )
             break
         if tuning_results and tuning_results[-1].settings.get("interrupted"):
             break
-    if failure is not None and not tuning_results:
-        raise failure
-    best = min(tuning_results, key=lambda tuning_result: tuning_result.best_value)
-    return replace(best, others=tuple(tuning_result for tuning_result in tuning_results if tuning_result is not best))
+    if last_error is not None and not tuning_results:
+        raise last_error
+    best_result = min(tuning_results, key=lambda tuning_result: tuning_result.best_value)
+    return replace(
+        best_result, others=tuple(tuning_result for tuning_result in tuning_results if tuning_result is not best_result)
+    )
 
 
-def _share_trials(total: int, count: int) -> list[int]:
-    """Equal shares; the first ones get the remainder."""
-    return [total // count + (number < total % count) for number in range(count)]
+def _share_trials(n_trials: int, n_studies: int) -> list[int]:
+    """Equal numbers of trials for each study; the first studies get the remainder."""
+    return [n_trials // n_studies + (index < n_trials % n_studies) for index in range(n_studies)]
 
 
 def _initial_params_of(model: Forecaster, initial_params: Any) -> Any:
@@ -78,8 +88,8 @@ def _initial_params_of(model: Forecaster, initial_params: Any) -> Any:
             ]
         elif not isinstance(candidate, Mapping) or MODEL_PARAM not in candidate:
             raise ParameterTypeError(
-                f"With several models `initial_params` must have the model, e.g. {{'{MODEL_PARAM}': {model.name!r}, ...}}, got "
-                f"{format_value(candidate)}."
+                f"With several models each dict of `initial_params` must contain the name of its model, e.g. "
+                f"{{'{MODEL_PARAM}': {model.name!r}, ...}}, got {format_value(candidate)}."
             )
         elif candidate[MODEL_PARAM] == model.name:
             model_params.append({key: value for key, value in candidate.items() if key != MODEL_PARAM})

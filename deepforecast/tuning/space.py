@@ -40,7 +40,8 @@ class Space:
 
     def draw(self, trial: Any) -> Configuration:
         """Sample a configuration from an Optuna trial."""
-        model_index, prefixed_trial = 0, self._prefixed_trial(trial, 0)
+        model_index = 0
+        prefixed_trial = self._prefixed_trial(trial, 0)
         if len(self.models) > 1:
             model_index = self.names.index(trial.suggest_categorical(MODEL_PARAM, self.names))
             prefixed_trial = self._prefixed_trial(trial, model_index)
@@ -53,7 +54,8 @@ class Space:
         """Record a given configuration in a trial, as far as its values lie in their ranges."""
         if len(self.models) > 1:
             trial.suggest_categorical(MODEL_PARAM, self.names)
-        prefixed_trial, ranges = self._prefixed_trial(trial, configuration.model), self.ranges[configuration.model]
+        prefixed_trial = self._prefixed_trial(trial, configuration.model)
+        ranges = self.ranges[configuration.model]
         values = {**self.models[configuration.model].get_params(), **configuration.params}
         for name in self._params_in_range(configuration):
             sample_from({name: replace(ranges[name], when=None)}, values, prefixed_trial)  # type: ignore[index]
@@ -72,7 +74,8 @@ class Space:
     def displayed_params(self, configuration: Configuration) -> dict[str, Any]:
         """Parameters of a given configuration for the table of trials, without texts in numeric
         columns."""
-        ranges, prefix = self.ranges[configuration.model], self._prefix(configuration.model)
+        ranges = self.ranges[configuration.model]
+        prefix = self._prefix(configuration.model)
         displayed: dict[str, Any] = {}
         if callable(ranges):
             return displayed
@@ -99,7 +102,8 @@ class Space:
 
     def configuration_key(self, configuration: Configuration) -> str:
         """A key that is equal for configurations of equal models."""
-        model, ranges = self.models[configuration.model], self.ranges[configuration.model]
+        model = self.models[configuration.model]
+        ranges = self.ranges[configuration.model]
         names = sorted({*configuration.params, *(() if callable(ranges) else ranges)})
         values = {**model.get_params(), **configuration.params}
         representation = repr([(name, values.get(name)) for name in names])
@@ -119,7 +123,7 @@ class Space:
         """All values of each parameter for a grid search; `ParameterError` if there are infinitely
         many."""
         if len(self.models) > 1 or callable(self.ranges[0]):
-            raise ParameterError("sampler='grid' must have a single model with a dict of ranges. Use another sampler.")
+            raise ParameterError("sampler='grid' requires a single model and a dict of ranges as `space`. Use another sampler.")
         values_by_name: dict[str, list[Any]] = {}
         for name, param in self.ranges[0].items():
             if param.search is not None:
@@ -127,8 +131,8 @@ class Space:
             elif (
                 param.low is not None and param.high is not None and (is_integer_param(param) or (param.step and not param.log))
             ):
-                count = math.floor((param.high - param.low) / (param.step or 1) + 1e-9) + 1
-                values_by_name[name] = [param.low + index * (param.step or 1) for index in range(count)]
+                n_values = math.floor((param.high - param.low) / (param.step or 1) + 1e-9) + 1
+                values_by_name[name] = [param.low + index * (param.step or 1) for index in range(n_values)]
             else:
                 raise ParameterError(
                     f"sampler='grid' cannot be used with a continuous range, and {name} is {format_range(param)}. Pass "
@@ -148,11 +152,11 @@ class Space:
             if (param.when is None or param.when(values)) and is_in_range(values.get(name), param)
         ]
 
-    def _prefixed_trial(self, trial: Any, number: int) -> PrefixedTrial:
-        return PrefixedTrial(trial, self._prefix(number))
+    def _prefixed_trial(self, trial: Any, model_index: int) -> PrefixedTrial:
+        return PrefixedTrial(trial, self._prefix(model_index))
 
-    def _prefix(self, number: int) -> str:
-        return f"{self.names[number]}." if len(self.models) > 1 else ""
+    def _prefix(self, model_index: int) -> str:
+        return f"{self.names[model_index]}." if len(self.models) > 1 else ""
 
 
 @dataclass(frozen=True)
@@ -177,22 +181,24 @@ class PrefixedTrial:
 
 
 def make_space(
-    models: Sequence[Forecaster], space: Any, seasons: tuple[int, ...] = (), rows: int = 0, empty: bool = False
+    models: Sequence[Forecaster], space: Any, seasons: tuple[int, ...] = (), n_rows: int = 0, may_be_empty: bool = False
 ) -> Space:
     """Create the search space.
 
-    `space` is that of `TuningOptions`; `seasons` and `rows` (of the training data, 0: unknown)
-    describe the data; `empty`: whether a single model may have no searched parameter.
+    `space` is that of `TuningOptions`; `seasons` and `n_rows` are those of `resolve_ranges`;
+    `may_be_empty`: whether a single model may have no searched parameter.
     """
     has_many_models = len(models) > 1
     if has_many_models:
         refuse_unknown_models([model.name for model in models], space)
     spaces = [space if not has_many_models else (space or {}).get(model.name) for model in models]
-    ranges = tuple(resolve_ranges(model, model_space, seasons, rows) for model, model_space in zip(models, spaces, strict=True))
-    if not has_many_models and not empty and not callable(ranges[0]) and not ranges[0]:
+    ranges = tuple(
+        resolve_ranges(model, model_space, seasons, n_rows) for model, model_space in zip(models, spaces, strict=True)
+    )
+    if not has_many_models and not may_be_empty and not callable(ranges[0]) and not ranges[0]:
         raise ParameterError(
-            f"{models[0].name} must have a parameter to search, but it declares none or all were set explicitly. Pass "
-            "options=TuningOptions(space={'parameter': (low, high)})."
+            f"{models[0].name} must have at least one parameter to search, but the model declares no ranges or all of these "
+            "parameters were set explicitly. Pass options=TuningOptions(space={'parameter': (low, high)})."
         )
     return Space(tuple(models), ranges)
 
@@ -201,12 +207,14 @@ def refuse_unknown_models(names: Sequence[str], space: Any) -> None:
     """Refuse a space for several models that is not a dict with their names."""
     if space is not None and not isinstance(space, Mapping):
         raise ParameterTypeError(
-            "With several models `space` must be a dict from model names to ranges or functions of a trial."
+            "With several models `space` must be a dict from model names to dicts of ranges or functions of a trial, got "
+            f"{format_value(space)}."
         )
     unknown = [name for name in space or () if name not in names]
     if unknown:
         raise ParameterError(
-            f"With several models the keys of `space` must be among {format_list(names)}, got {format_list(unknown)}."
+            f"With several models the keys of `space` must be names of models ({format_list(names)}), got "
+            f"{format_list(unknown)}."
         )
 
 
@@ -227,6 +235,7 @@ def parse_params(text: str) -> dict[str, Any]:
 
 
 def _call_draw_function(function: DrawFunction, prefixed_trial: PrefixedTrial) -> dict[str, Any]:
+    """The parameters that the function of the caller draws, validated."""
     drawn = function(prefixed_trial)
     if not isinstance(drawn, Mapping) or not all(isinstance(name, str) for name in drawn):
         raise ParameterTypeError(

@@ -26,8 +26,8 @@ from deepforecast.tuning.database import Database
 from deepforecast.tuning.journal import LostStorageError, open_journal
 
 SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
-# interval of the heartbeats of a trial in a database, and seconds without one after which it counts as dead
-HEARTBEAT_SECONDS, GRACE_SECONDS = 30, 120
+HEARTBEAT_SECONDS = 30  # seconds between heartbeats of a trial in a database
+GRACE_SECONDS = 120  # seconds without a heartbeat after which a trial counts as dead
 DRIVER_PACKAGES = {
     "psycopg": "psycopg[binary]",
     "psycopg2": "psycopg2-binary",
@@ -48,14 +48,17 @@ def open_storage(storage: Any, on_dead_trial: Any = None) -> BaseStorage:
         return storage
     if not isinstance(storage, str | os.PathLike):
         raise ParameterTypeError(f"`storage` must be a path, a URL or an Optuna storage, got {format_value(storage)}.")
-    text = os.fspath(storage)
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise ParameterError(f"`storage` must be a path, a URL or an Optuna storage, got {format_value(storage)}.")
-    if "://" in text:
-        return _open_database(text, on_dead_trial)
-    if text.lower().endswith(SQLITE_SUFFIXES):
-        return _open_database(f"sqlite:///{text}", on_dead_trial)
-    return open_journal(text)
+    location = os.fspath(storage)
+    if not isinstance(location, str) or not location or "\0" in location:
+        raise ParameterError(
+            f"`storage` must be a non-empty str path without null characters, a URL or an Optuna storage, got "
+            f"{format_value(storage)}. Pass for example 'study.log'."
+        )
+    if "://" in location:
+        return _open_database(location, on_dead_trial)
+    if location.lower().endswith(SQLITE_SUFFIXES):
+        return _open_database(f"sqlite:///{location}", on_dead_trial)
+    return open_journal(location)
 
 
 def shareable_location(storage: Any) -> Any:
@@ -65,12 +68,12 @@ def shareable_location(storage: Any) -> Any:
 
 def describe_storage(storage: Any) -> str:
     """The storage for messages, without passwords."""
-    text = str(storage) if isinstance(storage, str | os.PathLike) else type(storage).__name__
-    head, separator, host = text.rpartition("@")
+    location = str(storage) if isinstance(storage, str | os.PathLike) else type(storage).__name__
+    head, separator, host = location.rpartition("@")
     user, colon, _ = head.partition("://")[2].partition(":")
-    return format_value(
-        f"{head.partition('://')[0]}://{user}:***@{host}" if separator and colon and "://" in head else text, 200
-    )
+    if separator and colon and "://" in head:  # scheme://user:password@host
+        location = f"{head.partition('://')[0]}://{user}:***@{host}"
+    return format_value(location, 200)
 
 
 def _open_database(url: str, on_dead_trial: Any) -> Database:
@@ -78,9 +81,8 @@ def _open_database(url: str, on_dead_trial: Any) -> Database:
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme not in SCHEMES:
         raise ParameterError(
-            f"`storage` must be a path or the URL of a database ({', '.join(SCHEMES)}), got "
-            f"{describe_storage(url)}. Use a path "
-            "for a journal file."
+            f"`storage` must be a path or the URL of a database ({', '.join(SCHEMES)}), got {describe_storage(url)}. Pass a path "
+            "to use a journal file."
         )
     is_sqlite = scheme == "sqlite"
     heartbeat_options = {} if is_sqlite else {
@@ -135,16 +137,19 @@ def _first_line(error: BaseException) -> str:
     return format_value(str(error).strip().partition("\n")[0] or type(error).__name__, 300)
 
 
-def storage_error(storage: Any, error: BaseException, best: str) -> DeepForecastError:
+def storage_error(storage: Any, error: BaseException, best_so_far: str) -> DeepForecastError:
     """The error to raise if the storage or the sampler fails during a search."""
     root_cause = _root_cause(error)
     is_storage_error = isinstance(root_cause, OSError | optuna.exceptions.StorageInternalError) or type(
         root_cause
     ).__module__.startswith("sqlalchemy")
-    location, message = describe_storage(storage), describe_error(root_cause)
+    location = describe_storage(storage)
+    message = describe_error(root_cause)
     if is_storage_error:
-        return SaveError(f"The storage {location} can no longer be read or written ({message}). {best}")
-    return TrainingError(f"The search cannot continue: its sampler or its storage ({location}) failed with {message}. {best}")
+        return SaveError(f"The storage {location} can no longer be read or written ({message}). {best_so_far}")
+    return TrainingError(
+        f"The search cannot continue, because its sampler or its storage ({location}) failed with {message}. {best_so_far}"
+    )
 
 
 def describe_error(error: BaseException) -> str:
@@ -155,8 +160,9 @@ def describe_error(error: BaseException) -> str:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    vague = AssertionError | UnboundLocalError | optuna.exceptions.StorageInternalError
-    while isinstance(error, vague) and not isinstance(error, LostStorageError) and error.__context__ is not None:
+    """The error that caused a generic error of Optuna, by following its context."""
+    generic_errors = AssertionError | UnboundLocalError | optuna.exceptions.StorageInternalError
+    while isinstance(error, generic_errors) and not isinstance(error, LostStorageError) and error.__context__ is not None:
         error = error.__context__
     return error
 

@@ -105,7 +105,16 @@ class TuningOptions:
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        for name, minimum in (("n_windows", 1), ("gap", 0), ("holdout", 0), ("n_seeds", 1), ("seed", 0), ("n_jobs", 1), ("retries", 0)):
+        """Check the values."""
+        for name, minimum in (
+            ("n_windows", 1),
+            ("gap", 0),
+            ("holdout", 0),
+            ("n_seeds", 1),
+            ("seed", 0),
+            ("n_jobs", 1),
+            ("retries", 0),
+        ):
             validate_integer(getattr(self, name), name, minimum=minimum)
         validate_options(self.backtest)
         _validate_seconds(self.trial_timeout, "trial_timeout", ("auto", None))
@@ -119,16 +128,15 @@ class TuningOptions:
             )
         if self.pruner == "wilcoxon" and self.n_windows * self.n_seeds < 5:
             raise ParameterError(
-                "pruner='wilcoxon' must have at least 5 windows to compare trials, got "
-                f"n_windows={self.n_windows}. Set a larger "
-                "`n_windows`, or pruner='median'."
+                "pruner='wilcoxon' requires at least 5 windows (n_windows * n_seeds) to compare trials, got "
+                f"n_windows={self.n_windows} and n_seeds={self.n_seeds}. Set a larger `n_windows`, or pruner='median'."
             )
         if self.progress not in (None, True, False):
             raise ParameterTypeError(f"`progress` must be True, False or None, got {format_value(self.progress)}.")
 
 
 def validate_tuning_options(options: Any) -> TuningOptions:
-    """Refuse anything but a `TuningOptions`."""
+    """`options`; anything but a `TuningOptions` raises `ParameterTypeError`."""
     if not isinstance(options, TuningOptions):
         description = f"{format_value(options)} ({type(options).__name__})"
         raise ParameterTypeError(
@@ -137,17 +145,19 @@ def validate_tuning_options(options: Any) -> TuningOptions:
     return options
 
 
-def _validate_seconds(value: Any, name: str, allowed: Sequence[Any]) -> None:
-    if any(value is option or (isinstance(value, str) and value == option) for option in allowed):
+def _validate_seconds(seconds: Any, name: str, allowed: Sequence[Any]) -> None:
+    """Raise unless `seconds` is a positive number or one of the `allowed` other values."""
+    if any(seconds is option or (isinstance(seconds, str) and seconds == option) for option in allowed):
         return
-    words = "".join(f" or {option!r}" for option in allowed)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ParameterTypeError(f"`{name}` must be a number of seconds{words}, got {format_value(value)}.")
-    if not value > 0:
-        raise ParameterError(f"`{name}` must be above 0 seconds{words}, got {value}.")
+    alternatives = "".join(f" or {option!r}" for option in allowed)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise ParameterTypeError(f"`{name}` must be a number of seconds{alternatives}, got {format_value(seconds)}.")
+    if not seconds > 0:
+        raise ParameterError(f"`{name}` must be above 0 seconds{alternatives}, got {seconds}.")
 
 
 def _validate_choice(value: Any, name: str, names: Sequence[str], methods: Sequence[str]) -> None:
+    """Raise unless `value` is one of the `names` or an object with the `methods` of Optuna."""
     if isinstance(value, str):
         if value not in names:
             raise ParameterError(

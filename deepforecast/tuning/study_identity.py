@@ -18,6 +18,7 @@ from deepforecast.tuning.trial_recovery import GIVEN_CONFIGURATION
 
 IDENTITY_KEY = "deepforecast"  # study attribute with the identity, set when the study is complete
 MAX_WAIT = 10.0  # seconds to wait for the identity of a study that another process has just created
+# parts of the identity -> their names in messages
 LABELS = {
     "windows": "windows",
     "data": "data",
@@ -53,13 +54,21 @@ def describe_data(panel: Panel) -> dict[str, Any]:
 
 
 def create_or_load_study(
-    storage: Any, name: str, identity: dict[str, Any], starts: Sequence[Configuration], objective: Objective, location: Any
+    storage: Any,
+    name: str,
+    identity: dict[str, Any],
+    configurations: Sequence[Configuration],
+    objective: Objective,
+    location: Any,
 ) -> optuna.Study:
-    """Create the study with its initial configurations, or load it if its identity matches."""
+    """Create the study with its initial configurations, or load it if its identity matches.
+
+    `location`: the storage as passed by the caller, for messages.
+    """
     directions = [optuna.study.StudyDirection.MINIMIZE] * len(objective.objectives)
     try:
         study = optuna.create_study(storage=storage, study_name=name, directions=directions)
-        _initialize_study(study, identity, starts, objective)
+        _initialize_study(study, identity, configurations, objective)
         return study
     except optuna.exceptions.DuplicatedStudyError:
         study = optuna.load_study(storage=storage, study_name=name)
@@ -69,47 +78,51 @@ def create_or_load_study(
     if IDENTITY_KEY not in study.user_attrs:
         if study.get_trials(deepcopy=False):
             raise ParameterError(
-                f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed because "
-                "tune() did not create "
-                "it. Pass another `study_name`."
+                f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed, because it was not created "
+                "by tune(). Pass another `study_name`."
             )
-        _initialize_study(study, identity, starts, objective)  # the process that created it died before this step
+        _initialize_study(study, identity, configurations, objective)  # the process that created it died before this step
     _refuse_mismatch(study.user_attrs[IDENTITY_KEY], identity, name, location)
     return study
 
 
 def _initialize_study(
-    study: optuna.Study, identity: dict[str, Any], starts: Sequence[Configuration], objective: Objective
+    study: optuna.Study, identity: dict[str, Any], configurations: Sequence[Configuration], objective: Objective
 ) -> None:
+    """Enqueue the initial configurations, then set the identity, which marks the study as complete."""
     study.set_metric_names(list(objective.objectives))
-    for number, configuration in enumerate(starts):
-        note = {"model": configuration.model, "params": format_params(configuration.params)}
-        start_name = "default" if not configuration.params else f"start {number}"
+    for index, configuration in enumerate(configurations):
+        given_configuration = {"model": configuration.model, "params": format_params(configuration.params)}
+        start_name = "default" if not configuration.params else f"start {index}"
         study.enqueue_trial(
-            objective.space.to_trial_params(configuration), user_attrs={GIVEN_CONFIGURATION: note, "start": start_name}
+            objective.space.to_trial_params(configuration),
+            user_attrs={GIVEN_CONFIGURATION: given_configuration, "start": start_name},
         )
     study.set_user_attr(IDENTITY_KEY, identity)
 
 
 def _refuse_mismatch(stored: dict[str, Any], current: dict[str, Any], name: str, location: Any) -> None:
     """Raise an error with the first setting in which two searches differ."""
-    for key, words in LABELS.items():
-        stored_value, current_value = stored.get(key), current[key]
+    for key, description in LABELS.items():
+        stored_value = stored.get(key)
+        current_value = current[key]
         if stored_value != current_value:
-            first, second = _difference(stored_value, current_value)
+            stored_text, current_text = _difference(stored_value, current_value)
             raise ParameterError(
-                f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed with other {words}: it was "
-                f"created with {format_value(first, 300)}, not {format_value(second, 300)}. Pass the same, or another "
-                "`study_name`."
+                f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed with other {description}: it was "
+                f"created with {format_value(stored_text, 300)}, and this call has {format_value(current_text, 300)}. Pass the "
+                "same arguments, or another `study_name`."
             )
 
 
 def _difference(stored: Any, current: Any) -> tuple[str, str]:
-    """The differing parts of two descriptions."""
+    """The differing parts of two descriptions as text."""
     if isinstance(stored, dict) and isinstance(current, dict):
         keys = [key for key in {**stored, **current} if stored.get(key) != current.get(key)]
         if len(keys) == 1 and isinstance(stored.get(keys[0]), dict) and isinstance(current.get(keys[0]), dict):
             return _difference(stored[keys[0]], current[keys[0]])
-        first, second = (", ".join(f"{key} {description.get(key)}" for key in keys) for description in (stored, current))
-        return first, second
+        stored_text, current_text = (
+            ", ".join(f"{key} {description.get(key)}" for key in keys) for description in (stored, current)
+        )
+        return stored_text, current_text
     return str(stored), str(current)

@@ -18,15 +18,14 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-WORKER, OUTCOME, GIVEN_CONFIGURATION, ATTEMPT, INTERRUPTED, WITHDRAWN = (
-    "worker",
-    "told",
-    "given",
-    "attempt",
-    "interrupted",
-    "withdrawn",
-)
-ACTIVE_MARKS = set[str]()  # marks of the running trials of this process; its other ones are dead
+# names of user attributes of a trial, as stored
+WORKER = "worker"  # the process that runs it, see `describe_worker`
+OUTCOME = "told"  # state, seconds, reason, ...; recorded before the state of the trial is set
+GIVEN_CONFIGURATION = "given"  # the configuration of a trial that was not sampled
+ATTEMPT = "attempt"  # 1, or more after its process died
+INTERRUPTED = "interrupted"  # by Ctrl-C or the deadline of the search
+WITHDRAWN = "withdrawn"  # its number was beyond the budget
+ACTIVE_MARKS = set[str]()  # marks of the running trials of this process; running trials with other marks are dead
 FIRST_SEEN = dict[Any, float]()  # `time.monotonic` when this process first saw trials of others
 UNCLAIMED_SECONDS = 300.0  # seconds after which a trial without a worker counts as dead
 
@@ -42,11 +41,12 @@ def budget_trials(study: optuna.Study, retries: int) -> list[FrozenTrial]:
 
 
 def is_replaced(trial: FrozenTrial, retries: int) -> bool:
-    """Whether another trial replaces this one."""
+    """Whether a failed trial does not count, because it was withdrawn or interrupted or will be
+    repeated."""
     if trial.state != TrialState.FAIL or OUTCOME in trial.user_attrs:
         return False
-    gone = WITHDRAWN in trial.user_attrs or INTERRUPTED in trial.user_attrs
-    return gone or int(trial.user_attrs.get(ATTEMPT, 1)) <= retries
+    is_abandoned = WITHDRAWN in trial.user_attrs or INTERRUPTED in trial.user_attrs
+    return is_abandoned or int(trial.user_attrs.get(ATTEMPT, 1)) <= retries
 
 
 def requeue(study: optuna.Study, trial: FrozenTrial, retries: int) -> None:
@@ -61,7 +61,8 @@ def requeue(study: optuna.Study, trial: FrozenTrial, retries: int) -> None:
 
 
 def requeue_lost(study: optuna.Study, retries: int, mark: str | None = None) -> None:
-    """Enqueue dead trials that were not requeued, because that process died too or could not write.
+    """Enqueue dead trials that were not requeued, because the process that would have done so died too
+    or could not write.
 
     `mark`: only the trial with this mark.
     """
@@ -89,7 +90,8 @@ def fail_dead_trials(study: optuna.Study, retries: int, heartbeat_timeout: float
 
 
 def describe_worker(timeout: float | None, worker_name: str = "") -> dict[str, Any]:
-    """Describe the process of a trial, with a unique mark."""
+    """Describe the process of a trial, with a unique mark. `timeout`: time limit of the trial in seconds;
+    `worker_name`: the name of the worker in its pool."""
     return {"host": _host_key(), "pid": os.getpid(), "began": _process_start(os.getpid()), "at": time.time(), "limit": timeout,
             "mark": uuid.uuid4().hex, "hired": worker_name}  # fmt: skip
 
@@ -107,6 +109,12 @@ def is_process_alive(host: object, pid: object, began: object) -> bool | None:
 
 
 def _is_dead(trial: FrozenTrial, heartbeat_timeout: float) -> bool:
+    """Whether the process of a running trial is dead.
+
+    On this machine the process is looked up; a trial of this process is dead if its mark is not active. On
+    another machine the trial counts as dead `heartbeat_timeout` seconds after its time limit, and without
+    a recorded process after `UNCLAIMED_SECONDS`.
+    """
     worker_attrs = trial.user_attrs.get(WORKER)
     if not isinstance(worker_attrs, dict):
         started = trial.datetime_start
@@ -116,13 +124,13 @@ def _is_dead(trial: FrozenTrial, heartbeat_timeout: float) -> bool:
         return worker_attrs.get("mark") not in ACTIVE_MARKS
     if is_alive is not None:
         return not is_alive
-    return _seconds_since(worker_attrs.get("mark"), float(worker_attrs.get("at", 0.0))) > heartbeat_timeout + float(
-        worker_attrs.get("limit") or 0.0
-    )
+    time_limit = float(worker_attrs.get("limit") or 0.0)
+    return _seconds_since(worker_attrs.get("mark"), float(worker_attrs.get("at", 0.0))) > heartbeat_timeout + time_limit
 
 
 def _seconds_since(mark: Any, since: float) -> float:
-    """Seconds since then, or since this process first saw it, in case a clock was set back."""
+    """Seconds since the time `since`, or since this process first saw `mark` if that is longer, in case
+    a clock was set back."""
     return max(time.time() - since, time.monotonic() - FIRST_SEEN.setdefault(mark, time.monotonic()))
 
 
@@ -130,17 +138,18 @@ def _host_key() -> str:
     """This machine or container, within which process ids are unique."""
     machine = _read_text("/etc/machine-id")[:12]
     try:
-        space = os.readlink("/proc/self/ns/pid")
+        pid_namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
-        space = ""
-    return f"{socket.gethostname()}/{machine}/{space}"
+        pid_namespace = ""
+    return f"{socket.gethostname()}/{machine}/{pid_namespace}"
 
 
 def _process_start(pid: int) -> str | None:
     """Start time of a process, empty if unknown; None if it does not exist."""
-    text = _read_text(f"/proc/{pid}/stat")
-    if text:
-        fields = text.rpartition(")")[2].split()
+    stat_text = _read_text(f"/proc/{pid}/stat")
+    if stat_text:
+        fields = stat_text.rpartition(")")[2].split()
+        # the first field is the state (Z: zombie, X: dead), the 20th the start time, see proc(5)
         return None if fields[0] in "ZX" else fields[19]
     if sys.platform == "linux" and os.path.isdir("/proc/self"):
         return None

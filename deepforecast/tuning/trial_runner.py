@@ -25,7 +25,9 @@ from deepforecast.tuning.space import Configuration, parse_params
 from deepforecast.tuning.storage import silence_optuna
 from deepforecast.tuning.study import TuningOptions
 
-TIMEOUT_FACTOR, MIN_TIMEOUT = 20.0, 60.0  # trial_timeout="auto": multiple of the first trial, minimum in seconds
+# trial_timeout="auto": multiple of the seconds of the first trial, and smallest value in seconds
+TIMEOUT_FACTOR = 20.0
+MIN_TIMEOUT = 60.0
 MIN_SECONDS_LEFT = 0.05  # seconds before the deadline from which no trial is started
 
 
@@ -72,6 +74,10 @@ class TrialRunner:
                 self.on_trial_end()
 
     def _is_over(self) -> bool:
+        """Whether no trial may be started; otherwise the sampler of the next trial is set.
+
+        Trials of dead processes are set to failed first, so that they are repeated.
+        """
         if (
             self._is_full
             or time.monotonic() > self.deadline - MIN_SECONDS_LEFT
@@ -93,9 +99,10 @@ class TrialRunner:
         trial_recovery.ACTIVE_MARKS.add(self._mark)
         trial.set_user_attr(trial_recovery.WORKER, worker)
         self._claim(trial)
-        start_time, note = time.perf_counter(), dict[str, Any]()
+        start_time = time.perf_counter()
+        outcome: dict[str, Any] = {}
         try:
-            score = self._score_trial(trial, note, timeout)
+            score = self._score_trial(trial, outcome, timeout)
         except KeyboardInterrupt:
             trial.set_user_attr(trial_recovery.INTERRUPTED, True)
             raise
@@ -109,25 +116,29 @@ class TrialRunner:
             _free_memory(error)
             seconds = time.perf_counter() - start_time
             pruned = isinstance(error, PrunedError) or is_refused(error)
-            note |= {"reason": format_error(error), "seconds": seconds, "state": "pruned" if pruned else "failed"}
-            trial.set_user_attr(trial_recovery.OUTCOME, note | ({"refused": True} if is_refused(error) else {}))
+            outcome |= {"reason": format_error(error), "seconds": seconds, "state": "pruned" if pruned else "failed"}
+            trial.set_user_attr(trial_recovery.OUTCOME, outcome | ({"refused": True} if is_refused(error) else {}))
             if pruned:
                 raise optuna.TrialPruned(format_error(error)) from error
             raise _FailedTrialError from error
-        trial.set_user_attr(trial_recovery.OUTCOME, note | {"seconds": score.seconds, "state": "complete"})
+        trial.set_user_attr(trial_recovery.OUTCOME, outcome | {"seconds": score.seconds, "state": "complete"})
         return score.values if len(score.values) > 1 else score.values[0]
 
     def _claim(self, trial: optuna.Trial) -> None:
-        """Withdraw a trial whose number is beyond the budget."""
+        """Withdraw a trial whose number is beyond the budget: set its attribute, stop this runner and
+        raise `_FailedTrialError`."""
         trials = trial_recovery.budget_trials(self.study, self.options.retries)
         if sum(counted_trial.number < trial.number for counted_trial in trials) >= self.n_trials:
             trial.set_user_attr(trial_recovery.WITHDRAWN, True)
             self._is_full = True
             raise _FailedTrialError
 
-    def _score_trial(self, trial: optuna.Trial, note: dict[str, Any], timeout: float | None) -> TrialScore:
+    def _score_trial(self, trial: optuna.Trial, outcome: dict[str, Any], timeout: float | None) -> TrialScore:
+        """Sample or read the configuration of a trial and score it; a repeated configuration gets the
+        score of the earlier trial. `outcome` receives what is recorded about the trial."""
         given_configuration = trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION)
-        space, multi_objective = self.objective.space, len(self.objective.objectives) > 1
+        space = self.objective.space
+        multi_objective = len(self.objective.objectives) > 1
         if given_configuration is not None:
             configuration = Configuration(int(given_configuration["model"]), parse_params(given_configuration["params"]))
             space.draw_given(trial, configuration)
@@ -138,18 +149,17 @@ class TrialRunner:
         database = database_of(self.study)
         if database is not None:  # a trial whose process dies is repeated with the same parameters
             database.flush()
-        note |= {"model": configuration.model, "key": space.configuration_key(configuration)}
-        if (duplicate := self._find_duplicate(note["key"])) is not None:
-            return _copy_score(duplicate, note)
+        outcome |= {"model": configuration.model, "key": space.configuration_key(configuration)}
+        if (duplicate := self._find_duplicate(outcome["key"])) is not None:
+            return _copy_score(duplicate, outcome)
         self.objective.warm_up(configuration)
         deadline = min(self.deadline, math.inf if timeout is None else time.monotonic() + timeout)
         listener = None if multi_objective or self.options.pruner is None else TrialReporter(trial, given_configuration is None)
         score = self.objective.run(configuration, listener, None if deadline == math.inf else deadline)
         if not all(map(math.isfinite, score.values)):
             raise TrainingError(
-                f"The score of a trial must be finite, got {score.values} for "
-                f"{', '.join(self.objective.objectives)}: actual values "
-                "are missing in all windows, or the scale is zero. Use other windows or another metric."
+                f"The score of a trial must be finite, got {score.values} for {', '.join(self.objective.objectives)}: actual "
+                "values are missing in all windows, or the scale is zero. Use other windows or another metric."
             )
         return score
 
@@ -161,7 +171,8 @@ class TrialRunner:
         return None
 
     def _trial_timeout(self) -> float | None:
-        """Time limit of a trial in seconds."""
+        """Time limit of a trial in seconds; None: no limit, as for "auto" before the first complete
+        trial."""
         timeout = self.options.trial_timeout
         if not isinstance(timeout, str):
             return timeout
@@ -187,11 +198,13 @@ class TrialReporter:
         return self.may_prune and bool(self.trial.should_prune())
 
 
-def _copy_score(duplicate: FrozenTrial, note: dict[str, Any]) -> TrialScore:
-    """Copy the outcome of an earlier trial of the same configuration."""
-    note["copy_of"] = duplicate.number
+def _copy_score(duplicate: FrozenTrial, outcome: dict[str, Any]) -> TrialScore:
+    """The score of an earlier trial of the same configuration, in 0 seconds; if that was pruned, so is
+    this one (`PrunedError`)."""
+    outcome["copy_of"] = duplicate.number
     if duplicate.state == TrialState.PRUNED:
-        raise PrunedError(f"as trial {duplicate.number}: {duplicate.user_attrs[trial_recovery.OUTCOME].get('reason', '')}")
+        reason = duplicate.user_attrs[trial_recovery.OUTCOME].get("reason", "")
+        raise PrunedError(f"The configuration is that of trial {duplicate.number}, which was pruned: {reason}")
     return TrialScore([float(value) for value in duplicate.values], 0.0)
 
 

@@ -111,8 +111,9 @@ def tune(
     >>> result.trials["state"].tolist()[0], result.best_model.window > 1
     ('complete', True)
     """
-    options, models = validate_tuning_options(options), validate_models(model, horizon)
-    total = validate_integer(n_trials, "n_trials")
+    options = validate_tuning_options(options)
+    models = validate_models(model, horizon)
+    n_trials = validate_integer(n_trials, "n_trials")
     deadline = time.monotonic() + _validate_timeout(timeout)
     _validate_study_name(study_name)
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
@@ -124,10 +125,28 @@ def tune(
             single_model: Forecaster, model_trials: int, model_deadline: float, model_options: TuningOptions
         ) -> TuningResult:
             title = f"{study_name or 'apart'}-{single_model.name}-h{single_model.default_horizon}"
-            return _tune_study([single_model], panel, model_trials, model_deadline, metric, storage, title, model_options)
+            return _tune_study(
+                [single_model],
+                panel,
+                n_trials=model_trials,
+                deadline=model_deadline,
+                metric=metric,
+                storage=storage,
+                name=title,
+                options=model_options,
+            )
 
-        return tune_separately(models, total, deadline, options, search)
-    return _tune_study(models, panel, total, deadline, metric, storage, study_name, options)
+        return tune_separately(models, n_trials, deadline, options=options, search=search)
+    return _tune_study(
+        models,
+        panel,
+        n_trials=n_trials,
+        deadline=deadline,
+        metric=metric,
+        storage=storage,
+        name=study_name,
+        options=options,
+    )
 
 
 def _tune_study(
@@ -140,24 +159,46 @@ def _tune_study(
     name: Any,
     options: TuningOptions,
 ) -> TuningResult:
+    """Run one study over all `models` until `deadline` (`time.monotonic`) and, if requested, score the
+    result on the holdout windows."""
     from deepforecast.tuning.holdout import score_holdout
     from deepforecast.tuning.search import run_search
     from deepforecast.tuning.space import make_space
 
-    n_windows, step_size, gap = options.n_windows, options.step_size, options.gap
-    plan = make_plan(models, panel, options.backtest, n_windows=n_windows, step_size=step_size, gap=gap)
+    plan = make_plan(
+        models,
+        panel,
+        options.backtest,
+        n_windows=options.n_windows,
+        step_size=options.step_size,
+        gap=options.gap,
+    )
     search_panel = _before_holdout(panel, plan, options.holdout)
-    rows = int(backtest_windows(search_panel, plan)[0].cutoff.max())
-    space = make_space(models, options.space, seasons(panel.calendar.frequency), rows, options.separate_studies)
-    objective = make_objective(space, search_panel, plan, metric, options)
-    starts = initial_configurations(space, options.initial_params)
+    n_rows = int(backtest_windows(search_panel, plan)[0].cutoff.max())
+    space = make_space(
+        models,
+        options.space,
+        seasons=seasons(panel.calendar.frequency),
+        n_rows=n_rows,
+        may_be_empty=options.separate_studies,
+    )
+    objective = make_objective(space, search_panel, plan, metric=metric, options=options)
+    configurations = initial_configurations(space, options.initial_params)
     name = name or "-".join(space.names) + f"-h{plan.horizon}"
-    tuning_result = run_search(objective, search_panel, starts, options, n_trials, deadline, storage, name)
+    tuning_result = run_search(
+        objective,
+        search_panel,
+        configurations,
+        options=options,
+        n_trials=n_trials,
+        deadline=deadline,
+        storage=storage,
+        name=name,
+    )
     if not options.holdout:
         return tuning_result
-    holdout_objective = make_objective(
-        space, panel, replace(plan, n_windows=options.holdout, step=plan.horizon), metric, options
-    )
+    holdout_plan = replace(plan, n_windows=options.holdout, step=plan.horizon)
+    holdout_objective = make_objective(space, panel, holdout_plan, metric=metric, options=options)
     return replace(tuning_result, holdout=score_holdout(tuning_result, holdout_objective))
 
 
@@ -166,11 +207,13 @@ def make_objective(space: Space, panel: Panel, plan: BacktestPlan, metric: Any, 
     from deepforecast.tuning.objective import SECONDS, Objective
     from deepforecast.tuning.scorer import Scorer, resolve_metrics
 
-    refit_every(options.refit, True)
+    refit_every(options.refit, True)  # raises if `refit` is invalid
     requested = resolve_metrics(metric, bool(seasons(panel.calendar.frequency)))
     metrics = [entry for entry in requested if entry != SECONDS]
     if not metrics:
-        raise ParameterError("`metric` must have at least one metric besides 'seconds'. Pass one, or leave it out for MASE.")
+        raise ParameterError(
+            "`metric` must contain at least one accuracy metric besides 'seconds'. Add one, or omit `metric` to use MASE."
+        )
     panels = [panel] if len(space.models) == 1 else [drop_unusable(panel, model.capabilities)[0] for model in space.models]
     extended_models = [model.clone(horizon=plan.gap + plan.horizon) for model in space.models]
     min_observations = [
@@ -180,7 +223,16 @@ def make_objective(space: Space, panel: Panel, plan: BacktestPlan, metric: Any, 
     scorer = Scorer.from_plan(panel, plan, metrics, None)
     names = iter(scorer.columns)
     objectives = tuple(SECONDS if entry == SECONDS else next(names) for entry in requested)
-    return Objective(space, panels, plan, scorer, objectives, options.refit, options.n_seeds, options.pruner == "wilcoxon")
+    return Objective(
+        space=space,
+        panels=panels,
+        plan=plan,
+        scorer=scorer,
+        objectives=objectives,
+        refit=options.refit,
+        n_seeds=options.n_seeds,
+        by_window=options.pruner == "wilcoxon",
+    )
 
 
 def initial_configurations(space: Space, initial_params: Any) -> list[Configuration]:
@@ -189,22 +241,27 @@ def initial_configurations(space: Space, initial_params: Any) -> list[Configurat
     from deepforecast.tuning.result import TuningResult
     from deepforecast.tuning.space import MODEL_PARAM, Configuration
 
-    configurations = [Configuration(number, {}) for number in range(len(space.models))]
+    configurations = [Configuration(model_index, {}) for model_index in range(len(space.models))]
     for candidate in initial_params if isinstance(initial_params, list | tuple) else [initial_params]:
         for start_params in candidate.best_configurations(3) if isinstance(candidate, TuningResult) else [candidate]:
             if not isinstance(start_params, Mapping):
                 raise ParameterTypeError(
-                    f"`initial_params` must be dicts of parameters or TuningResults, got {format_value(start_params)}."
+                    "`initial_params` must be a dict of parameters, a TuningResult or a list of these, got "
+                    f"{format_value(start_params)}."
                 )
-            name = start_params.get(MODEL_PARAM) if len(space.models) > 1 else space.names[0]
-            if name not in space.names:
+            model_name = start_params.get(MODEL_PARAM) if len(space.models) > 1 else space.names[0]
+            if model_name not in space.names:
                 names = format_list(space.names)
-                raise ParameterError(f"'{MODEL_PARAM}' in `initial_params` must be one of {names}, got {format_value(name)}.")
+                raise ParameterError(
+                    f"'{MODEL_PARAM}' in `initial_params` must be one of {names}, got {format_value(model_name)}."
+                )
             searched_params = {
-                key: value for key, value in start_params.items() if key != MODEL_PARAM or len(space.models) == 1
+                param_name: value
+                for param_name, value in start_params.items()
+                if param_name != MODEL_PARAM or len(space.models) == 1
             }
             refuse_fixed(searched_params, "initial_params")
-            configuration = Configuration(space.names.index(name), searched_params)
+            configuration = Configuration(space.names.index(model_name), searched_params)
             space.build_model(configuration)
             if configuration not in configurations:
                 configurations.append(configuration)
@@ -212,20 +269,21 @@ def initial_configurations(space: Space, initial_params: Any) -> list[Configurat
 
 
 def _before_holdout(panel: Panel, plan: BacktestPlan, n_holdout: int) -> Panel:
-    """The rows before the first holdout window."""
+    """The panel with the rows before the first holdout window; warn about series without any."""
     if not n_holdout:
         return panel
-    first = backtest_windows(panel, replace(plan, n_windows=n_holdout, step=plan.horizon))[0]
-    search_panel = first.history(panel)
+    first_window = backtest_windows(panel, replace(plan, n_windows=n_holdout, step=plan.horizon))[0]
+    search_panel = first_window.history(panel)
     if len(search_panel) < len(panel):
         warn(
-            f"{len(panel) - len(search_panel)} series start in the holdout windows (holdout={n_holdout}) and "
-            "are not used in the search."
+            f"{len(panel) - len(search_panel)} of {len(panel)} series start in the holdout windows (holdout={n_holdout}) and "
+            "are not used in the search. Set a smaller `holdout` to use them."
         )
     return search_panel
 
 
 def _validate_timeout(timeout: Any) -> float:
+    """`timeout` in seconds; infinity for None."""
     if timeout is None:
         return math.inf
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
@@ -238,5 +296,5 @@ def _validate_timeout(timeout: Any) -> float:
 def _validate_study_name(name: Any) -> None:
     if name is not None and (not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable()):
         raise ParameterTypeError(
-            f"`study_name` must be a str of 1 to {MAX_NAME_LENGTH} printable characters, got {format_value(name)}."
+            f"`study_name` must be a str of 1 to {MAX_NAME_LENGTH} printable characters or None, got {format_value(name)!r}."
         )

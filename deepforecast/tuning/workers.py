@@ -60,10 +60,10 @@ def run_worker(job: WorkerJob, parent_pid: int, seconds_left: float, worker_name
             runner = TrialRunner(
                 study,
                 objective,
-                job.options,
-                job.n_trials,
-                time.monotonic() + seconds_left,
-                parent_pid,
+                options=job.options,
+                n_trials=job.n_trials,
+                deadline=time.monotonic() + seconds_left,
+                parent_pid=parent_pid,
                 worker_name=worker_name,
             )
             runner.run()
@@ -91,7 +91,7 @@ def run_workers(job: WorkerJob, study: optuna.Study, n_jobs: int, tick: Callable
                 worker_pool.on_worker_exit(task)
         return worker_pool.cause
     except BaseException:
-        # Ctrl-C in a terminal reaches them too, and they return their trials.
+        # Ctrl-C in a terminal reaches the workers too, and they return their trials to the study.
         wait(worker_pool.workers, timeout=SHUTDOWN_SECONDS)
         for worker in worker_pool.workers.values():
             worker.pool.shutdown(wait=False, kill_workers=True)
@@ -114,7 +114,11 @@ class Worker:
 
 @dataclass(eq=False)
 class WorkerPool:
-    """The workers of a search."""
+    """The workers of a search.
+
+    `cause`: the error of a failed trial, if any. `n_deaths`: consecutive deaths of workers without a new
+    trial. `last_count`: number of trials at the last death.
+    """
 
     job: WorkerJob
     study: optuna.Study
@@ -133,7 +137,8 @@ class WorkerPool:
         with threads.keep_unset("KMP_INIT_AT_FORK"):  # set by the import of joblib
             from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
-        pool, name = ProcessPoolExecutor(max_workers=1), uuid.uuid4().hex
+        pool = ProcessPoolExecutor(max_workers=1)
+        name = uuid.uuid4().hex
         task = pool.submit(run_worker, self.job, os.getpid(), self.job.deadline - time.monotonic(), name)
         self.workers[task] = Worker(pool, name, time.monotonic())
 
@@ -161,9 +166,8 @@ class WorkerPool:
         self.last_count = n_begun
         if self.n_deaths > MAX_DEATHS:
             raise TrainingError(
-                f"Worker processes cannot run trials with n_jobs={self.job.options.n_jobs}: "
-                f"{self.n_deaths + 1} in a row died before "
-                f"a trial. {format_value(_last_line(error), 300)} Set n_jobs=1 to see the cause."
+                f"Worker processes cannot run trials with n_jobs={self.job.options.n_jobs}: {self.n_deaths + 1} in a row died "
+                f"before a trial. Last error: {format_value(_last_line(error), 300)} Set n_jobs=1 to see the cause."
             ) from error
         if self.n_remaining > 0 and time.monotonic() < self.job.deadline:
             self.add_worker()
@@ -191,5 +195,6 @@ class WorkerPool:
 
 
 def _last_line(error: BaseException) -> str:
+    """The last line of an error of the process pool, without hints on faulthandler."""
     lines = [line for line in str(error).replace('"""', "").splitlines() if line.strip() and "faulthandler" not in line]
     return lines[-1] if lines else type(error).__name__

@@ -81,7 +81,7 @@ BAD = [
     ({"tasks": [{"dataset": "co2", "scaling": {"kind": "minmax", "rows": 9}}]}, "kind must be standard"),
     ({"tasks": [{"dataset": "co2", "scaling": {}}]}, r"scaling must have rows"),
     ({"tasks": [{"dataset": "co2", "level": [100]}]}, r"must be in \(0, 100\)"),
-    ({"tasks": [{"dataset": "co2", "metrics": ["mse", "mas"]}]}, r"s\.yaml: co2: A metric must have a known name"),
+    ({"tasks": [{"dataset": "co2", "metrics": ["mse", "mas"]}]}, r"s\.yaml: co2: Unknown metric 'mas'"),
     ({"tasks": [{"dataset": "M4_yearly"}]}, "s.yaml: M4_yearly: .*Did you mean 'm4_yearly'"),
     ({"tasks": [{"task": "x", "generate": {"n_serie": 3}}]}, "s.yaml: x: generate must be .*'n_serie'"),
     ({"tasks": [{"dataset": "m1"}]}, "s.yaml: m1: a task must have a horizon"),

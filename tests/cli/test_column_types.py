@@ -29,7 +29,7 @@ def test_categories_where_none_is() -> None:
 
 
 def test_a_mixture_is_refused() -> None:
-    with pytest.raises(DataError, match=r"numbers or categories, not both: data row 3 holds .x., 2 rows hold numbers"):
+    with pytest.raises(DataError, match=r"either numbers or categories: data row 3 holds .x., and 2 rows contain numbers"):
         covariate("1", "2", "x")
 
 

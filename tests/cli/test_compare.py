@@ -81,7 +81,7 @@ def test_all_baselines_if_none_is_named(run) -> None:
         ([*THREE, "--models", "Naive"], "Naive"),
         ([*THREE, "--windows", "0"], "--windows must be at least 1"),
         ([*THREE, "--windows", "50"], "007"),
-        ([*THREE, "--metrics", "accuracy"], "A metric must have a known name, got accuracy"),
+        ([*THREE, "--metrics", "accuracy"], "Unknown metric 'accuracy'"),
         ([*THREE, "--report", "report.pdf"], "must end in .html"),
         ([*THREE, "--plot", "plot.jpg"], "must end in .png, .svg or .pdf"),
         ([*THREE, "--report", "sales.csv/r.html"], "cannot be written"),

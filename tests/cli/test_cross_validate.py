@@ -76,7 +76,7 @@ def test_scores_by_series_and_step(run) -> None:
         ([*TWO, "--step", "0"], "--step must be at least 1"),
         ([*TWO, "--refit", "sometimes"], "refit"),
         ([*TWO, "--gap", "-1"], "gap"),
-        ([*TWO, "--metrics", "mse2"], "A metric must have a known name, got mse2"),
+        ([*TWO, "--metrics", "mse2"], "Unknown metric 'mse2'"),
         ([*TWO, "--model", "Naive"], "Naive"),
         ([*TWO, "--model", "Nave"], "must be a registered name, got 'Nave'"),
         ([*TWO, "--by", "colour"], "--by: invalid choice"),

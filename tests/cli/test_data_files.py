@@ -93,7 +93,7 @@ def test_parquet_of_pandas_with_an_index() -> None:
 
 def test_text_times_in_parquet_are_held_to_the_same_rules() -> None:
     pd.DataFrame({"ds": ["05/01/2024"], "y": [1.0]}).to_parquet("text.parquet")
-    with pytest.raises(DataError, match=r"Column ds must hold ISO-8601 timestamps.*--date-format %d/%m/%Y"):
+    with pytest.raises(DataError, match=r"Column ds must contain ISO-8601 timestamps.*--date-format %d/%m/%Y"):
         read_data("text.parquet", {}, PLAIN)
 
 
@@ -125,7 +125,7 @@ WRONG = [
     ("\n\n", "data.csv is empty"),
     ("ds,y\n2024-01-01\n", "Expected 2 columns, got 1"),
     ("ds,y\n2024-01-01,1,5\n", "Row #2: Expected 2 columns, got 3"),
-    ("ds,y,y\n2024-01-01,1,1\n", "unique; y occurs twice"),
+    ("ds,y,y\n2024-01-01,1,1\n", "unique; repeated names: y"),
     ("ds;y\n2024-01-01;1\n", "has only one column, 'ds;y'. Pass --separator ';'"),
     ("ds\ty\n2024-01-01\t1\n", "Pass --separator tab"),
     (
@@ -136,7 +136,7 @@ WRONG = [
     ("ds,y\n2024-01-01,1\n".encode("utf-16"), "null bytes"),
     (b"\x89PNG\r\n\x1a\n\0\0\0", "null bytes"),
     ('ds,y\n"2024-01-01,1\n', "must be a complete, valid file"),
-    ("x" * 200_000 + "\n", "must begin with a line of column names"),
+    ("x" * 200_000 + "\n", "must begin with a header row of column names"),
 ]
 
 

@@ -13,9 +13,7 @@ from deepforecast.cli.fit import find_model_name
 
 
 def test_fits_and_saves(run, folder: Path) -> None:
-    ran = run(
-        "fit", "sales.csv", "--model", "seasonal-naive", "--horizon", "14", "--season-length", "7", "--save", "model.dfc"
-    )
+    ran = run("fit", "sales.csv", "--model", "seasonal-naive", "--horizon", "14", "--season-length", "7", "--save", "model.dfc")
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.startswith("SeasonalNaive(horizon=14, season_length=7) fitted to 2 series of 140 rows, freq D, in ")
     assert ran.out.count("\n") == 1
@@ -106,7 +104,7 @@ GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]
         ([*GOOD, "--static", "size"], "size"),
         (["fit", "sales.csv", "--model", "Conformal", "--save", "m.dfc"], "Conformal requires `model`"),
         (["fit", "sales.csv", "--model", "Naive", "--save", "."], ". must be a file, but is a folder"),
-        (["fit", "ambiguous.csv", "--model", "Naive", "--save", "m.dfc"], "Column ds must hold ISO-8601 timestamps"),
+        (["fit", "ambiguous.csv", "--model", "Naive", "--save", "m.dfc"], "Column ds must contain ISO-8601 timestamps"),
     ],
 )
 def test_what_cannot_be_is_refused(run, folder: Path, arguments: list[str], said: str) -> None:

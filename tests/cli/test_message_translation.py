@@ -94,7 +94,7 @@ LINES = {  # what is done wrong -> a way out that a command line has
     "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",
     "cross-validate sales.csv --model Naive --horizon 7 --windows 30":
         "--windows 30 with --horizon 7 (step 7, gap 0) requires 1",
-    "cross-validate sales.csv --model Naive Naive --horizon 3": "Set MODEL:alias=... on one of them.",
+    "cross-validate sales.csv --model Naive Naive --horizon 3": "Set MODEL:alias=... on the others.",
     "cross-validate sales.csv --model Naive --horizon 3 --step 0": "--step must be at least 1, got 0.",
     "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage":
         "Pass --level when forecasting, e.g. --level 80 95.",

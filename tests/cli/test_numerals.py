@@ -47,5 +47,5 @@ def test_a_comma_brings_its_own_hint() -> None:
 
 @pytest.mark.parametrize("text", ["9007199254740993", "-9007199254740993", "99999999999999999999"])
 def test_integers_that_a_float_would_round_are_refused(text: str) -> None:
-    with pytest.raises(DataError, match=r"Column y must not hold integers beyond 2\^53"):
+    with pytest.raises(DataError, match=r"Column y cannot contain integers beyond 2\^53"):
         read("1", text, None)

@@ -114,7 +114,7 @@ def test_places_are_looked_at_before_the_work(tmp_path: Path, monkeypatch: pytes
     check_frame_target(None)
     with pytest.raises(ParameterError, match=r"must end in \.csv, \.parquet or \.pq, got f\.txt"):
         check_frame_target("f.txt")
-    with pytest.raises(ParameterError, match="must have a name, got ''"):
+    with pytest.raises(ParameterError, match="cannot be empty, got ''"):
         check_target("")
     with pytest.raises(SaveError, match="is a folder"):
         check_frame_target("folder.csv")
@@ -180,7 +180,7 @@ def test_standard_output_is_no_file_even_where_one_is_called_so(run, folder: Pat
 
 def test_a_path_with_a_zero_byte_is_refused_in_words(run) -> None:
     line = ["cross-validate", "sales.csv", "--model", "Naive", "--horizon", "2", "--output"]
-    assert "a path must not contain a null byte" in run(*line, "x\0.csv").refusal()
+    assert "a path cannot contain a null byte" in run(*line, "x\0.csv").refusal()
 
 
 def test_two_outputs_are_two_files_also_where_neither_exists(run, folder: Path) -> None:

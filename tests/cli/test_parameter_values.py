@@ -72,7 +72,7 @@ def test_text_is_read_as_the_parameter_is_declared(name: str, text: str | list[s
     [
         ("trainer", "{", "trainer must be a JSON object"),
         ("trainer", "[1]", "trainer must be a JSON object"),
-        ("rate", ["1", "2"], "rate must be one value, got '1 2'"),
+        ("rate", ["1", "2"], "rate must be a single value, got '1 2'"),
         ("inner", "nave", "must be a registered name, got 'nave'. Did you mean Naive"),
     ],
 )

@@ -82,7 +82,7 @@ def test_the_rows_needed_are_written_as_a_template(run, fitted: Path) -> None:
         ),
         ("unique_id,ds,promo,weather\n01,2024-01-09,1,1\n", "02"),
         ("unique_id,ds,promo,weather\n01,2024-01-09,x,1\n", "promo"),
-        ("unique_id,ds,promo,weather\n01,09/01/2024,1,1\n", "Column ds must hold ISO-8601 timestamps"),
+        ("unique_id,ds,promo,weather\n01,09/01/2024,1,1\n", "Column ds must contain ISO-8601 timestamps"),
     ],
 )
 def test_what_is_lacking_is_named(run, fitted: Path, rows: str | None, said: str) -> None:

@@ -57,9 +57,13 @@ def test_whole_numbers() -> None:
 @pytest.mark.parametrize(
     ("text", "reading", "said"),
     [
-        (["05/01/2024"], {}, "data row 1 holds '05/01/2024'. Pass their format: --date-format %d/%m/%Y for day first"),
+        (
+            ["05/01/2024"],
+            {},
+            "data row 1 holds '05/01/2024'. Pass the format of the column: --date-format %d/%m/%Y for day first",
+        ),
         (["2024-01-05", "05.01.2024"], {}, "data row 2 holds '05.01.2024'"),
-        (["yesterday"], {}, "Column ds must hold ISO-8601 timestamps"),
+        (["yesterday"], {}, "Column ds must contain ISO-8601 timestamps"),
         (["2024-02-30"], {}, "cannot be parsed as ISO-8601"),
         (["2024-01-05", None], {}, "Column ds must have a timestamp in every row; data row 2 is empty"),
         (["2024-01-05", ""], {}, "must have a timestamp in every row"),
@@ -67,14 +71,14 @@ def test_whole_numbers() -> None:
         (["202401", "202402"], {}, "--date-format %Y%m for dates"),
         (["1", "2024-01-05"], {}, "data row 1 holds '1'"),
         (["1.5"], {}, "data row 1 holds '1.5'"),
-        (["99999999999999999999"], {}, "must hold 64-bit integers"),
-        (["1", "x"], {"date_format": "integer"}, "Column ds must hold integers; data row 2 holds 'x'"),
+        (["99999999999999999999"], {}, "must contain 64-bit integers"),
+        (["1", "x"], {"date_format": "integer"}, "Column ds must contain integers; data row 2 holds 'x'"),
         (["2024-01-05"], {"date_format": "%d/%m/%Y"}, "cannot be parsed with --date-format %d/%m/%Y"),
-        (["2024-01-05T00:00+01:00", "2024-07-05T00:00+02:00"], {}, "must not mix UTC offsets without a time zone. Pass one"),
-        (["2024-01-05T00:00+01:00", "2024-07-05"], {}, "must not mix UTC offsets"),
+        (["2024-01-05T00:00+01:00", "2024-07-05T00:00+02:00"], {}, "cannot mix UTC offsets without a time zone. Pass one"),
+        (["2024-01-05T00:00+01:00", "2024-07-05"], {}, "cannot mix UTC offsets"),
         (["2024-03-31T02:30"], {"time_zone": "Europe/Berlin"}, "do not exist or occur twice in Europe/Berlin"),
-        (["2024-10-27T01:30", "2024-10-27T02:30"], {"time_zone": "Europe/Berlin"}, "data row 2 holds 2024-10-27 02:30:00"),
-        (["05-01-2024 +0100", "05-07-2024 +0200"], {"date_format": "%d-%m-%Y %z"}, "must not mix UTC offsets"),
+        (["2024-10-27T01:30", "2024-10-27T02:30"], {"time_zone": "Europe/Berlin"}, "data row 2 contains 2024-10-27 02:30:00"),
+        (["05-01-2024 +0100", "05-07-2024 +0200"], {"date_format": "%d-%m-%Y %z"}, "cannot mix UTC offsets"),
     ],
 )
 def test_what_has_not_one_reading_is_refused(text: list[str | None], reading: dict[str, str], said: str) -> None:

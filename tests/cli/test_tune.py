@@ -109,7 +109,7 @@ def test_numbers_without_a_point_are_numbers(run, folder: Path) -> None:
         ("window: !!python/object/apply:os.system ['true']", "must be a valid YAML file"),
         ("- 3", "`name: [...]`"),
         ("windw: [3, 5]", "window"),
-        ("window: {low: 9, high: 3}", "`low` cannot be above `high`"),
+        ("window: {low: 9, high: 3}", "'low' cannot be above 'high'"),
         ("a: &x [1]\nb: *x\n", "without references"),
         ("window: [", "must be a valid YAML file"),
         ("", "`name: [...]`"),

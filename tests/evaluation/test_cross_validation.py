@@ -149,9 +149,9 @@ def test_models_agree_on_the_horizon_or_are_told() -> None:
     same(cross_validate([Naive(horizon=9)], frame, horizon=3), want)
     assert len(cross_validate([Naive(horizon=3), Mean()], frame)) == len(want)
     assert len(cross_validate(Conformal(Naive(horizon=3)), frame)) == len(want)
-    with pytest.raises(ParameterError, match=r"the same horizon, but the models have 3, 4. Pass `horizon`"):
+    with pytest.raises(ParameterError, match=r"the same horizon; got 3, 4. Pass `horizon`"):
         cross_validate([Naive(horizon=3), Mean(horizon=4)], frame)
-    with pytest.raises(ParameterError, match="none of the models has one"):
+    with pytest.raises(ParameterError, match="no model has a `horizon`"):
         cross_validate(Naive(), frame)
     for wrong in (0, -1, 2.5, True):
         with pytest.raises(ParameterError, match="horizon"):
@@ -276,7 +276,7 @@ class Pooled(PooledRegression):
 def test_global_models_cut_series_of_different_ends_at_one_time(model: Forecaster) -> None:
     frame = joined(noisy(1, 60), D("B", 52))
     told: dict[str, Any] = {"horizon": 3, "n_windows": 3, "level": 80 if model.capabilities.distribution else None}
-    with pytest.warns(DataWarning, match=r"Pooled trains on all of them .*BacktestOptions\(align='calendar'\)") as said:
+    with pytest.warns(DataWarning, match=r"train on all series at once: Pooled.*BacktestOptions\(align='calendar'\)") as said:
         before = cross_validate([Naive(), model], frame, **told)
     assert len(said) == 1
     cutoff = before.cutoff.min()
@@ -337,12 +337,12 @@ def test_a_level_of_a_model_without_a_distribution_is_refused_before_any_fit() -
 @pytest.mark.parametrize(
     ("models", "kind", "words"),
     [
-        ([], ParameterError, "must have at least one model"),
+        ([], ParameterError, "must contain at least one model"),
         (Naive, ParameterTypeError, r"Did you mean Naive\(\)\?"),
         (["Naive"], ParameterTypeError, r"got Naive \(str\)\. Did you mean Naive\(\)\?"),
         ([Naive(), SeasonalNaive], ParameterTypeError, r"Did you mean SeasonalNaive\(\)\?"),
-        ("Naive", ParameterTypeError, "`models` must be model objects, got Naive"),
-        (None, ParameterTypeError, "`models` must be model objects, got None"),
+        ("Naive", ParameterTypeError, "`models` must contain model objects, got Naive"),
+        (None, ParameterTypeError, "`models` must contain model objects, got None"),
     ],
 )
 def test_arguments_that_are_not_models_are_refused(models: Any, kind: type[Exception], words: str) -> None:

@@ -117,7 +117,7 @@ def test_self_attention_of_the_steps_counts_where_there_is_no_other() -> None:
 
 @pytest.mark.parametrize("share", [0, 0.6, True, "much", float("nan")])
 def test_a_share_that_most_and_least_cannot_both_have(share: Any) -> None:
-    with pytest.raises(ParameterError, match=r"`share` must be above 0 and at most 0.5"):
+    with pytest.raises(ParameterError, match=r"`share` must be a number above 0 and at most 0.5"):
         faithfulness(Honest.made(panel()), panel(), share=share)
 
 

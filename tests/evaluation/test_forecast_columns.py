@@ -56,7 +56,7 @@ def test_models_with_names_like_suffixes_have_intervals_too(given: Any) -> None:
 
 
 def test_half_an_interval_is_refused(given: Any) -> None:
-    with pytest.raises(DataError, match="A-lo-80 without A-hi-80"):
+    with pytest.raises(DataError, match="a column A-lo-80 and no column A-hi-80"):
         score(given.rolled.drop(columns="A-hi-80"))
     with pytest.raises(DataError, match=r"A model must have one column per level or quantile, but columns A-lo-80 and A-lo-8"):
         score(given.rolled.assign(**{"A-lo-80.0": 1.0}))

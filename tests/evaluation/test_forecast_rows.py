@@ -91,7 +91,9 @@ def test_frames_that_are_no_forecasts_are_refused(given: Any) -> None:
         score(given.points.drop(columns="ds"))
     with pytest.raises(DataError, match="frame of forecasts"):
         score([1, 2])  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="Column cutoff of the forecasts cannot have missing timestamps, but row 4 has one"):
+    with pytest.raises(
+        DataError, match="Column cutoff of the forecasts cannot have missing timestamps, but data row 4 has one"
+    ):
         score(given.points.assign(cutoff=given.points["cutoff"].where(given.points.index != 4)))
     with pytest.raises(
         DataError, match=r"after their cutoff, but series a at 2021-11-01, cutoff 2021-11-01 is not \(6 such forecasts"
@@ -99,5 +101,5 @@ def test_frames_that_are_no_forecasts_are_refused(given: Any) -> None:
         score(given.points.assign(cutoff=given.points.groupby(["unique_id", "cutoff"])["ds"].transform("min")))
     with pytest.raises(ParameterTypeError):
         score(given.points, columns=3)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="by='cutoff' cannot be used without a column cutoff"):
+    with pytest.raises(ParameterError, match="by='cutoff' requires a column cutoff"):
         score(given.predicted, actual=given.frame, by="cutoff")

@@ -40,10 +40,10 @@ def test_a_column_of_steps_is_taken_as_it_is(given: Any) -> None:
 def test_steps_that_cannot_be_counted_are_refused() -> None:
     ds = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-05", "2024-01-13"])
     uneven = pd.DataFrame({"ds": ds, "y": 1.0, "A": 1.0})
-    with pytest.raises(DataError, match="The frequency cannot be inferred from column ds"):
+    with pytest.raises(DataError, match="The frequency, in which steps are counted, cannot be inferred from column ds"):
         score(uneven, by="step")
     assert score(uneven, by="step", freq="D")["step"].tolist() == [1, 2, 5, 13]
-    with pytest.raises(DataError, match="whole number of steps of freq '2D'"):
+    with pytest.raises(DataError, match="whole number of steps of freq='2D'"):
         score(uneven, by="step", freq="2D")
 
 

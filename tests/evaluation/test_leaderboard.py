@@ -216,7 +216,7 @@ def test_a_model_in_place_of_its_scores_or_forecasts(plotter: Any) -> None:
 
 def test_a_decomposition_is_not_scored_as_models() -> None:
     parts = decompose(FRAME)
-    with pytest.raises(DataError, match="got a decomposition with unique_id, ds, y, trend"):
+    with pytest.raises(DataError, match="got a decomposition with the columns unique_id, ds, y, trend"):
         score(parts)
     assert score(parts, models=["trend"])["model"].tolist() == ["trend"]
 
@@ -325,5 +325,5 @@ def test_what_rounding_leaves_of_a_bias_is_none() -> None:
 
 def test_a_metric_is_not_named_as_a_column_of_another() -> None:
     metric = Metric.from_function(lambda actual, forecast: 0.0, name="bias-distance")
-    with pytest.raises(ParameterError, match="cannot have the same column bias-distance"):
+    with pytest.raises(ParameterError, match="two metrics have a column bias-distance"):
         board(Naive(), metrics=["bias", metric])

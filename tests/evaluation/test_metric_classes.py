@@ -72,7 +72,7 @@ def mean_absolute_error_of_none(actual: np.ndarray, forecast: np.ndarray) -> flo
 def test_functions_refused() -> None:
     with pytest.raises(ParameterError, match="must have a name"):
         Metric.from_function(lambda actual, forecast: 0.0)
-    with pytest.raises(ParameterError, match="`needs` must be among forecast"):
+    with pytest.raises(ParameterError, match="`needs` must contain only forecast"):
         Metric.from_function(r2_score, needs=("forcast",))
     for wrong in (lambda actual, forecast: actual, lambda actual, forecast: "high"):
         with pytest.raises(ParameterError, match="metric wrong must return one number"):
@@ -108,7 +108,7 @@ def test_shapes_of_the_answer() -> None:
 
 
 def test_inputs_by_name() -> None:
-    with pytest.raises(ParameterError, match="called with forecast, scale, but scale is missing"):
+    with pytest.raises(ParameterError, match="requires the inputs forecast, scale; missing: scale"):
         METRICS["mase"](ACTUAL, forecast=FORECAST)
     with pytest.raises(ParameterError, match="the same number of points, got 6 and 5"):
         METRICS["mae"].by_group(ACTUAL[:5], GROUPS, forecast=FORECAST[:, :5])

@@ -100,9 +100,9 @@ def backtests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     module: Any = sys.modules["deepforecast.evaluation.compare"]
     run, names = module.run_model, list[str]()
 
-    def counted(model: Any, *given: Any) -> Any:
+    def counted(model: Any, *given: Any, **options: Any) -> Any:
         names.append(model.name)
-        return run(model, *given)
+        return run(model, *given, **options)
 
     monkeypatch.setattr(module, "run_model", counted)
     return names
@@ -116,5 +116,5 @@ def test_a_failure_of_another_kind_stays_one(backtests: list[str]) -> None:
 
 
 def test_a_metric_of_intervals_alone_cannot_rank_models_without_any() -> None:
-    with pytest.raises(DataError, match="At least one of coverage-99 must be defined"):
+    with pytest.raises(DataError, match="At least one of the metrics coverage-99 must be defined"):
         board([LinearModel()], monthly(), level=99, metrics=["coverage"])

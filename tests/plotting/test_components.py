@@ -71,7 +71,7 @@ def test_one_series_is_drawn_and_the_rest_told() -> None:
 
 
 def test_components_of_several_forecasts_are_refused() -> None:
-    with pytest.raises(DataError, match="one value per timestamp; trend has several"):
+    with pytest.raises(DataError, match="one value per timestamp, but trend has several"):
         plot_components(pd.concat([PAST, PAST]))
     with pytest.raises(DataError, match="component"):
         plot_components(PAST.drop(columns="component"))

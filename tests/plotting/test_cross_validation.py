@@ -108,7 +108,7 @@ def test_refusals(panel: Make, windows: Make) -> None:
         plot_cross_validation(frame.drop(columns="y"))
     with pytest.raises(DataError, match="repeats"):
         plot_cross_validation(pd.concat([frame, frame[3:4]]))
-    with pytest.raises(ParameterError, match="did you mean LSTM"):
+    with pytest.raises(ParameterError, match="Did you mean 'LSTM"):
         plot_cross_validation(frame, models="LSTMM")
     with pytest.raises(ParameterError, match="Unknown backend"):
         plot_cross_validation(frame, backend="bokeh")  # type: ignore[arg-type]

@@ -299,15 +299,15 @@ def test_no_words_overlap_or_leave_the_picture(panel: Make, ahead: Make, case: s
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"backend": "plotty"}, "did you mean plotly"),
-        ({"models": "LSTN"}, "did you mean LSTM"),
-        ({"models": []}, "There are: LSTM"),
-        ({"ids": ["a", "sore_1"]}, "did you mean store_1"),
-        ({"ids": []}, "There are: a, store_1"),
-        ({"level": 90}, "There are: 95, 80"),
-        ({"level": 0}, "between 0 and 100"),
-        ({"level": [80, True]}, "between 0 and 100"),
-        ({"level": ["80"]}, "between 0 and 100"),
+        ({"backend": "plotty"}, "Did you mean 'plotly"),
+        ({"models": "LSTN"}, "Did you mean 'LSTM"),
+        ({"models": []}, "Available: LSTM"),
+        ({"ids": ["a", "sore_1"]}, "Did you mean 'store_1"),
+        ({"ids": []}, "Available: a, store_1"),
+        ({"level": 90}, r"levels of the forecasts \(95, 80\)"),
+        ({"level": 0}, "above 0 and below 100"),
+        ({"level": [80, True]}, "above 0 and below 100"),
+        ({"level": ["80"]}, "above 0 and below 100"),
         ({"max_history": 0}, "integer of at least 1"),
         ({"max_history": "all"}, "'auto' or None"),
     ],
@@ -322,8 +322,8 @@ def refused(panel: Make, ahead: Make) -> dict[str, tuple[Any, Any, str]]:
     history = panel("a", "b")
     forecast = ahead(history)
     return {
-        "empty history": (history[:0], forecast, "history must have rows, got none"),
-        "empty forecast": (history, forecast[:0], "forecast must have rows, got none"),
+        "empty history": (history[:0], forecast, "history must be a non-empty DataFrame, got 0 rows"),
+        "empty forecast": (history, forecast[:0], "forecast must be a non-empty DataFrame, got 0 rows"),
         "no frame": ([1, 2], None, "DataFrame"),
         "no target": (history.drop(columns="y"), None, "it lacks y"),
         "text as target": (history.assign(y="x"), None, "Column y"),
@@ -332,7 +332,7 @@ def refused(panel: Make, ahead: Make) -> dict[str, tuple[Any, Any, str]]:
         "repeated stamp": (pd.concat([history, history[40:41]]), forecast, "series b repeats 2024-01-11"),
         "no id column": (history.drop(columns="unique_id"), None, "columns="),
         "ids in one frame only": (history, forecast[:7].drop(columns="unique_id"), "history has the id column unique_id"),
-        "other time": (history.assign(ds=range(60)), forecast, "must be of the same kind"),
+        "other time": (history.assign(ds=range(60)), forecast, "must both be integers, timestamps"),
         "no model": (history, forecast[["unique_id", "ds"]], "numeric column for each model"),
         "windows": (history, pd.concat([forecast, forecast]).assign(cutoff=history.ds[0]), "plot_cross_validation"),
     }

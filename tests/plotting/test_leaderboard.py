@@ -104,15 +104,15 @@ def test_plotly_draws_the_same_and_tells_the_interval() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ParameterError, match="did you mean MASE"):
+    with pytest.raises(ParameterError, match="Did you mean 'MASE"):
         plot_leaderboard(TABLE, "MAS")
-    with pytest.raises(ParameterError, match="There are: MASE, coverage"):
+    with pytest.raises(ParameterError, match="Available: MASE, coverage"):
         plot_leaderboard(TABLE, [])
-    with pytest.raises(ParameterError, match=r"list of names, got 3\. There are: MASE, coverage"):
+    with pytest.raises(ParameterError, match=r"list of names, got 3\. Available: MASE, coverage"):
         plot_leaderboard(TABLE, 3)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="more: LSTM"):
+    with pytest.raises(DataError, match="several rows for MASE: LSTM"):
         plot_leaderboard(pd.concat([TABLE, TABLE[1:2]]), "MASE")
     with pytest.raises(DataError, match="must have the columns model, metric, value, got model, metric, low, high"):
         plot_leaderboard(TABLE.drop(columns="value"))
-    with pytest.raises(DataError, match="must have rows, got none"):
+    with pytest.raises(DataError, match="non-empty DataFrame, got 0 rows"):
         plot_leaderboard(TABLE[:0])

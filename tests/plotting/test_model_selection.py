@@ -29,7 +29,7 @@ def test_levels_come_widest_first_and_one_model_with_it_is_enough() -> None:
     models = choose_models(table("A", "A-lo-80", "A-hi-80", "A-lo-95", "A-hi-95", "B"), None)
     assert choose_levels(models, None) == [95.0, 80.0]
     assert choose_levels(models, [80, 95, 80]) == [95, 80]
-    with pytest.raises(ParameterError, match=r"got 90\. There are: 95, 80\. Pass level=90 to `predict`"):
+    with pytest.raises(ParameterError, match=r"levels of the forecasts \(95, 80\), got 90\. Pass level=90 to `predict`"):
         choose_levels(models, 90)
-    with pytest.raises(ParameterError, match="There are: none"):
+    with pytest.raises(ParameterError, match=r"levels of the forecasts \(none\)"):
         choose_levels(models[1:], 80)

@@ -97,7 +97,7 @@ def test_refusals() -> None:
         plot_pareto(pd.concat([TABLE, TABLE.assign(metric="MAE")]))
     with pytest.raises(DataError, match="must have the columns model, value, seconds, got model"):
         plot_pareto(TABLE.drop(columns="seconds"))
-    with pytest.raises(DataError, match="none has"):
+    with pytest.raises(DataError, match="but there is none"):
         plot_pareto(TABLE[4:])
-    with pytest.raises(DataError, match="negative for LSTM"):
+    with pytest.raises(DataError, match="negative values: LSTM"):
         plot_pareto(TABLE.assign(seconds=[1.0, 1, -1, 1, 1]))

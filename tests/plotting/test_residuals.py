@@ -120,15 +120,15 @@ def test_plotly_draws_the_same(panel: Make, noise: np.ndarray) -> None:
 
 def test_refusals(panel: Make, windows: Make) -> None:
     frame = windows(panel("a"), models=("LSTM", "ETS"))
-    with pytest.raises(ParameterError, match=r"LSTM, ETS. Pass for example model='LSTM'"):
+    with pytest.raises(ParameterError, match=r"several models \(LSTM, ETS\). Pass for example model='LSTM'"):
         plot_residuals(frame)
-    with pytest.raises(ParameterError, match="did you mean ETS"):
+    with pytest.raises(ParameterError, match="Did you mean 'ETS"):
         plot_residuals(frame, "ETSS")
     with pytest.raises(ParameterError, match="`lags` must be at least 1, got 0"):
         plot_residuals(frame, "ETS", lags=0)
-    with pytest.raises(DataError, match="LSTM has none"):
+    with pytest.raises(DataError, match="there are none for model LSTM"):
         plot_residuals(frame.assign(LSTM=np.nan), "LSTM")
-    with pytest.raises(DataError, match="must have rows"):
+    with pytest.raises(DataError, match="must be a non-empty DataFrame"):
         plot_residuals(frame[:0], "LSTM")
     with pytest.raises(DataError, match="numeric column for each model"):
         plot_residuals(panel("a"))

@@ -83,5 +83,5 @@ def test_plotly_draws_the_same() -> None:
 def test_refusals() -> None:
     with pytest.raises(DataError, match="must have the columns step, loss, rate, gradient_norm, got"):
         plot_training(REPORT.drop(columns="gradient_norm"))
-    with pytest.raises(DataError, match="must have rows, got none"):
+    with pytest.raises(DataError, match="non-empty DataFrame, got 0 rows"):
         plot_training(REPORT[:0])

@@ -58,7 +58,7 @@ def test_models_are_found_by_their_decorator(copied: Path) -> None:
 def test_a_name_belongs_to_one_model(copied: Path) -> None:
     (copied / "models" / "again.py").write_text(MODEL.format(name="Naive"))
     with pytest.raises(
-        DataError, match=r"Naive is in deepforecast\.models\.again and in deepforecast\.models\.baselines\.naive"
+        DataError, match=r"Naive is defined in deepforecast\.models\.again and in deepforecast\.models\.baselines\.naive"
     ):
         index.find_registered(copied)
 

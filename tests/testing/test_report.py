@@ -65,5 +65,5 @@ def test_without_models_every_registered_one_is_checked() -> None:
 
 
 def test_an_unknown_rule_is_refused() -> None:
-    with pytest.raises(ParameterError, match="must name checks or themes, got fit_return_self"):
+    with pytest.raises(ParameterError, match="must contain names of checks or themes, got fit_return_self"):
         testing.run(Naive, only="fit_return_self")

@@ -46,14 +46,14 @@ def test_a_wrapper_gets_a_simple_model_of_its_own() -> None:
 
 
 def test_what_nobody_can_guess_is_asked_for() -> None:
-    with pytest.raises(ParameterError, match=r"Needy must have a class method examples\(\) with values of table"):
+    with pytest.raises(ParameterError, match=r"Needy must have a class method examples\(\) with a value of table"):
         make_subjects(Needy)
     assert make_subjects(Needy(table={"a": 1}))[0].make() == Needy(table={"a": 1}, horizon=HORIZON)
 
 
 @pytest.mark.parametrize("model", [int, 3, object()])
 def test_what_is_no_model_is_refused(model: object) -> None:
-    with pytest.raises(ParameterError, match="A model must be a Forecaster"):
+    with pytest.raises(ParameterError, match="`models` must contain Forecasters"):
         make_subjects(model)
 
 
@@ -77,9 +77,7 @@ def test_fits_are_shared_and_copies_are_not() -> None:
         (0.5, False, 5e-3, 1e-3),
     ],
 )
-def test_precision_is_as_declared_within_its_limits(
-    declared: float, local: bool, scale: float, shift: float
-) -> None:
+def test_precision_is_as_declared_within_its_limits(declared: float, local: bool, scale: float, shift: float) -> None:
     class Exact(Last):
         capabilities = Capabilities(precision=declared, local=local)
 

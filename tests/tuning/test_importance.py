@@ -112,7 +112,9 @@ def of(trials: list[FrozenTrial]) -> TuningResult:
 
 @pytest.mark.parametrize(("score", "n_trials"), [(rate, 9), (lambda trial, _: 0 * trial.suggest_float("x", 0, 1), 30)])
 def test_importance_of_too_few_trials_or_a_constant_score_is_refused(score: Score, n_trials: int) -> None:
-    with pytest.raises(ParameterError, match=r"at least 10 complete trials .* differ, got (9 with 9|30 with 1) different"):
+    with pytest.raises(
+        ParameterError, match=r"at least 10 complete trials .* differ, got (9 trials with 9|30 trials with 1) different"
+    ):
         result(score, n_trials).importance()
 
 

@@ -75,7 +75,7 @@ def test_what_a_full_disk_cuts_off_is_not_left_behind(tmp_path):
 def test_a_file_of_something_else_is_left_as_it_is(tmp_path, text):
     path = tmp_path / "sales.csv"
     path.write_text(text)
-    with pytest.raises(ParameterError, match="is another file"):
+    with pytest.raises(ParameterError, match="is a file of another kind"):
         open_storage(path)
     assert path.read_text() == text
     assert [one.name for one in tmp_path.iterdir()] == ["sales.csv"]

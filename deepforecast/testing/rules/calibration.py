@@ -50,6 +50,8 @@ def coverage(model: Forecaster) -> dict[int, tuple[float, float]]:
 
 
 def _expect_coverage(model: Forecaster) -> None:
+    """Raise if intervals cover too few or too many simulated values; limits are scaled if the nominal
+    level differs from the requested one."""
     for level, (covered, nominal) in coverage(model).items():
         misses = (100 - nominal) / (100 - level)
         lowest, highest = (100 - misses * (100 - limit) for limit in LIMITS[level])

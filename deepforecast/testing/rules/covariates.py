@@ -22,6 +22,7 @@ from deepforecast.testing.subject import Subject
 
 
 def _unusable_covariates(subject: Subject) -> list[str]:
+    """Names of test covariates whose role, or categorical type, the model cannot use."""
     capabilities = subject.capabilities
     return [
         name
@@ -58,7 +59,8 @@ def a_future_frame_nobody_needs_is_left_out(subject: Subject) -> None:
 @rule(requires("future"))
 def missing_future_covariates_are_named(subject: Subject) -> None:
     """A missing future frame, column, row or value raises an error with column, series and timestamp."""
-    model, future = subject.fitted_with("price"), fixtures.covariate_panel("price")[1]
+    model = subject.fitted_with("price")
+    future = fixtures.covariate_panel("price")[1]
     last = str(future["ds"].iloc[-1].date())
     with expect_error(DataError, "future", "price", when="`future` is not passed"):
         model.predict()
@@ -80,7 +82,8 @@ def missing_future_covariates_are_named(subject: Subject) -> None:
 @rule(requires("future"))
 def future_rows_are_matched_by_key(subject: Subject) -> None:
     """Future rows are matched by id and time: their order, extra rows, other series or a target do not matter."""
-    model, future = subject.fitted_with("price"), fixtures.covariate_panel("price")[1]
+    model = subject.fitted_with("price")
+    future = fixtures.covariate_panel("price")[1]
     expected = model.predict(future=future)
     later = future.assign(ds=future["ds"] + pd.Timedelta(days=HORIZON), price=1e6)
     other_series = future[future["unique_id"] == "s0"].assign(unique_id="s9", price=-1e6)
@@ -108,7 +111,8 @@ def past_covariates_limit_the_horizon(subject: Subject) -> None:
 @rule(requires("future", "categorical"))
 def unseen_categories_are_reported(subject: Subject) -> None:
     """A category not seen in `fit` gives one warning, or an error, with column and category."""
-    model, future = subject.fitted_with("promotion"), fixtures.covariate_panel("promotion")[1]
+    model = subject.fitted_with("promotion")
+    future = fixtures.covariate_panel("promotion")[1]
     with_unseen_category = future.assign(promotion=pd.Categorical(["balloon"] + ["none"] * (len(future) - 1)))
     try:
         with collect_warnings() as messages:

@@ -23,7 +23,8 @@ from deepforecast.testing.check import requires, rule
 from deepforecast.testing.fixtures import HORIZON
 from deepforecast.testing.subject import Subject
 
-ROWS, RECENT = 42, 5
+ROWS = 42
+RECENT = 5
 
 
 def _requires_bounded_domain(subject: Subject) -> str | None:
@@ -49,7 +50,8 @@ def odd_histories_give_finite_forecasts(subject: Subject) -> None:
 
     A model may fall back to a simpler one with a warning that names the series.
     """
-    random, y = np.random.default_rng(0), np.zeros(ROWS)
+    random = np.random.default_rng(0)
+    y = np.zeros(ROWS)
     histories = {
         "a level shift at the last row": np.where(np.arange(ROWS) < ROWS - 1, 5.0, 50.0),
         "one value among zeros": np.where(np.arange(ROWS) == 20, 30.0, y),
@@ -68,7 +70,8 @@ def odd_histories_give_finite_forecasts(subject: Subject) -> None:
         )
     for label, series_forecast in forecast.items():
         expect_finite(series_forecast, subject.fitted().name, f"the forecast of a series with {label}")
-        values, points = histories[label], column(series_forecast, subject.fitted().name)
+        values = histories[label]
+        points = column(series_forecast, subject.fitted().name)
         width = np.ptp(values) * (HORIZON if label == "a level shift at the last row" else 1)  # may be taken for a trend
         is_within = (points >= values.min() - width) & (points <= values.max() + width)
         lowest, highest = values.min() - width, values.max() + width
@@ -116,7 +119,8 @@ def huge_and_tiny_values_are_finite_or_refused(subject: Subject) -> None:
 @rule()
 def small_changes_on_a_high_level_are_forecast(subject: Subject) -> None:
     """A weekly pattern of size 4 at a level of 3e9 is forecast at that size, i.e. not computed in float32."""
-    week, name = np.tile([4.0, 1.0, -2.0, 3.0, -4.0, 2.0, -3.0], 7), subject.fitted().name
+    week = np.tile([4.0, 1.0, -2.0, 3.0, -4.0, 2.0, -3.0], 7)
+    name = subject.fitted().name
     deviations, triple_deviations = (
         column(subject.forecast(fixtures.series_from_values(3e9 + factor * week)), name) - 3e9 for factor in (1, 3)
     )
@@ -167,7 +171,8 @@ def values_outside_the_domain_are_refused(subject: Subject) -> None:
     """Values outside the domain raise an error with column, series and timestamp in `fit` and `update`."""
     domain = subject.capabilities.domain
     invalid_value = {"nonnegative": -1.0, "positive": 0.0}[domain]
-    frame, model = fixtures.daily_panel(), subject.fitted_copy(RECENT)
+    frame = fixtures.daily_panel()
+    model = subject.fitted_copy(RECENT)
     recent = fixtures.split(RECENT)[1]
     timestamp = str(frame["ds"][60].date())
     with expect_error(DataError, "y", frame["unique_id"][60], timestamp, domain, when=f"y is {invalid_value:g} in a row"):
@@ -189,6 +194,8 @@ def _forecast_histories(subject: Subject, histories: dict[str, Floats]) -> dict[
 
 
 def _expect_refusal_or_forecast(subject: Subject, frame: Frame, length: int) -> None:
+    """Expect a `DataError` that mentions the short series and its `length`, or a finite forecast with at
+    most one warning."""
     try:
         with collect_warnings() as messages:
             forecast = subject.forecast(frame, freq="D")

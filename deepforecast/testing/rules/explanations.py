@@ -16,7 +16,8 @@ def explanations_add_up(subject: Subject) -> None:
     """`explain` returns components that sum to the forecast or weights that sum to 1, for each series and step."""
     model = subject.fitted()
     for steps in (HORIZON, HORIZON + 2):
-        explanation, forecast = model.explain(steps), model.predict(steps)
+        explanation = model.explain(steps)
+        forecast = model.predict(steps)
         names = column_names(explanation)
         expect({"value", "weight"} & set(names), f"`explain` must return a column value or weight, got the columns {names}")
         if "value" in names:

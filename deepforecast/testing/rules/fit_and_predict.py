@@ -55,7 +55,9 @@ def fit_leaves_params_and_frame(subject: Subject) -> None:
 @rule()
 def fit_twice_gives_the_same(subject: Subject) -> None:
     """A second `fit` gives the forecast of a new model, independent of earlier fits."""
-    model, frame, expected = subject.make(), fixtures.one_series(), subject.fitted_on_series().predict(level=subject.levels)
+    model = subject.make()
+    frame = fixtures.one_series()
+    expected = subject.fitted_on_series().predict(level=subject.levels)
     model.fit(fixtures.replace_target(fixtures.one_series("s1"), 3 * fixtures.one_series("s1")["y"])).predict()
     expect_same(
         model.fit(frame).predict(level=subject.levels),
@@ -176,6 +178,7 @@ def state_leaves(value: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
 
 
 def _is_equal(first: Any, second: Any) -> bool:
+    """Whether two values are equal; arrays and columns elementwise, NaN being equal to NaN."""
     if hasattr(first, "to_numpy"):
         first, second = first.to_numpy(), second.to_numpy()
     if isinstance(first, np.ndarray):
@@ -185,6 +188,7 @@ def _is_equal(first: Any, second: Any) -> bool:
 
 
 def _calls_before_fit(subject: Subject, path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Names and calls of all methods that must raise before `fit`."""
     model = subject.make()
     yield "predict", model.predict
     yield "predict(frame=...)", lambda: model.predict(frame=fixtures.daily_panel())
@@ -200,7 +204,8 @@ def _calls_before_fit(subject: Subject, path: Path) -> Iterator[tuple[str, Calla
 
 def _read_only_copy(frame: Frame) -> Frame:
     """Return a copy of a frame with read-only arrays, an unusual index and an entry in attrs."""
-    y, timestamps = frame["y"].to_numpy().copy(), frame["ds"].to_numpy().copy()
+    y = frame["y"].to_numpy().copy()
+    timestamps = frame["ds"].to_numpy().copy()
     y.flags.writeable = timestamps.flags.writeable = False
     read_only = pd.DataFrame({"unique_id": frame["unique_id"].to_numpy(), "ds": timestamps, "y": y}, copy=False)
     read_only.index = pd.Index(np.arange(len(read_only))[::-1] * 3, name="ds")
@@ -209,7 +214,10 @@ def _read_only_copy(frame: Frame) -> Frame:
 
 
 def _expect_unchanged(frame: Frame, original: Frame, method: str) -> None:
-    names, original_names = list(frame.columns), list(original.columns)
+    """Expect columns, dtypes, index, values and attrs of a frame to equal those of a copy made before
+    the call of `method`."""
+    names = list(frame.columns)
+    original_names = list(original.columns)
     expect(names == original_names, f"{method} must not change the columns of the frame, got {names} from {original_names}")
     changed_dtypes = frame.dtypes[frame.dtypes != original.dtypes].to_dict()
     expect(not changed_dtypes, f"{method} must not change the dtypes of the frame, got {changed_dtypes}")

@@ -21,7 +21,8 @@ CHANGE = 50.0
 @rule(requires_method("fitted_values"))
 def fitted_values_use_earlier_rows_alone(subject: Subject) -> None:
     """A fitted value depends only on earlier rows: a changed value affects later fitted values only."""
-    model, history = subject.fitted(), fixtures.daily_panel()
+    model = subject.fitted()
+    history = fixtures.daily_panel()
     try:
         fitted_frame = model.fitted_values(history)  # type: ignore[attr-defined]
     except CapabilityError:
@@ -34,7 +35,8 @@ def fitted_values_use_earlier_rows_alone(subject: Subject) -> None:
     row = history.groupby("unique_id").cumcount().to_numpy()
     changed = fixtures.replace_target(history, history["y"] + CHANGE * (row == ROW))
     changed_fitted = column(model.fitted_values(changed), model.name)  # type: ignore[attr-defined]
-    fitted, is_unaffected = column(fitted_frame, model.name), row <= ROW
+    fitted = column(fitted_frame, model.name)
+    is_unaffected = row <= ROW
     n_invalid = int((~np.isfinite(fitted[row >= ROW])).sum())
     expect(
         n_invalid == 0, f"fitted values from row {ROW} of each series must be finite, got {n_invalid} NaN or infinite values"

@@ -14,7 +14,8 @@ from deepforecast.testing.subject import Subject
 @rule(shared=True)
 def row_order_does_not_matter(subject: Subject) -> None:
     """The order of the rows does not change the forecast."""
-    frame, expected = fixtures.daily_panel(), subject.fitted().predict(level=subject.levels)
+    frame = fixtures.daily_panel()
+    expected = subject.fitted().predict(level=subject.levels)
     shuffled = frame.iloc[np.random.default_rng(0).permutation(len(frame))]
     for label, rows in (("shuffled rows", shuffled), ("rows sorted by time", frame.sort_values(["ds", "unique_id"]))):
         expect_same(subject.forecast(rows, level=subject.levels), expected, f"{label} must give the same forecast")
@@ -23,7 +24,8 @@ def row_order_does_not_matter(subject: Subject) -> None:
 @rule(shared=True)
 def index_and_column_order_do_not_matter(subject: Subject) -> None:
     """The index and the order of the columns do not change the forecast."""
-    frame, expected = fixtures.one_series(), subject.fitted_on_series().predict()
+    frame = fixtures.one_series()
+    expected = subject.fitted_on_series().predict()
     with_named_index = frame.set_index(pd.Index(np.zeros(len(frame)), name="ds"))
     with_multi_index = frame.set_index(pd.MultiIndex.from_arrays([frame["y"], frame["ds"]], names=["y", "ds"]))
     for label, variant in (
@@ -37,7 +39,8 @@ def index_and_column_order_do_not_matter(subject: Subject) -> None:
 @rule(shared=True)
 def undeclared_columns_are_left_out(subject: Subject) -> None:
     """Undeclared columns are ignored and listed in one warning."""
-    frame, expected = fixtures.one_series(), subject.fitted_on_series().predict()
+    frame = fixtures.one_series()
+    expected = subject.fitted_on_series().predict()
     extra = frame.assign(note="x", shoesize=np.linspace(0, 1e6, len(frame)))
     for columns in (None, {"target": "y"}):
         with collect_warnings() as messages:

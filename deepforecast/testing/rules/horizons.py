@@ -57,7 +57,8 @@ def a_shorter_horizon_gives_the_first_steps(subject: Subject) -> None:
             longer_forecast[longer_forecast.groupby("unique_id").cumcount() < steps],
         )
         for name in forecast.columns[2:]:
-            actual_values, expected_values = column(forecast, name), column(expected, name)
+            actual_values = column(forecast, name)
+            expected_values = column(expected, name)
             requirement = f"{name} of predict({steps}) must equal the first steps of predict({longer_horizon})"
             if subject.capabilities.by_series:
                 expect_equal(actual_values, expected_values, requirement)
@@ -79,6 +80,7 @@ def bad_horizons_are_refused(subject: Subject) -> None:
 
 
 def _without_horizons(subject: Subject) -> dict[str, Any]:
+    """Parameters that set the horizon of the model and of all wrapped models to None."""
     model = subject.make()
     nested = {name: None for name in model.get_params() if name.endswith("__horizon")}
     return {name: getattr(model.clone().set_params(**nested), name) for name in {key.partition("__")[0] for key in nested}} | {

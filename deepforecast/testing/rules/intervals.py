@@ -134,7 +134,8 @@ def a_level_without_a_distribution_is_refused(subject: Subject) -> None:
 def conformal_intervals_are_available(subject: Subject) -> None:
     """`intervals="conformal"` adds intervals to the same point forecast, at levels that the number of errors allows."""
     model = subject.calibrated()
-    forecast, points = model.predict(level=[50, 80]), column(subject.fitted().predict(), model.name)
+    forecast = model.predict(level=[50, 80])
+    points = column(subject.fitted().predict(), model.name)
     expect_equal(column(forecast, model.name), points, "intervals='conformal' must not change the point forecast")
     bounds = {side: column(forecast, f"{model.name}-{side}") for side in ("lo-80", "lo-50", "hi-50", "hi-80")}
     ordered_names = ("lo-80", "lo-50", "point forecast", "hi-50", "hi-80")

@@ -39,7 +39,8 @@ def the_batch_does_not_matter(subject: Subject) -> None:
             panel_forecast[panel_forecast["unique_id"].isin(names)],
         )
         for name in column_names(forecast)[2:]:
-            actual_values, expected_values = column(forecast, name), column(expected, name)
+            actual_values = column(forecast, name)
+            expected_values = column(expected, name)
             requirement = f"{name} of {', '.join(names)} must be the same if the frame of predict has no other series"
             if subject.capabilities.by_series:
                 expect_equal(actual_values, expected_values, requirement)
@@ -57,7 +58,8 @@ def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
     renamed = fixtures.daily_panel().assign(unique_id=fixtures.daily_panel()["unique_id"].map(names))
     forecast = subject.forecast(fixtures.concat(extra_series, renamed), level=subject.levels)
     for name, new_name in names.items():
-        series_forecast, series_expected = forecast[forecast["unique_id"] == new_name], expected[expected["unique_id"] == name]
+        series_forecast = forecast[forecast["unique_id"] == new_name]
+        series_expected = expected[expected["unique_id"] == name]
         for column_name in column_names(expected)[2:]:
             expect_equal(
                 column(series_forecast, column_name),
@@ -104,7 +106,8 @@ def the_forecast_follows_a_shift(subject: Subject) -> None:
 @rule(requires("scale_equivariant", "shift_equivariant", "sign_equivariant"), _requires_real_domain)
 def the_forecast_follows_the_sign(subject: Subject) -> None:
     """Negating the data negates the forecast and swaps the bounds, with the declared precision."""
-    expected, spread = subject.fitted().predict(level=subject.levels), float(fixtures.daily_panel()["y"].std())
+    expected = subject.fitted().predict(level=subject.levels)
+    spread = float(fixtures.daily_panel()["y"].std())
     forecast = subject.forecast(
         fixtures.replace_target(fixtures.daily_panel(), -fixtures.daily_panel()["y"]), level=subject.levels
     )

@@ -79,6 +79,7 @@ def nothing_is_printed_or_written(subject: Subject) -> None:
 
 
 def _call_all_methods(subject: Subject) -> None:
+    """Call `fit`, `predict`, `update` and, if supported, `simulate` and `explain`."""
     model = subject.make().fit(fixtures.one_series())
     model.predict(level=subject.levels)
     model.predict(frame=fixtures.one_series())

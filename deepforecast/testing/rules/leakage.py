@@ -54,7 +54,8 @@ def cross_validation_never_looks_ahead(subject: Subject) -> None:
     from deepforecast.evaluation.backtesting import BacktestOptions
     from deepforecast.evaluation.cross_validation import cross_validate
 
-    shortened, options = fixtures.split(HORIZON)[0], BacktestOptions(align="series")
+    shortened = fixtures.split(HORIZON)[0]
+    options = BacktestOptions(align="series")
     forecasts = cross_validate(subject.make(), fixtures.daily_panel(), n_windows=2, level=subject.levels, options=options)
     expected = cross_validate(subject.make(), shortened, n_windows=1, level=subject.levels, options=options)
     first = forecasts[forecasts["cutoff"] == forecasts.groupby("unique_id")["cutoff"].transform("min")].reset_index(drop=True)
@@ -75,6 +76,7 @@ def covariates_past_the_horizon_never_matter(subject: Subject) -> None:
     panel = Panel.from_frame(history[history["unique_id"].isin(fixtures.series_ids()[:2])], columns=columns)
 
     def perturb(y: Floats, is_after: Floats, change: Callable[[Floats], Floats]) -> Panel:
+        """The panel with all values after the cutoff changed, of the covariate only those beyond the horizon."""
         is_beyond = np.concatenate([np.zeros(HORIZON, dtype=bool), is_after[:-HORIZON]]) & is_after
         price = panel.covariates["price"]
         frame: Frame = panel.to_frame()
@@ -108,5 +110,6 @@ def _expect_no_leakage(subject: Subject, panel: Panel, perturb: Callable[..., Pa
 
 def _folds(subject: Subject, panel: Panel, first: int, end: int, parameters: dict[str, str]) -> list[Fold]:
     """Return the rolling forecasts of the windows from `first` to `end` - 1."""
-    refit_interval, plan = refit_every("auto", subject.capabilities.by_series), BacktestPlan(HORIZON, WINDOWS - first, HORIZON)
+    refit_interval = refit_every("auto", subject.capabilities.by_series)
+    plan = BacktestPlan(HORIZON, WINDOWS - first, HORIZON)
     return list(islice(rolling_folds(subject.make(**parameters), panel, plan, refit_interval=refit_interval), end - first))

@@ -38,7 +38,10 @@ def arrow_dtypes_of_pandas_are_kept(subject: Subject) -> None:
 
 
 def _expect_same_in_library(subject: Subject, frame: Any, frame_type: type) -> None:
-    expected, source = subject.fitted().predict(level=subject.levels), nw.from_native(frame, eager_only=True)
+    """Expect the forecast of `frame` to be of its library, with the dtypes of its keys and the values of
+    the forecast from pandas."""
+    expected = subject.fitted().predict(level=subject.levels)
+    source = nw.from_native(frame, eager_only=True)
     native = subject.forecast(frame, level=subject.levels)
     library_type = f"{frame_type.__module__}.{frame_type.__name__}"
     expect(isinstance(native, frame_type), f"the forecast of a {library_type} must be a {library_type}, got {type(native)}")

@@ -36,7 +36,8 @@ not_filled: Condition = _requires_no_filling
 @rule(requires("missing"), not_filled)
 def series_with_missing_values_are_forecast(subject: Subject) -> None:
     """Missing values give one warning, the same timestamps, and a forecast close to that of the complete series."""
-    name, complete_forecast = subject.fitted().name, subject.fitted().predict()
+    name = subject.fitted().name
+    complete_forecast = subject.fitted().predict()
     expected_complete, expected = (
         complete_forecast[complete_forecast["unique_id"] == series_id].reset_index(drop=True) for series_id in ("s0", "s1")
     )
@@ -49,7 +50,8 @@ def series_with_missing_values_are_forecast(subject: Subject) -> None:
             series_forecast = forecast[forecast["unique_id"] == series]
             label = f"the forecast of a series with missing values ({position})"
             expect_finite(series_forecast, name, label)
-            timestamps, expected_timestamps = series_forecast["ds"].tolist(), expected["ds"].tolist()
+            timestamps = series_forecast["ds"].tolist()
+            expected_timestamps = expected["ds"].tolist()
             expect(
                 timestamps == expected_timestamps,
                 f"{label} must have the timestamps {format_list(map(str, expected_timestamps))}, "

@@ -22,7 +22,8 @@ CALENDARS = (("h", "2024-03-29", 60, "Europe/Berlin"), ("ME", "2019-10-31", 40, 
 @rule()
 def rows_are_series_times_horizon(subject: Subject) -> None:
     """The forecast has one finite row per series and step after its last row, sorted by id and time."""
-    model, frame = subject.fitted(), fixtures.daily_panel()
+    model = subject.fitted()
+    frame = fixtures.daily_panel()
     forecast = model.predict()
     ends = frame.groupby("unique_id")["ds"].max()
     expect(
@@ -62,7 +63,8 @@ def times_follow_the_calendar(subject: Subject) -> None:
         timestamps = pd.date_range(start, periods=len(frame) + HORIZON, freq=freq, tz=zone)
         with collect_warnings():  # of a season that is too long for these rows
             forecast = subject.forecast(frame, freq=freq)
-        expected_times, times = list(timestamps[len(frame) :]), forecast["ds"].tolist()
+        expected_times = list(timestamps[len(frame) :])
+        times = forecast["ds"].tolist()
         expect(
             times == expected_times,
             f"the timestamps after {frame['ds'].iloc[-1]} with freq={freq!r} must be {format_list(map(str, expected_times))}, "
@@ -97,7 +99,8 @@ def units_of_time_are_kept(subject: Subject) -> None:
 @rule(shared=True)
 def ids_keep_their_dtype(subject: Subject) -> None:
     """Integer and categorical ids give the same forecasts and keep their dtype; unused categories do not matter."""
-    frame, expected = fixtures.daily_panel(), subject.fitted().predict()
+    frame = fixtures.daily_panel()
+    expected = subject.fitted().predict()
     for labels in (_integer_ids(), _categorical_ids()):
         ids = pd.Series(labels.take([fixtures.series_ids().index(series_id) for series_id in frame["unique_id"]]))
         forecast = subject.forecast(frame.assign(unique_id=ids))
@@ -116,7 +119,8 @@ def ids_keep_their_dtype(subject: Subject) -> None:
 @rule(shared=True)
 def column_names_are_kept(subject: Subject) -> None:
     """Other column names give the same forecast under these names."""
-    frame, expected = fixtures.daily_panel(), subject.fitted().predict()
+    frame = fixtures.daily_panel()
+    expected = subject.fitted().predict()
     for names, columns in (
         (("shop", "day", "sales"), {"id": "shop", "time": "day", "target": "sales"}),
         (("item_id", "timestamp", "target"), None),
@@ -149,7 +153,8 @@ def alias_names_the_forecast(subject: Subject) -> None:
 @rule(shared=True)
 def one_series_needs_no_id(subject: Subject) -> None:
     """A frame without an id column, or a Series with dates, gives the forecast of one series with an id."""
-    frame, name = fixtures.one_series(), subject.fitted_on_series().name
+    frame = fixtures.one_series()
+    name = subject.fitted_on_series().name
     expected = subject.fitted_on_series().predict()
     for label, source in (("a frame without ids", frame[["ds", "y"]]), ("a Series", frame.set_index("ds")["y"])):
         forecast = subject.forecast(source)
@@ -168,13 +173,15 @@ def integer_time_works(subject: Subject) -> None:
     attribute `dateless`.
     """
     dateless = getattr(subject.cls, "dateless", {})
-    frame, model = fixtures.daily_panel(), subject.make(**dateless)
+    frame = fixtures.daily_panel()
+    model = subject.make(**dateless)
     steps = (frame["ds"] - frame["ds"].min()).dt.days * 5 + 1000
     integer_frame = frame.assign(ds=steps.astype("int64"))
     model = model.set_params(**required_seasons(subject, integer_frame))
     forecast = model.fit(integer_frame, freq=5).predict()
     ends = integer_frame.groupby("unique_id")["ds"].max()
-    times, expected_times = forecast["ds"].tolist(), [end + 5 * step for end in ends for step in range(1, HORIZON + 1)]
+    times = forecast["ds"].tolist()
+    expected_times = [end + 5 * step for end in ends for step in range(1, HORIZON + 1)]
     expect(times == expected_times, f"with freq=5 the times of the forecast must be {expected_times}, got {times}")
     expect(forecast["ds"].dtype == np.int64, f"integer times of the forecast must be int64, got {forecast['ds'].dtype}")
     if subject.capabilities.local:

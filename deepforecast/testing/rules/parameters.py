@@ -143,7 +143,9 @@ def parameters_survive_json(subject: Subject) -> None:
 @rule()
 def equality_is_by_parameters(subject: Subject) -> None:
     """Models are equal if class and parameters are equal; equal models have equal hashes, or none."""
-    model, equal_model, different_model = subject.make(), subject.make(), subject.make(horizon=HORIZON + 1)
+    model = subject.make()
+    equal_model = subject.make()
+    different_model = subject.make(horizon=HORIZON + 1)
     expect(
         model == equal_model and model == subject.fitted(),
         f"models with the same parameters must be equal, fitted or not; {model!r} is not",

@@ -20,7 +20,8 @@ SAMPLES = 1000
 def paths_have_a_row_for_each_step(subject: Subject) -> None:
     """`simulate` returns one finite row per series, sample and step, in this order, at the times of the forecast."""
     model = subject.fitted()
-    paths, forecast = model.simulate(4), model.predict()
+    paths = model.simulate(4)
+    forecast = model.predict()
     expected_columns = ["unique_id", "ds", "sample", model.name]
     expect(
         list(paths.columns) == expected_columns,

@@ -42,7 +42,8 @@ def a_fresh_process_forecasts_the_same(subject: Subject) -> None:
 @rule()
 def a_loaded_model_can_be_updated(subject: Subject) -> None:
     """A loaded model accepts updates and new series like the saved one."""
-    recent, model = fixtures.split(5)[1], subject.fitted_copy(5)
+    recent = fixtures.split(5)[1]
+    model = subject.fitted_copy(5)
     with _folder() as folder:
         model.save(str(folder / "model"))
         loaded: Forecaster = load(folder / "model")

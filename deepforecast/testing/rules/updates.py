@@ -57,7 +57,8 @@ def longer_histories_move_the_state(subject: Subject) -> None:
 @rule()
 def update_equals_a_longer_history(subject: Subject) -> None:
     """`update`, at once or row by row, equals forecasting from the longer series with the same parameters."""
-    recent, fitted = fixtures.split(RECENT)[1], subject.fitted_copy(RECENT)
+    recent = fixtures.split(RECENT)[1]
+    fitted = subject.fitted_copy(RECENT)
     expected = fitted.predict(frame=fixtures.daily_panel(), level=subject.levels)
     expect(fitted.update(recent) is fitted, "update must return the model itself")
     requirement = "the forecast after `update` {} must equal predict(frame=...) with the whole history, see `_advance`"
@@ -71,17 +72,14 @@ def update_equals_a_longer_history(subject: Subject) -> None:
 @rule()
 def new_values_move_the_forecast(subject: Subject) -> None:
     """New values in `predict(frame=...)` or `update` change all forecasts or none, as declared."""
-    frame, declared = fixtures.random_walks(), subject.capabilities.new_values
+    frame = fixtures.random_walks()
+    declared = subject.capabilities.new_values
     history, recent = fixtures.split(2 * fixtures.SEASON, frame)
     model = subject.make().fit(history)
-    shifted_forecast, expected = (
-        model.predict(frame=fixtures.replace_target(frame, frame["y"] + SHIFT)),
-        model.predict(frame=frame),
-    )
-    shifted_update, plain_update = (
-        deepcopy(model).update(fixtures.replace_target(recent, recent["y"] + SHIFT)),
-        deepcopy(model).update(recent),
-    )
+    shifted_forecast = model.predict(frame=fixtures.replace_target(frame, frame["y"] + SHIFT))
+    expected = model.predict(frame=frame)
+    shifted_update = deepcopy(model).update(fixtures.replace_target(recent, recent["y"] + SHIFT))
+    plain_update = deepcopy(model).update(recent)
     for shifted, reference, label in (
         (shifted_forecast, expected, f"predict(frame=...) with all values plus {SHIFT:g}"),
         # the reference has the same timestamps, since time alone changes a seasonal forecast
@@ -176,6 +174,8 @@ def unknown_series_are_forecast(subject: Subject) -> None:
 
 
 def _expect_changed(forecast: Frame, reference: Frame, name: str, label: str) -> None:
+    """Expect the forecast of every series to differ from the reference by more than rounding errors;
+    `label`: the cause of the change."""
     n_series = len(fixtures.series_ids())
     values, reference_values = (column(frame, name).reshape(n_series, -1) for frame in (forecast, reference))
     min_change = SHIFT / 1e4  # far below the effect of new values, far above rounding errors
@@ -191,6 +191,7 @@ def _expect_changed(forecast: Frame, reference: Frame, name: str, label: str) ->
 
 
 def _expect_close_forecasts(subject: Subject, forecast: Frame, expected: Frame, requirement: str) -> None:
+    """Expect equal keys and forecasts that agree within rounding errors, or within the precision of global models."""
     expect_same(forecast[["unique_id", "ds"]], expected[["unique_id", "ds"]], requirement)
     tolerance = (1e-9 if subject.capabilities.by_series else subject.precision) * float(
         np.abs(fixtures.daily_panel()["y"]).max()
