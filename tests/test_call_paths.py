@@ -19,10 +19,10 @@ LIGHT: dict[str, Any] = {"max_steps": 2}
 CALLS = {  # family and call -> model, parameters, most functions, most files
     "baselines fit": ("SeasonalNaive", {}, 24, 15),
     "baselines predict": ("SeasonalNaive", {}, 23, 12),
-    "statistical fit": ("AutoETS", {}, 140, 43),
+    "statistical fit": ("AutoETS", {}, 140, 44),
     "statistical predict": ("AutoETS", {}, 38, 20),
-    "regression fit": ("LightGBM", {}, 222, 46),
-    "regression predict": ("LightGBM", {}, 78, 26),
+    "regression fit": ("LightGBM", {}, 225, 46),
+    "regression predict": ("LightGBM", {}, 80, 26),
     "additive fit": ("Prophet", {}, 104, 36),
     "additive predict": ("Prophet", {}, 54, 22),
     "neural fit": ("LSTM", LIGHT, 230, 60),
