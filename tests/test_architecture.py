@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "deepforecast"
-FILE_LINES, FUNCTION_LINES, PARAMETERS = 400, 50, 8
+FILE_LINES, FUNCTION_LINES, PARAMETERS = 440, 50, 8
 # Functions users call with models or a frame first, whose other options are keyword-only: about ten are allowed.
 WIDE = {"cross_validate", "compare", "score", "decompose", "tune"}
 WIDE_PARAMETERS = 15
@@ -140,7 +140,7 @@ def test_files_functions_and_signatures_stay_small() -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("x = 1\n" * 401, "401 lines in a file"),
+        ("x = 1\n" * 441, "441 lines in a file"),
         ("def long():\n" + "    x = 1\n" * 51, "long has 51 lines"),
         ("class A:\n    async def long(self):\n" + "        x = 1\n" * 51, "long has 51 lines"),
         ("def wide(a, b, c, d, e, f, g, h, *, i): ...", "wide takes 9 parameters"),
@@ -154,7 +154,7 @@ def test_what_is_too_large_is_noticed(source: str, said: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "x = 1\n" * 400,
+        "x = 1\n" * 440,
         "def long():\n    '''Purpose.\n\n    And more.\n    '''\n" + "    x = 1\n" * 50,
         "class A:\n    def wide(self, a, b, c, d, e, f, g, h): ...",
         "def compare(" + ", ".join(f"a{i}" for i in range(12)) + "): ...",

@@ -58,7 +58,7 @@ def describe_parameter(parameter: Param) -> str:
     --------
     >>> from deepforecast import SeasonalNaive
     >>> describe_parameter(declared_params(SeasonalNaive)["season_length"])
-    "number of time steps per season; 'auto': by the frequency of the data (auto or an integer of at least 1; default auto)"
+    "number of time steps per season; 'auto': inferred from the frequency of the data (auto or an integer of at least 1; default auto)"
     """
     values = describe_values(parameter)
     default = "required" if parameter.required else f"default {_format_value(parameter.default)}"

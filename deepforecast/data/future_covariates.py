@@ -146,7 +146,7 @@ def _read_column(column: Any, name: str, rows: Ints, series: Series, categories:
             f"{format_value(str(frames.to_narwhals_series(column).dtype))}. Convert it to a "
             "categorical dtype"
         )  # fmt: skip
-        raise DataError(f"In the future frame, first for series {series.label(0)}: {reason.rstrip('.')}.") from None
+        raise DataError(f"The future frame cannot be read, first for series {series.label(0)}: {reason.rstrip('.')}.") from None
     covariate = recode_covariate(observed, name, categories).take(row_index)
     is_invalid = observed.missing()[row_index] | np.isinf(covariate.values)
     if is_invalid.any():

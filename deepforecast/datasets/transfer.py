@@ -129,9 +129,9 @@ def _transfer(address: str, partial_path: Path, label: str) -> None:
             _copy(answer, partial_path, begin, n_expected=n_expected, label=label)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416:  # range not satisfiable: the partial file is of another version
+        if error.code == 416:  # range not satisfiable: the file on the server has changed
             _call_on_disk(partial_path.unlink, partial_path)
-            raise _RetryableError("the partial file of an earlier attempt is of another version") from None
+            raise _RetryableError("the partly downloaded file does not match the file on the server") from None
         error_class = _FinalError if error.code in FINAL_STATUSES else _RetryableError
         raise error_class(f"the server answered {error.code} {format_value(str(error.reason))}") from None
     except urllib.error.URLError as error:

@@ -159,7 +159,7 @@ def _check_metrics(metrics: Sequence[Any], scaled: bool) -> None:
             continue
         if "reference" in metric.needs:
             raise ParameterError(
-                f"{metric.name} cannot be computed by series, only from totals over all series. Use "
+                f"{metric.name} cannot be computed per series, only from totals over all series. Use, for example, "
                 f"score(board.forecasts, metrics={metric.name!r}, train=frame, reference='Naive2')."
             )
         if not scaled and {"scale", "squared_scale"} & set(metric.needs):

@@ -237,8 +237,8 @@ def _advance_search(form: int, products: Floats, search: Floats) -> bool:
     """Process the products at the trial point and set the next trial; True if the search has ended.
 
     It ends if the gain or the step is small, if the form is far behind others, after MAX_EVALUATIONS, or
-    if the damping exceeds MAX_DAMPING. A better point replaces the best one and divides the damping by 10; any other
-    point raises the damping.
+    if the damping exceeds MAX_DAMPING. A better point replaces the best one and divides the damping by 10,
+    unless the step before was rejected; any other point raises the damping.
     """
     squares = products[0]
     status = search[STATUS]

@@ -9,7 +9,7 @@ from deepforecast.errors import ParameterError, format_list, format_value
 
 
 def unknown_choice(description: str, value: object, choices: Sequence[object]) -> ParameterError:
-    """The error for a `value` that is not among `choices`; lists the closest ones first.
+    """The error for a `value` that is not among `choices`: names the closest ones, then lists all.
 
     >>> print(unknown_choice("backend", "plotty", ["matplotlib", "plotly"]))
     Unknown backend 'plotty'. Did you mean 'plotly'? Available: matplotlib, plotly.

@@ -35,9 +35,8 @@ def find_time_zone(name: str | None) -> tzinfo:
     if offset is not None:
         sign, hours, minutes = offset.groups()
         span = timedelta(hours=int(hours), minutes=int(minutes))
-        return timezone(-span if sign == "-" else span)
     try:
-        return ZoneInfo(name or "UTC")
+        return ZoneInfo(name or "UTC") if offset is None else timezone(-span if sign == "-" else span)
     except (KeyError, ValueError):
         return UTC
 

@@ -23,7 +23,7 @@ def suite(name: str = "s", **changed: object) -> Suite:
     ("other", "told"),
     [
         (suite("t"), "contains a run of suite s. .* another folder for t, or remove"),
-        (suite(tasks=[{"dataset": "nile", "horizon": 3}]), "of another suite s: horizon of nile was None and is 3"),
+        (suite(tasks=[{"dataset": "nile", "horizon": 3}]), "of suite s with other settings: horizon of nile was None and is 3"),
         (suite(tasks=[{"dataset": "co2", "task": "nile"}]), "dataset of nile was nile and is co2"),
         (suite(tasks=[{**MADE, "generate": {"n_series": 4, "length": 60}}]), "generate of made was"),
         (suite(tasks=[{**MADE, "windows": {"step": 2}}]), "windows of made was"),

@@ -291,7 +291,7 @@ def test_a_declaration_that_would_be_ignored_or_hide_something_is_refused() -> N
         ParameterTypeError, match=r"Model\.season_length must be declared with param"
     ):
         body(season_length=7)()
-    with pytest.raises(ParameterTypeError, match=r"Model\.horizon cannot be replaced"):
+    with pytest.raises(ParameterTypeError, match=r"Model\.horizon must be declared with param"):
         body(horizon=property(lambda self: 3))()
     with pytest.raises(ParameterTypeError, match=r"Model\.width must have a type annotation.*width: int = param\(\.\.\.\)"):
         type("Model", (Naive,), {"width": param(default=3)})

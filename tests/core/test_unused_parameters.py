@@ -73,7 +73,7 @@ def test_what_says_that_there_is_no_season_is_not_idle() -> None:
 def test_several_seasons_are_different() -> None:
     for lengths in ([4, 4], [1, 4]):
         for model in (MSTL(season_length=lengths), AutoARIMA(season_length=lengths)):
-            with pytest.raises(ParameterError, match="different integers above 1"):
+            with pytest.raises(ParameterError, match="distinct integers above 1"):
                 model.fit(FRAME)
-        with pytest.raises(ParameterError, match="different integers above 1"):
+        with pytest.raises(ParameterError, match="distinct integers above 1"):
             decompose(FRAME, lengths)

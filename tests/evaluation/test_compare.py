@@ -342,7 +342,7 @@ def test_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (("cutoff", "B"), None, "cutoff of model cutoff is a reserved column name"),
         (("A", "A-lo-80"), 80, "A-lo-80 of model A-lo-80 is a column of model A"),
         (("A-hi-80", "A"), None, "A-hi-80 looks like a column of A"),
-        (("A", "A"), None, "got more than one model named A"),
+        (("A", "A"), None, "got more than once: A"),
     ],
 )
 def test_names_that_would_hide_a_column_are_refused(aliases: tuple[str, str], level: Any, said: str) -> None:
@@ -375,7 +375,7 @@ def test_a_column_named_cutoff_is_refused(role: str) -> None:
             ParameterError,
             "coverage-70 requires intervals of level 70",
         ),
-        ({"metrics": "owa"}, ParameterError, "owa cannot be computed by series"),
+        ({"metrics": "owa"}, ParameterError, "owa cannot be computed per series"),
         ({"metrics": "crps_from_samples"}, ParameterError, "crps_from_samples cannot be computed without sample paths"),
         ({"metrics": ["mae", lambda actual, forecast: 0.0]}, ParameterError, "must have a name"),
     ],

@@ -235,7 +235,7 @@ def test_plots_of_tidy_and_of_scores_put_models_in_the_order_of_the_board(usual:
 
 @pytest.mark.parametrize("metric", [[], 3, [3]])
 def test_what_is_no_metric_is_refused_by_name(usual: Leaderboard, metric: Any) -> None:
-    with pytest.raises(ParameterError, match=r"`metric` must be the name of a metric or a list of names.*There are: mase, "):
+    with pytest.raises(ParameterError, match=r"`metric` must be the name of a metric or a non-empty list of names.*Available: mase, "):
         plot_leaderboard(usual, metric)
 
 
@@ -253,7 +253,7 @@ def test_advice_of_the_error_on_a_table_of_scores_works(usual: Leaderboard) -> N
     assert len(plot_leaderboard(table.melt("model", var_name="metric")).axes) == 2
     with pytest.raises(DataError, match="Pass the result of `compare`"):
         plot_pareto(usual.table)
-    with pytest.raises(ParameterError, match=r"must name one of mase, .*Pass for example metric='mase'"):
+    with pytest.raises(ParameterError, match=r"must be passed for a table of several metrics.*Pass for example metric='mase'"):
         plot_pareto(usual.tidy())
     assert plot_pareto(usual.tidy(), metric="mase").axes[0].get_ylabel() == "mase"
 

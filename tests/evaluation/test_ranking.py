@@ -111,7 +111,7 @@ def backtests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_failure_of_another_kind_stays_one(backtests: list[str]) -> None:
     found, _ = board([Naive(), LinearModel(lag_transforms=["mean_500"])], monthly())
     assert backtests == ["Naive", "LinearModel"]
-    assert "mean_500 needs" in rows(found)["LinearModel"]["error"]
+    assert "mean_500 (requires 501 rows)" in rows(found)["LinearModel"]["error"]
     assert np.isnan(rows(found)["LinearModel"]["mase"])
 
 

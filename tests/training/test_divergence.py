@@ -177,7 +177,7 @@ def test_a_diverged_network_is_a_failed_row_and_a_failed_trial(
         str(board).split()
     )
     break_losses(monkeypatch, range(15, 21))  # the second trial of one window of 10 steps
-    with pytest.warns(TrainingWarning, match="1 of 3 trials failed, the first: TrainingError"):
+    with pytest.warns(TrainingWarning, match="1 of 3 trials failed. The first reason: TrainingError"):
         found = tune(MLP(**{**SMALL, "max_steps": 10}, hidden_sizes=[8]), FRAME, n_trials=3)
     trials = pd.DataFrame(found.trials)
     assert trials.state.value_counts().to_dict() == {"complete": 2, "failed": 1}

@@ -377,7 +377,7 @@ def test_a_look_is_at_some_of_many_series_and_what_it_ends_is_not_forecast(monke
         return fold
 
     monkeypatch.setattr(objective, "forecast_window", seen)
-    monkeypatch.setattr(backtest, "forecast_window", lambda *given: ended.append(given) or kept(*given))
+    monkeypatch.setattr(backtest, "forecast_window", lambda *given, **named: ended.append(given) or kept(*given, **named))
     frame = datasets.generate(50, 60, seed=2)
     small = MLP(horizon=5, hidden_sizes=[4], max_steps=40, input_size=10, batch_size=8)
     options = TuningOptions(n_windows=1, space={"learning_rate": {"low": 1e-7, "high": 1e-2, "log": True}})

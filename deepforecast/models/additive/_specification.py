@@ -36,8 +36,8 @@ def build_components(model: AdditiveForecaster, panel: Panel) -> ComponentSpecs:
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
         raise ParameterError(
-            f"Components of {model.name} must have unique names, got at least twice: {format_list(duplicates)} (reserved "
-            f"names: {format_list(model.reserved_names)}). Rename the seasonality, event or covariate."
+            f"Components of {model.name} must have unique names other than {format_list(model.reserved_names)}; reserved or "
+            f"used more than once: {format_list(duplicates)}. Rename the seasonality, event or covariate."
         )
     return components
 

@@ -125,7 +125,7 @@ class Seq2Seq(AutoregressiveForecaster):
     )
     positional_encoding: bool = param(
         default=False,
-        help="whether the time steps of window and horizon have positional encodings as inputs"
+        help="whether positional encodings of the time steps are inputs of the encoder and the decoder"
     )
     separate_values: bool = param(
         default=False,

@@ -107,18 +107,10 @@ def check_plan(learned: LearnedState, per_series: bool) -> None:
     """
     stored_plan = learned["plan"]
     plan = Plan.from_dict(stored_plan)
-    integers = [
-        stored_plan["block"],
-        stored_plan["first"],
-        stored_plan["season"],
-        *stored_plan["differences"],
-        *stored_plan["future_rows"],
-    ]
-    if any(not isinstance(value, int) or isinstance(value, bool) for value in integers):
-        raise InvalidManifest(
-            "'block', 'first', 'season', 'differences' and 'future_rows' of the plan must be integers, got "
-            f"{format_list(integers, max_shown=9)}"
-        )
+    for name in ("block", "first", "season", "differences", "future_rows"):
+        values = stored_plan[name] if isinstance(stored_plan[name], list | tuple) else [stored_plan[name]]
+        if any(not isinstance(value, int) or isinstance(value, bool) for value in values):
+            raise InvalidManifest(f"{name!r} of the plan must be integers, got {format_list(values, max_shown=9)}")
     check_floats(learned, ["unit", "drift", "centre", "scale", "owner"], ())
     check_floats(learned, ["line"], (2,))
     if min(plan.block_size, plan.season, *plan.target.differences) < 1 or learned["tail"].shape[1:] != (plan.n_target_values,):

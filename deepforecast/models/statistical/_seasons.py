@@ -84,8 +84,7 @@ def resolve_season_lengths(season_length: Any, panel: Panel, caller: str) -> tup
     lengths = sorted(int(value) for value in values)
     if len(set(lengths)) < len(lengths) or (len(lengths) > 1 and lengths[0] == 1):
         raise ParameterError(
-            f"`season_length` must be different integers above 1 if it is a list, got {format_value(season_length)}. Pass each "
-            "length once."
+            f"A list for `season_length` must contain distinct integers above 1, got {format_value(season_length)}."
         )
     return tuple(length for length in lengths if length > 1)
 

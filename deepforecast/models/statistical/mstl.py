@@ -146,8 +146,8 @@ class MSTL(Statistical):
         """Raise a `ParameterError` if the trend model is global, calibrates intervals, or has unused parameters."""
         if inner.calibrates:
             raise ParameterError(
-                f"`trend_model` must not calibrate its intervals, got {type(inner).__name__} with intervals. Set "
-                "intervals='conformal' in MSTL instead."
+                f"`trend_model` must not calibrate intervals, got {type(inner).__name__} with conformal intervals. Set "
+                "intervals=None there, and intervals='conformal' in MSTL."
             )
         if not inner.capabilities.by_series:
             raise ParameterError(

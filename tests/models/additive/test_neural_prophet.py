@@ -221,7 +221,7 @@ def test_what_has_no_effect_or_no_place_is_refused() -> None:
         NeuralProphet(horizon=3, growth="flat", changepoint_range=0.9, **FAST).fit(frame)
     with pytest.raises(CapabilityError, match="load"):
         NeuralProphet(horizon=3, input_size=0, **FAST).fit(frame.assign(load=1.0), columns={"past": ["load"]})
-    with pytest.raises(ParameterError, match=r"unique names, got at least twice: ar"):
+    with pytest.raises(ParameterError, match=r"used more than once: ar"):
         NeuralProphet(horizon=3, seasonalities={"ar": {"period": 7, "order": 1}}, **FAST).fit(frame)
     with pytest.raises(CapabilityError, match=r"predict\(frame=\.\.\.\)"):
         NeuralProphet(horizon=3, input_size=5, **FAST).fit(frame).predictor()

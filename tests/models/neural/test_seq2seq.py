@@ -56,7 +56,7 @@ def test_a_score_that_says_numbers_of_other_pairs_is_named() -> None:
             return keys @ queries.transpose(1, 2)
 
     try:
-        with pytest.raises(ParameterError, match=r"here \(16, 3, 12\); Turned \(attention='turned'\) returned \(16, 12, 3\)"):
+        with pytest.raises(ParameterError, match=r"here \(16, 3, 12\); that of Turned \(attention='turned'\) returned \(16, 12, 3\)"):
             Seq2Seq(**SMALL, attention="turned").fit(generate(2, 60))
     finally:
         del SCORES["turned"]

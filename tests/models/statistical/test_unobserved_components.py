@@ -221,7 +221,7 @@ def test_short_series_is_refused() -> None:
 
 
 def test_an_optimiser_that_found_no_maximum_is_said() -> None:
-    with pytest.warns(TrainingWarning, match=r"before a maximum for series s00\. Set max_iter above 1\."):
+    with pytest.warns(TrainingWarning, match=r"did not converge for series s00\. Set max_iter above 1\."):
         UnobservedComponents(horizon=3, max_iter=1).fit(monthly(1))
 
 
