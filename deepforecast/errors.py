@@ -101,7 +101,7 @@ def not_fitted_error(name: str, reason: str = "") -> NotFittedError:
         namespace = {"__module__": __name__, "__reduce__": lambda error: (NotFittedError, error.args)}  # for pickle
         error_class = type("NotFittedError", (NotFittedError, sklearn.NotFittedError), namespace)
     message = f"{name} has not been fitted" + (f": {reason.rstrip('.')}" if reason else "")
-    return error_class(f"{message}. Call fit(frame) first (again after set_params changed what a fit depends on).")
+    return error_class(f"{message}. Call fit(frame) first; set_params discards the previous fit.")
 
 
 CollectedWarnings = dict[object, tuple[str, type[UserWarning]]]  # message and category by code location and subject

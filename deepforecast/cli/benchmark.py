@@ -22,7 +22,7 @@ examples:
   deepforecast benchmark quick
   deepforecast benchmark quick --models SeasonalNaive AutoETS LSTM:max_steps=200 --output run
   deepforecast benchmark quick --tasks 'air*' --models Naive DLinear --seeds 0 --output run
-  deepforecast benchmark mine.yaml --jobs 2 --output run --report run.html
+  deepforecast benchmark mine.yaml --n-jobs 2 --output run --report run.html
   deepforecast benchmark audit quick --models Naive2 LightGBM"""
 
 
@@ -38,7 +38,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
         nargs="+",
         help="models to run instead of those of the suite, as Name or Name:parameter=value,...",
     )
-    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="number of parallel jobs, one thread each (1)")
+    parser.add_argument("--n-jobs", metavar="N", type=int, default=1, help="number of parallel jobs, one thread each (1)")
     parser.add_argument(
         "--output", metavar="FOLDER", help="folder for results, forecasts and scores; a later run resumes there"
     )
@@ -139,7 +139,7 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
 
     if values.metric is not None:
         check_metric(suite, values.metric)
-    options = RunOptions(jobs=values.jobs, retry=values.retry, progress=False if values.json else None)
+    options = RunOptions(jobs=values.n_jobs, retry=values.retry, progress=False if values.json else None)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     if values.output is None:
         print_note("results are not saved; pass --output FOLDER to save them")

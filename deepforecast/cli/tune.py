@@ -24,7 +24,7 @@ a search space is a YAML file with the choices or the range of each parameter
 for several models, the same below the name of each model
 
 examples:
-  deepforecast tune sales.csv --model lstm --horizon 24 --trials 50 --storage study.log --jobs 2
+  deepforecast tune sales.csv --model lstm --horizon 24 --trials 50 --storage study.log --n-jobs 2
   deepforecast tune sales.csv --model LightGBM LinearModel --horizon 14 --trials 40 --holdout 1 --save model.dfc"""
 MAX_SPACE_BYTES = 1_000_000  # bytes of a space file
 EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
@@ -68,7 +68,7 @@ def _add_study_arguments(parser: Parser) -> argparse.Action:
     storage_help = "journal file (fastest), SQLite file (.db), or database URL"
     storage = study.add_argument("--storage", metavar="STORAGE", help=storage_help)
     study.add_argument("--study-name", metavar="NAME", help="name of the study in the storage (default: models and horizon)")
-    study.add_argument("--jobs", type=int, default=1, metavar="N", help="number of parallel processes (1)")
+    study.add_argument("--n-jobs", type=int, default=1, metavar="N", help="number of parallel processes (1)")
     study.add_argument("--sampler", choices=SAMPLERS, default=DEFAULT_TUNING_OPTIONS.sampler, help="Optuna sampler (tpe)")
     study.add_argument(
         "--pruner",
@@ -201,7 +201,7 @@ def _tuning_options(values: argparse.Namespace) -> Any:
         sampler=values.sampler,
         pruner=None if values.pruner == "none" else values.pruner,
         seed=values.seed,
-        n_jobs=values.jobs,
+        n_jobs=values.n_jobs,
         separate_studies=values.separate_studies,
         trial_timeout="auto" if values.trial_timeout is None else values.trial_timeout,
         progress=False if values.json else None,

@@ -88,7 +88,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     alias: str | None = param(default=None, help="name of the forecast column; None: the class name")
     missing: Literal["auto", "interpolate", "ffill", "zero"] = param(
         default="auto",
-        help="imputation of missing values: linear interpolation, the last value or zero; 'auto': none, "
+        help="imputation of missing values: linear interpolation, the last value or zero; 'auto': no imputation, "
         "and an error if the model cannot handle missing values",
     )
     point: Literal["auto", "median", "mean"] = param(
@@ -290,7 +290,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         steps = self._resolve_horizon(horizon)
         samples = validate_horizon(n_samples, name="n_samples")
         if not self.capabilities.simulates:
-            reason, suggestion = "", "Use predict(level=...) instead."
+            reason, suggestion = "", "Set intervals='conformal', and use predict(level=...) instead."
             if self.intervals is not None and self.clone(intervals=None).capabilities.simulates:
                 reason = f" with intervals={self.intervals!r}, which correct the intervals but not the paths"
                 suggestion = "Set intervals=None, or use predict(level=...)."

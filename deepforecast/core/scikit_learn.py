@@ -52,8 +52,8 @@ class ScikitLearnProtocol:
 def positional_target_error(name: str, extra: tuple[Any, ...]) -> ParameterTypeError:
     """The error for more than one positional argument of `fit`; scikit-learn passes y as the second."""
     return ParameterTypeError(
-        f"{name}.fit takes one positional argument, the frame, got {1 + len(extra)}. GridSearchCV and Pipeline of "
-        f"scikit-learn, which pass (X, y), cannot be used. {ALTERNATIVES}"
+        f"{name}.fit takes one positional argument, the frame, got {1 + len(extra)}. Pass the others by keyword, e.g. "
+        f"freq='D'. scikit-learn's GridSearchCV and Pipeline, which pass (X, y), cannot be used. {ALTERNATIVES}"
     )
 
 

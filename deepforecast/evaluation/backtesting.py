@@ -65,27 +65,27 @@ class BacktestOptions:
             raise ParameterTypeError(f"`progress` must be True, False or None, got {format_value(self.progress)}.")
 
 
-def validate_options(options: Any) -> BacktestOptions:
+def validate_options(options: Any, name: str = "options") -> BacktestOptions:
     """`options`; anything but a `BacktestOptions` raises `ParameterTypeError`."""
     if not isinstance(options, BacktestOptions):
         description = f"{format_value(options)} ({type(options).__name__})"
         raise ParameterTypeError(
-            f"`options` must be a BacktestOptions, got {description}. Pass for example BacktestOptions(train_size=100)."
+            f"`{name}` must be a BacktestOptions, got {description}. Pass for example BacktestOptions(train_size=100)."
         )
     return options
 
 
-def validate_models(models: Any, horizon: int | None) -> list[Forecaster]:
+def validate_models(models: Any, horizon: int | None, name: str = "models") -> list[Forecaster]:
     """Clones of the models with a common horizon; their names must be unique."""
     forecasters = list(models) if isinstance(models, (list, tuple)) else [models]
     if not forecasters:
-        raise ParameterError("`models` must contain at least one model, got an empty list. Pass a model or a list of models.")
+        raise ParameterError(f"`{name}` must contain at least one model, got an empty list. Pass a model or a list of models.")
     for model in forecasters:
         if not isinstance(model, Forecaster):
             class_name = model.__name__ if isinstance(model, type) else (model if model in registered() else None)
             hint = f"Did you mean {class_name}()?" if class_name else "Pass for example [Naive(), SeasonalNaive()]."
             raise ParameterTypeError(
-                f"`models` must contain model objects, got {format_value(model)} ({type(model).__name__}). {hint}"
+                f"`{name}` must contain model objects, got {format_value(model)} ({type(model).__name__}). {hint}"
             )
     names = [model.name for model in forecasters]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
@@ -104,7 +104,11 @@ def validate_models(models: Any, horizon: int | None) -> list[Forecaster]:
 
 def validate_n_jobs(n_jobs: Any) -> int | None:
     """The number of processes: an integer of at least 1, -1 for one per CPU, or None."""
-    return n_jobs if n_jobs is None or n_jobs == -1 else validate_integer(n_jobs, "n_jobs")
+    if n_jobs is None or n_jobs == -1:
+        return None if n_jobs is None else -1
+    if isinstance(n_jobs, int) and n_jobs < 1:
+        raise ParameterError(f"`n_jobs` must be at least 1, or -1 for one process per CPU, got {n_jobs}.")
+    return validate_integer(n_jobs, "n_jobs")
 
 
 def make_plan(

@@ -274,7 +274,7 @@ class TuningResult:
         counts_text = ", ".join(f"{n_trials} {state}" for state, n_trials in counts.items())
         best_score = f"{self.objectives[0]} {self.best_value:.6g} in trial {self.best_trial.number}"
         name = format_value(self.study.study_name)
-        header = f"TuningResult({name}: {len(self.trials)} trials ({counts_text}); best {best_score}: {self.best_model!r})"
+        header = f"TuningResult({name}: {pluralize(len(self.trials), 'trial')} ({counts_text}); best {best_score}: {self.best_model!r})"
         return f"{header}\n{self._describe_gain()}"
 
     def _describe_gain(self) -> str:

@@ -116,7 +116,7 @@ class TuningOptions:
             ("retries", 0),
         ):
             validate_integer(getattr(self, name), name, minimum=minimum)
-        validate_options(self.backtest)
+        validate_options(self.backtest, "backtest")
         _validate_seconds(self.trial_timeout, "trial_timeout", ("auto", None))
         _validate_seconds(self.heartbeat_timeout, "heartbeat_timeout", ())
         _validate_choice(self.sampler, "sampler", SAMPLERS, ["sample_independent"])

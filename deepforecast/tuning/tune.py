@@ -112,7 +112,7 @@ def tune(
     ('complete', True)
     """
     options = validate_tuning_options(options)
-    models = validate_models(model, horizon)
+    models = validate_models(model, horizon, "model")
     n_trials = validate_integer(n_trials, "n_trials")
     deadline = time.monotonic() + _validate_timeout(timeout)
     _validate_study_name(study_name)

@@ -106,8 +106,9 @@ def main() -> None:
 def synonyms(_: str = "") -> str:
     """Return a table of parameter names of other libraries and their names in this one."""
     rows = [
-        [library, f"`{name}`", " or ".join(target if " " in target else f"`{target}`" for target in targets)]
+        [library, f"`{name}`", " or ".join(f"`{target}`" for target in targets if " " not in target) or targets[0]]
         for library, names in SYNONYMS.items()
+        if not library.startswith("deepforecast")
         for name, targets in names.items()
     ]
     return "\n" + table(["library", "name in that library", "name in deepforecast"], rows) + "\n"

@@ -46,7 +46,7 @@ def asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_the_board_and_what_went_wrong(run: Any, asked: list[Any]) -> None:
-    ran = run("benchmark", "small.yaml", "--output", "out", "--jobs", "2", "--retry")
+    ran = run("benchmark", "small.yaml", "--output", "out", "--n-jobs", "2", "--retry")
     lines = ran.out.splitlines()
     assert lines[0].split()[:3] == ["model", "skill", "wins"]
     assert lines[1].split()[:3] == ["SeasonalNaive", "0", "1.00"]
@@ -117,7 +117,7 @@ def test_an_audit(run: Any, asked: list[Any]) -> None:
         (["quick", "--models", "Naiv"], "Did you mean Naive"),
         (["quick", "--series", "0"], "series"),
         (["quick", "--time-limit", "-1"], "time_limit"),
-        (["quick", "--jobs", "0"], "jobs"),
+        (["quick", "--n-jobs", "0"], "jobs"),
         (["quick", "--metric", "rmse"], "(mase, smape, wape, weighted_quantile_loss, coverage-80), got rmse"),
         (["quick", "--metric", "coverage"], "coverage-80), got coverage"),
     ],

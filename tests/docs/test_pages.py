@@ -65,7 +65,7 @@ def test_the_site_builds_and_every_link_leads_somewhere(site: Path) -> None:
     for target in re.findall(r"\]\(([^)]+)\)", told):
         assert (site / target).is_file(), target
     said = (site / "errors.html").read_text("utf-8")
-    assert "it is duplicated in series s0" in said
+    assert "there are duplicates in series s0" in said
 
 
 @pytest.mark.slow

@@ -344,3 +344,9 @@ def test_no_window_is_counted_outside_of_a_terminal(
     stopped(monkeypatch)
     Conformal(Slow(), horizon=3).fit(noisy())
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_series_depends_on_the_others_only_if_errors_are_pooled() -> None:
+    assert Conformal(Naive()).capabilities.local
+    assert not Conformal(Naive(), pool=True).capabilities.local
+    assert not Conformal(LinearModel()).capabilities.local

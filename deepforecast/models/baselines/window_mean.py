@@ -20,9 +20,9 @@ from deepforecast.models.baselines._base import Baseline, resolve_season
 class WindowMean(Baseline):
     """Forecast the mean of the last `window` values.
 
-    Interval: sigma at every step, with sigma the root mean square of the one-step errors of this
-    rule on the history; they contain both the noise and the error of the window mean. Missing
-    values are left out, so the window then reaches further back.
+    Intervals have the same width at every step: sigma is the root mean square of the one-step errors
+    of this rule on the history, which contain both the noise and the error of the window mean.
+    Missing values are left out, so the window then reaches further back.
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 32 %, M1 quarterly 42 %, M1 monthly
     62 %, M4 hourly (100 series) 75 %, NN5 daily 76 % (benchmarks/bench_coverage.py).
