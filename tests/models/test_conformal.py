@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import deepforecast
-from deepforecast import Capabilities, Conformal, Drift, Forecaster, Mean, Naive, SeasonalNaive, WindowMean, param
+from deepforecast import Capabilities, Conformal, Drift, Forecaster, LinearModel, Mean, Naive, SeasonalNaive, WindowMean, param
 from deepforecast.core.forecast import Forecast, PointForecast, SampledForecast
 from deepforecast.core.state import LearnedState
 from deepforecast.data.panel import Panel
