@@ -101,7 +101,7 @@ class SeriesErrors(Calibration):
         scores = np.sort(absolute_errors, axis=1)  # NaN last
         n_errors = np.sum(~np.isnan(scores), axis=1)
         _refuse_few_errors(
-            level, n_errors, "pass longer series, or use more windows: Conformal(model, n_windows=..., or pool=True)"
+            level, n_errors, "pass longer series, or use more windows: Conformal(model, n_windows=...) or Conformal(model, pool=True)"
         )
         miss_rates = np.full(n_errors.shape, 1 - level / 100)
         if self.method == "adaptive":

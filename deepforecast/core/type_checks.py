@@ -69,15 +69,16 @@ def type_name(expected_type: Any, bounds: str = "") -> str:
 
     >>> type_name(list[int], " of at least 1"), type_name(str), type_name(tuple[float, float])
     ('a list of integers of at least 1', 'a string', 'a tuple of 2 finite numbers')
-    >>> type_name(tuple[int | str, int])
-    'a tuple (an integer or a string, an integer)'
+    >>> type_name(tuple[int | str, int]), type_name(dict[str, dict[str, int]])
+    ('a tuple (an integer or a string, an integer)', 'a dict of dicts')
     """
     origin, inner = typing.get_origin(expected_type) or expected_type, typing.get_args(expected_type)
     if origin in (int, float):
         return TYPE_NAMES[origin] + bounds
     if origin is typing.Literal:
         return format_choices(inner)
-    if origin is tuple and Ellipsis not in inner and len(set(inner)) > 1:
+    is_fixed_tuple = origin is tuple and Ellipsis not in inner
+    if is_fixed_tuple and (len(set(inner)) > 1 or any(len(union_members(inner_type)) > 1 for inner_type in inner)):
         positions = (" or ".join(map(type_name, union_members(inner_type))) for inner_type in inner)
         return f"a tuple ({', '.join(positions)})" + (f", its numbers{bounds}" if bounds else "")
     if origin in (list, tuple, Sequence):
@@ -91,7 +92,9 @@ def type_name(expected_type: Any, bounds: str = "") -> str:
         element_bounds = bounds if set(element_types) <= {int, float} else ""
         return container + (f" of {length_text}{' or '.join(names)}{element_bounds}" if names else "")
     if origin in (dict, Mapping):
-        return "a dict"
+        value_type = inner[1] if len(inner) > 1 else Any
+        is_nested = (typing.get_origin(value_type) or value_type) in (dict, Mapping)
+        return "a dict of dicts" if is_nested else "a dict"
     name = getattr(origin, "__name__", str(origin))
     return TYPE_NAMES.get(origin) or f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 

@@ -91,7 +91,7 @@ LINES = {  # what is done wrong -> a way out that a command line has
         "`horizon` must be set, because Conformal calibrates each step. Pass --horizon VALUE.",
     "fit sales.csv --model Conformal:model=Naive --save m.dfc": "Use --model Conformal --set model=Naive.",
     "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compar",
-    "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",
+    "predict banded.dfc --level 99.9": "--model Conformal --set model=NAME with --pool (in deepforecast fit).",
     "cross-validate sales.csv --model Naive --horizon 7 --windows 30":
         "--windows 30 with --horizon 7 (step 7, gap 0) requires 1",
     "cross-validate sales.csv --model Naive Naive --horizon 3": "Set MODEL:alias=... on the others.",
