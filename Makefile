@@ -34,7 +34,7 @@ demo: $(READY)  ## compare models, tune, see attention, forecast, report, on dat
 	@echo "demo: fitting, comparing, tuning models on data that ships with the library (about 30 s)"
 	@$(RUN)/deepforecast demo
 
-test: $(READY)  ## the quick tests and every docstring example (about 6 min)
+test: $(READY)  ## the quick tests and every docstring example (about 6 min, 680 CPU s)
 	@echo "test: quick tests and the examples in docstrings (about 6 minutes)"
 	@$(PYTEST) -m "not slow and not data and not gpu"
 

@@ -83,7 +83,7 @@ def test_integer_time() -> None:
             r"x of the future frame is missing or infinite for series s002, first at 2024-01-22",
         ),
         (lambda f: f.assign(x=[0, -np.inf, 2, 3, np.inf, 5]), r"s001, s002, first at 2024-01-22 \(series s001\), 2 value"),
-        (lambda f: f.assign(x="a"), r"future frame, first for series s001: Column x must be numeric"),
+        (lambda f: f.assign(x="a"), r"future frame cannot be read, first for series s001: Column x must be numeric"),
         (lambda f: f.assign(x=pd.Categorical(["a"] * 6)), r"x must contain numbers, as in fit, got categories"),
         (lambda f: joined(f, f.iloc[[2]]), r"unique in the future frame.*s001, first at 2024-01-23"),
         (lambda f: f.assign(ds=f.ds.dt.tz_localize("UTC")), r"ds of the future frame.*time zone"),
