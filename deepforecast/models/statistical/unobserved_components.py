@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from deepforecast.core.integer_bounds import check_floats, check_vectors
+from deepforecast.core.integer_bounds import check_vectors
 from deepforecast.core.manifest import InvalidManifest
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
@@ -134,7 +134,6 @@ class UnobservedComponents(Structural):
         names = learned["names"]
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise InvalidManifest("the names of the parameters must be strings")
-        check_floats(learned, ["params"], (len(names),))
         check_vectors(learned, ["converged", "exact", "scale", "centre", "irregular", *RESIDUAL_ARRAYS])
         return learned
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -467,3 +468,13 @@ def test_neighbours_that_never_vary_change_no_bit() -> None:
     assert all(held.flags.c_contiguous for held in alone.state_.learned.by_series.values())
     found = beside.predict(level=80)
     pd.testing.assert_frame_equal(found[found["unique_id"] != "7"], alone.predict(level=80), check_exact=True)
+
+
+def test_a_model_with_regressors_and_a_cycle_is_saved_and_loaded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2024-01-01", periods=83)
+    frame = pd.DataFrame({"ds": days, "y": 10 + rng.normal(size=83), "x": rng.normal(size=83)})
+    model = UnobservedComponents(horizon=3, season_length=1, cycle=True, cycle_period=(5, 20))
+    model.fit(frame[:80], columns={"future": ["x"]}).save(tmp_path / "model")
+    expected = model.predict(future=frame[80:][["ds", "x"]])
+    assert load(tmp_path / "model").predict(future=frame[80:][["ds", "x"]]).equals(expected)
