@@ -113,7 +113,7 @@ def refused(model: Any, frame: Any, *words: str, error: type[Exception] = DataEr
 
 
 def k7(subject: Subject, frame: pd.DataFrame, rows: int, *words: str) -> None:
-    """Missing values: forecast through them and say so once, or refuse with the series, the stamp and the way out."""
+    """Missing values: forecast through them and say so once, or refuse with the series, the timestamp and the fix."""
     model = made(subject)
     if not model.capabilities.missing:
         refused(model, frame, *words, "missing=")

@@ -18,7 +18,7 @@ class Screen(io.StringIO):
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, later: float = 0.0) -> Screen:
-    """Make standard error a terminal, with bars after `later` seconds; in the test itself, for pytest sets it anew before."""
+    """Make standard error a terminal, with bars after `later` seconds; in the test itself, because pytest sets it again before."""
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(progress, "BAR_DELAY", later)

@@ -411,7 +411,7 @@ class Meaning:
         return self._renamed_arguments
 
     def near(self, source: Source, class_info: nodes.TypeInfo) -> bool:
-        """Whether a file may well handle objects of a class: it is beside it, or speaks of it."""
+        """Whether a file may handle objects of a class: it is in the same folder, or mentions it."""
         package = class_info.module_name.rpartition(".")[0]
         return source.module.startswith(
             (f"{package}.", f"tests.{package.partition('.')[2]}.")

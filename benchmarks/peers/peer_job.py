@@ -3,7 +3,7 @@
 Imported by `forecast_<peer>.py` in the peer's own environment; needs pandas alone and nothing of this project. An adapter is
 an object with `fit(train) -> fitted`, `predict(fitted, context, ahead) -> frame` with the columns unique_id, ds, point,
 lo-80 ..., and `roles`, the covariates it passes on; `refits = True` where the library keeps no parameters from one window to
-the next, and `prepare(history, future)` for what is done once before the clock runs. README.md beside it describes the folder.
+the next, and `prepare(history, future)` for what is done once before the clock runs. README.md of this folder describes it.
 """
 
 import json
@@ -138,7 +138,7 @@ def _run(told, adapter, libraries):
         adapter.prepare(history, future)
     refit = told.refit
     if getattr(adapter, "refits", False) and refit != 1 and told.windows > 1:
-        told.note("fitted anew at every window: the library keeps no parameters beyond a fit")
+        told.note("fitted again at every window: the library keeps no parameters beyond a fit")
         refit = 1
     seconds = dict.fromkeys(("fit_seconds", "fit_cpu", "predict_seconds", "predict_cpu"), 0.0)
     begin, found, fitted = _held(), [], None

@@ -69,12 +69,12 @@ def test_limits_of_time_and_memory_are_kept_and_the_others_go_on(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_suite_that_is_refused_does_not_keep_out_the_one_mended(tmp_path: Path) -> None:
+def test_a_suite_that_is_refused_does_not_block_the_corrected_one(tmp_path: Path) -> None:
     task = {"dataset": "nile", "horizon": 3}
-    slip, mended = (suite("Naive", tasks=[one]) for one in ({**task, "parameters": {"max_stepz": 3}}, task))
+    misspelled, corrected = (suite("Naive", tasks=[one]) for one in ({**task, "parameters": {"max_stepz": 3}}, task))
     with pytest.raises(ParameterError, match="got max_stepz"):
-        run_suite(slip, tmp_path, options=QUIET)
-    assert [row.status for row in run_suite(mended, tmp_path, options=QUIET)] == ["ok"]
+        run_suite(misspelled, tmp_path, options=QUIET)
+    assert [row.status for row in run_suite(corrected, tmp_path, options=QUIET)] == ["ok"]
 
 
 @pytest.mark.slow

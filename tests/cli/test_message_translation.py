@@ -85,7 +85,7 @@ def test_where_models_are_named_with_their_parameters_the_way_out_is_so_written(
     assert wording("--models", "--windows")(said) == worded
 
 
-LINES = {  # what is done wrong -> a way out that a command line has
+LINES = {  # wrong command line -> the fix in terms of options
     "predict nope.dfc": "Save one first: deepforecast fit with --save FILE.",
     "fit sales.csv --model Conformal --set model=Naive --save m.dfc":
         "`horizon` must be set, because Conformal calibrates each step. Pass --horizon VALUE.",

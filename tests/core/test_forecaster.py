@@ -107,7 +107,7 @@ def test_four_fits_in_four_threads(model: Forecaster) -> None:
 
 
 class Wrong(Forecaster):
-    """Forecasts what it is told to."""
+    """Forecasts a given value."""
 
     capabilities = Capabilities()
     what: Any = np.nan

@@ -1,4 +1,4 @@
-"""A parameter that can have no effect beside the others is refused with the way out, not swallowed."""
+"""A parameter without effect, given the others, is refused with a fix, not ignored."""
 
 from __future__ import annotations
 

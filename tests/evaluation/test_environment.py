@@ -1,4 +1,4 @@
-"""Where something ran is told without a name of anybody or anything."""
+"""The environment is described without names of users, machines or folders."""
 
 from __future__ import annotations
 

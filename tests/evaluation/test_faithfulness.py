@@ -1,4 +1,4 @@
-"""Faithfulness: the forecast changes where the rows it hangs on are hidden, and not where others are."""
+"""Faithfulness: the forecast changes where the rows it depends on are masked, and not where others are."""
 
 from __future__ import annotations
 

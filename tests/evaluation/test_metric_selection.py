@@ -1,4 +1,4 @@
-"""Metrics by name, object and function; what cannot be scored says the way out."""
+"""Metrics by name, object and function; an error for what cannot be scored suggests the fix."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ PACKAGE = {
 
 @pytest.fixture
 def small(tmp_path):
-    """A package with two kernels in files of their own, one calling the other; a function that runs Python beside it."""
+    """A package with two kernels in files of their own, one calling the other; a function that runs Python in its folder."""
     for name, text in PACKAGE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(textwrap.dedent(text))

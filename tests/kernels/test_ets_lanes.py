@@ -1,4 +1,4 @@
-"""A series is fitted with the same bits whatever other series are beside it, in whatever order."""
+"""A series is fitted with the same bits whatever the other series of the panel and their order."""
 
 from __future__ import annotations
 

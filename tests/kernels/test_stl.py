@@ -39,7 +39,7 @@ def one(y: np.ndarray, each: list[int], loops: tuple[int, int, int]) -> tuple[np
      ("nljump-1-ntjump-1", (4, 1, 1), 348)],
 )  # fmt: skip
 def test_stl_of_co2_is_that_of_the_netlib_routine(scenario: str, jumps: tuple[int, ...], rows: int) -> None:
-    """stl_test_results.csv: the Fortran of Cleveland et al. with its median mended, np=12 ns=35 nt=19 nl=13 ni=1 no=2."""
+    """stl_test_results.csv: the Fortran of Cleveland et al. with its median corrected, np=12 ns=35 nt=19 nl=13 ni=1 no=2."""
     results = pd.read_csv(RESULTS / "stl_test_results.csv", skipinitialspace=True)
     wanted = results[results["scenario"].str.strip() == scenario].sort_values("idx")
     y = pd.read_csv(RESULTS / "stl_co2.csv", header=None)[0].to_numpy()[:rows]

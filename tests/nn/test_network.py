@@ -151,7 +151,7 @@ def test_a_stepwise_body_is_fed_its_own_values_in_forecasts_and_the_true_ones_wh
     before = torch.cat([inputs.y[:, -1:], z[:, :-1]], dim=1)
     torch.testing.assert_close(decode_teacher_forced(net, inputs, z, told, 1.0).squeeze(-1), before + 1)
     torch.testing.assert_close(decode_teacher_forced(net, inputs, z, told, 0.0).squeeze(-1), own)
-    told[:, 0] = 0  # a hole: the value known before it is told
+    told[:, 0] = 0  # missing: the last observed value is used
     torch.testing.assert_close(decode_teacher_forced(net, inputs, z, told, 1.0)[:, 1, 0], inputs.y[:, -1] + 1)
 
 

@@ -156,7 +156,7 @@ def test_batch_normalisation_knows_training_from_use() -> None:
     layers.eval()
     used = layers(rows)[0]
     assert (used - out).abs().max() > 0.1
-    torch.testing.assert_close(layers(rows[:1])[0], used[:1])  # a window does not depend on those beside it
+    torch.testing.assert_close(layers(rows[:1])[0], used[:1])  # a window does not depend on the others
 
 
 def test_a_last_layer_that_is_not_read_is_not_normalised() -> None:

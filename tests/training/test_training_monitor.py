@@ -22,7 +22,7 @@ SMALL = {"horizon": 4, "input_size": 12, "batch_size": 8}
 
 
 def noise(count: int = 60) -> pd.DataFrame:
-    """A series that holds nothing to learn: whoever learns it by heart gets worse."""
+    """A series of noise: a network that overfits it gets worse."""
     stamps = pd.date_range("2024-01-01", periods=count, freq="D")
     return pd.DataFrame({"unique_id": "a", "ds": stamps, "y": np.random.default_rng(3).normal(size=count)})
 
@@ -121,7 +121,7 @@ def test_the_average_is_that_of_the_weights_after_each_step() -> None:
 @pytest.mark.parametrize("rate", [1e4, 1e18])
 @pytest.mark.parametrize("kind", [DLinear, NLinear, MLP, NBEATS, RNN, GRU, LSTM], ids=lambda kind: kind.__name__)
 def test_learning_rate_much_too_large(kind: Any, rate: float) -> None:
-    """Either it is said, with the step and the way out, or the forecast lies near the data."""
+    """Either a warning names the step and the fix, or the forecast is close to the data."""
     frame = generate(2, 60)
     wide = float(frame.y.max() - frame.y.min())
     model = kind(**SMALL, max_steps=30, learning_rate=rate)

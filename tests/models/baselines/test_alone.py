@@ -1,4 +1,4 @@
-"""What is forecast for a series is the same to the last bit, whatever stands beside it and in whatever order."""
+"""What is forecast for a series is the same to the last bit, whatever the other series and their order."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_what_was_read_is_not_repeated_for_paths_or_beams(name: str, monkeypatch
 
 @pytest.mark.parametrize("name", ["Seq2Seq", "Transformer-in-turn"])
 def test_steps_in_turn_give_what_all_at_once_would(name: str) -> None:
-    """What is kept from step to step is what looking back at all steps anew would find."""
+    """The cache of the steps equals attention computed again over all of them."""
     model = fitted(name, scaler="none", calendar=None, decoding="greedy", head="normal")
     path = torch.tensor(model.predict()[model.name].to_numpy().reshape(3, HORIZON))
     history = torch.tensor(panel(3, 100).y.to_numpy().reshape(3, 100)[:, -ROWS:])

@@ -1,4 +1,4 @@
-"""How long networks learn where nobody says: a few passes; and who asks for bands of many is told."""
+"""Default number of training steps: a few epochs; a warning for intervals after many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A parameter of a network that can have no effect beside the others is refused with the way out, not swallowed."""
+"""A parameter of a network without effect, given the others, is refused with a fix, not ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recursive, direct and block forecasts against a table built anew for every step, for every kind of feature."""
+"""Recursive, direct and block forecasts against a table built again for every step, for every kind of feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From parameters to a plan: what "auto" chooses, what is refused and with which way out, and that a plan comes back."""
+"""From parameters to a plan: what "auto" chooses, what is refused and with which fix, and that a plan survives saving."""
 
 from __future__ import annotations
 

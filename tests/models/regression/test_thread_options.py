@@ -17,7 +17,7 @@ FRAME = generate(2, 80)
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The threads that LightGBM is told to use, by call."""
+    """The number of threads passed to LightGBM, by call."""
     train, predict, numbers = lightgbm.train, lightgbm.Booster.predict, dict[str, Any]()
 
     def training(options: Any, *given: Any, **more: Any) -> Any:
