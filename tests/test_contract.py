@@ -15,8 +15,9 @@ from deepforecast.core.index import MODELS
 
 CPU_SECONDS = 3.0  # a model: ten times the budget, so that only a blow-up fails
 EVERY = testing.cases(list(MODELS))  # of the index only: what other tests register in this process is not the library's
-QUICK = set(map(str, testing.representative(EVERY)))
-
+# The second examples of these models differ from that of LightGBM only in the library that grows the trees.
+SLOW_SUBJECTS = {"CatBoost.1", "GradientBoosting.1", "XGBoost.1"}
+QUICK = {str(case) for case in testing.representative(EVERY) if case.subject.name not in SLOW_SUBJECTS}
 
 CONFORMAL = "conformal_intervals_cover_their_level"
 KNOWN_FAILURES = {  # of a model and a rule: what is off, and by how much
