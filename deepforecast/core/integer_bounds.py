@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.manifest import InvalidManifest
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Ints
 from deepforecast.errors import format_value
@@ -15,6 +14,10 @@ from deepforecast.errors import format_value
 MAX_GAP = 1_000_000  # missing values at the end of a series; as large as the maximum horizon
 MAX_SIMULATED_GAP = 100_000  # the same for models that simulate them
 MAX_TOTAL_GAPS, MAX_MEAN_GAP = 10_000_000, 1_000  # total over all series: a constant plus an average per series
+
+
+class InvalidManifest(Exception):
+    """A value cannot be stored in a file, or a value in a file is invalid."""
 
 
 def check_integers(learned: LearnedState, name: str, minimum: Any, maximum: Any) -> Ints:

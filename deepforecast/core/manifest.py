@@ -18,6 +18,7 @@ import numpy as np
 from deepforecast.core import registry
 from deepforecast.core.conformal import METHODS, Calibration, PooledErrors, SeriesErrors
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.integer_bounds import InvalidManifest
 from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data import calendar as calendars
@@ -49,10 +50,6 @@ INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path or URL scheme, which tz lookups might open
 MAX_INTEGER = 2**63 - 1
 DEFAULT_SERIALIZER = SkopsSerializer()
-
-
-class InvalidManifest(Exception):
-    """A value cannot be stored in a file, or a value in a file is invalid."""
 
 
 def to_manifest(

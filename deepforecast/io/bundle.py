@@ -114,10 +114,10 @@ def _as_path(path: object, error_class: type[SaveError | ModelFileError]) -> str
 def _encode(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> tuple[bytes, bytes]:
     """The bytes of the manifest and of the block of arrays; raises ValueError if one is invalid."""
     try:
-        text = strict_json.encode(dict(manifest), MAX_MANIFEST)
+        text = strict_json.encode_json(dict(manifest), MAX_MANIFEST)
     except ValueError as error:
         raise ValueError(f"the manifest is invalid: {error}") from error
-    return text, tensors.encode(arrays)
+    return text, tensors.encode_arrays(arrays)
 
 
 def _save_error(path: str, error: OSError | ValueError) -> SaveError:
@@ -156,7 +156,7 @@ def _read_contents(file: BinaryIO, n_bytes: int) -> tuple[dict[str, Any], dict[s
     remaining -= _LENGTH.size + len(text)
     header = _read_block(file, remaining, tensors.MAX_HEADER, digest)
     remaining -= _LENGTH.size + len(header)
-    manifest = strict_json.decode(text)
+    manifest = strict_json.decode_json(text)
     if not isinstance(manifest, dict):
         raise ValueError("the manifest is not a JSON object; the file is damaged")
     entries = tensors.read_layout(header, remaining)

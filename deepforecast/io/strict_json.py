@@ -23,10 +23,10 @@ _DEPTH_CHANGES = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as int8: 1 dow
 _OTHER_BYTES = bytes(set(range(256)) - set(b"[{]}"))
 
 
-def encode(value: object, max_length: int) -> bytes:
+def encode_json(value: object, max_length: int) -> bytes:
     """`value` as canonical JSON of at most `max_length` bytes: sorted keys, no spaces, ASCII.
 
-    >>> encode({"b": [1, None], "a": 0.5}, max_length=100)
+    >>> encode_json({"b": [1, None], "a": 0.5}, max_length=100)
     b'{"a":0.5,"b":[1,null]}'
     """
     try:
@@ -35,15 +35,15 @@ def encode(value: object, max_length: int) -> bytes:
         raise ValueError(f"a value cannot be written as JSON ({format_value(str(error))})") from error
     if len(encoded) > max_length:
         raise ValueError(f"the JSON must have at most {max_length:,} bytes, got {len(encoded):,}; store large data in arrays")
-    if decode(encoded) != value:
+    if decode_json(encoded) != value:
         raise ValueError("a value changes when it is written as JSON and read; use string keys, and lists instead of tuples")
     return encoded
 
 
-def decode(encoded: bytes) -> Any:
+def decode_json(encoded: bytes) -> Any:
     """Decode UTF-8 JSON that is nested at most `MAX_DEPTH` deep, without duplicate keys, NaN and infinity.
 
-    >>> decode(b'{"a": [1, 2.5, "x"]}')
+    >>> decode_json(b'{"a": [1, 2.5, "x"]}')
     {'a': [1, 2.5, 'x']}
     """
     _check_depth(encoded)

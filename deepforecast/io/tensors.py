@@ -45,11 +45,11 @@ class Entry(NamedTuple):
     shape: tuple[int, ...]
 
 
-def encode(arrays: Mapping[str, np.ndarray]) -> bytes:
+def encode_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Encode arrays as a safetensors block, independently of their order in the dict.
 
-    >>> header_length = int.from_bytes(encode({"level": np.zeros(3)})[:8], "little")
-    >>> encode({"level": np.zeros(3)})[8 : 8 + header_length].strip()
+    >>> header_length = int.from_bytes(encode_arrays({"level": np.zeros(3)})[:8], "little")
+    >>> encode_arrays({"level": np.zeros(3)})[8 : 8 + header_length].strip()
     b'{"level":{"dtype":"F64","shape":[3],"data_offsets":[0,24]}}'
     """
     block = safetensors.numpy.save({name: _check_array(name, array) for name, array in arrays.items()})
@@ -62,7 +62,7 @@ def read_layout(header: bytes, n_bytes: int) -> list[Entry]:
     """The arrays declared in `header`, in the order of their bytes, which must be exactly `n_bytes` bytes."""
     if len(header) > MAX_HEADER:
         raise ValueError(f"the header of the arrays must have at most {MAX_HEADER:,} bytes, got {len(header):,}")
-    declared = strict_json.decode(header)
+    declared = strict_json.decode_json(header)
     if not isinstance(declared, dict):
         raise ValueError("the header of the arrays is not a JSON object; the file is damaged")
     if len(declared) > MAX_ARRAYS:

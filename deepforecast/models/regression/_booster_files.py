@@ -70,7 +70,7 @@ def validate_lightgbm(text: str) -> str:
 def validate_xgboost(raw: bytes) -> bytearray:
     """Return the XGBoost model description if all its trees are valid, else raise."""
     try:
-        document = strict_json.decode(raw)
+        document = strict_json.decode_json(raw)
         learner = document["learner"]
         booster = learner["gradient_booster"]
         n_columns = int(learner["learner_model_param"]["num_feature"])
