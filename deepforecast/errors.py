@@ -1,4 +1,4 @@
-"""Exceptions and warnings of the library, and helpers for their messages.
+"""Exceptions and warnings of the library, helpers for their messages, and the check of integer arguments.
 
 DeepForecastError
 ├── DataError              (ValueError)                  invalid data
@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 
 class DeepForecastError(Exception):
@@ -189,3 +190,23 @@ def pluralize(n_items: int, noun: str) -> str:
     ('1 task', '2,000 rows')
     """
     return f"{n_items:,} {noun}{'s' * (n_items != 1)}"
+
+
+def validate_integer(value: Any, name: str, minimum: int = 1, maximum: int | None = None) -> int:
+    """Return `value` as an int if it is an integer from `minimum` to `maximum`; raise otherwise, also for bools and floats.
+
+    Examples
+    --------
+    >>> validate_integer(3, "gap", minimum=0)
+    3
+    """
+    bounds = f"at least {minimum}" if maximum is None else f"at least {minimum} and at most {maximum:,}"
+    subject = f"`{name}`" if name.isidentifier() else name
+    if type(value).__name__ in ("bool", "bool_") or not hasattr(value, "__index__"):
+        raise ParameterTypeError(
+            f"{subject} must be an integer of {bounds}, got {format_value(value)} ({type(value).__name__})."
+        )
+    number = int(value)
+    if number < minimum or (maximum is not None and number > maximum):
+        raise ParameterError(f"{subject} must be {bounds}, got {format_value(f'{number:,}')}.")
+    return number

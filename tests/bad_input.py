@@ -13,7 +13,7 @@ import pytest
 from deepforecast import SeasonalNaive
 from deepforecast.core import params
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.type_checks import union_members
+from deepforecast.core.params import union_members
 from deepforecast.errors import DataError, DataWarning
 from deepforecast.testing.assertions import collect_warnings
 from deepforecast.testing.subject import Subject, make_subjects

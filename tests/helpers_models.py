@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.panel import Panel

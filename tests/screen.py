@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from deepforecast.core import progress
+from deepforecast.core import monitor
 
 
 class Screen(io.StringIO):
@@ -21,6 +21,6 @@ def opened(monkeypatch: pytest.MonkeyPatch, later: float = 0.0) -> Screen:
     """Make standard error a terminal, with bars after `later` seconds; in the test itself, because pytest sets it again before."""
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(progress, "BAR_DELAY", later)
-    monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.05)
+    monkeypatch.setattr(monitor, "BAR_DELAY", later)
+    monkeypatch.setattr(monitor, "REDRAW_SECONDS", 0.05)
     return screen

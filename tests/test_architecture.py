@@ -95,7 +95,7 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
 def toy_package(folder: Path) -> Path:
     """A package of empty packages under the real contract."""
     shutil.copy(ROOT / "pyproject.toml", folder)
-    packages = ["cli", "benchmark", "testing", "evaluation", "models", "core", "io", "plotting", "datasets", "data", "errors"]
+    packages = ["cli", "benchmark", "testing", "evaluation", "models", "core", "plotting", "datasets", "data", "errors"]
     for package in packages:
         (folder / "deepforecast" / package).mkdir(parents=True)
         (folder / "deepforecast" / package / "__init__.py").write_text("")
@@ -114,7 +114,7 @@ def test_packages_import_downwards_only() -> None:
     [
         ("core", "import deepforecast.data", 0),
         ("data", "import deepforecast.core", 1),
-        ("io", "import deepforecast.plotting", 1),
+        ("datasets", "import deepforecast.plotting", 1),
         ("core", "def late():\n    from deepforecast import models\n", 1),
     ],
     ids=["down", "up", "sideways", "up, inside a function"],
@@ -222,7 +222,7 @@ def probe(module: str, folder: Path, home: str | None = None) -> dict[str, objec
     return {**json.loads(lines[-1]), "printed": lines[:-1]}
 
 
-STARRED = ["cli", "core", "data", "datasets", "evaluation", "io", "plotting", "testing", "models.baselines"]
+STARRED = ["cli", "core", "data", "datasets", "evaluation", "plotting", "testing", "models.baselines"]
 STAR = """
 import pkgutil, sys, types
 import deepforecast

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deepforecast.data.future_covariates import leaking_columns
 from deepforecast.data.panel import Panel
-from deepforecast.data.target_leakage import leaking_columns
 from deepforecast.errors import DataError
 from deepforecast.testing.assertions import collect_warnings
 from deepforecast.testing.subject import Subject

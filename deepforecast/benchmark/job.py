@@ -20,6 +20,7 @@ from deepforecast.benchmark.job_results import FORECASTS, SERIES, Row
 from deepforecast.benchmark.suite import Entry, Suite, Task, is_model
 from deepforecast.benchmark.task_data import PreparedTask, sample_ids
 from deepforecast.core import registry
+from deepforecast.core.atomic import replace_file
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import declared_params
 from deepforecast.errors import DataWarning, DependencyError, TrainingWarning, format_value
@@ -28,7 +29,6 @@ from deepforecast.evaluation.cross_validation import BacktestRows
 from deepforecast.evaluation.metrics import get
 from deepforecast.evaluation.score import score
 from deepforecast.evaluation.warm_up import warm_up
-from deepforecast.io.atomic import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from deepforecast.benchmark.job import build_model, given_season_length
 from deepforecast.benchmark.suite import Entry, Suite, Task
 from deepforecast.benchmark.task_data import PreparedTask, limit_series, load_frame, prepare_frame
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.progress import progress_bar
+from deepforecast.core.monitor import progress_bar
 from deepforecast.data.frames import Floats
 from deepforecast.errors import format_value
 from deepforecast.evaluation.compare import ModelRun, format_error, run_model

@@ -8,7 +8,7 @@ import numpy as np
 
 from deepforecast.benchmark.job_results import Row
 from deepforecast.benchmark.summary import describe_distance, distance, read_series_metrics
-from deepforecast.data.forecast_names import format_number
+from deepforecast.data.columns import format_number
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError, format_value
 from deepforecast.evaluation.critical_difference import FriedmanTest, friedman

@@ -12,8 +12,8 @@ from typing import Any
 from deepforecast.benchmark.job_results import FORECASTS, HISTORY, PEERS, RESULTS, SERIES, SUITE, Row
 from deepforecast.benchmark.suite import Suite, Task, suite_from_mapping
 from deepforecast.benchmark.yaml_parsing import parse_mapping
+from deepforecast.core.atomic import replace_file
 from deepforecast.errors import DataError, ParameterError, SaveError, format_value
-from deepforecast.io.atomic import replace_file
 
 
 def load_run_suite(folder: str | Path) -> Suite:

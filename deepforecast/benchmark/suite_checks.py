@@ -12,8 +12,7 @@ from deepforecast.benchmark.suite import Entry, Suite, Task, is_model, parse_ent
 from deepforecast.benchmark.task_data import horizon_of, window_count
 from deepforecast.core import registry
 from deepforecast.core.params import declared_params
-from deepforecast.data.integers import validate_integer
-from deepforecast.errors import DeepForecastError, ParameterError, format_list, format_value, pluralize
+from deepforecast.errors import DeepForecastError, ParameterError, format_list, format_value, pluralize, validate_integer
 from deepforecast.evaluation.metrics import get
 
 FILE_PARAMS = {

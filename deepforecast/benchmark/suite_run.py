@@ -19,9 +19,8 @@ from deepforecast.benchmark.peer import PeerPaths
 from deepforecast.benchmark.run_folder import append_row, open_results, write_suite
 from deepforecast.benchmark.suite import Suite, load_suite
 from deepforecast.benchmark.suite_subset import FULL_SUITE, SuiteSubset, select_subset
-from deepforecast.core.progress import progress_bar
-from deepforecast.data.integers import validate_integer
-from deepforecast.errors import DataError, DependencyError, ParameterError, format_value
+from deepforecast.core.monitor import progress_bar
+from deepforecast.errors import DataError, DependencyError, ParameterError, format_value, validate_integer
 from deepforecast.evaluation.environment import describe_environment
 
 RETRIED_STATUSES = ("lost", "not run")  # rerun by the next call

@@ -10,8 +10,7 @@ from typing import Any
 from deepforecast.benchmark.suite import Entry, Suite, Task, parse_entries
 from deepforecast.benchmark.suite_checks import all_entries, refuse_files, refuse_unknown_models
 from deepforecast.benchmark.task_data import limit_series, window_count
-from deepforecast.data.integers import validate_integer
-from deepforecast.errors import ParameterError, format_list, format_value
+from deepforecast.errors import ParameterError, format_list, format_value, validate_integer
 
 
 @dataclass(frozen=True, kw_only=True)

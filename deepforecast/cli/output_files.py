@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deepforecast.core.atomic import replace_file
 from deepforecast.errors import ParameterError, SaveError, format_list, format_value, warn
-from deepforecast.io.atomic import replace_file
 
 if TYPE_CHECKING:
     from deepforecast.cli.parser import Parser
@@ -131,7 +131,7 @@ def check_model_target(path: str) -> None:
 
 def _is_model_file(path: str) -> bool:
     """Whether a file starts like a model file or is empty, so that it may be replaced."""
-    from deepforecast.io.bundle import MAGIC  # loads safetensors
+    from deepforecast.core.archive import MAGIC  # loads safetensors
 
     if not os.path.isfile(path):  # opening a pipe would block
         return False

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import Param, declared_params
-from deepforecast.core.type_checks import union_members
+from deepforecast.core.params import Param, declared_params, union_members
 from deepforecast.errors import ParameterError, format_value
 
 NO_NUMBER = object()

@@ -16,7 +16,7 @@ from deepforecast.cli.message_translation import MessageTranslator
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.output_files import refuse_overwritten_inputs
 from deepforecast.cli.parser import Parser
-from deepforecast.core.progress import hide_progress
+from deepforecast.core.monitor import hide_progress
 from deepforecast.errors import DataWarning, DeepForecastError, ParameterError, TrainingWarning, format_list, format_value
 
 COMMANDS = {

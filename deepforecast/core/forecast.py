@@ -7,14 +7,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from deepforecast.data.forecast_names import format_number
+from deepforecast.data.columns import format_number
 from deepforecast.data.frames import Floats
-from deepforecast.data.integers import validate_integer
-from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError, format_list, format_value, warn
+from deepforecast.errors import (
+    CapabilityError,
+    ParameterError,
+    ParameterTypeError,
+    format_list,
+    format_value,
+    validate_integer,
+    warn,
+)
 
 MAX_HORIZON = 1_000_000  # larger values are typing errors, or come from malicious files
 
@@ -235,3 +243,25 @@ def _validate_numbers(value_or_list: Any, name: str, low: float, high: float) ->
         if not (low < value < high) or not math.isfinite(value):
             raise ParameterError(f"`{name}` must be between {low} and {high} (exclusive), got {format_value(value)}.")
     return values
+
+
+def standard_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
+    """Draw standard normal numbers, shape (len(keys), *shape); each row of `keys` identifies a series by its values.
+
+    Equal rows get equal draws, others independent ones. Draws with a longer first axis extend those
+    with a shorter one. Global random generators are not used.
+
+    Examples
+    --------
+    >>> standard_normal(0, np.array([[1.0], [2.0], [1.0]]), (1,)).round(2)
+    array([[0.17],
+           [0.68],
+           [0.17]])
+    """
+    seed_value = validate_integer(seed, "seed", minimum=0, maximum=2**64 - 1)
+    keys = np.ascontiguousarray(keys + 0.0)  # -0.0 is 0.0
+    draws = np.empty((len(keys), *shape))
+    for row, key in zip(draws, keys, strict=True):
+        digest = int.from_bytes(blake2b(key.tobytes(), digest_size=8).digest(), "little")
+        np.random.Generator(np.random.Philox(key=[seed_value, digest])).standard_normal(out=row)
+    return draws

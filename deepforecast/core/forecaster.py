@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from deepforecast.core import params
-from deepforecast.core.capabilities import Capabilities, CapabilitiesDescriptor
+from deepforecast.core import model_file, params
+from deepforecast.core.backtest import series_errors
 from deepforecast.core.conformal import Calibration
-from deepforecast.core.declarations import ParameterizedClass, collect_params
-from deepforecast.core.docstrings import with_parameters
-from deepforecast.core.finite_check import check_finite
+from deepforecast.core.declarations import ParameterizedClass, collect_params, with_parameters
+from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.explanations import explain_forecast
 from deepforecast.core.forecast import (
     Forecast,
     output_columns,
@@ -28,18 +28,18 @@ from deepforecast.core.forecast import (
 )
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
-from deepforecast.core.pickle_protocol import PickleProtocol
-from deepforecast.core.plausibility import LIMITS, check_columns, check_paths, range_ratios, value_range
-from deepforecast.core.scikit_learn import ScikitLearnProtocol, positional_target_error
-from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.plausibility import LIMITS, check_columns, check_finite, check_paths, range_ratios, value_range
+from deepforecast.core.preprocessing import preprocess, refuse_too_short_to_fit
+from deepforecast.core.protocols import PickleProtocol, ScikitLearnProtocol, positional_target_error
+from deepforecast.core.registry import Capabilities, CapabilitiesDescriptor
 from deepforecast.core.state import LearnedState, State, fingerprint
+from deepforecast.core.state_updates import append_observations, fine_tune_state, move_state
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
-from deepforecast.data.future_covariates import read_future_covariates
+from deepforecast.data.future_covariates import read_future_covariates, warn_of_leakage
 from deepforecast.data.panel import Panel
-from deepforecast.data.target_leakage import warn_of_leakage
 from deepforecast.errors import (
     CapabilityError,
     CollectedWarnings,
@@ -335,8 +335,6 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         CapabilityError
             If `capabilities.explains` is False.
         """
-        from deepforecast.core.explanations import explain_forecast
-
         return explain_forecast(self, self._resolve_horizon(horizon), frame, future, static)
 
     def update(self, frame: Frame) -> Self:
@@ -368,8 +366,6 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         >>> model.update(passengers.iloc[-1:]).predict()["Naive"].tolist()
         [432.0]
         """
-        from deepforecast.core.state_updates import append_observations
-
         self.state_ = self._update_and_warn(append_observations, frame)
         return self
 
@@ -397,8 +393,6 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         ParameterTypeError
             If the model does not have one of the options.
         """
-        from deepforecast.core.state_updates import fine_tune_state
-
         self.state_ = self._update_and_warn(fine_tune_state, frame, static, options)
         return self
 
@@ -453,9 +447,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     Naive(horizon=2).fit(datasets.load("air_passengers")).save(folder + "/model.dfc")
         """
-        from deepforecast.core.model_file import save
-
-        save(self, path, allow_skops)
+        model_file.save(self, path, allow_skops)
 
     # -- parameters, as in scikit-learn ----------------------------------------------------------------------------------------
 
@@ -598,8 +590,6 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         """The state after fitting a panel; does not change the model. Warnings are emitted after a successful fit."""
         has_covariates, complete_panel, collected = panel.covariates or panel.static, panel, CollectedWarnings()
         if has_covariates or not (panel.complete and self.accepts_any_value):
-            from deepforecast.core.preprocessing import preprocess
-
             with collect_warnings(collected):
                 complete_panel = preprocess(self, panel)
         calibrates = self.always_calibrates or self.intervals is not None
@@ -607,8 +597,6 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         min_observations = required(complete_panel)
         lengths = np.diff(complete_panel.indptr) if complete_panel.complete else complete_panel.observed
         if int(lengths.min()) < min_observations:
-            from deepforecast.core.preprocessing import refuse_too_short_to_fit
-
             refuse_too_short_to_fit(self, complete_panel, min_observations)
         # calibrate before imputation, which each window does with its own history
         calibration = self._calibrate(panel) if calibrates else None
@@ -643,8 +631,6 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
                     "both, or neither."
                 )
             return self.fitted_state()
-        from deepforecast.core.state_updates import move_state
-
         return self._update_and_warn(move_state, frame, static)
 
     def _update_and_warn(self, function: Callable[..., State], *args: Any) -> State:
@@ -708,8 +694,6 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         if self.default_horizon is None:
             class_name = type(self).__name__
             raise ParameterError(f"intervals='conformal' requires a horizon. Pass {class_name}(horizon=...).")
-        from deepforecast.core.calibration import series_errors
-
         return series_errors(self.clone(intervals=None), panel, self.default_horizon)
 
     def _warn_about_intervals(self, state: State) -> None:

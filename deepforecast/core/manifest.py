@@ -11,16 +11,15 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deepforecast.core import registry
 from deepforecast.core.conformal import METHODS, Calibration, PooledErrors, SeriesErrors
-from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.integer_bounds import InvalidManifest
-from deepforecast.core.skops_objects import SkopsSerializer
-from deepforecast.core.state import LearnedState, State
+from deepforecast.core.declarations import ParameterizedClass
+from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.state import InvalidManifest, LearnedState, State
 from deepforecast.data import calendar as calendars
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns
@@ -30,6 +29,9 @@ from deepforecast.data.frequency import Frequency, parse
 from deepforecast.data.id_serialization import decode_texts, encode_texts, from_arrays, to_arrays
 from deepforecast.data.panel import Series
 from deepforecast.errors import format_list, format_value
+
+if TYPE_CHECKING:
+    from deepforecast.core.forecaster import Forecaster
 
 KEYS = (
     "model",
@@ -113,7 +115,7 @@ class _Writer:
             return {"list": [self.encode(inner) for inner in value]}
         return _to_plain(value)
 
-    def model(self, model: Forecaster) -> dict[str, Any]:
+    def model(self, model: Any) -> dict[str, Any]:
         """Name and parameters of a model, wrapped models included."""
         name = type(model).__name__
         if name not in registry.names() or registry.get(name) is not type(model):
@@ -123,7 +125,7 @@ class _Writer:
 
     def parameter(self, value: Any, name: str) -> Any:
         """A parameter as plain values; models are nested, regressors of other libraries are serialized to {"object": ...}."""
-        if isinstance(value, Forecaster):
+        if isinstance(value, ParameterizedClass):
             return self.model(value)
         if isinstance(value, (list, tuple)):
             return {"list": [self.parameter(inner, name) for inner in value], "tuple": isinstance(value, tuple)}

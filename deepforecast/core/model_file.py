@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.manifest import InvalidManifest, from_manifest, to_manifest
-from deepforecast.core.skops_objects import SkopsSerializer, UntrustedTypeError, stored_objects
+from deepforecast.core import archive
+from deepforecast.core.encoding import SkopsSerializer, UntrustedTypeError, stored_objects
+from deepforecast.core.manifest import from_manifest, to_manifest
+from deepforecast.core.state import InvalidManifest
 from deepforecast.core.threads import one_thread_if_forked
 from deepforecast.data.covariates import Covariate
 from deepforecast.errors import (
@@ -22,7 +24,6 @@ from deepforecast.errors import (
     format_list,
     format_value,
 )
-from deepforecast.io import bundle
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -48,7 +49,7 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
         if isinstance(error.__cause__, ImportError):  # the error names the missing package
             raise
         raise _save_error(model, path, str(error)) from error
-    bundle.write(path, manifest, arrays)
+    archive.write(path, manifest, arrays)
 
 
 @one_thread_if_forked()
@@ -92,7 +93,7 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
         raise ParameterTypeError(f"`trusted` must be a tuple of names 'module.Class', got {format_value(trusted)}.")
     try:
-        manifest, arrays = bundle.read(path)
+        manifest, arrays = archive.read(path)
     except ModelFileError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             raise ModelFileError(

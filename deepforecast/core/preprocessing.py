@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.core.capabilities import Capabilities
-from deepforecast.data import imputation as gaps
+from deepforecast.core.registry import Capabilities
+from deepforecast.data import panel as gaps
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel

@@ -21,8 +21,7 @@ from deepforecast.data.columns import warn_undeclared
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.future_covariates import recode_covariate
-from deepforecast.data.panel import Panel
-from deepforecast.data.panel_construction import is_blown_up
+from deepforecast.data.panel import Panel, is_blown_up
 from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, format_list, warn
 
 if TYPE_CHECKING:

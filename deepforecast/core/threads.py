@@ -16,14 +16,106 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+from functools import cache, partial
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from deepforecast.core.cpus import affinity, quota
-from deepforecast.core.lightgbm_threads import max_threads
-from deepforecast.core.shared_libraries import load_counts
 from deepforecast.errors import pluralize
+
+
+def affinity() -> int:
+    """Number of CPUs that the scheduler may use for this process."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache  # reading takes as long as fitting a series
+def quota(root: Path = Path("/")) -> float:
+    """The CPU quota of the control groups of this process and their parents; infinity without a quota."""
+    quotas = [math.inf]
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, _, names_and_path = line.partition(":")
+        names, _, path = names_and_path.partition(":")
+        if names and "cpu" not in names.split(","):
+            continue
+        mounts = (names, "cpu", "cpu,cpuacct") if names else ("", "unified")
+        # A container may see the path of its host here, and its own group as the root, so check all parents.
+        group = PurePosixPath(path.lstrip("/"))
+        quotas += [
+            _group_quota(root / "sys/fs/cgroup" / mount / directory)
+            for mount in mounts
+            for directory in (group, *group.parents)
+        ]
+    return min(quotas)
+
+
+def _group_quota(group: Path) -> float:
+    """CPU quota of one control group: `cpu.max` in version 2, two files in version 1."""
+    numbers = _read(group / "cpu.max").split() or [
+        *_read(group / "cpu.cfs_quota_us").split(),
+        *_read(group / "cpu.cfs_period_us").split(),
+    ]
+    try:
+        quota, period = (float(number) for number in numbers)
+    except ValueError:  # "max", or no such files
+        return math.inf
+    return quota / period if quota > 0 and period > 0 else math.inf
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def load_counts() -> tuple[int, int] | None:
+    """Numbers of shared libraries loaded and unloaded so far, as counted by the linker (Linux only), else None.
+
+    >>> load_counts() == load_counts()
+    True
+    """
+    return _make_counter()() if sys.platform == "linux" else None
+
+
+@cache
+def _make_counter() -> Any:
+    """A function that reads the linker's counts, which dl_iterate_phdr reports with every library."""
+    import ctypes
+
+    class Info(ctypes.Structure):  # `struct dl_phdr_info` of link.h
+        _fields_ = (
+            *(("address", ctypes.c_size_t), ("name", ctypes.c_char_p), ("headers", ctypes.c_void_p)),
+            *(("count", ctypes.c_uint16), ("adds", ctypes.c_ulonglong), ("subs", ctypes.c_ulonglong)),
+        )
+
+    iterate = getattr(ctypes.CDLL(None), "dl_iterate_phdr", None)
+    counts: list[tuple[int, int] | None] = [None]
+
+    def read_first(library_info: Any, info_size: int, _data: Any) -> int:
+        has_counts = info_size >= ctypes.sizeof(Info)  # older C libraries do not report counts
+        counts[0] = (library_info.contents.adds, library_info.contents.subs) if has_counts else None
+        return 1  # stop after the first library
+
+    callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Info), ctypes.c_size_t, ctypes.c_void_p)(read_first)
+
+    def read_counts() -> tuple[int, int] | None:
+        if iterate is not None:
+            iterate(callback, None)
+        return counts[0]
+
+    return read_counts
+
+
+def max_threads(library: Any) -> int:
+    """The global limit of threads, -1: no limit; `library` is LightGBM's C library."""
+    import ctypes
+
+    limit = ctypes.c_int(0)
+    library.LGBM_GetMaxThreads(ctypes.byref(limit))
+    return limit.value
+
 
 PASSIVE = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}  # lower case: in a Turkish locale I is not i
 """Variables set by `passive_waiting`: the first is read by all OpenMP libraries, the second by those of Intel and LLVM."""

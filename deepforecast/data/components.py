@@ -1,10 +1,17 @@
-"""Specification of seasons, holidays, events and regressors of additive models."""
+"""Trend, Fourier and event columns of the Prophet family, as functions of time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+
+from deepforecast.data.calendar import Calendar, Timestamps, timestamps_at
+from deepforecast.data.features import holiday_dates
+from deepforecast.data.frames import Floats, Ints
 
 SEASON, HOLIDAY, EVENT, REGRESSOR = "season", "holiday", "event", "regressor"
 AUTO, ALWAYS = "auto", "always"
@@ -75,3 +82,89 @@ def from_dicts(records: Iterable[Mapping[str, Any]]) -> ComponentSpecs:
 def condition_columns(components: Iterable[ComponentSpec]) -> tuple[str, ...]:
     """The covariates that are conditions of seasons."""
     return tuple(dict.fromkeys(component.condition for component in components if component.condition))
+
+
+def time_component_columns(components: ComponentSpecs, timestamps: Timestamps, country: str | None) -> dict[str, Floats]:
+    """The columns (timestamps, columns) of each component that depends on time only."""
+    time_components = (component for component in components if component.kind != REGRESSOR)
+    return {component.name: _component_columns(component, timestamps, country) for component in time_components}
+
+
+def _component_columns(component: ComponentSpec, timestamps: Timestamps, country: str | None) -> Floats:
+    """The columns (timestamps, columns) of a season, of the holidays or of an event."""
+    if component.kind == SEASON:
+        return np.stack(list(_fourier_terms(timestamps.days, component.period, component.order)), axis=-1)
+    if component.kind == HOLIDAY:
+        return _holiday_columns(component, timestamps, str(country))
+    return np.stack(list(_event_windows(component, timestamps.whole_days)), axis=-1)
+
+
+def _fourier_terms(days: Floats, period: float, order: int) -> Iterator[Floats]:
+    """sin(2 pi k t / period) and cos(2 pi k t / period) for k = 1 .. order."""
+    for harmonic in range(1, order + 1):
+        angle = 2.0 * np.pi * (harmonic / period) * days
+        yield np.sin(angle)
+        yield np.cos(angle)
+
+
+def _event_windows(component: ComponentSpec, days: Ints) -> Iterator[Floats]:
+    """An indicator column for each day of the window around an event, from `lower` to `upper`."""
+    for offset in range(component.lower, component.upper + 1):
+        yield np.isin(days, np.array(component.days, dtype=np.int64) + offset).astype(np.float64)
+
+
+def _holiday_columns(component: ComponentSpec, timestamps: Timestamps, country: str) -> Floats:
+    """An indicator column for each holiday name of the component."""
+    days = timestamps.whole_days
+    dates_by_name = holiday_dates(country, int(days.min()), int(days.max())) if len(days) else {}
+    columns = [np.isin(days, dates_by_name.get(name, [])).astype(np.float64) for name in component.names]
+    return np.stack(columns, axis=-1)
+
+
+@dataclass(frozen=True)
+class TimeFeatures:
+    """The time features of a fitted model.
+
+    `components` are all components of the model; regressors have no column here. `country` is that
+    of the holidays. `start` and `span` are the start and duration of the training data in local
+    time; `changepoints` are shares of the duration, in (0, 1). `n_values` is the number of training
+    values.
+    """
+
+    components: ComponentSpecs
+    country: str | None
+    start: int
+    span: int
+    changepoints: tuple[float, ...]
+    n_values: int
+
+    @cached_property
+    def time_components(self) -> ComponentSpecs:
+        """The components that depend on time only."""
+        return tuple(component for component in self.components if component.kind != REGRESSOR)
+
+    @property
+    def width(self) -> int:
+        """Number of columns: scaled time and those of the components."""
+        return 1 + sum(component.columns for component in self.time_components)
+
+    def evaluate(self, calendar: Calendar, positions: Ints) -> Any:
+        """The features at positions (n,) as float32 (n, width); scaled time is 0 at the start and 1 after `span`."""
+        timestamps = timestamps_at(calendar, positions)
+        component_columns = time_component_columns(self.time_components, timestamps, self.country)
+        time = ((timestamps.local_time - self.start) / self.span)[:, None]
+        blocks = [component_columns[component.name] for component in self.time_components]
+        return np.concatenate([time, *blocks], axis=1, dtype=np.float32)[timestamps.index]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for model files."""
+        return {
+            "components": to_dicts(self.components), "country": self.country, "start": self.start, "span": self.span,
+            "changepoints": list(self.changepoints), "n_values": self.n_values,
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> TimeFeatures:
+        """Create from plain values, the inverse of `to_dict`."""
+        components, changepoints = from_dicts(record["components"]), tuple(record["changepoints"])
+        return cls(**{**record, "components": components, "changepoints": changepoints})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from deepforecast.data.native_columns import to_array, to_narwhals_series, to_native
+from deepforecast.data.frames import to_array, to_narwhals_series, to_native
 from deepforecast.errors import DataError, format_list, format_value
 
 if TYPE_CHECKING:

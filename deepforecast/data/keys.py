@@ -7,15 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepforecast.data import calendar as calendars
-from deepforecast.data import frames
-from deepforecast.data.calendar import OFF_GRID, PER_DAY, Calendar, format_timestamp, nominal_local_time
-from deepforecast.data.calendar_grids import GRIDS, point_numbers
+from deepforecast.data import datetimes, frames
+from deepforecast.data.calendar import PER_DAY, Calendar, find_off_grid, format_timestamp, infer, nominal_local_time
 from deepforecast.data.columns import Columns
-from deepforecast.data.frames import Floats, Ints, TimeType
-from deepforecast.data.frequency import parse
-from deepforecast.data.frequency_inference import find_off_grid, infer
-from deepforecast.data.id_runs import SINGLE_RUN, Runs, find_runs
-from deepforecast.data.native_columns import Table
+from deepforecast.data.datetimes import TimeType
+from deepforecast.data.frames import Floats, Ints, Table
+from deepforecast.data.frequency import GRIDS, OFF_GRID, parse, point_numbers
+from deepforecast.data.sorting import SINGLE_RUN, Runs, find_runs
 from deepforecast.errors import DataError, format_list, format_value, pluralize
 
 NOT_A_TIME = np.iinfo(np.int64).min  # NaT of numpy
@@ -106,7 +104,7 @@ def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
     has_numpy_dtype = isinstance(getattr(time_column, "dtype", None), np.dtype)
     if not has_numpy_dtype and frames.to_narwhals_series(time_column).null_count():
         raise missing_timestamp_error(table, names, what)
-    timestamps, time_type = frames.read_timestamps(time_column, names.time)
+    timestamps, time_type = datetimes.read_timestamps(time_column, names.time)
     if has_numpy_dtype and time_type.unit and (timestamps == NOT_A_TIME).any():
         raise missing_timestamp_error(table, names, what)
     id_column = None if names.id is None else table.native[names.id]

@@ -1,23 +1,128 @@
-"""Panels: ragged series as flat arrays, one contiguous array per column, with bounds `indptr`."""
+"""Panels: ragged series as flat arrays, one contiguous array per column, with bounds `indptr`.
+
+`Panel.from_frame` validates, sorts and flattens a frame and inserts its gaps; `fill_missing` imputes
+missing values; `panel_fingerprint` identifies the contents.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data import frames, panel_construction
+from deepforecast.data import covariates, datetimes, frames
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.covariates import Covariate
-from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.frames import Floats, Frame, Ints, Table
 from deepforecast.data.frequency import seasons
-from deepforecast.data.keys import read_keys, series_label
-from deepforecast.errors import DataError, format_list, pluralize, warn
+from deepforecast.data.keys import Keys, read_keys, series_label
+from deepforecast.errors import DataError, format_list, format_value, pluralize, warn
+
+# rows with gaps per row of the frame above which freq must be wrong (days for months, hours for
+# days)
+MAX_EXPANSION = 12
+SMALL_FRAME_ROWS = 100  # additional rows that are allowed in any frame
+
+
+def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
+    """Raise for infinite targets and, unless `may_be_empty`, for series without values."""
+    infinite = np.flatnonzero(np.isinf(y))
+    target = format_value(keys.names.target)
+    if len(infinite):
+        raise DataError(
+            f"Column {target} must be finite or missing, but is infinite in "
+            f"{pluralize(len(infinite), 'row')} of series {keys.describe_rows(infinite)}. Replace these "
+            "values, e.g. by NaN."
+        )
+    missing_before = np.append(0, np.cumsum(np.isnan(y)))[keys.indptr]
+    empty = np.flatnonzero(np.diff(missing_before) == np.diff(keys.indptr))
+    if len(empty) and not may_be_empty:
+        raise DataError(
+            f"Every series must have at least one value in column {target}; all values are missing in "
+            f"series {keys.labels(keys.indptr[empty])}. Drop these series."
+        )
+
+
+def read_panel_covariate(table: Table, name: str, keys: Keys) -> Covariate:
+    """Read a covariate in the order of the keys; infinite values raise `DataError`."""
+    column = covariates.read_covariate(table.native[name], name)
+    column = column if keys.order is None else column.take(keys.order)
+    infinite = np.flatnonzero(np.isinf(column.values))
+    if len(infinite):
+        raise DataError(
+            f"Covariate {format_value(name)} must be finite or missing, but is infinite in "
+            f"{pluralize(len(infinite), 'row')} of series {keys.describe_rows(infinite)}. Replace these "
+            "values, e.g. by NaN."
+        )
+    return column
+
+
+def is_blown_up(n_rows_with_gaps: float, n_rows: int) -> bool:
+    """Whether gaps add so many rows that the frequency must be wrong."""
+    return n_rows_with_gaps > MAX_EXPANSION * n_rows + SMALL_FRAME_ROWS
+
+
+def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
+    """Insert missing rows so that each series has a row at every step.
+
+    `position` is the calendar position of each row, `steps[i]` the number of rows of series i with
+    its gaps. Raises `DataError` if gaps add so many rows that the frequency must be wrong.
+    """
+    series, step = panel.series, panel.calendar.step
+    row_bounds = np.append(0, np.cumsum(steps, dtype=np.float64))
+    n_rows = len(panel.y)
+    if is_blown_up(row_bounds[-1], n_rows):
+        longest_series = int(np.argmax(steps))
+        raise DataError(
+            f"The frame must have most of the rows of its frequency; freq={series.calendar.freq!r} "
+            f"requires {row_bounds[-1]:,.0f} rows, but there are {n_rows:,}; series "
+            f"{series.label(longest_series)} alone spans {steps[longest_series]:,} steps. Pass the "
+            "right freq, or split the series."
+        )
+    indptr = row_bounds.astype(np.int64)
+    row_offset = np.repeat(indptr[:-1] - position[panel.indptr[:-1]] // step, np.diff(panel.indptr))
+    row_index = position // step + row_offset
+    y = np.full(int(indptr[-1]), np.nan)
+    y[row_index] = panel.y
+    covariates = {name: covariate.scatter(row_index, len(y)) for name, covariate in panel.covariates.items()}
+    return replace(panel, indptr=indptr, y=y, covariates=covariates)
+
+
+def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> Panel:
+    """Add static covariates of the frame or of the static frame.
+
+    Declared ones may be in either; if none is declared, all columns of the static frame are used.
+    """
+    series, names = panel.series, keys.names
+    names_in_frame = [name for name in names.static if name in table.columns]
+    other_names = [name for name in names.static if name not in table.columns]
+    if static is None and other_names:
+        raise DataError(
+            f"A static column must be in the frame or in static=, but column {format_value(other_names[0])} "
+            "is in neither. Add it, or remove it from columns=."
+        )
+    static_covariates = {}
+    for name in names_in_frame:
+        covariate = read_panel_covariate(table, name, keys)
+        static_covariates[name] = covariates.constant_per_series(covariate, keys.indptr, name, series)
+    undeclared: list[str] = []
+    if static is not None and names_in_frame and not other_names:
+        warn("static= is ignored: the static columns are in the frame itself. Leave out static=.")
+    elif static is not None:
+        static_covariates |= covariates.read_static(static, series, tuple(other_names))
+        known_names = (*static_covariates, *names.all, *panel.undeclared)
+        undeclared = [name for name in frames.to_narwhals(static).columns if name not in known_names]
+    declared: Columns = replace(names, static=tuple(static_covariates))
+    return replace(
+        panel, series=replace(series, columns=declared), static=static_covariates, undeclared=(*panel.undeclared, *undeclared)
+    )
+
 
 EMPTY_FRAME_MESSAGE = "The frame cannot be empty; it has columns, but no rows. Pass the history of at least one series."
 MAX_LATE_STEPS = 7  # a series that ends at most this many steps before the others counts as reported late
@@ -89,13 +194,13 @@ class Series:
             series_index = np.repeat(np.arange(len(self.last)), positions.shape[1])
             columns[self.columns.id] = frames.take_native_values(self.native_ids, series_index)
         timestamps = self.calendar.timestamps(positions.reshape(-1))
-        columns[self.columns.time] = frames.time_values(self.columns.time, timestamps, self.calendar.time, self.library)
+        columns[self.columns.time] = datetimes.time_values(self.columns.time, timestamps, self.calendar.time, self.library)
         return columns
 
     def time_column(self, positions: Ints) -> Any:
         """Positions as a column of the original time type."""
         timestamps = self.calendar.timestamps(positions)
-        return frames.time_series(self.columns.time, timestamps, self.calendar.time, self.library)
+        return datetimes.time_series(self.columns.time, timestamps, self.calendar.time, self.library)
 
 
 def ended_early(last: Ints, calendar: Calendar, steps: int = 1) -> Ints:
@@ -155,17 +260,17 @@ class Panel:
         with np.errstate(all="ignore"):
             is_finite = bool(np.isfinite(y.sum()))  # NaN or infinite if any value is
         if not is_finite:
-            panel_construction.check_values(y, keys, may_be_empty=calendar is not None)
+            check_values(y, keys, may_be_empty=calendar is not None)
         covariates: dict[str, Covariate] = {}
         for name in (*names.future, *names.past):
-            covariates[name] = panel_construction.read_panel_covariate(table, name, keys)
+            covariates[name] = read_panel_covariate(table, name, keys)
         undeclared = [name for name in table.columns if name not in names.all]
         panel = cls(series, keys.indptr, y, covariates, undeclared=tuple(undeclared))
         steps = (series.last - position[keys.indptr[:-1]]) // series.calendar.step + 1
         if steps.sum(dtype=np.float64) > len(y):
-            panel = panel_construction.insert_gaps(panel, position, steps)
+            panel = insert_gaps(panel, position, steps)
         if static is not None or names.static:
-            panel = panel_construction.add_static(panel, table, static, keys)
+            panel = add_static(panel, table, static, keys)
         if is_finite and len(panel.y) == len(y):
             panel.__dict__["complete"] = True  # fills the cached property
         return panel
@@ -289,3 +394,64 @@ class Panel:
             covariates,
             {name: covariate.take(numbers) for name, covariate in self.static.items()},
         )
+
+
+METHODS = ("interpolate", "ffill", "zero")
+
+
+def fill_missing(y: Floats, indptr: Ints, method: str) -> Floats:
+    """Return a copy of `y` with missing values filled, series by series.
+
+    Values before the first observation take the first one. "ffill" repeats the last observation,
+    "interpolate" is linear in time (constant after the last observation), "zero" fills 0. A series
+    without observations stays missing, except for "zero".
+
+    Examples
+    --------
+    >>> fill_missing(np.array([np.nan, 1.0, np.nan, 3.0]), np.array([0, 4]), "interpolate")
+    array([1., 1., 2., 3.])
+    """
+    missing = np.isnan(y)
+    if method == "zero":
+        return np.where(missing, 0.0, y)
+    rows = np.arange(len(y))
+    previous, following = _nearest_observed(missing, indptr)
+    previous, following = np.where(previous >= 0, previous, following), np.where(following >= 0, following, previous)
+    # series without observations: rows refer to themselves and stay missing
+    previous, following = np.where(previous >= 0, previous, rows), np.where(following >= 0, following, rows)
+    if method == "ffill":
+        return y[previous]
+    weight = (rows - previous) / np.maximum(following - previous, 1)
+    # in this form the result is exact for constant series
+    return np.where(missing, y[previous] + weight * (y[following] - y[previous]), y)
+
+
+def _nearest_observed(missing: np.ndarray, indptr: Ints) -> tuple[Ints, Ints]:
+    """The nearest observed row of the series at or before and at or after each row.
+
+    The index is -1 if there is none.
+    """
+    rows = np.arange(len(missing))
+    lengths = np.diff(indptr)
+    first, end = np.repeat(indptr[:-1], lengths), np.repeat(indptr[1:], lengths)
+    previous = np.maximum.accumulate(np.where(missing, -1, rows))
+    following = np.minimum.accumulate(np.where(missing, len(missing), rows)[::-1])[::-1]
+    return np.where(previous >= first, previous, -1), np.where(following < end, following, -1)
+
+
+def panel_fingerprint(panel: Panel) -> str:
+    """Hash of the ids, timestamps, values and categories of a panel.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=9), "y": range(9)})
+    >>> panel_fingerprint(Panel.from_frame(frame)) == panel_fingerprint(Panel.from_frame(frame.sample(frac=1)))
+    True
+    """
+    ids = [] if panel.series.ids is None else panel.series.ids.to_list()
+    columns = [*sorted(panel.covariates.items()), *sorted(panel.static.items())]
+    description = repr((ids, panel.series.calendar.step, [(name, values.categories) for name, values in columns]))
+    arrays = [panel.y, panel.indptr, panel.start, *(values.values for _, values in columns)]
+    digests = [sha256(np.ascontiguousarray(values).tobytes()).digest() for values in arrays]
+    return sha256(description.encode("utf-8", "surrogatepass") + b"".join(digests)).hexdigest()[:16]

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.data import calendar_features
+from deepforecast.data import features as featuress
 from deepforecast.data.calendar import Calendar
+from deepforecast.data.components import TimeFeatures
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.data.time_features import TimeFeatures
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class WindowColumns:
     @property
     def calendar_width(self) -> int:
         """Number of calendar columns (two per cyclic feature) and time features."""
-        width = sum(2 if name in calendar_features.PERIODS else 1 for name in self.calendar)
+        width = sum(2 if name in featuress.PERIODS else 1 for name in self.calendar)
         return width if self.time_features is None else width + self.time_features.width
 
     @property
@@ -60,9 +60,9 @@ class WindowColumns:
         """For each cyclic feature, the column of its sine before and after the cutoff."""
         pairs, offset = [], 0
         for name in self.calendar:
-            if name in calendar_features.PERIODS:
+            if name in featuress.PERIODS:
                 pairs.append((len(self.numeric) + offset, self.n_future + offset))
-            offset += 2 if name in calendar_features.PERIODS else 1
+            offset += 2 if name in featuress.PERIODS else 1
         return tuple(pairs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class WindowColumns:
 
     def calendar_values(self, calendar: Calendar, positions: Ints) -> Any:
         """The calendar columns at positions, (positions, calendar_width)."""
-        features = calendar_features.cyclic_features(calendar, positions, self.calendar)
+        features = featuress.cyclic_features(calendar, positions, self.calendar)
         if self.time_features is None:
             return features
         return np.concatenate([features, self.time_features.evaluate(calendar, positions)], axis=1)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data.integers import validate_integer
 from deepforecast.datasets.components import (
     Covariate,
     Timeline,
@@ -18,7 +17,7 @@ from deepforecast.datasets.components import (
     regular_components,
 )
 from deepforecast.datasets.recipe import COVARIATES, Recipe
-from deepforecast.errors import ParameterTypeError, format_value
+from deepforecast.errors import ParameterTypeError, format_value, validate_integer
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal
 
-from deepforecast.data.integers import validate_integer
-from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value, validate_integer
 
 # name -> role and type; a past covariate acts `lag` steps later, the others immediately
 COVARIATES: Mapping[str, tuple[Literal["future", "past", "static"], Literal["number", "category"]]] = MappingProxyType({

@@ -16,9 +16,9 @@ import numpy as np
 from deepforecast.core.backtest import refit_every
 from deepforecast.core.forecast import validate_levels
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.monitor import Tick, ignore_count
 from deepforecast.core.parallel import map_items
 from deepforecast.core.preprocessing import drop_unusable
-from deepforecast.core.progress import Tick, ignore_count
 from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel

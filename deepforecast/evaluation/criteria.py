@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from deepforecast.core.forecast import interval_columns
 from deepforecast.data import frames
-from deepforecast.data.columns import Columns
-from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP
+from deepforecast.data.columns import CUTOFF, SAMPLE, STEP, Columns
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import season_length as usual_season
 from deepforecast.data.frequency import seasons

@@ -17,13 +17,12 @@ from deepforecast.core.forecast import (
     validate_levels,
 )
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.monitor import Tick, ignore_count, progress_bar
 from deepforecast.core.parallel import has_user_backend, map_items
 from deepforecast.core.plausibility import range_ratios, warn_of_far_forecasts
 from deepforecast.core.preprocessing import drop_unusable
-from deepforecast.core.progress import Tick, ignore_count, progress_bar
 from deepforecast.data import frames
-from deepforecast.data.columns import Columns, warn_undeclared
-from deepforecast.data.forecast_names import SAMPLE, STEP
+from deepforecast.data.columns import SAMPLE, STEP, Columns, warn_undeclared
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan, backtest_windows

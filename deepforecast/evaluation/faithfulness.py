@@ -14,9 +14,8 @@ from deepforecast.core.state import State
 from deepforecast.core.state_updates import move_state_to_panel, prepare_history
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.data.integers import validate_integer
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, ParameterError, format_value, suppress_warnings
+from deepforecast.errors import CapabilityError, ParameterError, format_value, suppress_warnings, validate_integer
 
 
 def faithfulness(

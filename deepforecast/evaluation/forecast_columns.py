@@ -8,7 +8,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP, SUFFIX, ModelColumns, format_number, models_in_columns
+from deepforecast.data.columns import CUTOFF, SAMPLE, STEP, SUFFIX, ModelColumns, format_number, models_in_columns
 from deepforecast.errors import DataError, ParameterError, format_list, format_value, warn
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from deepforecast.data import frames
 from deepforecast.data.calendar import format_timestamp
-from deepforecast.data.columns import Columns
-from deepforecast.data.forecast_names import CUTOFF, SAMPLE
-from deepforecast.data.frames import Ints, TimeType
-from deepforecast.data.id_runs import Runs, find_runs
+from deepforecast.data.columns import CUTOFF, SAMPLE, Columns
+from deepforecast.data.datetimes import TimeType
+from deepforecast.data.frames import Ints
+from deepforecast.data.sorting import Runs, find_runs
 from deepforecast.errors import DataError, format_value
 from deepforecast.evaluation.timestamp_units import convert_unit, finer_unit, read_time_column
 

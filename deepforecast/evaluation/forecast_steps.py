@@ -8,11 +8,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import calendar as calendars
-from deepforecast.data.calendar import Calendar
-from deepforecast.data.forecast_names import STEP
+from deepforecast.data.calendar import Calendar, infer
+from deepforecast.data.columns import STEP
 from deepforecast.data.frames import Ints
 from deepforecast.data.frequency import parse
-from deepforecast.data.frequency_inference import infer
 from deepforecast.errors import DataError
 from deepforecast.evaluation.forecast_rows import ForecastRows
 from deepforecast.evaluation.timestamp_units import calendar_positions

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.forecast_names import CUTOFF, STEP
+from deepforecast.data.columns import CUTOFF, STEP
 from deepforecast.data.frames import Ints
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 from deepforecast.evaluation.aggregation import Groups

@@ -16,8 +16,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any, TypeVar
 
+from deepforecast.core.atomic import replace_file
 from deepforecast.errors import ParameterTypeError, SaveError, format_value
-from deepforecast.io.atomic import replace_file
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core.forecast import interval_columns
-from deepforecast.data.forecast_names import CUTOFF
+from deepforecast.data.columns import CUTOFF
 from deepforecast.data.frames import Floats
 from deepforecast.errors import format_list, format_value, pluralize
 from deepforecast.evaluation.criteria import LEFT_OUT

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from deepforecast.data.forecast_names import format_number
+from deepforecast.data.columns import format_number
 from deepforecast.errors import ParameterError, format_list
 from deepforecast.evaluation.metric_classes import Metric
 from deepforecast.evaluation.metrics import METRICS, get

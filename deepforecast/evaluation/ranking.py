@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.forecast_names import models_in_columns
+from deepforecast.data.columns import models_in_columns
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, format_list, warn

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepforecast.data.forecast_names import format_number
+from deepforecast.data.columns import format_number
 from deepforecast.data.frames import Floats
 from deepforecast.errors import format_value
 from deepforecast.evaluation.criteria import INTERVAL_SUFFIXES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.forecast_names import CUTOFF
+from deepforecast.data.columns import CUTOFF
 from deepforecast.data.frames import Frame
 from deepforecast.errors import format_value
 from deepforecast.evaluation.forecast_columns import find_models

@@ -13,10 +13,9 @@ import numpy as np
 from deepforecast.core.backtest import rolling_folds
 from deepforecast.core.forecast import output_columns
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.monitor import STEPS_PER_FOLD, Monitor
+from deepforecast.core.monitor import STEPS_PER_FOLD, Monitor, hide_progress
 from deepforecast.core.parallel import in_worker
 from deepforecast.core.preprocessing import drop_unusable
-from deepforecast.core.progress import hide_progress
 from deepforecast.core.threads import available_cpus
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.columns import Columns, resolve
-from deepforecast.data.forecast_names import STEP, declared_covariates, key_roles
+from deepforecast.data.columns import STEP, Columns, declared_covariates, key_roles, resolve
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.errors import DataError, ParameterError, format_list
 from deepforecast.evaluation.actual_values import read_actuals

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.forecast_names import ModelColumns, format_number, round_level
+from deepforecast.data.columns import ModelColumns, format_number, round_level
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError, ParameterError, format_list
 from deepforecast.evaluation.forecast_rows import ForecastRows

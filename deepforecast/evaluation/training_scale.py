@@ -11,9 +11,8 @@ import numpy as np
 from deepforecast.data.covariates import match_ids
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import season_length as usual_season
-from deepforecast.data.integers import validate_integer
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, format_list
+from deepforecast.errors import DataError, format_list, validate_integer
 from deepforecast.evaluation.forecast_rows import ForecastRows
 from deepforecast.evaluation.timestamp_units import calendar_positions
 

@@ -16,8 +16,8 @@ import numpy as np
 from deepforecast.core.backtest import rolling_folds
 from deepforecast.core.forecast import output_columns
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.monitor import hide_progress
 from deepforecast.core.preprocessing import drop_unusable
-from deepforecast.core.progress import hide_progress
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from deepforecast.core.calibration import pooled_absolute_errors, series_errors
-from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.backtest import pooled_absolute_errors, series_errors
 from deepforecast.core.conformal import Calibration, Method
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
-from deepforecast.core.registry import register
-from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from deepforecast.data.integers import validate_integer
-from deepforecast.errors import ParameterError, format_value
+from deepforecast.errors import ParameterError, format_value, validate_integer
 from deepforecast.nn.head import Head
 from deepforecast.nn.scaling import Scale
 

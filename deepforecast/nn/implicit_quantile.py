@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from deepforecast.data.integers import validate_integer
+from deepforecast.errors import validate_integer
 from deepforecast.nn.head import Head
 from deepforecast.nn.inverse_cdf import interpolate_quantiles
 from deepforecast.nn.losses import pinball

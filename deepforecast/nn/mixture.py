@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.special import ndtr, ndtri
 
-from deepforecast.data.integers import validate_integer
+from deepforecast.errors import validate_integer
 from deepforecast.nn.distributions import HALF_LOG_TWO_PI
 from deepforecast.nn.head import Head, softplus_floor
 from deepforecast.nn.inverse_cdf import bisect, make_monotone

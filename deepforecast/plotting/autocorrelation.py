@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepforecast.data.forecast_names import CUTOFF, ModelColumns
+from deepforecast.data.columns import CUTOFF, ModelColumns
 from deepforecast.errors import DataError, format_value
 from deepforecast.plotting.chart import Array
 from deepforecast.plotting.frames import TidyFrame

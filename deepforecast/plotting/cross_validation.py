@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.data.columns import Columns
-from deepforecast.data.forecast_names import CUTOFF, ModelColumns
+from deepforecast.data.columns import CUTOFF, Columns, ModelColumns
 from deepforecast.data.frames import Frame
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Mark, Panel, Rules

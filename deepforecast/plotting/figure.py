@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.data.columns import Columns
-from deepforecast.data.forecast_names import ModelColumns
+from deepforecast.data.columns import Columns, ModelColumns
 from deepforecast.data.frames import Frame
 from deepforecast.errors import ParameterError, format_value
 from deepforecast.plotting.backends import Backend, check_backend, render

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from deepforecast.data.forecast_names import ModelColumns, format_number
+from deepforecast.data.columns import ModelColumns, format_number
 from deepforecast.plotting.chart import INK, Array, Band, Dots, Key, Line, Mark, Spans
 from deepforecast.plotting.style import NEUTRAL, band_opacity, model_style, shorten, stacked_opacity
 

@@ -10,8 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import frames as door
-from deepforecast.data.columns import resolve
-from deepforecast.data.forecast_names import CUTOFF, declared_covariates, key_roles
+from deepforecast.data.columns import CUTOFF, declared_covariates, key_roles, resolve
 from deepforecast.errors import DataError, format_list, format_value
 from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, Axis, finite

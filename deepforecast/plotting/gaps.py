@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepforecast.data.calendar import OFF_GRID, Calendar, make_calendar
+from deepforecast.data.calendar import Calendar, infer, make_calendar
 from deepforecast.data.datetimes import TimeType
-from deepforecast.data.frequency_inference import infer
+from deepforecast.data.frequency import OFF_GRID
 from deepforecast.plotting.chart import Array
 
 GAP_FACTOR = 1.5  # without a calendar, timestamps further apart than this many median steps have a gap between them

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP, ModelColumns, format_number, models_in_columns
+from deepforecast.data.columns import CUTOFF, SAMPLE, STEP, ModelColumns, format_number, models_in_columns
 from deepforecast.errors import DataError, ParameterError, format_list, format_value
 from deepforecast.plotting.choices import unknown_choice
 from deepforecast.plotting.frames import TidyFrame

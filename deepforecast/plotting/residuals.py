@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.data.columns import Columns
-from deepforecast.data.forecast_names import ModelColumns
+from deepforecast.data.columns import Columns, ModelColumns
 from deepforecast.data.frames import Frame
-from deepforecast.data.integers import validate_integer
-from deepforecast.errors import ParameterError, format_list
+from deepforecast.errors import ParameterError, format_list, validate_integer
 from deepforecast.plotting.autocorrelation import Residuals, autocorrelation, compute_residuals
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Bars, Chart, Dots, Line, Panel, Rules, Spans

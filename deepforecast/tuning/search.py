@@ -15,7 +15,7 @@ import optuna
 from optuna.trial import TrialState
 
 from deepforecast.core.backtest import refit_every
-from deepforecast.core.progress import progress_bar
+from deepforecast.core.monitor import progress_bar
 from deepforecast.data.panel import Panel
 from deepforecast.data.terminal import shows_live_output
 from deepforecast.errors import DeepForecastError, ParameterError, TrainingError, TrainingWarning, format_value, warn

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from deepforecast.data.integers import validate_integer
-from deepforecast.errors import ParameterError, ParameterTypeError, format_value
+from deepforecast.errors import ParameterError, ParameterTypeError, format_value, validate_integer
 from deepforecast.evaluation.backtesting import DEFAULT_OPTIONS, BacktestOptions, validate_options
 
 SAMPLERS = ("tpe", "gp", "cma", "random", "grid", "sobol")

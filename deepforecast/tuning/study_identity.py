@@ -8,8 +8,7 @@ from typing import Any
 
 import optuna
 
-from deepforecast.data.fingerprint import panel_fingerprint
-from deepforecast.data.panel import Panel
+from deepforecast.data.panel import Panel, panel_fingerprint
 from deepforecast.errors import ParameterError, format_value
 from deepforecast.tuning.objective import Objective
 from deepforecast.tuning.space import Configuration, format_params

@@ -14,8 +14,7 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from deepforecast.core.monitor import STEPS_PER_FOLD
-from deepforecast.core.progress import hide_progress
+from deepforecast.core.monitor import STEPS_PER_FOLD, hide_progress
 from deepforecast.errors import TrainingError, suppress_warnings
 from deepforecast.tuning import trial_recovery
 from deepforecast.tuning.database import database_of

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from deepforecast.core import registry
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 

@@ -9,9 +9,9 @@ import pytest
 
 from deepforecast import Forecaster, Naive, Panel, SeasonalNaive, WindowMean
 from deepforecast.core.backtest import Fold, refit_every, rolling_folds
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.monitor import Monitor
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.splits import BacktestPlan
 from deepforecast.errors import DataError, DataWarning, ParameterError, TrainingWarning, warn

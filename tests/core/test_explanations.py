@@ -13,8 +13,8 @@ import pytest
 
 from deepforecast import Naive
 from deepforecast.core import explanations
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.explanations import AttentionMap
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.errors import CapabilityError, DataError, ParameterError

@@ -24,7 +24,7 @@ from deepforecast.core.forecast import (
     validate_levels,
     validate_quantiles,
 )
-from deepforecast.data.forecast_names import format_number
+from deepforecast.data.columns import format_number
 from deepforecast.errors import CapabilityError, DataWarning, ParameterError, ParameterTypeError
 
 FRAME = pd.DataFrame({"unique_id": "A", "ds": pd.date_range("2024-01-01", periods=9), "y": np.arange(9.0) ** 1.5})

@@ -14,12 +14,20 @@ import pytest
 
 import deepforecast
 from deepforecast import LightGBM, LinearModel, UnobservedComponents
-from deepforecast.core.integer_bounds import MAX_GAP, MAX_MEAN_GAP, MAX_TOTAL_GAPS, check_gaps, check_integer, check_integers
-from deepforecast.core.manifest import InvalidManifest, to_manifest
+from deepforecast.core import archive
+from deepforecast.core.manifest import to_manifest
 from deepforecast.core.registry import get
-from deepforecast.core.state import LearnedState
+from deepforecast.core.state import (
+    MAX_GAP,
+    MAX_MEAN_GAP,
+    MAX_TOTAL_GAPS,
+    InvalidManifest,
+    LearnedState,
+    check_gaps,
+    check_integer,
+    check_integers,
+)
 from deepforecast.errors import DataWarning, ModelFileError
-from deepforecast.io import bundle
 from deepforecast.models.statistical._form_selection import check_forms as check_form
 from tests.core.fuzz_models import UNCHANGED, changed, with_element
 from tests.frames import P
@@ -82,7 +90,7 @@ def test_integers_out_of_range_are_refused_at_load(
     manifest, arrays = to_manifest(model, model.fitted_state())
     reference = manifest["learned"]["by_series"]["tree"][learned]["array"]
     array = arrays[reference][:, :-1] if learned == "history_checksum" else with_element(arrays[reference], 0, value)
-    bundle.write(tmp_path / "file", manifest, {**arrays, reference: array})
+    archive.write(tmp_path / "file", manifest, {**arrays, reference: array})
     with pytest.raises(ModelFileError, match=message):
         deepforecast.load(tmp_path / "file")
 
@@ -97,7 +105,7 @@ def test_learned_arrays_of_another_shape_are_refused_at_load(name: str, learned:
     manifest, arrays = to_manifest(model, model.fitted_state())
     reference = manifest["learned"]["by_series"]["tree"][learned]["array"]
     array = arrays[reference]
-    bundle.write(tmp_path / "file", manifest, {**arrays, reference: array[:, None] if array.ndim == 1 else array[:, :-1]})
+    archive.write(tmp_path / "file", manifest, {**arrays, reference: array[:, None] if array.ndim == 1 else array[:, :-1]})
     with pytest.raises(ModelFileError, match=f"the learned '{learned}' must be"):
         deepforecast.load(tmp_path / "file")
 
@@ -106,7 +114,7 @@ def test_names_of_parameters_that_are_no_text_are_refused_at_load(tmp_path: Path
     model = UnobservedComponents(horizon=2, season_length=1).fit(noisy())
     manifest, arrays = to_manifest(model, model.fitted_state())
     place = ("learned", "shared", "tree", "names", "list", 1)
-    bundle.write(tmp_path / "file", changed(manifest, place, 3), arrays)
+    archive.write(tmp_path / "file", changed(manifest, place, 3), arrays)
     with pytest.raises(ModelFileError, match="the names of the parameters must be strings"):
         deepforecast.load(tmp_path / "file")
 
@@ -129,7 +137,7 @@ def test_a_plan_that_does_not_fit_its_arrays_is_refused_at_load(
     model = LightGBM(horizon=2, lags=3, differences=[7], fourier=2, season_length=7).fit(noisy())
     manifest, arrays = to_manifest(model, model.fitted_state())
     place = ("learned", "shared", "tree", "plan", "tree", *place)
-    bundle.write(tmp_path / "file", changed(manifest, place, value), arrays)
+    archive.write(tmp_path / "file", changed(manifest, place, value), arrays)
     with pytest.raises(ModelFileError, match=message):
         deepforecast.load(tmp_path / "file")
 

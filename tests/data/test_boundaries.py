@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from deepforecast import check
+from deepforecast.data.calendar import infer
 from deepforecast.data.datetimes import TimeType
-from deepforecast.data.frequency_inference import infer
 from tests.frames import D, joined
 
 HALF = [1, 2] * 6

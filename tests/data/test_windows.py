@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from deepforecast.data import calendar_features
+from deepforecast.data import features
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import (
     WindowArrays,
@@ -34,7 +34,7 @@ def cut(held: WindowArrays, series: int, cutoff: int) -> tuple[np.ndarray, np.nd
 
 def made(source: Panel, input_size: int, horizon: int) -> WindowArrays:
     return window_arrays(
-        source, fit_window_columns(source, input_size, horizon, calendar_features.default_features(source.calendar))
+        source, fit_window_columns(source, input_size, horizon, features.default_features(source.calendar))
     )
 
 
@@ -120,7 +120,7 @@ def test_the_clock_stands_beside_its_row() -> None:
     held = made(source, 8, 4)
     _, time = held.window_start(np.array([1]), np.array([20]))
     shown = held.calendar[time[0] + 8 - 1]  # the last row up to the cutoff
-    wanted = fit_window_columns(source, 8, 4, calendar_features.default_features(source.calendar)).calendar_values(
+    wanted = fit_window_columns(source, 8, 4, features.default_features(source.calendar)).calendar_values(
         source.calendar, source.series.last[1:]
     )
     np.testing.assert_array_equal(shown, wanted[0])

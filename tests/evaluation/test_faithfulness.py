@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from deepforecast import LSTM, Naive, WindowMean
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.explanations import AttentionMap
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.panel import Panel

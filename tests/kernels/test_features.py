@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast.data.lags import FEATURE_KINDS, parse_lag_feature
+from deepforecast.data.features import FEATURE_KINDS, parse_lag_feature
 from deepforecast.kernels import features as kernel
 
 NAMES = ["lag_1", "lag_5", "difference_1", "difference_7@2", "mean_7", "std_7", "min_7", "max_7", "quantile_7_0.3", "mean_3x7",

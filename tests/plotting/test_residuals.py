@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from statsmodels.tsa.stattools import acf
 
-from deepforecast.data.forecast_names import ModelColumns
+from deepforecast.data.columns import ModelColumns
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.plotting import plot_residuals
 from deepforecast.plotting.autocorrelation import autocorrelation, compute_residuals

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from deepforecast import testing
-from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.registry import Capabilities
 from deepforecast.errors import DataWarning, DeepForecastError
 from deepforecast.testing.check import THEMES, Check, requires, requires_no
 from deepforecast.testing.subject import Subject, make_subjects

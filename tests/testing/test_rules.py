@@ -16,10 +16,10 @@ import pandas as pd
 import pytest
 
 from deepforecast import Conformal, Forecaster, Naive, SeasonalNaive, WindowMean, testing
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, NormalForecast
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame

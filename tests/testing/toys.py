@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast, NormalForecast, PointForecast, SampledForecast
+from deepforecast.core.forecast import Forecast, NormalForecast, PointForecast, SampledForecast, standard_normal
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
 from deepforecast.core.preprocessing import refuse_out_of_domain
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from deepforecast import Forecaster, param
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import PointForecast
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.errors import ParameterError
 

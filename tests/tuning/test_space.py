@@ -4,9 +4,8 @@ import optuna
 import pytest
 
 from deepforecast import LSTM, Conformal, LinearModel, Regression, SeasonalNaive, WindowMean
-from deepforecast.core.params import RandomTrial, declared_params
+from deepforecast.core.params import RandomTrial, declared_params, refuse_unused_parameters
 from deepforecast.core.registry import get, names
-from deepforecast.core.unused_parameters import refuse_unused_parameters
 from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.tuning.space import Configuration, format_params, make_space, parse_params
 from tests.tuning.bent import Bent

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.type_checks import is_instance
+from deepforecast.core.params import is_instance
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, format_value

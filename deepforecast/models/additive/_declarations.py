@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepforecast.core.type_checks import is_instance
+from deepforecast.core.params import is_instance
 from deepforecast.errors import DataError, ParameterError, ParameterTypeError, format_list, format_value, pluralize
 
 MODES = ("additive", "multiplicative")

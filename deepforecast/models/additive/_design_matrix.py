@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from deepforecast.data.calendar import Timestamps
 from deepforecast.data.components import REGRESSOR, ComponentSpec, ComponentSpecs, column_slices
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.data.timestamps import Timestamps
 from deepforecast.models.additive._columns import component_columns
 from deepforecast.models.additive._scaling import is_active, standardization
 from deepforecast.models.additive._time import hinges, place_changepoints, scale_time

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.state import LearnedState
+from deepforecast.data.calendar import timestamps_at
 from deepforecast.data.components import to_dicts
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
-from deepforecast.data.timestamps import timestamps_at
 from deepforecast.errors import DataError, ParameterError, warn
 from deepforecast.models.additive._changepoints import check_changepoints, refuse_outside
 from deepforecast.models.additive._jobs import FitData, prepare_fit

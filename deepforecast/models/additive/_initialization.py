@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from deepforecast.data.components import TimeFeatures
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.data.time_features import TimeFeatures
 from deepforecast.data.windows import WindowColumns
 from deepforecast.models.additive._time import hinges
 from deepforecast.nn.neural_prophet import TREND_PRIOR_SCALE

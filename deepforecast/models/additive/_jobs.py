@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data.components import REGRESSOR, ComponentSpecs, condition_columns
-from deepforecast.data.design_columns import time_component_columns
+from deepforecast.data.calendar import Timestamps, timestamps_at
+from deepforecast.data.components import REGRESSOR, ComponentSpecs, condition_columns, time_component_columns
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.data.timestamps import Timestamps, timestamps_at
 from deepforecast.models.additive._design_matrix import Design, build_design
 from deepforecast.models.additive._scaling import Bounds, bounds, refuse_crossed_bounds, used_rows
 

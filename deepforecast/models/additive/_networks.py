@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepforecast.core.state import LearnedState
-from deepforecast.data.components import REGRESSOR, SEASON, ComponentSpec
+from deepforecast.data.calendar import timestamps_at
+from deepforecast.data.components import REGRESSOR, SEASON, ComponentSpec, TimeFeatures
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.data.time_features import TimeFeatures
-from deepforecast.data.timestamps import timestamps_at
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import DataError, ParameterError, format_list, warn
 from deepforecast.models.additive._changepoints import check_changepoints, read_changepoints, refuse_outside

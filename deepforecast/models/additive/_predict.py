@@ -9,9 +9,9 @@ import numpy as np
 
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.state import LearnedState
+from deepforecast.data.calendar import timestamps_at
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.timestamps import timestamps_at
 from deepforecast.models.additive._forecast import AdditiveForecast, SimulatedForecast
 from deepforecast.models.additive._row_components import RowComponents, evaluate_rows, learned_components, saturate
 from deepforecast.models.additive._solver import DEGREES_OF_FREEDOM
@@ -151,7 +151,7 @@ def _steps_since_fit(learned: LearnedState) -> Ints:
 
 def _normal_draws(learned: LearnedState, seed: int, shape: tuple[int, int]) -> Floats:
     """Standard normal draws (series, *shape), seeded by `seed` and the parameters of each series."""
-    from deepforecast.core.noise import standard_normal
+    from deepforecast.core.forecast import standard_normal
 
     names = ("rate", "offset", "deviation", "scale")
     return standard_normal(seed, np.stack([learned[name] for name in names], axis=1), shape)

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepforecast.core.state import LearnedState
-from deepforecast.data.calendar import Calendar
-from deepforecast.data.components import ComponentSpecs, column_slices, from_dicts
+from deepforecast.data.calendar import Calendar, Timestamps, timestamps_at
+from deepforecast.data.components import ComponentSpecs, column_slices, from_dicts, time_component_columns
 from deepforecast.data.covariates import Covariate
-from deepforecast.data.design_columns import time_component_columns
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.timestamps import Timestamps, timestamps_at
 from deepforecast.models.additive._columns import component_column
 from deepforecast.models.additive._scaling import Bounds, bounds
 from deepforecast.models.additive._time import scale_time

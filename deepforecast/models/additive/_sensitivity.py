@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepforecast.core.state import LearnedState
-from deepforecast.data.components import column_slices
+from deepforecast.data.calendar import timestamps_at
+from deepforecast.data.components import column_slices, time_component_columns
 from deepforecast.data.covariates import Covariate
-from deepforecast.data.design_columns import time_component_columns
 from deepforecast.data.frames import Floats
-from deepforecast.data.timestamps import timestamps_at
 from deepforecast.models.additive._columns import component_columns
 from deepforecast.models.additive._row_components import RowComponents, learned_components
 

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from deepforecast.core.integer_bounds import MAX_SIMULATED_GAP, check_floats, check_gaps, check_integers
-from deepforecast.core.manifest import InvalidManifest
-from deepforecast.core.state import LearnedState
-from deepforecast.data.components import ALWAYS, AUTO, EVENT, HOLIDAY, REGRESSOR, SEASON, ComponentSpec
-from deepforecast.data.time_features import TimeFeatures
+from deepforecast.core.state import MAX_SIMULATED_GAP, InvalidManifest, LearnedState, check_floats, check_gaps, check_integers
+from deepforecast.data.components import ALWAYS, AUTO, EVENT, HOLIDAY, REGRESSOR, SEASON, ComponentSpec, TimeFeatures
 from deepforecast.errors import format_list, format_value
 
 MAX_COLUMNS = 10_000  # columns of all components together

@@ -118,8 +118,7 @@ def _holidays(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec
     """Yield one component with a column per public holiday of the country, if there is a country."""
     if model.country is None:
         return
-    from deepforecast.data.calendar_features import validate_country
-    from deepforecast.data.holiday_days import country_holiday_names
+    from deepforecast.data.features import country_holiday_names, validate_country
 
     validate_country(model.country, panel.calendar)
     names = country_holiday_names(model.country)

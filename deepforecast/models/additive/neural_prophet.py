@@ -6,19 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.params import param
-from deepforecast.core.registry import register
+from deepforecast.core.registry import Capabilities, register
 from deepforecast.models.additive._base import AdditiveForecaster
 from deepforecast.models.neural._base import NEURAL, NeuralForecaster
 from deepforecast.models.neural._fit import LocationHead
 
 if TYPE_CHECKING:
     from deepforecast.core.state import LearnedState, State
+    from deepforecast.data.components import TimeFeatures
     from deepforecast.data.covariates import Covariate
     from deepforecast.data.frames import Floats, Frame
     from deepforecast.data.panel import Panel
-    from deepforecast.data.time_features import TimeFeatures
     from deepforecast.data.windows import WindowColumns
     from deepforecast.models.neural._array_predictor import Predictor
     from deepforecast.nn.batch import InputSizes

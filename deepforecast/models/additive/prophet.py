@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
-from deepforecast.core.registry import register
+from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.state import LearnedState, State
 from deepforecast.models.additive._base import AdditiveForecaster
 
 if TYPE_CHECKING:
+    from deepforecast.core.encoding import SkopsSerializer
     from deepforecast.core.forecast import Forecast
-    from deepforecast.core.skops_objects import SkopsSerializer
     from deepforecast.data.covariates import Covariate
     from deepforecast.data.frames import Floats, Frame
     from deepforecast.data.panel import Panel

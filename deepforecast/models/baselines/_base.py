@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast, NormalForecast
+from deepforecast.core.forecast import Forecast, NormalForecast, standard_normal
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints

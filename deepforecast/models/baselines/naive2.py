@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.registry import register
+from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel

@@ -11,9 +11,9 @@ import numpy as np
 
 from deepforecast.core.forecast import validate_quantiles
 from deepforecast.core.state import LearnedState
-from deepforecast.data.calendar import OFF_GRID
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
+from deepforecast.data.frequency import OFF_GRID
 from deepforecast.data.panel import Series
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import CapabilityError, DataError, ParameterError, format_list, format_value

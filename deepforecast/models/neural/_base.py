@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.manifest import InvalidManifest
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
-from deepforecast.core.skops_objects import SkopsSerializer
-from deepforecast.core.state import LearnedState, State
+from deepforecast.core.registry import Capabilities
+from deepforecast.core.state import InvalidManifest, LearnedState, State
 from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
@@ -28,7 +27,7 @@ from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptio
 
 if TYPE_CHECKING:
     from deepforecast.core.explanations import AttentionMap
-    from deepforecast.data.time_features import TimeFeatures
+    from deepforecast.data.components import TimeFeatures
     from deepforecast.data.windows import WindowColumns
     from deepforecast.models.neural._array_predictor import Predictor
     from deepforecast.nn.batch import InputSizes

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from deepforecast.core.finite_check import check_finite
 from deepforecast.core.forecast import Forecast, refuse_duplicate_columns
+from deepforecast.core.plausibility import check_finite
 from deepforecast.core.threads import limit_torch_threads, torch_threads
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.data.integers import validate_integer
-from deepforecast.errors import CapabilityError
+from deepforecast.errors import CapabilityError, validate_integer
 from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, clip_bounds, pad_batch
 from deepforecast.models.neural._predict import MAX_WINDOWS, HorizonForecaster
 from deepforecast.nn.batch import Batch

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.preprocessing import refuse_short_series
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import passive_waiting
-from deepforecast.data import calendar_features, windows
-from deepforecast.data.fingerprint import panel_fingerprint
+from deepforecast.data import features, windows
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import seasons
-from deepforecast.data.panel import Panel
+from deepforecast.data.panel import Panel, panel_fingerprint
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _series_state
@@ -77,7 +76,7 @@ def _fit_network(
     panel = model._add_series_columns(panel, previous)
     if columns is None:
         input_size = _resolve_input_size(model, panel, horizon, season)
-        calendar = calendar_features.validate_features(model.calendar, panel.calendar)
+        calendar = features.validate_features(model.calendar, panel.calendar)
         columns = windows.fit_window_columns(panel, input_size, horizon, calendar)
         columns = model._select_columns(columns, panel)
     network: ForecastNetwork = build_network(model, columns, season) if previous is None else deepcopy(previous["network"])

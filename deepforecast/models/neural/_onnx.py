@@ -35,9 +35,9 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
+from deepforecast.core.atomic import replace_file
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import CapabilityError, DependencyError, ParameterTypeError, SaveError, format_value
-from deepforecast.io.atomic import replace_file
 from deepforecast.models.neural import _forecast
 from deepforecast.models.neural._series_state import window_columns
 from deepforecast.nn.batch import Batch
@@ -318,7 +318,7 @@ def _import_onnx() -> Any:
 
 def _metadata(model: NeuralForecaster, columns: WindowColumns, probabilities: tuple[float, ...]) -> dict[str, Any]:
     """The metadata of the file as JSON types, described in the docstring of the module."""
-    from deepforecast.data.calendar_features import PERIODS
+    from deepforecast.data.features import PERIODS
 
     return {
         "model": type(model).__name__,

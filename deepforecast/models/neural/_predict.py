@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from deepforecast.core.forecast import Forecast, SampledForecast
-from deepforecast.core.noise import standard_normal
+from deepforecast.core.forecast import Forecast, SampledForecast, standard_normal
 from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import limit_torch_threads, torch_threads
 from deepforecast.data.covariates import Covariate

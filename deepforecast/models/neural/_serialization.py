@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core import params
-from deepforecast.core.manifest import InvalidManifest
-from deepforecast.core.state import LearnedState
+from deepforecast.core.state import InvalidManifest, LearnedState
 from deepforecast.core.threads import passive_waiting
-from deepforecast.data.calendar_features import NAMES
+from deepforecast.data.features import NAMES
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import format_list, format_value
 from deepforecast.models.neural import _fit

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deepforecast.core.unused_parameters import refuse_unused_parameters
+from deepforecast.core.params import refuse_unused_parameters
 from deepforecast.errors import ParameterError
 
 if TYPE_CHECKING:

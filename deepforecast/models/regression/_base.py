@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast, PointForecast, QuantileForecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.preprocessing import refuse_short_series
-from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import one_thread_if_forked
 from deepforecast.data import frames

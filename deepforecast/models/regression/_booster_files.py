@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core import encoding
 from deepforecast.data.frames import Ints
 from deepforecast.errors import DataError
-from deepforecast.io import strict_json
 
 MAX_LEAVES = 200_000  # per tree
 MAX_CATEGORY = 1 << 24  # largest category code that float32 represents exactly
@@ -70,7 +70,7 @@ def validate_lightgbm(text: str) -> str:
 def validate_xgboost(raw: bytes) -> bytearray:
     """Return the XGBoost model description if all its trees are valid, else raise."""
     try:
-        document = strict_json.decode_json(raw)
+        document = encoding.decode_json(raw)
         learner = document["learner"]
         booster = learner["gradient_booster"]
         n_columns = int(learner["learner_model_param"]["num_feature"])

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data import calendar_features
+from deepforecast.data import features as featuress
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.covariates import Covariate
+from deepforecast.data.features import FEATURE_KINDS, LagFeature
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.lags import FEATURE_KINDS, LagFeature
 from deepforecast.data.panel import Panel
 
 Table = NDArray[np.float32] | NDArray[np.float64]
@@ -68,7 +68,7 @@ class Design:
         names = [str(feature) for feature in self.target_features]
         names += [f"{name}_{lag}" for name, lags in self.covariate_lags.items() for lag in lags]
         for name in self.calendar:
-            names += [f"{name}_sin", f"{name}_cos"] if self.encoded and name in calendar_features.PERIODS else [name]
+            names += [f"{name}_sin", f"{name}_cos"] if self.encoded and name in featuress.PERIODS else [name]
         names += ["holiday", "days_to_holiday"] if self.holidays else []
         for season, pairs in self.fourier:
             names += [f"{wave}_{season}_{k}" for k in range(1, pairs + 1) for wave in ("sin", "cos")]
@@ -116,11 +116,11 @@ def exogenous_columns(
     or, if encoded, 0 in all columns.
     """
     blocks: list[Floats] = []
-    table = calendar_features.compute_features(calendar, positions, design.calendar)
+    table = featuress.compute_features(calendar, positions, design.calendar)
     for position, name in enumerate(design.calendar):
-        blocks += calendar_features.encode_cyclic(table[:, position], name) if design.encoded else (table[:, position],)
+        blocks += featuress.encode_cyclic(table[:, position], name) if design.encoded else (table[:, position],)
     if design.holidays:
-        blocks += calendar_features.holiday_features(calendar, positions, design.holidays)
+        blocks += featuress.holiday_features(calendar, positions, design.holidays)
     step_numbers = positions // calendar.step
     for season, pairs in design.fourier:
         angle = 2 * np.pi * (step_numbers % season) / season

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.data import calendar_features
+from deepforecast.data import features as featuress
+from deepforecast.data.features import MAX_LAG, LagFeature, lag_features, parse_lag_feature
 from deepforecast.data.frequency import seasons
-from deepforecast.data.lags import MAX_LAG, LagFeature, lag_features, parse_lag_feature
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, format_list, format_value
 from deepforecast.models.regression._design import Design, shift_lags
@@ -41,8 +41,8 @@ def make_plan(model: RegressionForecaster, panel: Panel, differences: tuple[int,
         target_features=target_features,
         covariate_lags=_covariate_lags(model, panel),
         future_lags=_resolve_future_lags(model, panel),
-        calendar=calendar_features.validate_features(model.calendar, panel.calendar),
-        holidays=calendar_features.validate_country(model.holidays, panel.calendar),
+        calendar=featuress.validate_features(model.calendar, panel.calendar),
+        holidays=featuress.validate_country(model.holidays, panel.calendar),
         fourier=tuple((season, min(model.fourier, season // 2)) for season in periods if season > 1 and model.fourier),
         time_index=model.time_index,
         series_id=model.series_id,

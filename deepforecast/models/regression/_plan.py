@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.integer_bounds import check_floats
-from deepforecast.core.manifest import InvalidManifest
-from deepforecast.core.state import LearnedState
+from deepforecast.core.state import InvalidManifest, LearnedState, check_floats
+from deepforecast.data.features import MAX_LAG, parse_lag_feature
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.lags import MAX_LAG, parse_lag_feature
 from deepforecast.errors import format_list, format_value
 from deepforecast.models.regression._design import Design
 from deepforecast.models.regression._target_transform import TargetTransform

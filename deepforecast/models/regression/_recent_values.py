@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from deepforecast.data.features import FEATURE_KINDS
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.lags import FEATURE_KINDS
 from deepforecast.kernels import features as kernel
 from deepforecast.models.regression._design import Design, encode_features
 

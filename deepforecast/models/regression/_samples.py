@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.data.features import parse_lag_feature
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.lags import parse_lag_feature
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
 from deepforecast.models.regression._design import exogenous_columns, feature_table, shift_covariates

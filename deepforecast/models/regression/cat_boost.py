@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression._boosting_base import BoostedTrees, import_library
 from deepforecast.models.regression._samples import Sample

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.core.threads import allowed_threads, limit_threads, passive_waiting
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression import _tree_arrays

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression._base import RegressionForecaster, Strategy
 from deepforecast.models.regression._samples import Sample

@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.params import param
-from deepforecast.core.registry import register
-from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.registry import Capabilities, register
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError

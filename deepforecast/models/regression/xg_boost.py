@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.core.threads import allowed_threads
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError

@@ -11,13 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast
-from deepforecast.core.integer_bounds import check_floats, check_integer, check_integers
-from deepforecast.core.manifest import MAX_INTEGER, InvalidManifest
-from deepforecast.core.noise import standard_normal
-from deepforecast.core.skops_objects import SkopsSerializer
-from deepforecast.core.state import LearnedState, State
+from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.forecast import Forecast, standard_normal
+from deepforecast.core.manifest import MAX_INTEGER
+from deepforecast.core.registry import Capabilities
+from deepforecast.core.state import InvalidManifest, LearnedState, State, check_floats, check_integer, check_integers
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import refuse_duplicate_columns, validate_horizon
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.parallel import map_chunks
+from deepforecast.core.params import refuse_unused_parameters
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState, State
-from deepforecast.core.unused_parameters import refuse_unused_parameters
 from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame

@@ -8,13 +8,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast
-from deepforecast.core.integer_bounds import MAX_SIMULATED_GAP, check_floats, check_gaps, check_integers, check_vectors
-from deepforecast.core.noise import standard_normal
+from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.params import param
-from deepforecast.core.skops_objects import SkopsSerializer
-from deepforecast.core.state import LearnedState, State
+from deepforecast.core.registry import Capabilities
+from deepforecast.core.state import (
+    MAX_SIMULATED_GAP,
+    LearnedState,
+    State,
+    check_floats,
+    check_gaps,
+    check_integers,
+    check_vectors,
+)
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel

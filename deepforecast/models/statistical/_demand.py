@@ -9,9 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast
-from deepforecast.core.noise import standard_normal
+from deepforecast.core.forecast import Forecast, standard_normal
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints

@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast
+from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
-from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame

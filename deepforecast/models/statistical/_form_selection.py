@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.integer_bounds import check_floats, check_gaps, check_integers, check_vectors
-from deepforecast.core.state import LearnedState
+from deepforecast.core.state import LearnedState, check_floats, check_gaps, check_integers, check_vectors
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.kernels.ets.forms import Form

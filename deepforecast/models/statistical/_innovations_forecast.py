@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.forecast import Forecast
-from deepforecast.core.noise import standard_normal
+from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.models.statistical import _form_selection as ets

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.imputation import fill_missing
+from deepforecast.data.panel import fill_missing
 from deepforecast.models.baselines._arrays import segment_reduce
 
 MAX_ROUNDS = 30  # of backfitting several seasons

@@ -8,16 +8,21 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast
-from deepforecast.core.integer_bounds import MAX_SIMULATED_GAP, check_floats, check_gaps, check_integers, check_vectors
-from deepforecast.core.manifest import InvalidManifest
+from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.noise import standard_normal
-from deepforecast.core.params import param
-from deepforecast.core.skops_objects import SkopsSerializer
-from deepforecast.core.state import LearnedState, State
-from deepforecast.core.unused_parameters import NO_SEASON
+from deepforecast.core.params import NO_SEASON, param
+from deepforecast.core.registry import Capabilities
+from deepforecast.core.state import (
+    MAX_SIMULATED_GAP,
+    InvalidManifest,
+    LearnedState,
+    State,
+    check_floats,
+    check_gaps,
+    check_integers,
+    check_vectors,
+)
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel

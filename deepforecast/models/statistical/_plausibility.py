@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from deepforecast.core.noise import standard_normal
+from deepforecast.core.forecast import standard_normal
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel

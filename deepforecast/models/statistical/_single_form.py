@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.params import param
+from deepforecast.core.registry import Capabilities
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError

@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from deepforecast.core.params import param
+from deepforecast.core.params import NO_SEASON, param
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState
-from deepforecast.core.unused_parameters import NO_SEASON
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import format_list, warn

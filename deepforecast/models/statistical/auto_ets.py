@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.params import param
-from deepforecast.core.registry import register
+from deepforecast.core.registry import Capabilities, register
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.params import param
-from deepforecast.core.registry import register
+from deepforecast.core.registry import Capabilities, register
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError

@@ -8,17 +8,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.integer_bounds import check_integers
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.params import param
+from deepforecast.core.params import NO_SEASON, param, refuse_unused_parameters
 from deepforecast.core.preprocessing import refuse_out_of_domain
-from deepforecast.core.registry import get, register
-from deepforecast.core.skops_objects import SkopsSerializer
-from deepforecast.core.state import LearnedState, State
-from deepforecast.core.unused_parameters import NO_SEASON, refuse_unused_parameters
+from deepforecast.core.registry import Capabilities, get, register
+from deepforecast.core.state import LearnedState, State, check_integers
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel

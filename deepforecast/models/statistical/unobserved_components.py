@@ -7,15 +7,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from deepforecast.core.integer_bounds import check_vectors
-from deepforecast.core.manifest import InvalidManifest
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.params import param
+from deepforecast.core.params import NO_SEASON, param
 from deepforecast.core.preprocessing import describe_short
 from deepforecast.core.registry import register
-from deepforecast.core.skops_objects import SkopsSerializer
-from deepforecast.core.state import LearnedState
-from deepforecast.core.unused_parameters import NO_SEASON
+from deepforecast.core.state import InvalidManifest, LearnedState, check_vectors
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import PER_YEAR, seasons
 from deepforecast.data.panel import Panel

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, NotFittedError
 from deepforecast.testing import fixtures

@@ -11,7 +11,7 @@ import numpy as np
 
 from deepforecast.core import params
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.type_checks import union_members
+from deepforecast.core.params import union_members
 from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.testing import plain_values
 from deepforecast.testing.assertions import expect, expect_error

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deepforecast import LightGBM, XGBoost
-from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.errors import DataError
 from deepforecast.models.regression._booster_files import strip_text, validate_lightgbm, validate_xgboost
 from tests.models.regression.promoted import sales

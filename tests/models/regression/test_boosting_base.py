@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from deepforecast import CatBoost, GradientBoosting, LightGBM, XGBoost
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.monitor import SILENT
-from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.core.threads import as_worker
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, DependencyError, ParameterError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepforecast import CatBoost
-from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.models.regression import cat_boost
 from deepforecast.models.regression._samples import Sample
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import LinearModel
-from deepforecast.data.lags import parse_lag_feature
+from deepforecast.data.features import parse_lag_feature
 from deepforecast.data.panel import Panel
 from deepforecast.models.regression._design import Design, exogenous_columns, feature_table
 from deepforecast.models.regression._plan import Plan

@@ -59,7 +59,7 @@ def test_auto_takes_a_season_step_by_step_and_what_the_frequency_tells() -> None
 @pytest.mark.parametrize("length", [1, 3, 10, 30, 400])
 @pytest.mark.parametrize("seasons", [(1,), (7,), (12,), (24, 168), (7, 365)])
 def test_usual_features_are_names_that_a_series_can_fill(seasons: tuple[int, ...], length: int) -> None:
-    from deepforecast.data.lags import lag_features, parse_lag_feature
+    from deepforecast.data.features import lag_features, parse_lag_feature
 
     lags = lag_features(default_lags(seasons, length))
     assert max(one.lag for one in lags) <= max(length // 3, 1, *(one for one in seasons if one <= length // 3))

@@ -23,7 +23,7 @@ from sklearn.svm import SVR
 from sklearn.utils.validation import has_fit_parameter
 
 from deepforecast import Regression
-from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.errors import DataWarning, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.models.regression._sklearn_regressors import REGRESSORS
 from tests.models.regression.promoted import PLAIN, PROMOTION, WEATHER, sales, walks

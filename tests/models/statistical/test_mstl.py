@@ -23,7 +23,7 @@ from deepforecast import (
     datasets,
     decompose,
 )
-from deepforecast.data.imputation import fill_missing
+from deepforecast.data.panel import fill_missing
 from deepforecast.errors import CapabilityError, DataError, ParameterError, ParameterTypeError
 from deepforecast.models.statistical._interpolation import fill_with_seasons
 from deepforecast.models.statistical.decomposition import Loess
