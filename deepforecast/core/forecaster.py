@@ -28,11 +28,11 @@ from deepforecast.core.forecast import (
 )
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
-from deepforecast.core.plausibility import LIMITS, check_columns, check_finite, check_paths, range_ratios, value_range
+from deepforecast.core.plausibility import LIMITS, check_columns, check_finite, check_paths, range_ratios
 from deepforecast.core.preprocessing import preprocess, refuse_too_short_to_fit
 from deepforecast.core.protocols import PickleProtocol, ScikitLearnProtocol, positional_target_error
 from deepforecast.core.registry import Capabilities, CapabilitiesDescriptor
-from deepforecast.core.state import LearnedState, State, fingerprint
+from deepforecast.core.state import LearnedState, State, fingerprint, value_range
 from deepforecast.core.state_updates import append_observations, fine_tune_state, move_state
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, warn_undeclared

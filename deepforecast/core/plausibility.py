@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepforecast.core.forecast import SampledForecast, level_probabilities, output_columns
-from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError, warn
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
     from deepforecast.core.state import State
-    from deepforecast.data.panel import Panel, Series
+    from deepforecast.data.panel import Series
 
 def check_finite(values: Floats, state: State, name: str, distribution_model: Forecaster | None = None) -> Floats:
     """Return the values, shape (series, ...), if all are finite; otherwise raise `DataError` with the cause.
@@ -59,21 +59,6 @@ ROUNDING = 1e-6
 MIN_RANGE = 1e-300  # assumed range of a series of zeros
 MIN_PATHS = 20  # fewer sample paths are not checked for implausible values
 MAX_SHOWN_RATIO = 1000  # larger ratios are shown as "over 1,000"
-
-
-def value_range(panel: Panel, known_range: Floats | None = None, numbers: Ints | None = None) -> Floats:
-    """The smallest and the largest value of each series, shape (series, 2).
-
-    `known_range` is the range of earlier observations, which is included; `numbers` is the row of
-    each series in it, -1 for a new one.
-    """
-    first_rows = panel.indptr[:-1]
-    extremes = np.stack([np.fmin.reduceat(panel.y, first_rows), np.fmax.reduceat(panel.y, first_rows)], axis=1)
-    if known_range is not None and numbers is not None:
-        known_rows = np.where(numbers[:, None] >= 0, known_range[numbers], np.nan)
-        extremes[:, 0] = np.fmin(extremes[:, 0], known_rows[:, 0])
-        extremes[:, 1] = np.fmax(extremes[:, 1], known_rows[:, 1])
-    return extremes
 
 
 def check_columns(

@@ -176,3 +176,18 @@ def check_integer(value: Any, name: str, minimum: int, maximum: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
         raise InvalidManifest(f"{name} must be an integer between {minimum:,} and {maximum:,}, got {format_value(value)}")
     return value
+
+
+def value_range(panel: Panel, known_range: Floats | None = None, numbers: Ints | None = None) -> Floats:
+    """The smallest and the largest value of each series, shape (series, 2).
+
+    `known_range` is the range of earlier observations, which is included; `numbers` is the row of
+    each series in it, -1 for a new one.
+    """
+    first_rows = panel.indptr[:-1]
+    extremes = np.stack([np.fmin.reduceat(panel.y, first_rows), np.fmax.reduceat(panel.y, first_rows)], axis=1)
+    if known_range is not None and numbers is not None:
+        known_rows = np.where(numbers[:, None] >= 0, known_range[numbers], np.nan)
+        extremes[:, 0] = np.fmin(extremes[:, 0], known_rows[:, 0])
+        extremes[:, 1] = np.fmax(extremes[:, 1], known_rows[:, 1])
+    return extremes

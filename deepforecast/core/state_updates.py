@@ -13,9 +13,8 @@ import numpy as np
 
 from deepforecast.core.conformal import Calibration
 from deepforecast.core.monitor import SILENT
-from deepforecast.core.plausibility import value_range
 from deepforecast.core.preprocessing import preprocess, refuse_short_series
-from deepforecast.core.state import LearnedState, State
+from deepforecast.core.state import LearnedState, State, value_range
 from deepforecast.data import frames
 from deepforecast.data.columns import warn_undeclared
 from deepforecast.data.covariates import Covariate

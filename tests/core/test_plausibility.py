@@ -23,8 +23,7 @@ from deepforecast import (
 )
 from deepforecast.core.forecast import NormalForecast, SampledForecast
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.plausibility import value_range
-from deepforecast.core.state import LearnedState
+from deepforecast.core.state import LearnedState, value_range
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataWarning

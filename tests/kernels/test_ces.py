@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import minimize
 
 from deepforecast import datasets
+from deepforecast.core import seasonality
 from deepforecast.kernels import ces, levenberg_marquardt
-from deepforecast.models import _seasonality as seasonality
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "theta_ces.json").read_text())
 FORMS = ("none", "simple", "partial", "full")

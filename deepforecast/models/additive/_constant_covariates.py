@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deepforecast.core.design_matrix import constant_values, warn_constant_in_fit
 from deepforecast.core.state import State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._regressors import constant_values, warn_constant_in_fit
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet

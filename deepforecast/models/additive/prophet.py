@@ -182,7 +182,7 @@ class Prophet(AdditiveForecaster):
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         """The future covariates; a warning names those that were constant in fit and change now."""
-        from deepforecast.models.statistical._regressors import warn_constant_in_fit
+        from deepforecast.core.design_matrix import warn_constant_in_fit
 
         covariates = super()._future_covariates(state, steps, future)
         if covariates and "constant_covariates" in state.learned.by_series:

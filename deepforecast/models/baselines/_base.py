@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -11,12 +11,12 @@ from deepforecast.core.forecast import Forecast, NormalForecast, standard_normal
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities
+from deepforecast.core.seasonality import resolve_season
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
-from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.frequency import season_length
+from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError
+from deepforecast.errors import DataError
 
 
 class Baseline(Forecaster):
@@ -110,25 +110,3 @@ class Seasonal(Baseline):
                 "missing='interpolate'."
             )
         return season
-
-
-def resolve_season(season: Any, panel: Panel, model: Forecaster, name: str) -> int:
-    """Number of time steps per season; "auto": that of the frequency.
-
-    `ParameterError` for "auto" with integer time; `name` is that of the parameter in the message.
-    """
-    if season != "auto":
-        return int(season)
-    frequency = panel.series.calendar.frequency
-    if not frequency.base:
-        raise ParameterError(
-            f"{model.name}: {name}='auto' cannot be inferred from integer time. Pass {name} as a number of steps "
-            "(1: non-seasonal)."
-        )
-    return season_length(frequency)
-
-
-def rotate_season(season: Floats, n_rows: Ints) -> Floats:
-    """Rotate the seasons (series, phases) by `n_rows[i]` steps, so that phase 0 is again the first step ahead."""
-    length = season.shape[1]
-    return np.take_along_axis(season, (np.arange(length) + n_rows[:, None]) % length, axis=1)

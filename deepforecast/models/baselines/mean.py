@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from deepforecast.core.arrays import ObservedValues, segment_means, segment_rms
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import ObservedValues, segment_means, segment_rms
 from deepforecast.models.baselines._base import Baseline
 
 

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from deepforecast.core.arrays import blocks, segment_reduce, segment_rms
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import Capabilities, register
+from deepforecast.core.seasonality import decompose, is_seasonal, resolve_season
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models._seasonality import decompose, is_seasonal
-from deepforecast.models.baselines._arrays import blocks, segment_reduce, segment_rms
-from deepforecast.models.baselines._base import Seasonal, resolve_season
+from deepforecast.models.baselines._base import Seasonal
 
 MIN_CYCLES = 3  # number of seasons from which on a series is tested for seasonality
 

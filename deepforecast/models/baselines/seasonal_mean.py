@@ -6,13 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from deepforecast.core.arrays import ObservedValues, segment_means, segment_rms, split_phases
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
+from deepforecast.core.seasonality import rotate_season
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import ObservedValues, segment_means, segment_rms, split_phases
-from deepforecast.models.baselines._base import Seasonal, rotate_season
+from deepforecast.models.baselines._base import Seasonal
 from deepforecast.models.baselines.mean import pool_means
 
 

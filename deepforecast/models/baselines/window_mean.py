@@ -6,14 +6,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from deepforecast.core.arrays import ObservedValues, segment_rms
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
+from deepforecast.core.seasonality import resolve_season
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import ObservedValues, segment_rms
-from deepforecast.models.baselines._base import Baseline, resolve_season
+from deepforecast.models.baselines._base import Baseline
 
 
 @register

@@ -80,7 +80,7 @@ def warn_constant_covariates(name: str, state: State, future: Mapping[str, Covar
     constant = {column: future[column] for column in future if columns.scale.get(column) == 0.0}
     if not constant:
         return
-    from deepforecast.models.statistical._regressors import warn_constant_in_fit
+    from deepforecast.core.design_matrix import warn_constant_in_fit
 
     warn_constant_in_fit(
         name,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deepforecast.core.design_matrix import design_matrix
 from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.manifest import MAX_INTEGER
@@ -28,7 +29,6 @@ from deepforecast.models.statistical._coefficient_covariance import (
 from deepforecast.models.statistical._error_paths import decompose_forecast, sample_errors
 from deepforecast.models.statistical._intervals import StudentForecast, degrees_and_factor, student_mixing
 from deepforecast.models.statistical._perfect_fit import residual_spread, update_residual_spread
-from deepforecast.models.statistical._regressors import design_matrix
 from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSeries, power_of_two
 
 MAX_FILE_SEASON = 10_000  # bound for model files without seasonal orders

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deepforecast.core.design_matrix import constant_values, warn_constant_in_fit
 from deepforecast.core.forecast import refuse_duplicate_columns, validate_horizon
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import SILENT, Monitor
@@ -27,7 +28,6 @@ from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, warn
 from deepforecast.models.statistical._diagnostics import residual_tests
-from deepforecast.models.statistical._regressors import constant_values, warn_constant_in_fit
 
 
 class Statistical(Forecaster):

@@ -8,10 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from deepforecast.core import seasonality
+from deepforecast.core.arrays import segment_reduce
 from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities
+from deepforecast.core.seasonality import resolve_season
 from deepforecast.core.state import (
     MAX_SIMULATED_GAP,
     LearnedState,
@@ -24,9 +27,6 @@ from deepforecast.core.state import (
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models import _seasonality as seasonality
-from deepforecast.models.baselines._arrays import segment_reduce
-from deepforecast.models.baselines._base import resolve_season
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._intervals import (
     StudentForecast,

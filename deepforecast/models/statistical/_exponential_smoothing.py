@@ -8,18 +8,19 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from deepforecast.core.design_matrix import design_matrix, effect_columns, standardize
 from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities
+from deepforecast.core.seasonality import warn_short_series
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import TrainingError, warn
 from deepforecast.kernels.ets.forms import Form
-from deepforecast.models._seasonality import warn_short_series
 from deepforecast.models.statistical import _form_selection as ets
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._box_cox import guerrero, transform
@@ -27,7 +28,6 @@ from deepforecast.models.statistical._innovations_forecast import ExponentialFor
 from deepforecast.models.statistical._missing_value_variance import deviation_after_missing, smoothing_states
 from deepforecast.models.statistical._perfect_fit import residual_spread, update_residual_spread
 from deepforecast.models.statistical._plausibility import find_implausible
-from deepforecast.models.statistical._regressors import design_matrix, effect_columns, standardize
 from deepforecast.models.statistical._variance_explosion import examined_steps, exclude_explosive
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deepforecast.core.arrays import segment_reduce
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import fill_missing
-from deepforecast.models.baselines._arrays import segment_reduce
 
 MAX_ROUNDS = 30  # of backfitting several seasons
 RELATIVE_TOLERANCE = 1e-12  # change relative to the largest value at which backfitting has converged

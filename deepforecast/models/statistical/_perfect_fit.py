@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core.arrays import segment_reduce
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import segment_reduce
 
 PERFECT_FIT = 1e-9  # relative to the range of a series: smaller errors are a perfect fit
 ROUNDING = 1e-12  # relative to the largest value: smaller errors are rounding

@@ -10,11 +10,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from deepforecast.core.arrays import segment_reduce
 from deepforecast.core.forecast import standard_normal
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import segment_reduce
 from deepforecast.models.statistical import _form_selection as ets
 
 MAX_ERROR = 1.0

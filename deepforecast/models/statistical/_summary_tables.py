@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepforecast.core.design_matrix import effect_columns
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, format_value
-from deepforecast.models.statistical._regressors import effect_columns
 from deepforecast.models.statistical._scaled_series import Order
 
 if TYPE_CHECKING:

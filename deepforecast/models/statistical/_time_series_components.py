@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deepforecast.core.design_matrix import design_matrix, effect_columns
 from deepforecast.core.forecast import Forecast, NormalForecast, standard_normal
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.parallel import map_chunks
@@ -20,7 +21,6 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, TrainingError, TrainingWarning, format_list, format_value, warn
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._noise_floor import update_interval_factors
-from deepforecast.models.statistical._regressors import design_matrix, effect_columns
 from deepforecast.models.statistical._state_space import StateSpace
 
 MATRICES = ("design", "transition", "shocks", "irregular", "state", "covariance")

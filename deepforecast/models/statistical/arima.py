@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from deepforecast.core.design_matrix import design_matrix
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities, register
+from deepforecast.core.seasonality import resolve_season
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, format_value
-from deepforecast.models.baselines._base import resolve_season
 from deepforecast.models.statistical._arma_errors import ArimaFamily
-from deepforecast.models.statistical._regressors import design_matrix
 from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSeries
 
 MAX_D, MAX_SEASONAL_D, MAX_LAG = 3, 2, 500

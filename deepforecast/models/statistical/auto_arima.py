@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from deepforecast.core.design_matrix import design_matrix
 from deepforecast.core.params import NO_SEASON, param
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState
@@ -15,7 +16,6 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import format_list, warn
 from deepforecast.models.statistical._arma_errors import ArimaFamily
 from deepforecast.models.statistical._order_search import Search, SearchOptions, choose_differences, choose_fourier_terms
-from deepforecast.models.statistical._regressors import design_matrix
 from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSeries
 from deepforecast.models.statistical._seasons import MIN_CYCLES, Smoothers, decompose_panel, resolve_season_lengths
 

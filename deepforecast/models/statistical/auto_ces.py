@@ -6,14 +6,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from deepforecast.core import seasonality
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
+from deepforecast.core.seasonality import resolve_season
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models import _seasonality as seasonality
-from deepforecast.models.baselines._base import resolve_season
 from deepforecast.models.statistical._complex_smoothing import FORMS, ComplexSmoothing, n_fitted_parameters
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from deepforecast.core.forecast import refuse_duplicate_columns
+from deepforecast.core.seasonality import warn_short_series
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.frames import Frame
 from deepforecast.data.panel import METHODS, Panel, fill_missing
 from deepforecast.errors import DataError, ParameterError, format_list, format_value, warn
-from deepforecast.models._seasonality import warn_short_series
 from deepforecast.models.statistical._seasons import MIN_CYCLES, Smoothers, decompose_panel, resolve_season_lengths
 
 

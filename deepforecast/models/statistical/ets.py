@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities, register
+from deepforecast.core.seasonality import resolve_season
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
 from deepforecast.kernels.ets.forms import Form
-from deepforecast.models.baselines._base import resolve_season
 from deepforecast.models.statistical import _form_selection
 from deepforecast.models.statistical._engine import fit_by_statsmodels, statsmodels_capabilities
 from deepforecast.models.statistical._single_form import Smoothing

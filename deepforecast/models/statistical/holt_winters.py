@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities, register
+from deepforecast.core.seasonality import resolve_season
 from deepforecast.data.panel import Panel
 from deepforecast.kernels.ets.forms import Form
-from deepforecast.models.baselines._base import resolve_season
 from deepforecast.models.statistical._form_selection import COMPONENT_CODES
 from deepforecast.models.statistical._single_form import Smoothing
 

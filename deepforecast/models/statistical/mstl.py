@@ -15,12 +15,12 @@ from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import NO_SEASON, param, refuse_unused_parameters
 from deepforecast.core.preprocessing import refuse_out_of_domain
 from deepforecast.core.registry import Capabilities, get, register
+from deepforecast.core.seasonality import warn_short_series
 from deepforecast.core.state import LearnedState, State, check_integers
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, ParameterError
-from deepforecast.models._seasonality import warn_short_series
 from deepforecast.models.statistical import _inner_model
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._checksums import RANGES, HistoryChecksum

@@ -113,5 +113,5 @@ def test_blocks_of_series_do_not_change_the_forecast(model: Forecaster, daily: A
     random = np.random.default_rng(0)
     frame = daily(**{f"s{number}": 3 + random.random(int(random.integers(9, 40))) for number in range(30)})
     whole = said(model, frame)
-    monkeypatch.setattr("deepforecast.models.baselines._arrays.MAX_BLOCK_ROWS", 50)
+    monkeypatch.setattr("deepforecast.core.arrays.MAX_BLOCK_ROWS", 50)
     assert said(model, frame) == whole

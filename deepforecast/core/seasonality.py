@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core.arrays import segment_reduce
+from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.frequency import season_length
 from deepforecast.data.panel import Panel
-from deepforecast.errors import warn
-from deepforecast.models.baselines._arrays import segment_reduce
+from deepforecast.errors import ParameterError, warn
 
 CRITICAL_VALUE = 1.645  # two-sided 90 %
 MIN_INDEX = 0.01  # smallest multiplicative index; below it the decomposition is additive, as in R's forecTheta
@@ -137,3 +139,25 @@ def interpolate(y: Floats, indptr: Ints) -> Floats:
     weight = (rows[missing] - previous) / np.maximum(following - previous, 1)
     interpolated[missing] = y[previous] + weight * (y[following] - y[previous])
     return interpolated
+
+
+def resolve_season(season: Any, panel: Panel, model: Forecaster, name: str) -> int:
+    """Number of time steps per season; "auto": that of the frequency.
+
+    `ParameterError` for "auto" with integer time; `name` is that of the parameter in the message.
+    """
+    if season != "auto":
+        return int(season)
+    frequency = panel.series.calendar.frequency
+    if not frequency.base:
+        raise ParameterError(
+            f"{model.name}: {name}='auto' cannot be inferred from integer time. Pass {name} as a number of steps "
+            "(1: non-seasonal)."
+        )
+    return season_length(frequency)
+
+
+def rotate_season(season: Floats, n_rows: Ints) -> Floats:
+    """Rotate the seasons (series, phases) by `n_rows[i]` steps, so that phase 0 is again the first step ahead."""
+    length = season.shape[1]
+    return np.take_along_axis(season, (np.arange(length) + n_rows[:, None]) % length, axis=1)

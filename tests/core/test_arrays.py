@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from deepforecast.models.baselines import _arrays
-from deepforecast.models.baselines._arrays import (
+from deepforecast.core import arrays
+from deepforecast.core.arrays import (
     ObservedValues,
     gather_segments,
     seasonal_change_rms,
@@ -47,7 +47,7 @@ def test_root_mean_square_of_too_few() -> None:
 
 @pytest.mark.parametrize("block", [1, 7, 10_000])
 def test_changes_within_series_and_blocks(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(_arrays, "MAX_BLOCK_ROWS", block)
+    monkeypatch.setattr(arrays, "MAX_BLOCK_ROWS", block)
     random = np.random.default_rng(0)
     lengths = [1, 5, 2, 3, 30, 1, 4]
     indptr = np.concatenate([[0], np.cumsum(lengths)])

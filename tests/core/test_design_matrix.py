@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from deepforecast import ARIMA, ETS, AutoARIMA, UnobservedComponents
+from deepforecast.core.design_matrix import design_matrix, standardize
 from deepforecast.data.covariates import UNKNOWN, Covariate
 from deepforecast.errors import DataWarning
-from deepforecast.models.statistical._regressors import design_matrix, standardize
 
 
 def test_numbers_are_taken_as_they_are_and_steps_ahead_are_flattened():

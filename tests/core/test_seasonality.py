@@ -7,7 +7,7 @@ import pytest
 from statsmodels.tsa.seasonal import seasonal_decompose
 from statsmodels.tsa.stattools import acf
 
-from deepforecast.models import _seasonality as seasonality
+from deepforecast.core import seasonality
 
 
 def panel(sizes=(30, 41, 25, 60), season=6, seed=0):
