@@ -865,7 +865,7 @@ def test_a_study_of_somebody_else_is_refused(frame, tmp_path):
     path = str(tmp_path / "study.db")
     study = optuna.create_study(storage=f"sqlite:///{path}", study_name="theirs")
     study.add_trial(optuna.create_trial(value=1.0))
-    with pytest.raises(ParameterError, match="did not create"):
+    with pytest.raises(ParameterError, match="was not created by"):
         searched(Bent(), frame, 3, storage=path, study_name="theirs")
 
 

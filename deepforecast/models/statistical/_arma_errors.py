@@ -256,7 +256,12 @@ class ArimaFamily(Statistical):
         season = check_integer(learned["season"], "season", 1, max(max_states, MAX_FILE_SEASON))
         check_floats(learned, ["ar", "ma", "mean"], (max_states,), finite=True)
         check_floats(learned, ["excess"], (max_states * (max_states + 1) // 2,), finite=True)
-        max_lags = learned["factors"].shape[-1]
+        max_lags, n_columns = learned["factors"].shape[-1], learned["beta"].shape[-1]
+        check_floats(learned, ["factors"], (max_lags,))
+        check_floats(learned, ["beta"], (n_columns,))
+        check_floats(learned, ["coefficient_directions"], (n_columns, n_columns + 1))
+        check_floats(learned, ["direction_states"], (n_columns, max_states))
+        check_floats(learned, ["likelihood"], (3,))
         largest = [max_lags, max_states, max_lags, max_lags, max_states, max_lags, 1]  # of p, d, q, P, D, Q, constant
         for row in np.unique(check_integers(learned, "order", 0, largest), axis=0):
             order = self._order(row, season)
