@@ -25,14 +25,34 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class DeepForecastError(Exception):
-    """Base class of all errors of the library. Control characters in messages are escaped."""
+    """Base class of all errors of the library; control characters in messages are escaped.
+
+    Parameters
+    ----------
+    message : str
+        The rule that was broken, and what was found.
+    hint : str, default ""
+        How to fix it; `str(error)` is the message followed by the hint.
+    parameter : str, optional
+        The name of the parameter or argument whose value was refused.
+    value : object, optional
+        That value.
+    series : sequence of str, default ()
+        The ids of the affected series, as text.
+    """
+
+    def __init__(
+        self, message: str = "", *, hint: str = "", parameter: str | None = None, value: Any = None, series: Sequence[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.message, self.hint, self.parameter, self.value, self.series = message, hint, parameter, value, tuple(series)
 
     def __str__(self) -> str:
-        return escape_control_characters(super().__str__())
+        return escape_control_characters(f"{self.message} {self.hint}" if self.hint else self.message)
 
 
 class DataError(DeepForecastError, ValueError):
@@ -105,20 +125,29 @@ def not_fitted_error(name: str, reason: str = "") -> NotFittedError:
     return error_class(f"{message}. Call fit(frame) first; set_params discards the previous fit.")
 
 
-CollectedWarnings = dict[object, tuple[str, type[UserWarning]]]  # message and category by code location and subject
+class CollectedWarning(NamedTuple):
+    """A warning that was not issued yet; `subject` is the name its message begins with, if any."""
+
+    message: str
+    category: type[UserWarning]
+    subject: str
+
+
+CollectedWarnings = dict[object, CollectedWarning]  # by code location and subject
 _collector: ContextVar[CollectedWarnings | None] = ContextVar("collected_warnings", default=None)
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
-def warn(message: str, category: type[UserWarning] = DataWarning) -> None:
+def warn(message: str, category: type[UserWarning] = DataWarning, *, subject: str = "") -> None:
     """Issue a warning that points to the user's code, or collect it inside `collect_warnings` or `suppress_warnings`.
 
-    A collected warning replaces an earlier one of the same code location and subject, the text before the first colon.
+    `subject` names what the message is about if it begins with that name, usually a model. A collected warning replaces
+    an earlier one of the same code location and subject.
     """
     collected = _collector.get()
     caller = sys._getframe(1)
     if collected is not None:
-        collected[caller.f_code, caller.f_lineno, message.partition(":")[0]] = (message, category)
+        collected[caller.f_code, caller.f_lineno, subject] = CollectedWarning(message, category, subject)
         return
     message = escape_control_characters(message)
     stack_level = 1
@@ -152,8 +181,8 @@ def emit_warnings(collected: CollectedWarnings) -> None:
     if outer is not None:
         outer.update(collected)
         return
-    for message, category in collected.values():
-        warn(message, category)
+    for message, category, subject in collected.values():
+        warn(message, category, subject=subject)
 
 
 def format_value(value: object, max_length: int = 80) -> str:
@@ -204,9 +233,11 @@ def validate_integer(value: Any, name: str, minimum: int = 1, maximum: int | Non
     subject = f"`{name}`" if name.isidentifier() else name
     if type(value).__name__ in ("bool", "bool_") or not hasattr(value, "__index__"):
         raise ParameterTypeError(
-            f"{subject} must be an integer of {bounds}, got {format_value(value)} ({type(value).__name__})."
+            f"{subject} must be an integer of {bounds}, got {format_value(value)} ({type(value).__name__}).",
+            parameter=name,
+            value=value,
         )
     number = int(value)
     if number < minimum or (maximum is not None and number > maximum):
-        raise ParameterError(f"{subject} must be {bounds}, got {format_value(f'{number:,}')}.")
+        raise ParameterError(f"{subject} must be {bounds}, got {format_value(f'{number:,}')}.", parameter=name, value=number)
     return number

@@ -52,8 +52,8 @@ def test_what_is_shown_of_a_value() -> None:
     assert format_list(range(7), max_shown=2) == "0, 1 … (7 in all)"
 
 
-def speak(message: str) -> None:
-    warn(message)
+def speak(message: str, subject: str = "") -> None:
+    warn(message, subject=subject)
 
 
 def test_a_warning_points_at_the_line_outside_of_the_package() -> None:
@@ -79,8 +79,8 @@ def test_what_is_kept_is_said_once_of_each_thing_and_the_last_time() -> None:
     kept: errors.CollectedWarnings = {}
     for window in range(3):
         with collect_warnings(kept):
-            speak(f"Column a: {window}")
-            speak(f"Column b: {window}")
+            speak(f"Column a: {window}", "a")
+            speak(f"Column b: {window}", "b")
             warn(f"Training: {window}", TrainingWarning)
     with pytest.warns((DataWarning, TrainingWarning)) as said:
         emit_warnings(kept)
@@ -97,7 +97,7 @@ def test_what_is_kept_and_said_while_another_keeps_is_the_same_thing() -> None:
             with collect_warnings(inner if window % 2 else kept):
                 speak(f"Column a: {window}")
             emit_warnings(inner)
-    assert [message for message, _ in kept.values()] == ["Column a: 3"]
+    assert [warning.message for warning in kept.values()] == ["Column a: 3"]
 
 
 def test_keeping_ends_with_its_block_whatever_happens_in_it() -> None:

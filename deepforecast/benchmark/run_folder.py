@@ -70,7 +70,7 @@ def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
     hint = "A folder must contain the run of one suite. "
     hint += f"Use another folder for {format_value(current.suite)}, or remove {format_value(str(folder))}."
     if stored.suite != current.suite:
-        raise ParameterError(f"{format_value(str(folder))} contains a run of suite {format_value(stored.suite)}. {hint}")
+        raise ParameterError(f"{format_value(str(folder))} contains a run of suite {format_value(stored.suite)}.", hint=hint)
     tasks = {task.name: task for task in stored.tasks}
     for task in current.tasks:
         if task.name not in tasks:
@@ -86,7 +86,8 @@ def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
             )
             raise ParameterError(
                 f"{format_value(str(folder))} contains a run of suite {format_value(stored.suite)} with other settings: "
-                f"{description}. {hint}"
+                f"{description}.",
+                hint=hint
             )
         tasks[task.name] = task
     models = None

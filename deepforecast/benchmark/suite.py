@@ -289,7 +289,7 @@ def find_suite(name: str) -> Path:
     suites = known_suites()
     if name not in suites:
         available = format_list(suites, max_shown=30)
-        raise ParameterError(f"Unknown suite {format_value(name)}. Use {available}, or pass the path of a YAML file.")
+        raise ParameterError(f"Unknown suite {format_value(name)}.", hint=f"Use {available}, or pass the path of a YAML file.")
     return suites[name]
 
 
@@ -406,7 +406,10 @@ def parse_entries(models: Any, where: str) -> tuple[Entry, ...]:
     names = [entry.name for entry in parsed]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
-        raise ParameterError(f"{where}: model names must be unique, got more than once: {format_list(duplicates)}. Set `alias`.")
+        raise ParameterError(
+            f"{where}: model names must be unique, got more than once: {format_list(duplicates)}.",
+            hint="Set `alias`.",
+        )
     return tuple(parsed)
 
 
@@ -431,10 +434,10 @@ def _check_suite(suite: Suite, where: str) -> Suite:
     names = [task.name for task in suite.tasks]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
-        raise ParameterError(f"{where}: task names must be unique, got more than once: {format_list(duplicates)}. Set `task`.")
+        raise ParameterError(f"{where}: task names must be unique, got more than once: {format_list(duplicates)}.", hint="Set `task`.")
     unnamed = [index for index, name in enumerate(names) if not name]
     if unnamed:
-        raise ParameterError(f"{where}: tasks[{unnamed[0]}] has generated series and must have a name. Set `task`.")
+        raise ParameterError(f"{where}: tasks[{unnamed[0]}] has generated series and must have a name.", hint="Set `task`.")
     if not suite.seeds or len(set(suite.seeds)) < len(suite.seeds) or min(suite.seeds) < 0:
         raise ParameterError(
             f"{where}: seeds must be distinct integers of at least 0, got {format_list(suite.seeds) or 'none'}."

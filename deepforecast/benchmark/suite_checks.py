@@ -81,7 +81,8 @@ def _refuse_files_of(parameters: Mapping[str, Any], where: str) -> None:
         if name in FILE_PARAMS and value is not None:
             raise ParameterError(
                 f"{where}: `{name}` cannot be set in a benchmark, as it may write files outside of the folder of the run, "
-                f"got {format_value(value)}. Use the default, None."
+                f"got {format_value(value)}.",
+                hint="Use the default, None."
             )
         for inner in value if isinstance(value, list | tuple) else [value]:
             if isinstance(inner, Mapping):
@@ -158,6 +159,7 @@ def _refuse_long_windows(task: Task) -> None:
     if n_required > max_rows:
         raise ParameterError(
             f"{pluralize(count, 'window')} of horizon {horizon} and {pluralize(n_learning_rows, 'training row')} require "
-            f"{pluralize(n_required, 'row')}, but the series of the task have at most {max_rows:,}. Set a shorter "
+            f"{pluralize(n_required, 'row')}, but the series of the task have at most {max_rows:,}.",
+            hint="Set a shorter "
             f"horizon{' or fewer windows' if count > 1 else ''}."
         )

@@ -96,7 +96,7 @@ def run_suite(
         If the folder cannot be written or is used by another run.
     """
     if not hasattr(os, "fork"):
-        raise DependencyError("Benchmarks need os.fork, which this system does not provide. Use Linux or macOS.")
+        raise DependencyError("Benchmarks need os.fork, which this system does not provide.", hint="Use Linux or macOS.")
     subset_suite = select_subset(suite if isinstance(suite, Suite) else load_suite(suite), cut)
     run_folder = Path(folder)
     with open_results(run_folder) as results_file:
@@ -215,7 +215,7 @@ class ServerClient:
         self.stderr_file.seek(0)
         lines = [line for line in self.stderr_file.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
         message = format_value(lines[-1], 500) if lines else "none"
-        return DataError(f"The benchmark server ended unexpectedly; its last output: {message}. Repeat the call to resume.")
+        return DataError(f"The benchmark server ended unexpectedly; its last output: {message}.", hint="Repeat the call to resume.")
 
 
 def _needs_run(row: Row | None, job: Mapping[str, Any], retry: bool) -> bool:

@@ -144,7 +144,7 @@ def horizon_of(task: Task) -> int:
     """Return the horizon of a task, by default that of the dataset card."""
     horizon = task.horizon or (datasets.card(task.dataset).horizon if task.dataset else None)
     if horizon is None:
-        raise ParameterError("a task must have a horizon, and its dataset does not define one. Set `horizon`.")
+        raise ParameterError("a task must have a horizon, and its dataset does not define one.", hint="Set `horizon`.")
     return horizon
 
 

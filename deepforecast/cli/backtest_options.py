@@ -118,7 +118,7 @@ def _with_missing(model: Any, missing: str) -> Any:
 def _require_horizon(values: argparse.Namespace, models: Sequence[Any]) -> None:
     """Raise if there is no horizon, naming the option."""
     if values.horizon is None and any(model.horizon is None for model in models):
-        raise ParameterError("A backtest requires a horizon, which is the same for all models. Pass --horizon STEPS.")
+        raise ParameterError("A backtest requires a horizon, which is the same for all models.", hint="Pass --horizon STEPS.")
 
 
 def _check_metric(name: str) -> None:

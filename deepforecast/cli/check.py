@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from deepforecast.cli.arguments import TextFormat, add_data, add_output, declared_columns, parse_frequency
@@ -35,11 +34,6 @@ def run(values: argparse.Namespace) -> Outcome:
     check_frame_target(values.output)
     inputs = read_data(values.data, declared_columns(values), TextFormat.from_arguments(values))
     report = check(inputs.frame, freq=parse_frequency(values.freq), columns=inputs.roles)
-    findings = (
-        replace(finding, where=values.worded(finding.where), hint=values.worded(finding.hint))
-        for finding in report.findings
-    )
-    report = replace(report, findings=tuple(findings))
     if values.output not in (None, "-") and report.series is not None:
         write_frame(report.series, values)
     table = csv_bytes(report.series, values.spreadsheet_safe) if values.output == "-" and report.series is not None else b""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from deepforecast.cli.arguments import add_output
@@ -43,7 +42,6 @@ def run(values: argparse.Namespace) -> Outcome:
     check_target(values.plot, *FIGURE_SUFFIXES)
     arguments = parse_backtest(values, values.models or baselines())
     board = compare(**arguments, metrics=values.metrics, season_length=values.season_length)
-    board = replace(board, table=board.table.assign(error=board.table["error"].map(values.worded)))
     written = _write(board, values)
     facts: dict[str, Any] = {"leaderboard": to_records(board.table), "failed": board.failed, "written": written}
     return _outcome(board, facts, values)

@@ -40,7 +40,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
         model_name, colon, parameters = name.partition(":")
         if colon:
             hint = f"--model {format_value(model_name)} --set {format_value(parameters) or 'NAME=VALUE'}"
-            raise ParameterError(f"--model must be a name without parameters in fit. Use {hint}.")
+            raise ParameterError("--model must be a name without parameters in fit.", hint=f"Use {hint}.")
         add_flags(parser, find_model(name))
 
 

@@ -20,7 +20,8 @@ def find_model(name: str) -> type[Forecaster]:
         near = [names[match] for match in get_close_matches(_normalize(name), names, n=3, cutoff=0.5)]
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Available: {format_list(registry.names(), max_shown=60)}."
         raise ParameterError(
-            f"The model must be a registered name, got {format_value(name)!r}. {hint} deepforecast models describes them."
+            f"The model must be a registered name, got {format_value(name)!r}.",
+            hint=f"{hint} deepforecast models describes them."
         )
     return registry.get(names[_normalize(name)])
 
@@ -70,7 +71,8 @@ def _parse_pairs(text: str, full_text: str) -> list[tuple[str, str]]:
     duplicates = [name for position, (name, _) in enumerate(pairs) if name in dict(pairs[:position])]
     if duplicates:
         raise ParameterError(
-            f"Each parameter must be given once; repeated in '{format_value(full_text)}': {format_list(duplicates)}. Drop the "
+            f"Each parameter must be given once; repeated in '{format_value(full_text)}': {format_list(duplicates)}.",
+            hint="Drop the "
             "repetitions."
         )
     return pairs
@@ -95,7 +97,8 @@ def _build_from_call(node: ast.Call, text: str) -> Forecaster:
     cls = find_model(node.func.id if isinstance(node.func, ast.Name) else "")
     if any(keyword.arg is None for keyword in node.keywords):
         raise ParameterError(
-            f"The parameters of a model cannot be given with **, got '{format_value(text)}'. Pass each as name=value."
+            f"The parameters of a model cannot be given with **, got '{format_value(text)}'.",
+            hint="Pass each as name=value."
         )
     return cls(
         *[_evaluate(argument, text) for argument in node.args], **{str(k.arg): _evaluate(k.value, text) for k in node.keywords}

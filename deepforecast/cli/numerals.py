@@ -62,7 +62,8 @@ def _parse_integers(text: Any, name: str) -> Any:
         largest = MAX_EXACT_INTEGER + 1
     if largest > MAX_EXACT_INTEGER:
         raise DataError(
-            f"Column {name} cannot contain integers beyond 2^53, which float64 cannot represent exactly. Rescale or round them."
+            f"Column {name} cannot contain integers beyond 2^53, which float64 cannot represent exactly.",
+            hint="Rescale or round them."
         )
     return integers
 

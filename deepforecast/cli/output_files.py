@@ -44,7 +44,8 @@ def refuse_overwritten_inputs(parser: Parser, values: argparse.Namespace) -> Non
                 role = "reads" if other_action in parser.inputs else "writes"
                 raise ParameterError(
                     f"{_option_name(action)} must not be a file that {parser.prog} {role} as {_option_name(other_action)}, got "
-                    f"{format_value(value, 200)}{_same_file_note(value, path)}. Pass another file name to "
+                    f"{format_value(value, 200)}{_same_file_note(value, path)}.",
+                    hint="Pass another file name to "
                     f"{_option_name(action)}."
                 )
         files.append((action, target))
@@ -83,14 +84,14 @@ def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> 
     if path is None or path == "-":
         return
     if not path:
-        raise ParameterError("The name of an output file cannot be empty, got ''. Pass a file name.")
+        raise ParameterError("The name of an output file cannot be empty, got ''.", hint="Pass a file name.")
     if suffixes and Path(path).suffix.lower() not in suffixes:
         expected = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise ParameterError(f"The output file must end in {expected}, got {format_value(path, 200)}.")
     if "\0" in path:
-        raise SaveError(f"{format_value(path, 200)} cannot be written: a path cannot contain a null byte. Pass another path.")
+        raise SaveError(f"{format_value(path, 200)} cannot be written: a path cannot contain a null byte.", hint="Pass another path.")
     if os.path.isdir(path):
-        raise SaveError(f"{format_value(path, 200)} must be a file, but is a folder. Pass the name of a file in it.")
+        raise SaveError(f"{format_value(path, 200)} must be a file, but is a folder.", hint="Pass the name of a file in it.")
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise SaveError(
@@ -100,7 +101,8 @@ def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> 
     if not new_folder and parent != folder:
         name = format_value(str(parent), 200)
         raise SaveError(
-            f"{format_value(path, 200)} cannot be written: the folder {name} does not exist. Create it first, "
+            f"{format_value(path, 200)} cannot be written: the folder {name} does not exist.",
+            hint="Create it first, "
             "e.g. with mkdir -p."
         )
 
@@ -118,14 +120,14 @@ def check_model_target(path: str) -> None:
     if os.path.isfile(path) and not os.access(path, os.R_OK):
         raise SaveError(
             f"--save must be a new file or a model file, got {format_value(path, 200)}, which cannot be read. "
-            "It was not replaced. "
-            "Pass another file name to --save."
+            "It was not replaced.",
+            hint="Pass another file name to --save."
         )
     if os.path.exists(path) and not _is_model_file(path):
         raise SaveError(
             f"--save must be a new file or a model file, got {format_value(path, 200)}, which is another "
-            "file. It was not replaced. "
-            "Pass another file name to --save."
+            "file. It was not replaced.",
+            hint="Pass another file name to --save."
         )
 
 

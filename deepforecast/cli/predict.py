@@ -56,15 +56,16 @@ def run(values: argparse.Namespace) -> Outcome:
     model = load(values.model)
     if values.horizon is None and model.horizon is None:
         raise ParameterError(
-            f"--horizon must be given, since {type(model).__name__} was fitted without one. Pass --horizon STEPS."
+            f"--horizon must be given, since {type(model).__name__} was fitted without one.",
+            hint="Pass --horizon STEPS."
         )
     future_columns = model.state_.series.columns.future
     if values.future_template is not None:
         return _write_template(values, model, future_columns)
     if future_columns and values.future_data is None:
         raise ParameterError(
-            f"--future-data must be given, since the model was fitted with future covariates ({format_list(future_columns)}). "
-            "Pass --future-data FILE; --future-template FILE writes the rows it needs."
+            f"--future-data must be given, since the model was fitted with future covariates ({format_list(future_columns)}).",
+            hint="Pass --future-data FILE; --future-template FILE writes the rows it needs."
         )
     frame = model.predict(values.horizon, level=values.level, quantiles=values.quantiles, **_read_inputs(values, model))
     facts: dict[str, Any] = {"model": repr(model), "rows": len(frame), "output": values.output}

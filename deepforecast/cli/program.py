@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 from deepforecast.cli import streams
-from deepforecast.cli.message_translation import MessageTranslator
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.output_files import refuse_overwritten_inputs
 from deepforecast.cli.parser import Parser
@@ -53,14 +52,17 @@ exit codes:
   141  broken pipe"""
 
 
+OPTION_NAMES = {"n_windows": "windows", "step_size": "step", "frame": "data", "static": "static-data", "future": "future-data"}
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    translator = MessageTranslator()
+    options: dict[str, Any] = {}  # those of the command, once it is known
     streams.reserve_descriptors()
     try:
-        with print_warnings(translator):
-            status = run_command(words, translator)
+        with print_warnings():
+            status = run_command(words, options)
         streams.flush()
     except BrokenPipeError:
         return BROKEN_PIPE
@@ -70,14 +72,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:  # argparse after --help
         return leaving.code if isinstance(leaving.code, int) else SUCCESS
     except Exception as error:  # report any error in one line
-        return report_error(error, words, translator)
+        return report_error(error, words, options)
     finally:
         streams.discard_unwritten()
     return status
 
 
-def run_command(words: Sequence[str], translator: MessageTranslator) -> int:
-    """Run the command in `words`; its options are passed to `translator`."""
+def run_command(words: Sequence[str], options: dict[str, Any]) -> int:
+    """Run the command in `words`; its options are added to `options`."""
     if not words or words[0].startswith("-"):
         return _run_without_command(words)
     name = words[0].replace("_", "-")
@@ -85,7 +87,7 @@ def run_command(words: Sequence[str], translator: MessageTranslator) -> int:
     if name not in COMMANDS:
         near = get_close_matches(name, COMMANDS, n=2, cutoff=0.6)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Available: {format_list(COMMANDS, max_shown=len(COMMANDS))}."
-        raise ParameterError(f"Unknown command {format_value(words[0])!r}. {hint} See deepforecast --help.")
+        raise ParameterError(f"Unknown command {format_value(words[0])!r}.", hint=f"{hint} See deepforecast --help.")
     module: Any = import_module(f"deepforecast.cli.{name.replace('-', '_')}")
     parser = Parser(f"deepforecast {name}", module.USAGE, module.__doc__ or "", module.EPILOG)
     module.add_arguments(parser, command_arguments)
@@ -94,8 +96,7 @@ def run_command(words: Sequence[str], translator: MessageTranslator) -> int:
     common.add_argument("--json", action="store_true", help="print the result or the error as JSON")
     common.add_argument("--traceback", action="store_true", help="show the traceback of an error")
     values = parser.parse(command_arguments)
-    values.worded = translator
-    translator.options = parser.options
+    options.update(parser.options)
     refuse_overwritten_inputs(parser, values)
     with hide_progress() if values.json else nullcontext():
         outcome: Outcome = module.run(values)
@@ -115,15 +116,15 @@ def print_outcome(outcome: Outcome, as_json: bool) -> None:
         streams.print_text(outcome.text)
 
 
-def report_error(error: BaseException, words: Sequence[str], translator: MessageTranslator) -> int:
+def report_error(error: BaseException, words: Sequence[str], options: Collection[str]) -> int:
     """Print an error as one line, as JSON or with its traceback; return the exit code."""
     is_expected = isinstance(error, DeepForecastError | OSError | MemoryError)
-    message = translator(error_message(error))
+    message = error_message(error) + _option_note(error, options)
     if "--traceback" in words:
         streams.print_notes([format_value(line, 1000) for line in "".join(traceback.format_exception(error)).splitlines()])
     elif not is_expected:
         message += " (internal error of deepforecast: please report it with the output of --traceback)"
-    if "--json" not in words or not _print_json_error(type(error).__name__, message):
+    if "--json" not in words or not _print_json_error(error, message):
         streams.print_note(message, "error")
     return USER_ERROR if is_expected else INTERNAL_ERROR
 
@@ -137,15 +138,22 @@ def error_message(error: BaseException) -> str:
     return str(error) if isinstance(error, DeepForecastError) else f"{type(error).__name__}: {error}"
 
 
+def _option_note(error: BaseException, options: Collection[str]) -> str:
+    """The option that sets the parameter of an error, if the command has it."""
+    parameter = getattr(error, "parameter", None) or ""
+    option = f"--{OPTION_NAMES.get(parameter, parameter.replace('_', '-'))}"
+    return f" (option {option})" if option in options else ""
+
+
 @contextmanager
-def print_warnings(translator: MessageTranslator) -> Iterator[None]:
+def print_warnings() -> Iterator[None]:
     """Show each warning once, as one line on standard error."""
     printed: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *positional: Any, **keywords: Any) -> None:
-        """Print a warning once; those of the library with options of the command in place of parameters."""
+        """Print a warning once."""
         from_library = issubclass(category, DataWarning | TrainingWarning)
-        text = translator(str(message)) if from_library else f"{category.__name__}: {message}"
+        text = str(message) if from_library else f"{category.__name__}: {message}"
         if text not in printed:
             printed.add(text)
             streams.print_note(text, "warning")
@@ -184,13 +192,16 @@ def _run_without_command(words: Sequence[str]) -> int:
     return SUCCESS if values.help else USER_ERROR
 
 
-def _print_json_error(error_type: str, message: str) -> bool:
+def _print_json_error(error: BaseException, message: str) -> bool:
     """Print an error as JSON to standard output; False if that cannot be written."""
     from deepforecast.cli.json_output import json_text
 
+    content: dict[str, Any] = {"type": type(error).__name__, "message": message}
+    if isinstance(error, DeepForecastError):
+        content |= {"hint": error.hint, "parameter": error.parameter, "series": list(error.series)}
     try:
         streams.flush()  # output written before the error
-        streams.write_result((json_text({"error": {"type": error_type, "message": message}}) + "\n").encode())
+        streams.write_result((json_text({"error": content}) + "\n").encode())
     except OSError:
         return False
     return True

@@ -35,7 +35,7 @@ def write_result(content: bytes) -> None:
     """Write the bytes of a result to standard output; raises if it is closed."""
     stream = standard_output()
     if stream is None:
-        raise SaveError("The result cannot be written because standard output is closed. Pass --output FILE.")
+        raise SaveError("The result cannot be written because standard output is closed.", hint="Pass --output FILE.")
     _write(stream, content)
 
 

@@ -26,7 +26,8 @@ def parse_timestamps(text: Any, name: str, text_format: TextFormat) -> Any:
     is_empty = pc.fill_null(pc.equal(trimmed, ""), True)
     if pc.any(is_empty).as_py():
         raise DataError(
-            f"Column {name} must have a timestamp in every row; {describe_cells(is_empty, text)}. Correct or drop these rows."
+            f"Column {name} must have a timestamp in every row; {describe_cells(is_empty, text)}.",
+            hint="Correct or drop these rows."
         )
     if text_format.date_format == INTEGER or (text_format.date_format is None and _all_match(trimmed, DIGITS)):
         return _parse_integers(trimmed, name, is_requested=text_format.date_format == INTEGER)
@@ -45,13 +46,15 @@ def _parse_integers(text: Any, name: str, is_requested: bool) -> Any:
         if not is_requested and len(text) and _all_match(text, pattern):
             raise DataError(
                 f"Column {name} must be unambiguous, but contains integers that look like dates, e.g. "
-                f"'{format_value(text[0].as_py())}'. Pass --date-format {date_format} for dates or --date-format integer for "
+                f"'{format_value(text[0].as_py())}'.",
+                hint=f"Pass --date-format {date_format} for dates or --date-format integer for "
                 "integers."
             )
     is_invalid = pc.invert(pc.match_substring_regex(text, DIGITS))
     if pc.any(is_invalid).as_py():
         raise DataError(
-            f"Column {name} must contain integers; {describe_cells(is_invalid, text)}. Correct these cells, or pass another "
+            f"Column {name} must contain integers; {describe_cells(is_invalid, text)}.",
+            hint="Correct these cells, or pass another "
             "--date-format."
         )
     try:
@@ -75,8 +78,8 @@ def _require_iso(text: Any, name: str) -> None:
         else "e.g. --date-format '%d.%m.%Y'"
     )
     raise DataError(
-        f"Column {name} must contain ISO-8601 timestamps (2024-01-31, 2024-01-31T09:00); {describe_cells(is_invalid, text)}. "
-        f"Pass the format of the column: {suggestion}."
+        f"Column {name} must contain ISO-8601 timestamps (2024-01-31, 2024-01-31T09:00); {describe_cells(is_invalid, text)}.",
+        hint=f"Pass the format of the column: {suggestion}."
     )
 
 
@@ -87,7 +90,7 @@ def _parse_datetimes(text: Any, name: str, text_format: TextFormat) -> Any:
     offsets = _utc_offsets(text) if text_format.date_format is None or "%z" in text_format.date_format else {""}
     to_be_converted = text_format.time_zone is not None and "" not in offsets
     if len(offsets) > 1 and not to_be_converted:
-        raise DataError(f"Column {name} cannot mix UTC offsets without a time zone. Pass one, e.g. --time-zone Europe/Berlin.")
+        raise DataError(f"Column {name} cannot mix UTC offsets without a time zone.", hint="Pass one, e.g. --time-zone Europe/Berlin.")
     try:
         parsed = pd.to_datetime(text.to_pandas(), format=text_format.date_format or "ISO8601", utc=to_be_converted)
     except (ValueError, OverflowError) as error:
@@ -123,7 +126,8 @@ def _to_time_zone(times: Any, name: str, text_format: TextFormat) -> Any:
         first = int(local.isna().argmax())
         raise DataError(
             f"Column {name} cannot contain local times that do not exist or occur twice in {zone}: data row {first + 1} contains "
-            f"{times[first]}. Use times with an offset, e.g. 2024-10-27T02:00+01:00."
+            f"{times[first]}.",
+            hint="Use times with an offset, e.g. 2024-10-27T02:00+01:00."
         )
     return local
 

@@ -171,7 +171,8 @@ def read_space(path: str) -> Any:
         text = file.read(MAX_SPACE_BYTES + 1)
     if len(text) > MAX_SPACE_BYTES or (b"&" in text.replace(b"&&", b"") and b"*" in text):
         raise ParameterError(
-            f"--space must be a YAML file of at most 1 MB without references (& and *), got {format_value(path)}. Pass another "
+            f"--space must be a YAML file of at most 1 MB without references (& and *), got {format_value(path)}.",
+            hint="Pass another "
             "file."
         )
     mapping = parse_mapping(text.decode(errors="replace"), format_value(path), "`name: [...]` or `name: {low: 1, high: 9}`")

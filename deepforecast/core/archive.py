@@ -106,9 +106,11 @@ def _as_path(path: object, error_class: type[SaveError | ModelFileError]) -> str
     try:
         name = os.fsdecode(path)  # type: ignore[arg-type]
     except TypeError as error:
-        raise ParameterTypeError(f"`path` must be a string or a pathlib.Path, got {type(path).__name__}.") from error
+        raise ParameterTypeError(
+            f"`path` must be a string or a pathlib.Path, got {type(path).__name__}.", parameter="path"
+        ) from error
     if not name:
-        raise error_class("`path` must be the name of a file, got ''. Pass a name such as 'model.dfc'.")
+        raise error_class("`path` must be the name of a file, got ''.", hint="Pass a name such as 'model.dfc'.")
     return name
 
 

@@ -34,6 +34,7 @@ from deepforecast.errors import (
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
+
 @dataclass(frozen=True)
 class Fold:
     """The forecasts and actual values of one window, shape (series, steps).
@@ -67,7 +68,9 @@ def refit_every(refit: Any, is_local: bool) -> int:
     if hasattr(refit, "__index__") and int(refit) >= 1:
         return int(refit)
     raise ParameterError(
-        f"`refit` must be 'auto', True, False or a number of windows of at least 1, got {format_value(refit)}."
+        f"`refit` must be 'auto', True, False or a number of windows of at least 1, got {format_value(refit)}.",
+        parameter="refit",
+        value=refit,
     )
 
 
@@ -141,7 +144,8 @@ def refuse_missing_future(panel: Panel, windows: Sequence[BacktestWindow], steps
                 raise DataError(
                     f"Future covariates must have a value at every step of the forecast, but column {name} is missing for "
                     f"series {panel.series.label(int(window.series[series_number]))} at "
-                    f"{panel.format_timestamp(int(rows[series_number, step]))}. Fill in the value."
+                    f"{panel.format_timestamp(int(rows[series_number, step]))}.",
+                    hint="Fill in the value.",
                 )
 
 
@@ -207,8 +211,8 @@ def _count_windows(model: Forecaster, panel: Panel, horizon: int, min_observatio
     if len(short):
         raise CalibrationError(
             f"Conformal intervals of {model.name} require {min_observations} values to fit and {horizon} more "
-            f"to compare with a forecast, but series {describe_short(panel, short)}. Leave these series out, pass longer "
-            "series, or use a shorter horizon."
+            f"to compare with a forecast, but series {describe_short(panel, short)}.",
+            hint="Leave these series out, pass longer series, or use a shorter horizon.",
         )
     half_of_rows = np.maximum((panel.lengths - horizon + 1) // 2, 1)
     return np.asarray(np.minimum(np.minimum(available_windows, half_of_rows), max_windows))

@@ -101,7 +101,9 @@ class SeriesErrors(Calibration):
         scores = np.sort(absolute_errors, axis=1)  # NaN last
         n_errors = np.sum(~np.isnan(scores), axis=1)
         _refuse_few_errors(
-            level, n_errors, "pass longer series, or use more windows: Conformal(model, n_windows=...) or Conformal(model, pool=True)"
+            level,
+            n_errors,
+            "pass longer series, or use more windows: Conformal(model, n_windows=...) or Conformal(model, pool=True)",
         )
         miss_rates = np.full(n_errors.shape, 1 - level / 100)
         if self.method == "adaptive":
@@ -258,8 +260,10 @@ def _refuse_long_horizon(steps: int, n_calibrated: int) -> None:
     """Raise if more steps are requested than were calibrated."""
     if steps > n_calibrated:
         raise CapabilityError(
-            f"`horizon` must be at most {n_calibrated}, the number of steps for which intervals were calibrated, got {steps}. "
-            f"Fit with horizon={steps}."
+            f"`horizon` must be at most {n_calibrated}, the number of steps for which intervals were calibrated, got {steps}.",
+            hint=f"Fit with horizon={steps}.",
+            parameter="horizon",
+            value=steps,
         )
 
 

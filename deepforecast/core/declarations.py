@@ -128,7 +128,8 @@ def collect_params(cls: type) -> None:
         if name in inherited and name not in declared_here:
             raise ParameterTypeError(
                 f"{cls.__name__}.{name} must be declared with param(...), because {cls.__mro__[1].__name__} declares it as a "
-                f"parameter. To change its default, use {name}: ... = param(default=...)."
+                "parameter.",
+                hint=f"To change its default, use {name}: ... = param(default=...).",
             )
     cls._params = declared_params(cls)  # type: ignore[attr-defined]
     cls.__signature__ = _signature(cls._params)  # type: ignore[attr-defined]
@@ -187,7 +188,7 @@ def _check_declaration(declaration: Param, cls: type) -> None:
     if type(declaration.default).__hash__ is None:
         type_name = type(declaration.default).__name__
         raise ParameterTypeError(
-            f"{location}: the default cannot be a {type_name}, as all instances would share it. Use a tuple or None."
+            f"{location}: the default cannot be a {type_name}, as all instances would share it.", hint="Use a tuple or None."
         )
     if declaration.is_searched:
         _check_search(declaration, location)
@@ -206,10 +207,10 @@ def _check_search(declaration: Param, location: str) -> None:
     """Raise unless the parameter has either `search` or a valid range `low` to `high`; `location` names it."""
     if declaration.low is None or declaration.high is None:
         if declaration.low is not None or declaration.high is not None or declaration.search is None:
-            raise ParameterError(f"{location}: a search range must have both `low` and `high`. Set both.")
+            raise ParameterError(f"{location}: a search range must have both `low` and `high`.", hint="Set both.")
         return
     if declaration.search is not None:
-        raise ParameterError(f"{location}: `search` cannot be combined with `low` and `high`. Use one of them.")
+        raise ParameterError(f"{location}: `search` cannot be combined with `low` and `high`.", hint="Use one of them.")
     low, high, step, log = declaration.low, declaration.high, declaration.step, declaration.log
     if low > high:
         raise ParameterError(f"{location}: `low` must not exceed `high`, got low={low} and high={high}.")

@@ -91,7 +91,8 @@ def warn_constant_in_fit(name: str, constants: Floats, future: Mapping[str, Cova
         warn(
             f"{name} cannot estimate the effect of covariates that are constant in the training data: "
             f"{format_list(descriptions)}. Their changes in the future have no effect. Pass histories in which they vary, "
-            "or drop these covariates."
+            "or drop these covariates.",
+            subject=name,
         )
 
 

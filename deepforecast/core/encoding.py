@@ -238,8 +238,8 @@ class SkopsSerializer:
             content = skops.dumps(value)
         except Exception as error:  # __getstate__ may raise anything
             raise UntrustedTypeError(
-                f"{description} cannot be saved with skops ({type(error).__name__}: {error}). Use a regressor that skops "
-                "supports, such as one of scikit-learn"
+                f"{description} cannot be saved with skops ({type(error).__name__}: {error}).",
+                hint="Use a regressor that skops supports, such as one of scikit-learn",
             ) from error
         return np.frombuffer(content, dtype=np.uint8)
 

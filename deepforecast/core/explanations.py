@@ -61,7 +61,9 @@ def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future:
     the forecast of the previous one (greedy decoding).
     """
     if not model.capabilities.explains:
-        raise CapabilityError(f"{model.name} cannot explain its forecasts. Use a model whose capabilities.explains is True.")
+        raise CapabilityError(
+            f"{model.name} cannot explain its forecasts.", hint="Use a model whose capabilities.explains is True."
+        )
     state = model._state_for_frame(frame, static)
     covariates = model._future_covariates(state, steps, future)
     attention_maps = model._attention_maps(state.learned_with_series, steps, covariates)
@@ -76,8 +78,8 @@ def refuse_large_frame(n_rows: int, name: str, n_series: int) -> None:
         max_series = max(n_series * MAX_ROWS // n_rows, 1)
         raise DataError(
             f"A frame of attention weights must have at most {MAX_ROWS:,} rows, but that of {name} would have {n_rows:,} for "
-            f"{n_series} series, one per query, key, head and layer. Pass fewer series at a time (about {max_series} here): "
-            "explain(frame=...)."
+            f"{n_series} series, one per query, key, head and layer.",
+            hint=f"Pass fewer series at a time (about {max_series} here): explain(frame=...).",
         )
 
 

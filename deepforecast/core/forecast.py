@@ -132,7 +132,8 @@ class QuantileForecast(Forecast):
             raise CapabilityError(
                 f"{self.name} cannot forecast quantiles outside of {learned[0]:g} to {learned[-1]:g}, the range of those it "
                 f"learned ({learned_text}), got {format_list([f'{probability:g}' for probability in outside])} (level "
-                f"{levels}). Fit it with wider `quantiles`."
+                f"{levels}).",
+                hint="Fit it with wider `quantiles`.",
             )
         monotone = np.maximum.accumulate(self.values, axis=-1)
         right = np.clip(np.searchsorted(learned, requested), 1, max(len(learned) - 1, 1))
@@ -150,8 +151,9 @@ class QuantileForecast(Forecast):
 def no_distribution_error(name: str) -> CapabilityError:
     """The error for a level or quantile of a model without a predictive distribution."""
     return CapabilityError(
-        f"{name} cannot forecast levels or quantiles, as it has no predictive distribution. Set intervals='conformal', or use "
-        "Conformal(model)."
+        f"{name} cannot forecast levels or quantiles, as it has no predictive distribution.",
+        hint="Set intervals='conformal', or use Conformal(model).",
+        parameter="level",
     )
 
 
@@ -163,7 +165,9 @@ def validate_levels(level: Any) -> list[float]:
     """
     levels = sorted(set(_validate_numbers(level, "level", 0, 100)))
     if levels and level_probabilities(levels[-1])[1] >= 1:
-        raise ParameterError(f"`level` must be below 100 by more than the rounding error of float64, got {levels[-1]!r}.")
+        raise ParameterError(
+            f"`level` must be below 100 by more than the rounding error of float64, got {levels[-1]!r}.", parameter="level"
+        )
     if levels and levels[0] < 1:
         low = levels[0]
         warn(
@@ -218,8 +222,8 @@ def refuse_duplicate_columns(new: Iterable[str], existing: Iterable[str]) -> Non
     if len(set(names)) < len(names):
         duplicates = list(dict.fromkeys(name for position, name in enumerate(names) if name in names[:position]))
         raise ParameterError(
-            f"Columns of a forecast must have different names, but these are repeated: {format_list(duplicates)}. Pass "
-            "another alias=, or rename the column of the frame."
+            f"Columns of a forecast must have different names, but these are repeated: {format_list(duplicates)}.",
+            hint="Pass another alias=, or rename the column of the frame.",
         )
 
 
@@ -238,10 +242,16 @@ def _validate_numbers(value_or_list: Any, name: str, low: float, high: float) ->
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
             description = f"{format_value(value)} ({type(value).__name__})"
             raise ParameterTypeError(
-                f"`{name}` must be a number between {low} and {high} or a list of them, got {description}."
+                f"`{name}` must be a number between {low} and {high} or a list of them, got {description}.",
+                parameter=name,
+                value=value,
             )
         if not (low < value < high) or not math.isfinite(value):
-            raise ParameterError(f"`{name}` must be between {low} and {high} (exclusive), got {format_value(value)}.")
+            raise ParameterError(
+                f"`{name}` must be between {low} and {high} (exclusive), got {format_value(value)}.",
+                parameter=name,
+                value=value,
+            )
     return values
 
 

@@ -294,7 +294,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             if self.intervals is not None and self.clone(intervals=None).capabilities.simulates:
                 reason = f" with intervals={self.intervals!r}, which correct the intervals but not the paths"
                 suggestion = "Set intervals=None, or use predict(level=...)."
-            raise CapabilityError(f"{self.name} cannot simulate sample paths{reason}. {suggestion}")
+            raise CapabilityError(f"{self.name} cannot simulate sample paths{reason}.", hint=suggestion)
         state = self._state_for_frame(frame, static)
         paths = self._simulate(state.learned_with_series, steps, samples, seed, self._future_covariates(state, steps, future))
         columns = state.series.key_columns(
@@ -627,8 +627,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         if frame is None:
             if static is not None:
                 raise ParameterError(
-                    "`static` cannot be passed without `frame`: the series seen in fit keep their static covariates. Pass "
-                    "both, or neither."
+                    "`static` cannot be passed without `frame`: the series seen in fit keep their static covariates.",
+                    hint="Pass both, or neither.",
+                    parameter="static",
                 )
             return self.fitted_state()
         return self._update_and_warn(move_state, frame, static)
@@ -648,7 +649,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         horizon = self.default_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(
-                f"`horizon` must be set, as {self.name} was constructed without a horizon. Pass predict(horizon=...)."
+                f"`horizon` must be set, as {self.name} was constructed without a horizon.",
+                hint="Pass predict(horizon=...).",
+                parameter="horizon",
             )
         return validate_horizon(horizon)
 
@@ -658,7 +661,10 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         if past and self.default_horizon is not None and steps > self.default_horizon:
             raise CapabilityError(
                 f"`horizon` must be at most {self.default_horizon}, the horizon of the fit, as {self.name} was fitted with "
-                f"past covariates ({format_list(past)}), got {steps}. Fit it with horizon={steps}, or without these columns."
+                f"past covariates ({format_list(past)}), got {steps}.",
+                hint=f"Fit it with horizon={steps}, or without these columns.",
+                parameter="horizon",
+                value=steps,
             )
         if future is None and not names:
             return {}
@@ -693,7 +699,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             return None
         if self.default_horizon is None:
             class_name = type(self).__name__
-            raise ParameterError(f"intervals='conformal' requires a horizon. Pass {class_name}(horizon=...).")
+            raise ParameterError("intervals='conformal' requires a horizon.", hint=f"Pass {class_name}(horizon=...).")
         return series_errors(self.clone(intervals=None), panel, self.default_horizon)
 
     def _warn_about_intervals(self, state: State) -> None:
@@ -745,5 +751,6 @@ Forecaster.__doc__ = with_parameters(Forecaster)
 def _missing_hook_error(model: Forecaster, hook: str) -> CapabilityError:
     name = type(model).__name__
     return CapabilityError(
-        f"{name} does not support this operation, as its class does not define {hook}. Define {hook}, or use another model."
+        f"{name} does not support this operation, as its class does not define {hook}.",
+        hint=f"Define {hook}, or use another model.",
     )

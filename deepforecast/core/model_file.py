@@ -41,8 +41,8 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
         manifest, arrays = to_manifest(model, state, serializer)
         if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
             raise UntrustedTypeError(
-                f"the model contains types of other libraries, {format_list(types)}, which must be trusted on loading. "
-                f"Pass save(path, allow_skops=True), and load(path, trusted={types!r})"
+                f"the model contains types of other libraries, {format_list(types)}, which must be trusted on loading.",
+                hint=f"Pass save(path, allow_skops=True), and load(path, trusted={types!r})",
             )
         _trial_forecast(from_manifest(manifest, arrays, serializer))  # never save a file that cannot be loaded
     except (InvalidManifest, DeepForecastError) as error:
@@ -91,13 +91,17 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
     Naive(horizon=2)
     """
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
-        raise ParameterTypeError(f"`trusted` must be a tuple of names 'module.Class', got {format_value(trusted)}.")
+        raise ParameterTypeError(
+            f"`trusted` must be a tuple of names 'module.Class', got {format_value(trusted)}.",
+            parameter="trusted",
+            value=trusted,
+        )
     try:
         manifest, arrays = archive.read(path)
     except ModelFileError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             raise ModelFileError(
-                f"There is no file at {format_value(str(path), 200)}. Save one first: model.save(path)."
+                f"There is no file at {format_value(str(path), 200)}.", hint="Save one first: model.save(path)."
             ) from error
         raise
     try:
@@ -118,7 +122,8 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
         text = str(error) if isinstance(error, (DeepForecastError, InvalidManifest)) else f"{type(error).__name__}: {error}"
         name, reason = format_value(str(path), 200), format_value(text, 400).rstrip(".")
         raise ModelFileError(
-            f"{name} cannot be loaded, as the file is damaged or not a model of this library: {reason}. Save the model again."
+            f"{name} cannot be loaded, as the file is damaged or not a model of this library: {reason}.",
+            hint="Save the model again.",
         ) from error
     return model
 

@@ -164,7 +164,11 @@ def split_by_cost(n_items: int, cost: float | Sequence[float] | np.ndarray | Non
     end_times = np.cumsum(costs)  # if the items were computed one after the other
     total_seconds = float(end_times[-1]) if n_items else 0.0
     if not (math.isfinite(total_seconds) and bool((costs >= 0).all())):
-        raise ParameterError("`cost` must be a finite number of seconds of at least 0. Leave out `cost` if it is unknown.")
+        raise ParameterError(
+            "`cost` must be a finite number of seconds of at least 0.",
+            hint="Leave out `cost` if it is unknown.",
+            parameter="cost",
+        )
     target_seconds = min(max(total_seconds / (MAX_CHUNKS // 2), MIN_SECONDS[prefer]), MAX_SECONDS)
     # Items are in one slice if they would start within the same period of `target_seconds` seconds.
     period = (end_times - costs) // target_seconds
@@ -255,11 +259,17 @@ def _check_n_jobs(n_jobs: int | None) -> None:
     """Raise unless `n_jobs` is None, -1 or a positive integer."""
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
         raise ParameterTypeError(
-            f"`n_jobs` must be an integer or None, got {format_value(n_jobs)}. Use 1 for the calling thread alone."
+            f"`n_jobs` must be an integer or None, got {format_value(n_jobs)}.",
+            hint="Use 1 for the calling thread alone.",
+            parameter="n_jobs",
+            value=n_jobs,
         )
     if n_jobs is not None and n_jobs < 1 and n_jobs != -1:
         raise ParameterError(
-            f"`n_jobs` must be at least 1, or -1 for all CPUs, got {n_jobs}. Leave out `n_jobs` for the default."
+            f"`n_jobs` must be at least 1, or -1 for all CPUs, got {n_jobs}.",
+            hint="Leave out `n_jobs` for the default.",
+            parameter="n_jobs",
+            value=n_jobs,
         )
 
 
@@ -367,7 +377,8 @@ class _Dispatcher(Generic[T]):
         error = TrainingError(
             "A worker process must return its results, but the one with "
             f"{_describe_slice(self.job.label, self.slices[lost.slice_numbers[0]])} "
-            f"did not{allowed}{attempts}: {format_value(reason, 200)}. Run with n_jobs=1 to see what happens."
+            f"did not{allowed}{attempts}: {format_value(reason, 200)}.",
+            hint="Run with n_jobs=1 to see what happens.",
         )
         error.__cause__ = lost.error
         return error

@@ -140,15 +140,15 @@ def resolve_annotation(annotation: Any, cls: type, name: str) -> Any:
             annotation = typing.get_type_hints(types.SimpleNamespace(__annotations__={name: annotation}), names)[name]
         except (NameError, AttributeError, SyntaxError, TypeError) as error:
             raise ParameterTypeError(
-                f"{cls.__name__}.{name}: the annotation {annotation!r} cannot be evaluated ({error}). "
-                "Import its names at the top of the module."
+                f"{cls.__name__}.{name}: the annotation {annotation!r} cannot be evaluated ({error}).",
+                hint="Import its names at the top of the module.",
             ) from error
     for member in union_members(annotation):
         origin = typing.get_origin(member) or member
         if not (inspect.isclass(origin) or origin in (Any, typing.Literal)):
             raise ParameterTypeError(
-                f"{cls.__name__}.{name}: values cannot be checked against the annotation {member!r}. "
-                "Use types, unions or Literal."
+                f"{cls.__name__}.{name}: values cannot be checked against the annotation {member!r}.",
+                hint="Use types, unions or Literal.",
             )
     return annotation
 
@@ -227,11 +227,23 @@ class Param:
         members = union_members(self.annotation)
         if not any(is_instance(value, member) for member in self._unlimited_types(members)):
             if any(is_instance(value, member) for member in (*members, *map(type, self.choices or ()))):
-                raise ParameterError(f"`{self.name}` must be {self._describe_rule(members)}, got {_format_argument(value)}.")
+                raise ParameterError(
+                    f"`{self.name}` must be {self._describe_rule(members)}, got {_format_argument(value)}.",
+                    parameter=self.name,
+                    value=value,
+                )
             description = f"{_format_argument(value)} ({type(value).__name__}).{_instance_hint(value, members)}"
-            raise ParameterTypeError(f"`{self.name}` must be {self._describe_rule(members)}, got {description}")
+            raise ParameterTypeError(
+                f"`{self.name}` must be {self._describe_rule(members)}, got {description}",
+                parameter=self.name,
+                value=value,
+            )
         if not any(member is Any or Any in typing.get_args(member) for member in members) and not self._is_within_bounds(value):
-            raise ParameterError(f"`{self.name}` must be {self._describe_rule(members)}, got {_format_argument(value)}.")
+            raise ParameterError(
+                f"`{self.name}` must be {self._describe_rule(members)}, got {_format_argument(value)}.",
+                parameter=self.name,
+                value=value,
+            )
 
     def _unlimited_types(self, members: Sequence[Any]) -> list[Any]:
         """The types whose values are not restricted to choices."""
@@ -301,8 +313,8 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
     unknown_options = sorted(set(options) - OPTIONS)
     if unknown_options:
         raise ParameterTypeError(
-            f"Unknown options of `param`: {format_list(unknown_options)}. "
-            f"Use {format_list(sorted(OPTIONS), max_shown=20)}; choices are `Literal` types in the annotation."
+            f"Unknown options of `param`: {format_list(unknown_options)}.",
+            hint=f"Use {format_list(sorted(OPTIONS), max_shown=20)}; choices are `Literal` types in the annotation.",
         )
     if options.get("search") is not None:
         options["search"] = tuple(options["search"])
@@ -327,7 +339,7 @@ def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]
     duplicates = [name for name in values if name in keywords]
     if duplicates:
         raise ParameterTypeError(
-            f"{cls.__name__} got several values for {format_list(duplicates)}, by position and by keyword. Pass one."
+            f"{cls.__name__} got several values for {format_list(duplicates)}, by position and by keyword.", hint="Pass one."
         )
     values.update(keywords)
     refuse_unknown(cls, values)
@@ -337,7 +349,11 @@ def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]
             param.check(values[name])
         elif param.required:
             meaning = f" ({param.help})" if param.help else ""
-            raise ParameterTypeError(f"{cls.__name__} requires `{name}`{meaning}. Pass {cls.__name__}({name}=...).")
+            raise ParameterTypeError(
+                f"{cls.__name__} requires `{name}`{meaning}.",
+                hint=f"Pass {cls.__name__}({name}=...).",
+                parameter=name,
+            )
         else:
             values[name] = param.default
     return {name: values[name] for name in params}
@@ -349,7 +365,9 @@ def _positional_error(cls: type, positional: Sequence[str], value: Any) -> Param
     allowed = f"only {format_list(positional)} by position" if positional else "keyword arguments only"
     candidates = [name for name in ("horizon", "season_length") if name in params and _is_valid(params[name], value)]
     calls = " or ".join(f"{cls.__name__}({name}={format_value(value)})" for name in candidates)
-    return ParameterTypeError(f"{cls.__name__} takes {allowed}, got {_format_argument(value)}. Use {calls or 'its keyword'}.")
+    return ParameterTypeError(
+        f"{cls.__name__} takes {allowed}, got {_format_argument(value)}.", hint=f"Use {calls or 'its keyword'}."
+    )
 
 
 def change_values(model: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -361,7 +379,9 @@ def change_values(model: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in nested.items():
         outer, _, inner = name.partition("__")
         if not hasattr(type(checked[outer]), "_params"):
-            raise ParameterTypeError(f"`{name}` cannot be set: `{outer}` must be a model, got {format_value(checked[outer])}.")
+            raise ParameterTypeError(
+                f"`{name}` cannot be set: `{outer}` must be a model, got {format_value(checked[outer])}.", parameter=name
+            )
         checked[outer] = checked[outer].clone().set_params(**{inner: value})
     return checked
 
@@ -382,7 +402,7 @@ def refuse_unknown(cls: type, names: Mapping[str, Any]) -> None:
             hint = suggest(name, params) or (
                 f"Did you mean {format_list(similar)}?" if similar else f"Available: {format_list(list(params), max_shown=40)}."
             )
-            raise ParameterTypeError(f"{cls.__name__} has no parameter {format_value(name)}. {hint}")
+            raise ParameterTypeError(f"{cls.__name__} has no parameter {format_value(name)}.", hint=hint, parameter=name)
 
 
 def sample(cls: type, choose: Any) -> dict[str, Any]:

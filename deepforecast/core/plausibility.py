@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deepforecast.core.state import State
     from deepforecast.data.panel import Series
 
+
 def check_finite(values: Floats, state: State, name: str, distribution_model: Forecaster | None = None) -> Floats:
     """Return the values, shape (series, ...), if all are finite; otherwise raise `DataError` with the cause.
 
@@ -49,7 +50,8 @@ def check_finite(values: Floats, state: State, name: str, distribution_model: Fo
             "Fit longer series, or leave out level="
         )
     raise DataError(
-        f"Forecasts must be finite, but those of {name} for series {state.series.labels(bad_series)} are not: {reason}."
+        f"Forecasts must be finite, but those of {name} for series {state.series.labels(bad_series)} are not: {reason}.",
+        series=state.series.id_texts(bad_series),
     )
 
 
@@ -140,7 +142,8 @@ def warn_of_far_forecasts(name: str, series: Series, ratios: Floats) -> None:
         violations.append(f"point forecasts are outside of the history by {descriptions[1]} times its range")
     warn(
         f"{name}: forecasts of series {series.labels(numbers)} lie far outside the history: {' and '.join(violations)}. Use a "
-        "shorter horizon or another model for these series."
+        "shorter horizon or another model for these series.",
+        subject=name,
     )
 
 

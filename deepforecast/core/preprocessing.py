@@ -35,14 +35,19 @@ def preprocess(model: Forecaster, panel: Panel, continues: bool = False) -> Pane
         names = getattr(columns, role)
         if names and not capabilities.can_use(role):
             raise CapabilityError(
-                f"{model.name} cannot use {role} covariates ({format_list(names)}). Remove them from columns=, or use a model "
-                f"whose capabilities.{role} is true; compare() drops covariates that a model cannot use."
+                f"{model.name} cannot use {role} covariates ({format_list(names)}).",
+                hint="Remove them from columns=, or use a model "
+                f"whose capabilities.{role} is true; compare() drops covariates that a model cannot use.",
+                parameter="columns",
+                value=names,
             )
     categorical = [name for name, covariate in {**panel.covariates, **panel.static}.items() if covariate.categories is not None]
     if categorical and not capabilities.categorical:
         raise CapabilityError(
-            f"{model.name} cannot use categorical covariates ({format_list(categorical)}). Encode them as numbers, or use a "
-            "model whose capabilities.categorical is true."
+            f"{model.name} cannot use categorical covariates ({format_list(categorical)}).",
+            hint="Encode them as numbers, or use a model whose capabilities.categorical is true.",
+            parameter="columns",
+            value=tuple(categorical),
         )
     filled_panel = _handle_missing(model, panel, continues)
     refuse_out_of_domain(model, filled_panel, None if filled_panel is panel else panel.missing())
@@ -80,7 +85,9 @@ def refuse_short_series(
     if len(short):
         raise error_class(
             f"{model.name} requires at least {min_observations} {description} per series, but series "
-            f"{describe_short(panel, short)}. Leave these series out, pass longer series, or use a simpler model."
+            f"{describe_short(panel, short)}.",
+            hint="Leave these series out, pass longer series, or use a simpler model.",
+            series=panel.series.id_texts(short),
         )
 
 
@@ -112,8 +119,10 @@ def refuse_out_of_domain(model: Forecaster, panel: Panel, imputed: NDArray[np.bo
     if outside.any() and not observed_outside.any():
         raise DataError(
             f"{model.name} cannot be used with missing={model.missing_method!r}, as its values must be {domain}, but "
-            f"{_describe_missing(panel, {panel.series.columns.target: outside})}. Set missing='interpolate' or 'ffill', or use "
-            "a model whose capabilities.domain is 'real'."
+            f"{_describe_missing(panel, {panel.series.columns.target: outside})}.",
+            hint="Set missing='interpolate' or 'ffill', or use a model whose capabilities.domain is 'real'.",
+            parameter="missing",
+            value=model.missing_method,
         )
     outside = observed_outside
     if outside.any():
@@ -121,8 +130,9 @@ def refuse_out_of_domain(model: Forecaster, panel: Panel, imputed: NDArray[np.bo
         series = _series_with_rows(panel, outside)
         raise DataError(
             f"Column {panel.series.columns.target} must be {domain} for {model.name}, got {panel.y[row]:g} at "
-            f"{panel.format_timestamp(row)}{_first_series_label(panel, series)} in series {panel.series.labels(series)}. Leave "
-            "these series out, or use a model whose capabilities.domain is 'real'."
+            f"{panel.format_timestamp(row)}{_first_series_label(panel, series)} in series {panel.series.labels(series)}.",
+            hint="Leave these series out, or use a model whose capabilities.domain is 'real'.",
+            series=panel.series.id_texts(series),
         )
 
 
@@ -159,11 +169,14 @@ def _handle_missing(model: Forecaster, panel: Panel, continues: bool) -> Panel:
     if not model.capabilities.missing:
         raise DataError(
             f"{model.name} cannot handle missing values, but {_describe_missing(panel, missing)} (rows absent from the frame "
-            "count as missing). Set missing='interpolate', 'ffill' or 'zero' to fill them within each training window."
+            "count as missing).",
+            hint="Set missing='interpolate', 'ffill' or 'zero' to fill them within each training window.",
+            parameter="missing",
+            value=model.missing_method,
         )
     if model.capabilities.by_series and not continues:
         _refuse_few_complete_rows(model, panel)
-    warn(f"{model.name} forecasts through missing values: {_describe_missing(panel, missing)}.")
+    warn(f"{model.name} forecasts through missing values: {_describe_missing(panel, missing)}.", subject=model.name)
     return panel
 
 
@@ -180,8 +193,9 @@ def _refuse_few_complete_rows(model: Forecaster, panel: Panel) -> None:
         raise DataError(
             f"{model.name} requires at least {min_observations} observations per series with values of all future covariates "
             f"({format_list(panel.series.columns.future)}); too few: series {panel.series.labels(short)}; series "
-            f"{panel.series.label(int(short[0]))} has {n_complete[short[0]]}. Fill in these columns, or leave them or these "
-            "series out."
+            f"{panel.series.label(int(short[0]))} has {n_complete[short[0]]}.",
+            hint="Fill in these columns, or leave them or these series out.",
+            series=panel.series.id_texts(short),
         )
 
 
@@ -199,7 +213,7 @@ def _fill_missing(model: Forecaster, panel: Panel, missing: MissingRows, continu
     _refuse_all_missing(panel, requires_value)
     categorical = {name: rows for name, rows in missing.items() if name not in numeric}
     if categorical:
-        warn(f"{model.name} treats missing categories as unknown: {_describe_missing(panel, categorical)}.")
+        warn(f"{model.name} treats missing categories as unknown: {_describe_missing(panel, categorical)}.", subject=model.name)
     y = gaps.fill_missing(panel.y, panel.indptr, model.missing_method) if target in numeric else panel.y
     for name in numeric:
         if name != target:
@@ -217,9 +231,9 @@ def _refuse_all_missing(panel: Panel, missing: MissingRows) -> None:
             raise DataError(
                 f"Every series must have at least one value in each column, but all values of column {name} are missing in series "
                 f"{panel.series.labels(empty)}, from {panel.format_timestamp(int(panel.indptr[empty[0]]))} to "
-                f"{panel.format_timestamp(int(panel.indptr[empty[0] + 1]) - 1)}{_first_series_label(panel, empty)}. "
-                "Leave these "
-                "series out, or pass longer histories."
+                f"{panel.format_timestamp(int(panel.indptr[empty[0] + 1]) - 1)}{_first_series_label(panel, empty)}.",
+                hint="Leave these series out, or pass longer histories.",
+                series=panel.series.id_texts(empty),
             )
 
 

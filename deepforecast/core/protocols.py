@@ -47,8 +47,9 @@ class ScikitLearnProtocol:
 def positional_target_error(name: str, extra: tuple[Any, ...]) -> ParameterTypeError:
     """The error for more than one positional argument of `fit`; scikit-learn passes y as the second."""
     return ParameterTypeError(
-        f"{name}.fit takes one positional argument, the frame, got {1 + len(extra)}. Pass the others by keyword, e.g. "
-        f"freq='D'. scikit-learn's GridSearchCV and Pipeline, which pass (X, y), cannot be used. {ALTERNATIVES}"
+        f"{name}.fit takes one positional argument, the frame, got {1 + len(extra)}.",
+        hint="Pass the others by keyword, e.g. freq='D'. scikit-learn's GridSearchCV and Pipeline, which pass (X, y), cannot "
+        f"be used. {ALTERNATIVES}",
     )
 
 
@@ -66,7 +67,9 @@ class RefusedTag:
 
 
 def _refuse(name: str, *_: Any, **__: Any) -> Never:
-    raise CapabilityError(f"{name} cannot be used in GridSearchCV, cross_val_score or Pipeline of scikit-learn. {ALTERNATIVES}")
+    raise CapabilityError(
+        f"{name} cannot be used in GridSearchCV, cross_val_score or Pipeline of scikit-learn.", hint=ALTERNATIVES
+    )
 
 
 class PickleProtocol:

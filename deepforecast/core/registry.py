@@ -14,6 +14,7 @@ from deepforecast.errors import DependencyError, ParameterError, ParameterTypeEr
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
+
 @dataclass(frozen=True)
 class Capabilities:
     """Capabilities of a model.
@@ -133,13 +134,15 @@ def register(cls: Model) -> Model:
         If another model has this name.
     """
     if not (isinstance(cls, type) and hasattr(cls, "_own_params")):
-        raise ParameterTypeError(f"`register` must be passed a subclass of Forecaster, got {format_value(cls)}.")
+        raise ParameterTypeError(
+            f"`register` must be passed a subclass of Forecaster, got {format_value(cls)}.", parameter="register", value=cls
+        )
     registered = _registered.get(cls.__name__)
     module = MODELS.get(cls.__name__, cls.__module__) if registered is None else registered.__module__
     if module != cls.__module__ or (registered is not None and registered.__qualname__ != cls.__qualname__):
         raise ParameterError(
-            f"The name of a model must be unique, but {module} defines {cls.__name__}, too. Rename the class of "
-            f"{cls.__module__}."
+            f"The name of a model must be unique, but {module} defines {cls.__name__}, too.",
+            hint=f"Rename the class of {cls.__module__}.",
         )
     _registered[cls.__name__] = cls
     return cls
@@ -161,7 +164,7 @@ def get(name: str) -> type[Forecaster]:
         from difflib import get_close_matches
 
         similar = get_close_matches(name, names(), n=3, cutoff=0.5) or names()
-        raise ParameterError(f"Unknown model '{format_value(name)}'. Use {format_list(similar, max_shown=100)}.")
+        raise ParameterError(f"Unknown model '{format_value(name)}'.", hint=f"Use {format_list(similar, max_shown=100)}.")
     return _registered[name]
 
 

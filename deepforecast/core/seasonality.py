@@ -66,7 +66,8 @@ def warn_short_series(panel: Panel, season: int, model_name: str, min_observatio
     if season > 1 and len(short):
         warn(
             f"{model_name}: season_length={season} requires at least {min_observations} values per series; shorter series are "
-            f"modelled as non-seasonal: {panel.series.labels(short)}. Pass longer series, or set a smaller season_length."
+            f"modelled as non-seasonal: {panel.series.labels(short)}. Pass longer series, or set a smaller season_length.",
+            subject=model_name,
         )
 
 
@@ -151,8 +152,8 @@ def resolve_season(season: Any, panel: Panel, model: Forecaster, name: str) -> i
     frequency = panel.series.calendar.frequency
     if not frequency.base:
         raise ParameterError(
-            f"{model.name}: {name}='auto' cannot be inferred from integer time. Pass {name} as a number of steps "
-            "(1: non-seasonal)."
+            f"{model.name}: {name}='auto' cannot be inferred from integer time.",
+            hint=f"Pass {name} as a number of steps (1: non-seasonal).",
         )
     return season_length(frequency)
 

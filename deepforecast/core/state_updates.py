@@ -52,7 +52,8 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Int
     if model.capabilities.by_series and len(new):
         warn(
             f"{model.name} fits each series separately, so series that were not seen in fit are fitted now: "
-            f"{panel.series.labels(new)}."
+            f"{panel.series.labels(new)}.",
+            subject=model.name,
         )
     calibration = _calibration_for_panel(model, state, panel, complete_panel, rows)
     learned = _learned_for_panel(
@@ -81,8 +82,9 @@ def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):
         raise DataError(
-            f"`update` cannot add new series, but these were not seen in fit: {panel.series.labels(unknown)}. Fit again with "
-            "these series, or use predict(frame=...)."
+            f"`update` cannot add new series, but these were not seen in fit: {panel.series.labels(unknown)}.",
+            hint="Fit again with these series, or use predict(frame=...).",
+            series=panel.series.id_texts(unknown),
         )
     skipped = _skipped_steps(model, series.last[rows], panel)
     _refuse_large_gap(panel, series.last[rows], skipped, state.n_rows)
@@ -104,7 +106,9 @@ def fine_tune_state(
     """The state at the end of these histories after training continued on them; `options` are passed to `_fine_tune`."""
     unknown = [name for name in options if name not in signature(model._fine_tune).parameters]
     if unknown:
-        raise ParameterTypeError(f"`fine_tune` of {model.name} has no parameter {unknown[0]}. Leave it out.")
+        raise ParameterTypeError(
+            f"`fine_tune` of {model.name} has no parameter {unknown[0]}.", hint="Leave it out.", parameter="fine_tune"
+        )
     panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
     _refuse_off_grid(state, panel, rows)
     complete_panel = _recode_categories(preprocess(model, panel), state)
@@ -156,8 +160,10 @@ def _calibration_for_panel(
     if not model.capabilities.by_series:
         raise CapabilityError(
             "Conformal intervals require calibration errors, which are missing for series not seen in fit: "
-            f"{panel.series.labels(new_series)}. Fit again with these series, pool the errors of all series "
-            "(Conformal(model, pool=True)), or set intervals=None."
+            f"{panel.series.labels(new_series)}.",
+            hint="Fit again with these series, pool the errors of all series "
+            "(Conformal(model, pool=True)), or set intervals=None.",
+            series=panel.series.id_texts(new_series),
         )
     calibration_new = model._calibrate(panel.take(new_series))
     if not len(known_series) or calibration_new is None:
@@ -183,7 +189,7 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
     warn_undeclared(panel.undeclared, state.undeclared)
     if state.series.native_ids is None or panel.series.native_ids is None:
         if state.series.native_ids is not None:
-            raise DataError(f"The frame must have the id column {columns.id}, as in fit. Add the column.")
+            raise DataError(f"The frame must have the id column {columns.id}, as in fit.", hint="Add the column.")
         rows = np.zeros(len(panel), dtype=np.int64)
     else:
         rows = state.series.index_of(panel.series.native_ids)
@@ -191,7 +197,9 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
     if absent_names and len(unknown):
         raise DataError(
             f"New series must have static covariates; missing for series {panel.series.labels(unknown)}: "
-            f"{format_list(absent_names)}. Add these columns to the frame or pass static=."
+            f"{format_list(absent_names)}.",
+            hint="Add these columns to the frame or pass static=.",
+            series=panel.series.id_texts(unknown),
         )
     if columns is panel.series.columns and panel.undeclared == state.undeclared:
         return panel, rows
@@ -228,13 +236,15 @@ def _skipped_steps(model: Forecaster, last: Ints, panel: Panel) -> Ints:
     if len(early):
         raise DataError(
             "Rows passed to `update` must be after the last known ones, on the same time grid, but "
-            f"{_describe_ends(panel, last, early)}. Pass only new rows."
+            f"{_describe_ends(panel, last, early)}.",
+            hint="Pass only new rows.",
         )
     late = np.flatnonzero(steps_after > 1)
     if len(late) and model.missing_method != "auto":
         raise DataError(
             f"`update` cannot fill a gap before the new rows with missing={model.missing_method!r}, as earlier rows are not "
-            f"stored, but {_describe_ends(panel, last, late)}. Pass the rows between, or fit again."
+            f"stored, but {_describe_ends(panel, last, late)}.",
+            hint="Pass the rows between, or fit again.",
         )
     return steps_after - 1
 
@@ -251,7 +261,9 @@ def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
             f"Series seen in fit must be on the same time grid as in fit, {calendar.freq!r} through "
             f"{calendar.format(int(state.series.last[rows[series_number]]))}; not on it: series "
             f"{panel.series.labels(off_grid)}, with the last row of {panel.series.label(series_number)} at "
-            f"{calendar.format(int(panel.series.last[series_number]))}. Shift the timestamps, or fit again."
+            f"{calendar.format(int(panel.series.last[series_number]))}.",
+            hint="Shift the timestamps, or fit again.",
+            series=panel.series.id_texts(off_grid),
         )
 
 
@@ -262,8 +274,8 @@ def _refuse_large_gap(panel: Panel, last: Ints, skipped: Ints, n_known: int) -> 
         largest = np.array([np.argmax(skipped)])
         raise DataError(
             f"`update` cannot skip most rows of freq={panel.calendar.freq!r}: {n_absent:,.0f} rows are missing before the new "
-            f"ones, but there are {n_rows:,}; {_describe_ends(panel, last, largest)}. Correct the timestamps, pass the rows "
-            "between, or fit again."
+            f"ones, but there are {n_rows:,}; {_describe_ends(panel, last, largest)}.",
+            hint="Correct the timestamps, pass the rows between, or fit again.",
         )
 
 

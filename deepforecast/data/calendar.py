@@ -110,8 +110,8 @@ class Calendar(NamedTuple):
         suggestion = "a coarser unit, e.g. datetime64[s]" if self.time.unit else "a larger integer type"
         return DataError(
             "The timestamps of a forecast must fit the dtype of the time column; the horizon ends "
-            f"after the largest timestamp of {self.time.dtype}. Use a shorter horizon, or convert "
-            f"the column to {suggestion}."
+            f"after the largest timestamp of {self.time.dtype}.",
+            hint=f"Use a shorter horizon, or convert the column to {suggestion}.",
         )
 
 
@@ -124,8 +124,9 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
     if bool(frequency.base) != bool(time.unit):
         raise DataError(
             f"`freq` must match the time column {name}: an integer for integer time, an alias such "
-            f"as 'D' for dates, got freq={str(frequency)!r} for dtype {time.dtype}. Pass a "
-            "matching freq, or convert the column."
+            f"as 'D' for dates, got freq={str(frequency)!r} for dtype {time.dtype}.",
+            hint="Pass a matching freq, or convert the column.",
+            parameter="freq",
         )
     if not time.unit:
         return Calendar(frequency, time, frequency.n)
@@ -142,8 +143,9 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
     if remainder:
         raise DataError(
             f"`freq` must be a whole multiple of the unit of the time column {name}, got "
-            f"freq={str(frequency)!r} for dtype {time.dtype}, which is coarser. Convert the column "
-            "to a finer unit, or pass a longer freq."
+            f"freq={str(frequency)!r} for dtype {time.dtype}, which is coarser.",
+            hint="Convert the column to a finer unit, or pass a longer freq.",
+            parameter="freq",
         )
     return Calendar(frequency, time, step, time_of_day)
 

@@ -19,7 +19,7 @@ from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import OFF_GRID, Frequency, parse, seasons
 from deepforecast.data.future_covariates import leaking_columns
 from deepforecast.data.keys import missing_timestamp_error, read_keys
-from deepforecast.data.panel import EMPTY_FRAME_MESSAGE, METHODS, Panel, ended_early, fill_missing, is_blown_up
+from deepforecast.data.panel import METHODS, Panel, empty_frame_error, ended_early, fill_missing, is_blown_up
 from deepforecast.data.sorting import SINGLE_RUN, Runs, find_runs
 from deepforecast.errors import DataError, ParameterError, format_list, format_value
 
@@ -129,7 +129,7 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
         table = frames.to_narwhals(frame)
         names = resolve(columns, table.columns)
         if not len(table):
-            raise DataError(EMPTY_FRAME_MESSAGE)
+            raise empty_frame_error()
         sorted_rows = _SortedRows.from_table(table, names)
     except DataError as error:
         return CheckReport({"series": 0, "rows": 0}, (_error_finding(error),), None)
@@ -183,7 +183,9 @@ def fill_gaps(
     3 2024-01-04  4.0
     """
     if fill is not None and fill not in METHODS:
-        raise ParameterError(f"`fill` must be one of {format_list(METHODS)} or None, got {format_value(fill)}.")
+        raise ParameterError(
+            f"`fill` must be one of {format_list(METHODS)} or None, got {format_value(fill)}.", parameter="fill", value=fill
+        )
     table = frames.to_narwhals(frame)
     panel = Panel.from_frame(_encode_text_covariates(table, resolve(columns, table.columns)), columns=columns, freq=freq)
     names = panel.series.columns
@@ -223,8 +225,7 @@ def _source_rows(table: nw.DataFrame[Any], panel: Panel) -> Ints:
 
 
 def _error_finding(error: DataError) -> Finding:
-    rule, _, fix = str(error).partition(". ")  # messages state the rule in the first sentence
-    return Finding(severity="error", problem="frame", count=1, where=rule, hint=fix)
+    return Finding(severity="error", problem="frame", count=1, where=error.message.rstrip("."), hint=error.hint)
 
 
 @dataclass(frozen=True)

@@ -57,16 +57,19 @@ class Columns:
         if invalid:
             description = f"{format_value(invalid[0])} ({type(invalid[0]).__name__})"
             raise ParameterTypeError(
-                f"`columns` must contain column names as strings, got {description}. Rename the column, "
-                "e.g. frame.columns = [...]."
+                f"`columns` must contain column names as strings, got {description}.",
+                hint="Rename the column, e.g. frame.columns = [...].",
+                parameter="columns",
+                value=invalid[0],
             )
         duplicates = [name for name, count in Counter(self.all).items() if count > 1]
         if duplicates:
             roles = [field.name for field in fields(self) if duplicates[0] in _names(getattr(self, field.name), field.name)]
             roles_text = f" ({format_list(roles)})" if len(duplicates) == 1 and len(roles) > 1 else ""
             raise ParameterError(
-                f"`columns` must name each column once, but these are repeated: "
-                f"{format_list(duplicates)}{roles_text}. Keep one role per column."
+                f"`columns` must name each column once, but these are repeated: {format_list(duplicates)}{roles_text}.",
+                hint="Keep one role per column.",
+                parameter="columns",
             )
 
     @cached_property
@@ -140,7 +143,9 @@ def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dic
     if not isinstance(columns_argument, Mapping):
         raise ParameterTypeError(
             "`columns` must be a Columns object or a dict of roles, got "
-            f"{format_value(columns_argument)} ({type(columns_argument).__name__})."
+            f"{format_value(columns_argument)} ({type(columns_argument).__name__}).",
+            parameter="columns",
+            value=columns_argument,
         )
     unknown = [key for key in columns_argument if key not in {field.name for field in fields(Columns)}]
     if unknown:
@@ -175,8 +180,8 @@ def _missing_columns_error(
         hint += "; a frame with one column per series must be in long format: use melt()"
     existing = format_list(names, max_shown=12) or "none"
     return DataError(
-        f"The {what} must have the columns {columns}, but it lacks {format_list(missing)} and has "
-        f"{existing}. {suggestion}{hint}."
+        f"The {what} must have the columns {columns}, but it lacks {format_list(missing)} and has {existing}.",
+        hint=f"{suggestion}{hint}.",
     )
 
 
@@ -248,7 +253,8 @@ def models_in_columns(names: Sequence[str]) -> list[ModelColumns]:
         if number in columns:
             raise DataError(
                 f"A model must have one column per level or quantile, but columns {columns[number]} and {name} "
-                "have the same one. Drop one of them."
+                "have the same one.",
+                hint="Drop one of them.",
             )
         columns[number] = name
     return list(models.values())

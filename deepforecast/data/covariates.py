@@ -77,11 +77,14 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
     if missing_names:
         raise DataError(
             f"The static frame must have the columns {format_list(required)}, but it lacks "
-            f"{format_list(missing_names)} and has {format_list(table.columns)}. Add or rename the missing columns."
+            f"{format_list(missing_names)} and has {format_list(table.columns)}.",
+            hint="Add or rename the missing columns.",
         )
     if key is None or series.ids is None:
         if len(table) != 1:
-            raise DataError(f"The static frame of a single series must have one row, got {len(table)}. Drop the other rows.")
+            raise DataError(
+                f"The static frame of a single series must have one row, got {len(table)}.", hint="Drop the other rows."
+            )
         rows = np.zeros(1, dtype=np.int64)
     else:
         rows = match_ids(series.ids, table[str(key)], frame_name="static frame", column_name=str(key))
@@ -91,8 +94,9 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
         if len(absent) == len(rows):
             type_hint = f" (its ids have dtype {table[str(key)].dtype}, those of the series {series.ids.dtype})"
         raise DataError(
-            f"The static frame must have one row per series; rows are missing for series: "
-            f"{series.labels(absent)}{type_hint}. Add them."
+            f"The static frame must have one row per series; rows are missing for series: {series.labels(absent)}{type_hint}.",
+            hint="Add them.",
+            series=series.id_texts(absent),
         )
     return {name: _check_complete(read_covariate(table[name], name).take(rows), name, series) for name in static_names}
 
@@ -108,8 +112,8 @@ def match_ids(ids: Any, candidates: Any, frame_name: str, column_name: str) -> I
     if not index.is_unique:
         duplicates = format_list(index[index.duplicated()].unique())
         raise DataError(
-            f"The {frame_name} must have one row per series; ids repeated in column "
-            f"{format_value(column_name)}: {duplicates}. Drop the duplicates."
+            f"The {frame_name} must have one row per series; ids repeated in column {format_value(column_name)}: {duplicates}.",
+            hint="Drop the duplicates.",
         )
     return np.asarray(index.get_indexer(pd.Index(frames.to_list(ids))), dtype=np.int64)
 
@@ -127,7 +131,9 @@ def constant_per_series(covariate: Covariate, indptr: Ints, name: str, series: S
         changing = np.unique(np.searchsorted(indptr, np.flatnonzero(differs), side="right") - 1)
         raise DataError(
             f"A static column must have one value per series, but column {format_value(name)} changes "
-            f"within series {series.labels(changing)}. Declare it as a past or future covariate."
+            f"within series {series.labels(changing)}.",
+            hint="Declare it as a past or future covariate.",
+            series=series.id_texts(changing),
         )
     return _check_complete(replace(covariate, values=first_values), name, series)
 
@@ -138,8 +144,9 @@ def _check_complete(covariate: Covariate, name: str, series: Series) -> Covariat
     if is_invalid.any():
         raise DataError(
             f"A static column must have a finite value for every series, but column {format_value(name)} "
-            f"is missing or infinite for series {series.labels(np.flatnonzero(is_invalid))}. Fill in the "
-            "values, or drop the column."
+            f"is missing or infinite for series {series.labels(np.flatnonzero(is_invalid))}.",
+            hint="Fill in the values, or drop the column.",
+            series=series.id_texts(np.flatnonzero(is_invalid)),
         )
     return covariate
 
@@ -152,7 +159,8 @@ def _read_categorical(series: nw.Series[Any], name: str) -> Covariate:
         duplicates = sorted({category for category in names if names.count(category) > 1})
         raise DataError(
             f"The categories of a column must differ as text, but column {format_value(name)} has "
-            f"{format_list(duplicates)} more than once. Convert the categories to one type."
+            f"{format_list(duplicates)} more than once.",
+            hint="Convert the categories to one type.",
         )
     occurs = np.zeros(len(names) + 1, dtype=bool)  # the last element is for code -1
     occurs[codes] = True

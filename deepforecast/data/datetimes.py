@@ -120,7 +120,8 @@ def _read_integers(series: nw.Series[Any], name: str, dtype_text: str) -> Ints:
     if series.dtype in (nw.Int128, nw.UInt128) or not -MAX_TIMESTAMP <= int(low) <= int(high) <= MAX_TIMESTAMP:
         raise DataError(
             f"Integers of the time column {format_value(name)} must be within ±2^62, got dtype "
-            f"{dtype_text} with values from {low} to {high}. Shift or convert the column."
+            f"{dtype_text} with values from {low} to {high}.",
+            hint="Shift or convert the column.",
         )
     return np.ascontiguousarray(series.to_numpy(), dtype=np.int64)
 
@@ -141,9 +142,8 @@ def _zone_name(dtype: Any, name: str) -> str:
     except (TypeError, KeyError, ValueError):
         pass
     raise DataError(
-        f"The time zone of column {format_value(name)} must have an IANA name, got dtype "
-        f"{format_value(str(dtype))}. Convert it, e.g. "
-        f"frame[{name!r}].dt.tz_convert('Europe/Berlin')."
+        f"The time zone of column {format_value(name)} must have an IANA name, got dtype {format_value(str(dtype))}.",
+        hint=f"Convert it, e.g. frame[{name!r}].dt.tz_convert('Europe/Berlin').",
     )
 
 
@@ -173,8 +173,8 @@ def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
         raise DataError(
             f"Text in the time column {format_value(name)} must be ISO 8601, as in 2024-01-31 or "
             f"2024-01-31T12:00, got {format_list(invalid.unique())}, first in row "
-            f"{invalid.index[0]}. Convert the column, e.g. pandas.to_datetime(frame[{name!r}], "
-            "dayfirst=...)."
+            f"{invalid.index[0]}.",
+            hint=f"Convert the column, e.g. pandas.to_datetime(frame[{name!r}], dayfirst=...).",
         )
     try:
         with warnings.catch_warnings():
@@ -185,8 +185,8 @@ def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
         if "timezones" in str(error):
             raise _mixed_zones_error(name) from None
         raise DataError(
-            f"Text in the time column {format_value(name)} must be valid ISO 8601: "
-            f"{format_value(str(error), 200)}. Correct these values."
+            f"Text in the time column {format_value(name)} must be valid ISO 8601: {format_value(str(error), 200)}.",
+            hint="Correct these values.",
         ) from None
     if parsed.dtype == object:
         raise _mixed_zones_error(name)
@@ -206,7 +206,8 @@ def _time_type_error(native: Any, narwhals_dtype: Any, name: str, dtype_text: st
         suggestion = f"Convert it, e.g. pandas.to_datetime({frame})"
     return DataError(
         f"The time column {format_value(name)} must contain datetimes, dates or integers, got dtype "
-        f"{format_value(dtype_text)}. {suggestion}."
+        f"{format_value(dtype_text)}.",
+        hint=f"{suggestion}.",
     )
 
 
@@ -218,13 +219,13 @@ def _object_dtype_error(native: Any, name: str) -> DataError:
     type_names = sorted({type(value).__name__ for value in native})
     return DataError(
         f"The time column {format_value(name)} must have a datetime, date or integer dtype, got dtype "
-        f"object with values of type {format_list(type_names)}. Convert it, e.g. "
-        f"pandas.to_datetime(frame[{name!r}])."
+        f"object with values of type {format_list(type_names)}.",
+        hint=f"Convert it, e.g. pandas.to_datetime(frame[{name!r}]).",
     )
 
 
 def _mixed_zones_error(name: str) -> DataError:
     return DataError(
-        f"The time column {format_value(name)} must have one time zone, got several. Convert "
-        f"it: pandas.to_datetime(frame[{name!r}], utc=True)."
+        f"The time column {format_value(name)} must have one time zone, got several.",
+        hint=f"Convert it: pandas.to_datetime(frame[{name!r}], utc=True).",
     )

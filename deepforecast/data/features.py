@@ -54,15 +54,21 @@ def validate_features(names: Any, calendar: Calendar) -> tuple[str, ...]:
     if unknown:
         raise ParameterError(
             f"`calendar` must be 'auto', None or a list of {format_list(list(NAMES), max_shown=20)}, "
-            f"got {format_value(unknown[0])}."
+            f"got {format_value(unknown[0])}.",
+            parameter="calendar",
         )
     if names and not calendar.frequency.base:
-        raise ParameterError(f"`calendar` cannot be used with integer time, got {format_list(list(names))}. Set calendar=None.")
+        raise ParameterError(
+            f"`calendar` cannot be used with integer time, got {format_list(list(names))}.",
+            hint="Set calendar=None.",
+            parameter="calendar",
+        )
     duplicates = [feature for index, feature in enumerate(names or ()) if feature in names[:index]]
     if duplicates:
         raise ParameterError(
-            f"`calendar` cannot contain a feature more than once, got duplicates of {format_list(duplicates)}. "
-            "Remove the duplicates."
+            f"`calendar` cannot contain a feature more than once, got duplicates of {format_list(duplicates)}.",
+            hint="Remove the duplicates.",
+            parameter="calendar",
         )
     return tuple(names or ())
 
@@ -72,7 +78,11 @@ def validate_country(country: str | None, calendar: Calendar) -> str | None:
     if country is None:
         return None
     if not calendar.frequency.base:
-        raise ParameterError("`holidays` cannot be used with integer time. Set holidays=None, or use dates as time column.")
+        raise ParameterError(
+            "`holidays` cannot be used with integer time.",
+            hint="Set holidays=None, or use dates as time column.",
+            parameter="holidays",
+        )
     _country_holidays(country, [1970])
     return country
 
@@ -133,14 +143,15 @@ def _country_holidays(country: str, years: list[int]) -> Any:
             import holidays
     except ImportError:
         raise DependencyError(
-            "Holiday features require the package holidays, which is not installed. Run: pip install holidays"
+            "Holiday features require the package holidays, which is not installed.", hint="Run: pip install holidays"
         ) from None
     code, _, subdivision = country.partition("-")
     subdivisions = holidays.list_supported_countries().get(code)
     if subdivisions is None or (subdivision and subdivision not in subdivisions):
         raise ParameterError(
             "`holidays` must be the code of a country known to the package holidays ('DE', 'US') or "
-            f"of a subdivision ('DE-BY', 'US-CA'), got {format_value(country) or 'an empty string'}."
+            f"of a subdivision ('DE-BY', 'US-CA'), got {format_value(country) or 'an empty string'}.",
+            parameter="holidays",
         )
     return holidays.country_holidays(code, subdiv=subdivision or None, years=years)
 
@@ -287,8 +298,10 @@ def lag_features(lags: int | Sequence[int]) -> tuple[LagFeature, ...]:
     numbers = list(range(1, min(lags, MAX_LAG + 1) + 1)) if isinstance(lags, int) else [int(lag) for lag in lags]
     if not numbers or min(numbers) < 1 or max(numbers) > MAX_LAG or len(set(numbers)) < len(numbers):
         raise ParameterError(
-            f"`lags` must contain at least one lag, without duplicates and from 1 to {MAX_LAG:,}, got "
-            f"{format_value(lags)}. Pass a list, e.g. [1, 7], or the largest lag, e.g. 7 for the lags 1 to 7."
+            f"`lags` must contain at least one lag, without duplicates and from 1 to {MAX_LAG:,}, got {format_value(lags)}.",
+            hint="Pass a list, e.g. [1, 7], or the largest lag, e.g. 7 for the lags 1 to 7.",
+            parameter="lags",
+            value=lags,
         )
     return tuple(LagFeature("lag", lag) for lag in numbers)
 

@@ -240,9 +240,8 @@ def _from_series(series: Any, what: str) -> Any:
 
     if not isinstance(series.index, pd.DatetimeIndex):
         raise DataError(
-            f"A Series passed as the {what} must have a DatetimeIndex, got a "
-            f"{type(series.index).__name__}. Set a DatetimeIndex, or pass a DataFrame with the columns "
-            "ds and y."
+            f"A Series passed as the {what} must have a DatetimeIndex, got a {type(series.index).__name__}.",
+            hint="Set a DatetimeIndex, or pass a DataFrame with the columns ds and y.",
         )
     return pd.DataFrame({"ds": series.index, "y": series.array})
 
@@ -252,8 +251,8 @@ def _duplicate_names_error(frame: Frame, what: str) -> DataError:
     names = frame.column_names if hasattr(type(frame), "column_names") else list(frame.columns)
     duplicates = [name for name, count in Counter(names).items() if count > 1]
     return DataError(
-        f"Column names of the {what} must be unique, but these are repeated: {format_list(duplicates)}. "
-        "Drop or rename the duplicates."
+        f"Column names of the {what} must be unique, but these are repeated: {format_list(duplicates)}.",
+        hint="Drop or rename the duplicates.",
     )
 
 
@@ -263,8 +262,8 @@ def _frame_type_error(frame: Frame, what: str) -> DataError:
     package = frame_type.__module__.partition(".")[0]
     type_text = frame_type.__name__ if package == "builtins" else f"{package}.{frame_type.__name__}"
     return DataError(
-        f"The {what} must be a pandas, polars or pyarrow DataFrame, or a pandas Series with a "
-        f"DatetimeIndex, got {type_text}. {_conversion_hint(frame)}"
+        f"The {what} must be a pandas, polars or pyarrow DataFrame, or a pandas Series with a DatetimeIndex, got {type_text}.",
+        hint=_conversion_hint(frame),
     )
 
 
@@ -284,7 +283,7 @@ def _not_numeric_error(series: nw.Series[Any], name: str, extra_hint: str) -> Da
     native = series.to_native()
     dtype_text = format_value(str(getattr(native, "dtype", None) or getattr(native, "type", "")))
     suggestion = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
-    return DataError(f"Column {format_value(name)} must be numeric, got dtype {dtype_text}. {suggestion}{extra_hint}.")
+    return DataError(f"Column {format_value(name)} must be numeric, got dtype {dtype_text}.", hint=f"{suggestion}{extra_hint}.")
 
 
 def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
@@ -307,6 +306,6 @@ def _refuse_inexact(low: int, high: int, name: str) -> None:
     if high > MAX_EXACT_INTEGER or low < -MAX_EXACT_INTEGER:
         inexact_value = high if high > MAX_EXACT_INTEGER else low
         raise DataError(
-            f"Integers of column {format_value(name)} must be within ±2^53, to be exact in float64, got "
-            f"{inexact_value}. Convert the column to float64 if rounding is acceptable, or rescale it."
+            f"Integers of column {format_value(name)} must be within ±2^53, to be exact in float64, got {inexact_value}.",
+            hint="Convert the column to float64 if rounding is acceptable, or rescale it.",
         )

@@ -71,7 +71,9 @@ def parse(freq: Any) -> Frequency:
     if hasattr(freq, "__index__") and not isinstance(freq, bool | np.bool_):
         if int(freq) < 1:
             raise ParameterError(
-                f"`freq` must be at least 1 for integer time, got {int(freq)}. Pass the step between two timestamps."
+                f"`freq` must be at least 1 for integer time, got {int(freq)}.",
+                hint="Pass the step between two timestamps.",
+                parameter="freq",
             )
         return Frequency(int(freq))
     if hasattr(freq, "freqstr") and hasattr(freq, "n"):
@@ -79,8 +81,10 @@ def parse(freq: Any) -> Frequency:
     if hasattr(freq, "total_seconds") or isinstance(freq, np.timedelta64):
         return _from_duration(freq)
     raise ParameterTypeError(
-        f"`freq` must be an alias, a pandas offset or an integer, got {format_value(freq)} "
-        f"({type(freq).__name__}). {FREQUENCY_HINT}"
+        f"`freq` must be an alias, a pandas offset or an integer, got {format_value(freq)} ({type(freq).__name__}).",
+        hint=FREQUENCY_HINT,
+        parameter="freq",
+        value=freq,
     )
 
 
@@ -111,8 +115,8 @@ def season_length(frequency: Frequency) -> int:
     lengths = seasons(frequency)
     if not lengths:
         raise ParameterError(
-            f"season_length='auto' cannot be used with freq={str(frequency)!r}, which has no usual "
-            "season. Set season_length (1: non-seasonal)."
+            f"season_length='auto' cannot be used with freq={str(frequency)!r}, which has no usual season.",
+            hint="Set season_length (1: non-seasonal).",
         )
     return lengths[0]
 
@@ -142,8 +146,10 @@ def _from_alias(text: str) -> Frequency:
     n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
     if base == "m":
         raise ParameterError(
-            f"`freq` must be unambiguous, got {text!r}, which can mean minutes or months. "
-            f"Pass '{match[1]}min', '{match[1]}MS' or '{match[1]}ME'."
+            f"`freq` must be unambiguous, got {text!r}, which can mean minutes or months.",
+            hint=f"Pass '{match[1]}min', '{match[1]}MS' or '{match[1]}ME'.",
+            parameter="freq",
+            value=text,
         )
     if (base in POLARS_BASES or base in TICKS) and not anchor:
         return Frequency(n, base)  # the anchor of `POLARS_BASES` is inferred from the data
@@ -157,7 +163,7 @@ def _from_duration(span: Any) -> Frequency:
 
     nanoseconds = Timedelta(span).as_unit("ns").value
     if nanoseconds < 1:
-        raise ParameterError(f"`freq` must be positive, got {format_value(str(span))}. {FREQUENCY_HINT}")
+        raise ParameterError(f"`freq` must be positive, got {format_value(str(span))}.", hint=FREQUENCY_HINT, parameter="freq")
     return tick_frequency(int(nanoseconds))
 
 
@@ -172,7 +178,9 @@ def _pandas_offset(alias: str, text: str) -> Any:
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
             offset = None
     if offset is None:
-        raise ParameterError(f"`freq` must be a known alias, got '{format_value(text)}'. {FREQUENCY_HINT}")
+        raise ParameterError(
+            f"`freq` must be a known alias, got '{format_value(text)}'.", hint=FREQUENCY_HINT, parameter="freq"
+        )
     return offset
 
 
@@ -180,14 +188,16 @@ def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
     """The frequency of `times` a pandas offset; `text` is what the user passed, for error messages."""
     n = int(offset.n) * times
     if n < 1:
-        raise ParameterError(f"`freq` must be positive, got '{format_value(text)}'. {FREQUENCY_HINT}")
+        raise ParameterError(f"`freq` must be positive, got '{format_value(text)}'.", hint=FREQUENCY_HINT, parameter="freq")
     name = str(offset.base.freqstr if hasattr(offset, "base") else offset.freqstr)
     match = re.fullmatch(r"\d*([A-Za-z]+)(?:-([A-Za-z]{3}))?", name)
     base, anchor = (SPELLINGS.get(match[1], match[1]), match[2] or "") if match is not None else ("", "")
     if base not in TICKS and base not in PER_YEAR and base not in PER_WEEK:
         raise ParameterError(
             "`freq` must be in seconds or fractions of them, minutes, hours, days, business days, "
-            f"weeks, months, quarters or years, got '{format_value(text)}'. {FREQUENCY_HINT}"
+            f"weeks, months, quarters or years, got '{format_value(text)}'.",
+            hint=FREQUENCY_HINT,
+            parameter="freq",
         )
     if base == "W" and not anchor:
         return Frequency(n, "w")  # a week without an anchor, which is inferred from the data
@@ -198,7 +208,9 @@ def _custom_offset(offset: Any, text: str) -> Any:
     """The offset of one step if it has holidays or a working week other than Monday to Friday."""
     if getattr(offset, "offset", None):
         raise ParameterError(
-            f"`freq` cannot shift business days by hours, got '{format_value(text)}'. Shift the time column instead."
+            f"`freq` cannot shift business days by hours, got '{format_value(text)}'.",
+            hint="Shift the time column instead.",
+            parameter="freq",
         )
     is_default = str(getattr(offset, "weekmask", "")) in ("", "Mon Tue Wed Thu Fri") and not getattr(offset, "holidays", ())
     return None if is_default else offset.base

@@ -37,8 +37,9 @@ def read_future_covariates(
     if future is None:
         raise DataError(
             f"`future` must contain the future covariates seen in fit ({format_list(categories_by_name)}) "
-            f"for the next {steps} steps of each series, got None. Pass future=; {EXPECTED_ROWS_HINT}: add "
-            "these columns to it."
+            f"for the next {steps} steps of each series, got None.",
+            hint=f"Pass future=; {EXPECTED_ROWS_HINT}: add these columns to it.",
+            parameter="future",
         )
     table = frames.read_table(future, "future frame")
     names = resolve(
@@ -55,8 +56,8 @@ def read_future_covariates(
     warn_undeclared([name for name in table.columns if name not in (*series.columns.all, *categories_by_name)], undeclared)
     if not len(table.native):
         raise DataError(
-            f"The future frame cannot be empty. Pass {format_list(categories_by_name)} for the "
-            f"next {steps} steps of each series; {EXPECTED_ROWS_HINT}."
+            "The future frame cannot be empty.",
+            hint=f"Pass {format_list(categories_by_name)} for the next {steps} steps of each series; {EXPECTED_ROWS_HINT}.",
         )
     rows = _rows_of_steps(read_keys(table, names, "future frame"), series, steps)
     if (rows < 0).any():
@@ -75,14 +76,17 @@ def recode_covariate(covariate: Covariate, name: str, fit_categories: tuple[str,
     if (fit_categories is None) != (covariate.categories is None):
         expected, observed = ("numbers", "categories") if fit_categories is None else ("categories", "numbers")
         raise DataError(
-            f"Column {format_value(name)} must contain {expected}, as in fit, got {observed}. "
-            "Convert it to the dtype it had in fit."
+            f"Column {format_value(name)} must contain {expected}, as in fit, got {observed}.",
+            hint="Convert it to the dtype it had in fit.",
         )
     if fit_categories is None or covariate.categories is None:
         return covariate
     new = [category for category in covariate.categories if category not in fit_categories]
     if new:
-        warn(f"Column {format_value(name)} has categories not seen in fit, which are treated as unknown: {format_list(new)}.")
+        warn(
+            f"Column {format_value(name)} has categories not seen in fit, which are treated as unknown: {format_list(new)}.",
+            subject=name,
+        )
     return covariate.recode(fit_categories)
 
 
@@ -125,7 +129,9 @@ def _missing_rows_error(rows: Ints, series: Series, categories_by_name: Categori
         "The future frame must have a row for every series and step; rows are missing: "
         f"{len(absent)}, in series {series.labels(incomplete_series)}, first that of "
         f"{series.label(series_number)} at {timestamp} (columns "
-        f"{format_list(categories_by_name)}). Add them; {EXPECTED_ROWS_HINT}."
+        f"{format_list(categories_by_name)}).",
+        hint=f"Add them; {EXPECTED_ROWS_HINT}.",
+        series=series.id_texts(incomplete_series),
     )
 
 
@@ -158,7 +164,9 @@ def _read_column(column: Any, name: str, rows: Ints, series: Series, categories:
         raise DataError(
             f"Future covariates must be finite at every step, but column {format_value(name)} of the future "
             f"frame is missing or infinite for series {series.labels(incomplete_series)}, first at "
-            f"{timestamp}{series_text}, {pluralize(int(is_invalid.sum()), 'value')} in all. Fill in these values."
+            f"{timestamp}{series_text}, {pluralize(int(is_invalid.sum()), 'value')} in all.",
+            hint="Fill in these values.",
+            series=series.id_texts(incomplete_series),
         )
     return covariate
 

@@ -48,7 +48,7 @@ def from_arrays(description: Mapping[str, Any], arrays: Arrays, library: str) ->
     value_kind, dtype = description.get("kind"), description.get("dtype")
     keys = {"kind", "dtype", "ordered", "labels"} if value_kind == CATEGORY else {"kind", "dtype"}
     if value_kind not in (TEXT, INTEGER, CATEGORY) or set(description) != keys or not isinstance(dtype, str):
-        raise DataError(f"Stored ids must have a kind and a dtype, got {format_value(dict(description))}. {DAMAGED_HINT}")
+        raise DataError(f"Stored ids must have a kind and a dtype, got {format_value(dict(description))}.", hint=DAMAGED_HINT)
     make_column = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}[library]
     if value_kind != CATEGORY:
         return nw.from_native(make_column(_read_values(value_kind, arrays), dtype, value_kind), series_only=True)
@@ -56,12 +56,12 @@ def from_arrays(description: Mapping[str, Any], arrays: Arrays, library: str) ->
     has_keys = isinstance(label_description, Mapping) and set(label_description) == {"kind", "dtype"}
     if not has_keys or not isinstance(label_description["dtype"], str):
         raise DataError(
-            f"Stored categories must have a kind and a dtype, got {format_value(label_description)}. {DAMAGED_HINT}"
+            f"Stored categories must have a kind and a dtype, got {format_value(label_description)}.", hint=DAMAGED_HINT
         )
     labels = _read_values(label_description["kind"], {name: values for name, values in arrays.items() if name != "codes"})
     codes = arrays.get("codes", np.empty(0))
     if codes.dtype != np.int64 or codes.ndim != 1 or ((codes < 0) | (codes >= len(labels))).any():
-        raise DataError(f"Codes of stored ids must be indices of their categories, but at least one is not. {DAMAGED_HINT}")
+        raise DataError("Codes of stored ids must be indices of their categories, but at least one is not.", hint=DAMAGED_HINT)
     if library == "pandas" and dtype == "category":
         categories = _pandas(labels, label_description["dtype"], label_description["kind"])
         return nw.from_native(_pandas_category(codes, categories, description["ordered"] is True), series_only=True)
@@ -85,13 +85,14 @@ def decode_texts(arrays: Arrays) -> list[str]:
     """Decode strings from UTF-8 bytes and offsets, the inverse of `encode_texts`."""
     if set(arrays) != {"bytes", "offsets"}:
         raise DataError(
-            f"Stored text must have the arrays 'bytes' and 'offsets', got {format_value(sorted(arrays))}. {DAMAGED_HINT}"
+            f"Stored text must have the arrays 'bytes' and 'offsets', got {format_value(sorted(arrays))}.",
+            hint=DAMAGED_HINT,
         )
     encoded, offsets = arrays["bytes"], arrays["offsets"]
     has_dtypes = encoded.dtype == np.uint8 and offsets.dtype == np.int64
     is_valid = has_dtypes and encoded.ndim == offsets.ndim == 1 and len(offsets) > 0
     if not is_valid or offsets[0] != 0 or offsets[-1] != len(encoded) or (np.diff(offsets) < 0).any():
-        raise DataError(f"Offsets of stored text must increase from 0 to the number of its bytes. {DAMAGED_HINT}")
+        raise DataError("Offsets of stored text must increase from 0 to the number of its bytes.", hint=DAMAGED_HINT)
     content = encoded.tobytes()
     return [content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(offsets.tolist())]
 
@@ -111,7 +112,8 @@ def _read_values(value_kind: Any, arrays: Arrays) -> Any:
     if value_kind != INTEGER or set(arrays) != {"values"} or values.dtype != np.int64 or values.ndim != 1:
         raise DataError(
             "Stored integers must be one array 'values' of dtype int64, got arrays "
-            f"{format_value(sorted(arrays))} of kind {format_value(value_kind)}. {DAMAGED_HINT}"
+            f"{format_value(sorted(arrays))} of kind {format_value(value_kind)}.",
+            hint=DAMAGED_HINT,
         )
     return values
 
@@ -199,7 +201,7 @@ def _pyarrow(values: Any, dtype: str, value_kind: str, labels: Any = None) -> An
 
 def _refuse_unknown(dtype: str, is_known: bool) -> None:
     if not is_known:
-        raise DataError(f"Stored ids must have a supported dtype, got {format_value(dtype)}. {DAMAGED_HINT}")
+        raise DataError(f"Stored ids must have a supported dtype, got {format_value(dtype)}.", hint=DAMAGED_HINT)
 
 
 def _integers(values: Ints, dtype: str) -> Any:
@@ -207,5 +209,5 @@ def _integers(values: Ints, dtype: str) -> Any:
     _refuse_unknown(dtype, dtype.lower() in INTEGERS)
     cast = values.astype(dtype.lower())
     if not (cast.astype(np.int64) == values).all():
-        raise DataError(f"Stored ids must fit their dtype, but some exceed {dtype}. {DAMAGED_HINT}")
+        raise DataError(f"Stored ids must fit their dtype, but some exceed {dtype}.", hint=DAMAGED_HINT)
     return cast

@@ -67,9 +67,17 @@ class Keys(NamedTuple):
         series_text = f" (series {self.label(self.series_of(rows[0]))})" if has_several_series else ""
         return f"{self.labels(rows)}, first at {self.format_timestamp(rows[0])}{series_text}"
 
+    def id_texts(self, rows: Ints) -> tuple[str, ...]:
+        """The ids of the series of sorted rows as text, for errors."""
+        return tuple(self.label(int(number)) for number in self._series_with(rows))
+
+    def _series_with(self, rows: Ints) -> Ints:
+        """The numbers of the series of sorted rows."""
+        return np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
+
     def labels(self, rows: Ints) -> str:
         """The first few series of sorted rows and their number, for messages."""
-        series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
+        series = self._series_with(rows)
         return format_list([self.label(int(series_number)) for series_number in series[:5]], len(series))
 
     def place_on_calendar(self, freq: Any, calendar: Calendar | None) -> tuple[Calendar, Ints]:
@@ -151,8 +159,8 @@ def missing_timestamp_error(table: Table, names: Columns, what: str = "frame") -
     series_text = "" if names.id is None else f", of series {series_label(table.native[names.id], int(rows[0]))}"
     return DataError(
         f"Every row of the {what} must have a timestamp in column {format_value(names.time)}, but it "
-        f"is missing in {pluralize(len(rows), 'row')}, first in row {rows[0]}{series_text}. Fill in the "
-        "timestamps or drop these rows."
+        f"is missing in {pluralize(len(rows), 'row')}, first in row {rows[0]}{series_text}.",
+        hint="Fill in the timestamps or drop these rows.",
     )
 
 
@@ -168,12 +176,13 @@ def _check_duplicates(keys: Keys, equals_previous: Any) -> None:
         raise DataError(
             f"Timestamps of column {time} must be unique in the {keys.what}, which is one series without an "
             f"id column (unique_id), but {timestamp} is repeated ({pluralize(len(rows), 'duplicate row')} in "
-            "all). Pass the id column, e.g. columns={'id': 'shop'}, or drop the duplicates."
+            "all).",
+            hint="Pass the id column, e.g. columns={'id': 'shop'}, or drop the duplicates.",
         )
     raise DataError(
         f"Pairs of {format_value(keys.names.id)} and {time} must be unique in the {keys.what}, but there are "
-        f"duplicates in series {keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))}). "
-        "Drop the duplicates or aggregate them."
+        f"duplicates in series {keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))}).",
+        hint="Drop the duplicates or aggregate them.",
     )
 
 
@@ -188,8 +197,9 @@ def _refuse_dates_as_integers(keys: Keys) -> None:
             raise DataError(
                 f"The time column {name} of the {keys.what} must contain dates, or integers that "
                 f"count steps; its integers look like dates written as {date_format}, the first is "
-                f"{keys.timestamps[0]}. Convert them, e.g. with pandas.to_datetime(..., "
-                f"format={date_format!r}), or pass freq=1 if they count steps."
+                f"{keys.timestamps[0]}.",
+                hint="Convert them, e.g. with pandas.to_datetime(..., "
+                f"format={date_format!r}), or pass freq=1 if they count steps.",
             )
 
 
@@ -200,7 +210,8 @@ def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
         raise DataError(
             f"The time column {format_value(keys.names.time)} of the {keys.what} must have the "
             f"type and time zone (tz) seen in fit, {reference_type.dtype}, got "
-            f"{time_type.dtype}. Convert the column."
+            f"{time_type.dtype}.",
+            hint="Convert the column.",
         )
     if time_type.unit == reference_type.unit:
         return keys.timestamps
@@ -212,8 +223,8 @@ def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
         raise DataError(
             f"The timestamps of the {keys.what} must be exact in the time type seen in fit, "
             f"{reference_type.dtype}, but {keys.describe_row(int(np.argmax(is_inexact)))} is not "
-            f"({pluralize(int(np.count_nonzero(is_inexact)), 'timestamp')} in all). Round or "
-            f"convert column {format_value(keys.names.time)}."
+            f"({pluralize(int(np.count_nonzero(is_inexact)), 'timestamp')} in all).",
+            hint=f"Round or convert column {format_value(keys.names.time)}.",
         )
     return keys.timestamps * multiplier if multiplier else keys.timestamps // divisor
 
@@ -227,15 +238,18 @@ def _no_frequency_error(keys: Keys) -> DataError:
         if len(lengths) > 1:
             series_text = f"all {len(lengths)} series ({keys.labels(keys.indptr[:-1])}) have"
         return DataError(
-            f"`freq` cannot be inferred from fewer than 2 rows; {series_text} 1. Pass freq, e.g. freq='D', or longer series."
+            f"`freq` cannot be inferred from fewer than 2 rows; {series_text} 1.",
+            hint="Pass freq, e.g. freq='D', or longer series.",
+            parameter="freq",
         )
     if off_grid := find_off_grid(keys.timestamps, keys.indptr, keys.time):
         frequency, rows = off_grid
         return DataError(
             f"The timestamps of column {time} must be regularly spaced in each series; nearly all follow "
             f"freq={_format_frequency(frequency)}, but {keys.describe_row(int(rows[0]))} does not "
-            f"({pluralize(len(rows), 'timestamp')} in all, in series {keys.labels(rows)}). Correct "
-            "these timestamps, or resample irregular events."
+            f"({pluralize(len(rows), 'timestamp')} in all, in series {keys.labels(rows)}).",
+            hint="Correct these timestamps, or resample irregular events.",
+            series=keys.id_texts(rows),
         )
     longest_series = int(np.argmax(lengths))
     some_rows = range(int(keys.indptr[longest_series]), int(keys.indptr[longest_series]) + min(5, int(lengths[longest_series])))
@@ -246,14 +260,15 @@ def _no_frequency_error(keys: Keys) -> DataError:
     if 28 <= np.median(days) <= 31 and days.max() <= 31:
         return DataError(
             "Monthly timestamps must be the first or last (business) days of months; those of column "
-            f"{time}{series_text} are on other days: {first_timestamps}. Move them, e.g. "
-            f"frame[{time!r}].dt.to_period('M').dt.to_timestamp(), and pass freq='MS'."
+            f"{time}{series_text} are on other days: {first_timestamps}.",
+            hint=f"Move them, e.g. frame[{time!r}].dt.to_period('M').dt.to_timestamp(), and pass freq='MS'.",
         )
     return DataError(
         f"`freq` cannot be inferred unless at least half of the timestamps of column {time} are one step "
         "apart, the same step in all series; they are irregular, or of several frequencies: "
-        f"those{series_text} are {first_timestamps}. Pass freq, e.g. freq='D' (check(frame, freq='D') "
-        "shows what does not fit), or resample the series."
+        f"those{series_text} are {first_timestamps}.",
+        hint="Pass freq, e.g. freq='D' (check(frame, freq='D') shows what does not fit), or resample the series.",
+        parameter="freq",
     )
 
 
@@ -277,7 +292,8 @@ def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> N
         f"freq={_format_frequency(calendar.frequency)}{time_of_day}, but "
         f"{keys.describe_row(int(off_grid[0]))} is not ({pluralize(len(off_grid), 'timestamp')} in "
         f"all, in series {keys.labels(off_grid)}).{inferred_text} Pass the right freq, or correct "
-        "the timestamps."
+        "the timestamps.",
+        series=keys.id_texts(off_grid),
     )
 
 
@@ -332,6 +348,6 @@ def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) ->
                 f"All series must have the same frequency, {_format_frequency(calendar.frequency)} "
                 f"{source}, but series {keys.label(int(series_number))}, which starts at "
                 f"{keys.format_timestamp(rows.start)}, looks like freq={_format_frequency(inferred)} "
-                f"({len(suspects)} such series). Pass the freq of the data, or resample; forecast "
-                "series of different frequencies separately."
+                f"({len(suspects)} such series).",
+                hint="Pass the freq of the data, or resample; forecast series of different frequencies separately.",
             )

@@ -37,15 +37,17 @@ def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
     if len(infinite):
         raise DataError(
             f"Column {target} must be finite or missing, but is infinite in "
-            f"{pluralize(len(infinite), 'row')} of series {keys.describe_rows(infinite)}. Replace these "
-            "values, e.g. by NaN."
+            f"{pluralize(len(infinite), 'row')} of series {keys.describe_rows(infinite)}.",
+            hint="Replace these values, e.g. by NaN.",
         )
     missing_before = np.append(0, np.cumsum(np.isnan(y)))[keys.indptr]
     empty = np.flatnonzero(np.diff(missing_before) == np.diff(keys.indptr))
     if len(empty) and not may_be_empty:
         raise DataError(
             f"Every series must have at least one value in column {target}; all values are missing in "
-            f"series {keys.labels(keys.indptr[empty])}. Drop these series."
+            f"series {keys.labels(keys.indptr[empty])}.",
+            hint="Drop these series.",
+            series=keys.id_texts(keys.indptr[empty]),
         )
 
 
@@ -57,8 +59,8 @@ def read_panel_covariate(table: Table, name: str, keys: Keys) -> Covariate:
     if len(infinite):
         raise DataError(
             f"Covariate {format_value(name)} must be finite or missing, but is infinite in "
-            f"{pluralize(len(infinite), 'row')} of series {keys.describe_rows(infinite)}. Replace these "
-            "values, e.g. by NaN."
+            f"{pluralize(len(infinite), 'row')} of series {keys.describe_rows(infinite)}.",
+            hint="Replace these values, e.g. by NaN.",
         )
     return column
 
@@ -82,8 +84,8 @@ def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
         raise DataError(
             f"The frame must have most of the rows of its frequency; freq={series.calendar.freq!r} "
             f"requires {row_bounds[-1]:,.0f} rows, but there are {n_rows:,}; series "
-            f"{series.label(longest_series)} alone spans {steps[longest_series]:,} steps. Pass the "
-            "right freq, or split the series."
+            f"{series.label(longest_series)} alone spans {steps[longest_series]:,} steps.",
+            hint="Pass the right freq, or split the series.",
         )
     indptr = row_bounds.astype(np.int64)
     row_offset = np.repeat(indptr[:-1] - position[panel.indptr[:-1]] // step, np.diff(panel.indptr))
@@ -104,8 +106,8 @@ def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> 
     other_names = [name for name in names.static if name not in table.columns]
     if static is None and other_names:
         raise DataError(
-            f"A static column must be in the frame or in static=, but column {format_value(other_names[0])} "
-            "is in neither. Add it, or remove it from columns=."
+            f"A static column must be in the frame or in static=, but column {format_value(other_names[0])} is in neither.",
+            hint="Add it, or remove it from columns=.",
         )
     static_covariates = {}
     for name in names_in_frame:
@@ -124,9 +126,13 @@ def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> 
     )
 
 
-EMPTY_FRAME_MESSAGE = "The frame cannot be empty; it has columns, but no rows. Pass the history of at least one series."
 MAX_LATE_STEPS = 7  # a series that ends at most this many steps before the others counts as reported late
 SLICE_FROM_ROWS = 100  # mean length from which series are copied as slices rather than by index
+
+
+def empty_frame_error() -> DataError:
+    """The error for a frame without rows."""
+    return DataError("The frame cannot be empty; it has columns, but no rows.", hint="Pass the history of at least one series.")
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,12 @@ class Series:
     def label(self, number: int) -> str:
         """The id of a series as text for messages."""
         return series_label(self.ids, number)
+
+    def id_texts(self, numbers: Ints) -> tuple[str, ...]:
+        """The ids of series as text, for errors."""
+        if self.native_ids is None:
+            return (self.label(0),) * len(numbers)
+        return tuple(map(str, frames.to_list(frames.take_native_rows(self.native_ids, np.asarray(numbers)))))
 
     def labels(self, numbers: Ints) -> str:
         """The first few ids and their number, for messages."""
@@ -179,7 +191,8 @@ class Series:
         warn(
             f"{model}: all forecasts ({pluralize(steps, 'step')}) are before "
             f"{self.calendar.format(int(end))}, the last timestamp of the panel, for series (last "
-            f"timestamp): {ends}. Leave these series out, or add their later observations."
+            f"timestamp): {ends}. Leave these series out, or add their later observations.",
+            subject=model,
         )
 
     def take(self, numbers: Ints) -> Series:
@@ -251,7 +264,7 @@ class Panel:
         table = frames.read_table(frame)
         names = resolve(columns, table.columns)
         if not len(table.native):
-            raise DataError(EMPTY_FRAME_MESSAGE)
+            raise empty_frame_error()
         keys = read_keys(table, names)
         panel_calendar, position = keys.place_on_calendar(freq, calendar)
         series = Series(keys.library, names, panel_calendar, keys.ids, position[keys.indptr[1:] - 1])

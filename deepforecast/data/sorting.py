@@ -185,7 +185,8 @@ def _missing_ids_error(series: nw.Series[Any], name: str) -> DataError:
     rows = np.flatnonzero(missing)
     return DataError(
         f"Column {format_value(name)} must have an id in every row, but ids are missing in "
-        f"{pluralize(len(rows), 'row')}, first in row {rows[0]}. Fill in the ids or drop these rows."
+        f"{pluralize(len(rows), 'row')}, first in row {rows[0]}.",
+        hint="Fill in the ids or drop these rows.",
     )
 
 
@@ -198,6 +199,6 @@ def _id_type_error(series: nw.Series[Any], name: str, values: Any) -> DataError:
     )
     return DataError(
         f"The id column {format_value(name)} must contain strings, integers, or categories of one of "
-        f"these types, got dtype {format_value(dtype_text)}{type_names}. Convert it, e.g. with "
-        ".astype(str)."
+        f"these types, got dtype {format_value(dtype_text)}{type_names}.",
+        hint="Convert it, e.g. with .astype(str).",
     )

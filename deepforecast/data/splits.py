@@ -61,7 +61,9 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
     if plan.train_size is not None and plan.train_size < plan.min_observations:
         raise ParameterError(
             f"`train_size` must be at least {plan.min_observations}, the number of observations that training "
-            f"requires, got {plan.train_size}."
+            f"requires, got {plan.train_size}.",
+            parameter="train_size",
+            value=plan.train_size,
         )
     by_series = plan.align == "series"
     cutoffs = _cutoffs_by_series(panel, plan) if by_series else _cutoffs_by_calendar(panel, plan)
@@ -83,7 +85,9 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
             raise ParameterError(
                 f"`n_windows` must leave at least one series with {pluralize(plan.min_observations, 'value')} "
                 f"before each cutoff and rows after it; with n_windows={plan.n_windows} cutoff "
-                f"{window_number + 1} (counted from the earliest) has none. Use fewer windows."
+                f"{window_number + 1} (counted from the earliest) has none.",
+                hint="Use fewer windows.",
+                parameter="n_windows",
             )
         windows.append(BacktestWindow(window_number, series, train_start[series], cutoff[series]))
     return windows
@@ -135,6 +139,6 @@ def _too_many_windows_error(panel: Panel, plan: BacktestPlan, short: Ints, lengt
     return ParameterError(
         f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap "
         f"{plan.gap}) requires {pluralize(plan.min_observations, 'value')} for training and {n_test_rows} "
-        f"rows after them; series {description} {length_text}. Use fewer windows or a shorter "
-        "horizon, or leave these series out."
+        f"rows after them; series {description} {length_text}.",
+        hint="Use fewer windows or a shorter horizon, or leave these series out.",
     )

@@ -57,7 +57,7 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
         splits = ", ".join(map(repr, entry.card.splits))
         raise ParameterError(
             f"`split` of dataset {name!r} must be one of {splits}, or None for train and test together, got "
-            f"'{format_value(split)}'."
+            f"'{format_value(split)}'.", parameter="split"
         )
     _download_if_missing(entry, download)
     return entry.read(split)
@@ -119,7 +119,7 @@ def table(name: str, table_name: str, *, download: bool = True) -> pd.DataFrame:
     """
     entry = _find_entry(name)
     if entry.read_table is None:
-        raise ParameterError(f"Dataset {name!r} has no tables other than its frame. Use load({name!r}).")
+        raise ParameterError(f"Dataset {name!r} has no tables other than its frame.", hint=f"Use load({name!r}).")
     _download_if_missing(entry, download)
     return entry.read_table(table_name)
 
@@ -139,12 +139,16 @@ def _entries() -> dict[str, Entry]:
 def _find_entry(name: str) -> Entry:
     """The entry of a dataset; an unknown name raises `ParameterError` with similar names."""
     if not isinstance(name, str):
-        raise ParameterTypeError(f"`name` must be a string, got {format_value(name)} ({type(name).__name__}).")
+        raise ParameterTypeError(
+            f"`name` must be a string, got {format_value(name)} ({type(name).__name__}).",
+            parameter="name",
+            value=name,
+        )
     entries = _entries()
     if name not in entries:
         similar = difflib.get_close_matches(name.lower(), entries, n=3)
         hint = f"Did you mean {' or '.join(map(repr, similar))}? " if similar else ""
         raise ParameterError(
-            f"Unknown dataset '{format_value(name)}'. {hint}Available: {format_list(sorted(entries), max_shown=len(entries))}."
+            f"Unknown dataset '{format_value(name)}'.", hint=f"{hint}Available: {format_list(sorted(entries), max_shown=len(entries))}."
         )
     return entries[name]

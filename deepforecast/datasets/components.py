@@ -64,7 +64,11 @@ def make_timeline(freq: Any, start: Any, length: int) -> Timeline:
     if not frequency.base:
         first = 1 if start is None else start
         if isinstance(first, bool) or not isinstance(first, numbers.Integral):
-            raise ParameterError(f"`start` must be an integer for integer time, got {format_value(first)}.")
+            raise ParameterError(
+                f"`start` must be an integer for integer time, got {format_value(first)}.",
+                parameter="start",
+                value=first,
+            )
         return Timeline(frequency, pd.Index(int(first) + frequency.n * np.arange(length, dtype=np.int64)))
     alias = {"mo": "MS", "q": "QS", "y": "YS", "w": "W"}.get(frequency.base, frequency.alias)
     step = frequency.n * (pd.tseries.frequencies.to_offset(alias) if frequency.offset is None else frequency.offset)
@@ -73,7 +77,7 @@ def make_timeline(freq: Any, start: Any, length: int) -> Timeline:
     except (ValueError, TypeError, OverflowError) as error:
         raise ParameterError(
             f"`start` must be a timestamp that can be followed by {length} steps of {frequency}, got "
-            f"{format_value(start)} ({format_value(str(error))})."
+            f"{format_value(start)} ({format_value(str(error))}).", parameter="start", value=start
         ) from error
 
 

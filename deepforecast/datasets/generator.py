@@ -130,7 +130,11 @@ class _GeneratedPanel:
         self.seed = validate_integer(seed, "seed", minimum=0)
         self.recipe = Recipe() if recipe is None else recipe
         if not isinstance(self.recipe, Recipe):
-            raise ParameterTypeError(f"`recipe` must be a Recipe, got {format_value(recipe)} ({type(recipe).__name__}).")
+            raise ParameterTypeError(
+                f"`recipe` must be a Recipe, got {format_value(recipe)} ({type(recipe).__name__}).",
+                parameter="recipe",
+                value=recipe,
+            )
         self.timeline: Timeline = make_timeline(freq, start, self.shape[1])
         self.covariates: dict[str, Covariate] = draw_covariates(self.shape, self.timeline, self.seed, self.recipe)
         self.start_steps = draw_start_steps(self.shape, self.seed, self.recipe.ragged)

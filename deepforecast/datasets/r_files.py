@@ -21,7 +21,7 @@ def read_objects(path: Path) -> dict[str, Any]:
         from rdata.parser import parse_file
     except ImportError as error:
         raise DependencyError(
-            f"Reading the R file {path.name} requires the package rdata, which is not installed. Run: pip install rdata"
+            f"Reading the R file {path.name} requires the package rdata, which is not installed.", hint="Run: pip install rdata"
         ) from error
     try:
         with warnings.catch_warnings():
@@ -31,10 +31,10 @@ def read_objects(path: Path) -> dict[str, Any]:
     except (UserWarning, ValueError, NotImplementedError, EOFError, IndexError, KeyError) as error:
         raise DataError(
             f"{path} must be an R data file (.rda), but reading it failed "
-            f"({format_value(str(error))}). Delete the file and load again."
+            f"({format_value(str(error))}).", hint="Delete the file and load again."
         ) from error
     if not isinstance(r_objects, dict):
-        raise DataError(f"{path} must contain named R objects, got {type(r_objects).__name__}. Delete the file and load again.")
+        raise DataError(f"{path} must contain named R objects, got {type(r_objects).__name__}.", hint="Delete the file and load again.")
     return r_objects
 
 

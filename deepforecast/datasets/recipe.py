@@ -144,7 +144,8 @@ class Recipe:
         object.__setattr__(self, "covariates", _validate_covariates(self.covariates))
         if not isinstance(self.effects, Effects):
             raise ParameterTypeError(
-                f"`effects` must be an Effects object, got {format_value(self.effects)} ({type(self.effects).__name__})."
+                f"`effects` must be an Effects object, got {format_value(self.effects)} ({type(self.effects).__name__}).",
+                parameter="effects", value=self.effects
             )
 
     @property
@@ -159,7 +160,11 @@ def _validate_seasons(value: Any) -> tuple[int, ...] | Literal["auto"]:
     if isinstance(value, str) and value == "auto":
         return "auto"
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ParameterTypeError(f"`seasons` must be 'auto' or a sequence of season lengths, got {format_value(value)}.")
+        raise ParameterTypeError(
+            f"`seasons` must be 'auto' or a sequence of season lengths, got {format_value(value)}.",
+            parameter="seasons",
+            value=value,
+        )
     return tuple(dict.fromkeys(validate_integer(period, "Each season length in `seasons`", minimum=2) for period in value))
 
 
@@ -168,11 +173,14 @@ def _validate_covariates(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) and value == "all":
         return tuple(COVARIATES)
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ParameterTypeError(f"`covariates` must be 'all' or a sequence of names, got '{format_value(value)}'.")
+        raise ParameterTypeError(
+            f"`covariates` must be 'all' or a sequence of names, got '{format_value(value)}'.",
+            parameter="covariates",
+        )
     names = tuple(value)
     unknown = [name for name in names if name not in COVARIATES]
     if unknown:
-        raise ParameterError(f"`covariates` must be among {', '.join(COVARIATES)}, got {format_list(unknown)}.")
+        raise ParameterError(f"`covariates` must be among {', '.join(COVARIATES)}, got {format_list(unknown)}.", parameter="covariates")
     return tuple(name for name in COVARIATES if name in names)
 
 

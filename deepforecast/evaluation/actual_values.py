@@ -25,7 +25,8 @@ def read_actuals(forecast_rows: ForecastRows, table: nw.DataFrame[Any], actual: 
     elif names.target in table.columns:
         raise ParameterError(
             "Actual values cannot be in both the forecasts and `actual`, and the forecasts have column "
-            f"{names.target}. Drop it "
+            f"{names.target}.",
+            hint="Drop it "
             "from the forecasts, or leave out `actual`."
         )
     else:
@@ -35,13 +36,13 @@ def read_actuals(forecast_rows: ForecastRows, table: nw.DataFrame[Any], actual: 
         raise DataError(
             f"Actual values must be below {MAX_MAGNITUDE:g} in magnitude or missing; column {names.target} is "
             f"{values[invalid_points[0]]} for "
-            f"{forecast_rows.describe_point(int(invalid_points[0]))} ({len(invalid_points)} such values). "
-            "Correct them or set them to missing."
+            f"{forecast_rows.describe_point(int(invalid_points[0]))} ({len(invalid_points)} such values).",
+            hint="Correct them or set them to missing."
         )
     if np.isnan(values).all():
         raise DataError(
-            f"At least one point must have an actual value, but column {names.target} is missing at all {len(values)} points. "
-            "Use forecasts of timestamps that have been observed."
+            f"At least one point must have an actual value, but column {names.target} is missing at all {len(values)} points.",
+            hint="Use forecasts of timestamps that have been observed."
         )
     return values
 
@@ -51,7 +52,8 @@ def _read_actuals_from_forecasts(forecast_rows: ForecastRows, table: nw.DataFram
     sample paths."""
     if names.target not in table.columns:
         raise ParameterError(
-            f"The forecasts must have a column {names.target} with the actual values. Add it, or pass `actual`, a frame "
+            f"The forecasts must have a column {names.target} with the actual values.",
+            hint="Add it, or pass `actual`, a frame "
             f"with the columns {format_list([name for name in (names.id, names.time, names.target) if name])}."
         )
     values = forecast_rows.in_point_order(frames.read_numbers(table[names.target], names.target))
@@ -61,8 +63,8 @@ def _read_actuals_from_forecasts(forecast_rows: ForecastRows, table: nw.DataFram
     if is_different.any():
         location = forecast_rows.describe_point(int(np.argmax(is_different)))
         raise DataError(
-            f"All sample paths of a point must have the same actual value, but column {names.target} differs for {location}. "
-            "Correct it, or drop the column and pass `actual`."
+            f"All sample paths of a point must have the same actual value, but column {names.target} differs for {location}.",
+            hint="Correct it, or drop the column and pass `actual`."
         )
     return np.asarray(values[0])
 
@@ -70,12 +72,14 @@ def _read_actuals_from_forecasts(forecast_rows: ForecastRows, table: nw.DataFram
 def _match_actuals(forecast_rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats:
     """The actual value of each point, matched by id and time from `table`, the `actual` frame."""
     if not len(table):
-        raise DataError("`actual` must have at least one row, got an empty frame.")
+        raise DataError("`actual` must have at least one row, got an empty frame.", parameter="actual")
     absent_columns = [name for name in (names.id, names.time, names.target) if name is not None and name not in table.columns]
     if absent_columns:
         raise DataError(
             f"`actual` must have the column {absent_columns[0]}, which the forecasts have or `columns` names, got the columns "
-            f"{format_list(table.columns, max_shown=12)}. Rename the column, or pass `columns`."
+            f"{format_list(table.columns, max_shown=12)}.",
+            hint="Rename the column, or pass `columns`.",
+            parameter="actual",
         )
     keys = read_keys(frames.read_table(table.to_native()), names, "actual frame")
     actual_series = (
@@ -88,7 +92,8 @@ def _match_actuals(forecast_rows: ForecastRows, table: nw.DataFrame[Any], names:
         raise DataError(
             f"`actual` must have a row for every forecast point; {len(missing)} of {len(row_index)} are missing, in "
             f"{len(missing_series)} series, the first {forecast_rows.describe_point(int(missing[0]))}. Score only forecasts "
-            f"with actual values, or add the rows (with a missing {names.target} where it is unknown)."
+            f"with actual values, or add the rows (with a missing {names.target} where it is unknown).",
+            parameter="actual"
         )
     return keys.sorted(frames.read_numbers(table[names.target], names.target))[row_index]
 

@@ -57,11 +57,19 @@ class BacktestOptions:
         if self.train_size is not None:
             validate_integer(self.train_size, "train_size")
         if self.align not in ALIGNMENTS:
-            raise ParameterError(f"`align` must be 'auto', 'series' or 'calendar', got {format_value(self.align)}.")
+            raise ParameterError(
+                f"`align` must be 'auto', 'series' or 'calendar', got {format_value(self.align)}.",
+                parameter="align",
+                value=self.align,
+            )
         if self.seed is not None:
             validate_integer(self.seed, "seed", minimum=0)
         if self.progress not in (None, True, False):
-            raise ParameterTypeError(f"`progress` must be True, False or None, got {format_value(self.progress)}.")
+            raise ParameterTypeError(
+                f"`progress` must be True, False or None, got {format_value(self.progress)}.",
+                parameter="progress",
+                value=self.progress,
+            )
 
 
 def validate_options(options: Any, name: str = "options") -> BacktestOptions:
@@ -69,7 +77,9 @@ def validate_options(options: Any, name: str = "options") -> BacktestOptions:
     if not isinstance(options, BacktestOptions):
         description = f"{format_value(options)} ({type(options).__name__})"
         raise ParameterTypeError(
-            f"`{name}` must be a BacktestOptions, got {description}. Pass for example BacktestOptions(train_size=100)."
+            f"`{name}` must be a BacktestOptions, got {description}.",
+            hint="Pass for example BacktestOptions(train_size=100).",
+            parameter=name, value=options,
         )
     return options
 
@@ -78,26 +88,33 @@ def validate_models(models: Any, horizon: int | None, name: str = "models") -> l
     """Clones of the models with a common horizon; their names must be unique."""
     forecasters = list(models) if isinstance(models, (list, tuple)) else [models]
     if not forecasters:
-        raise ParameterError(f"`{name}` must contain at least one model, got an empty list. Pass a model or a list of models.")
+        raise ParameterError(
+            f"`{name}` must contain at least one model, got an empty list.",
+            hint="Pass a model or a list of models.",
+            parameter=name,
+        )
     for model in forecasters:
         if not isinstance(model, Forecaster):
             class_name = model.__name__ if isinstance(model, type) else (model if model in registered() else None)
             hint = f"Did you mean {class_name}()?" if class_name else "Pass for example [Naive(), SeasonalNaive()]."
             raise ParameterTypeError(
-                f"`{name}` must contain model objects, got {format_value(model)} ({type(model).__name__}). {hint}"
+                f"`{name}` must contain model objects, got {format_value(model)} ({type(model).__name__}).",
+                hint=hint,
+                parameter=name, value=model,
             )
     names = [model.name for model in forecasters]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
         raise ParameterError(
-            f"Names of models must be unique, got more than once: {format_list(duplicates)}. Set `alias` on the others."
+            f"Names of models must be unique, got more than once: {format_list(duplicates)}.",
+            hint="Set `alias` on the others."
         )
     if horizon is not None:
         return [model.clone(horizon=validate_horizon(horizon)) for model in forecasters]
     horizons = {model.default_horizon for model in forecasters if model.default_horizon is not None}
     if len(horizons) != 1:
         found = "no model has a `horizon`" if not horizons else f"got {format_list(sorted(horizons))}"
-        raise ParameterError(f"All models must be evaluated with the same horizon; {found}. Pass `horizon`.")
+        raise ParameterError(f"All models must be evaluated with the same horizon; {found}.", hint="Pass `horizon`.")
     return [model.clone(horizon=horizons.copy().pop()) for model in forecasters]
 
 
@@ -106,7 +123,11 @@ def validate_n_jobs(n_jobs: Any) -> int | None:
     if n_jobs is None or n_jobs == -1:
         return None if n_jobs is None else -1
     if isinstance(n_jobs, int) and n_jobs < 1:
-        raise ParameterError(f"`n_jobs` must be at least 1, or -1 for one process per CPU, got {n_jobs}.")
+        raise ParameterError(
+            f"`n_jobs` must be at least 1, or -1 for one process per CPU, got {n_jobs}.",
+            parameter="n_jobs",
+            value=n_jobs,
+        )
     return validate_integer(n_jobs, "n_jobs")
 
 

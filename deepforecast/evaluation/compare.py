@@ -224,7 +224,7 @@ def compare(
     }  # fmt: skip
     board = make_leaderboard(runs, backtest_rows, panel, history=frame, criteria=criteria, settings=settings)
     for sentence in undercoverage_notes(board):
-        warn(sentence)
+        warn(sentence, subject=sentence)
     return replace(
         board,
         settings=settings | {"seconds": time.perf_counter() - start_time},
@@ -278,7 +278,10 @@ def _run_dropping_levels(
         reduced_run = run_model(candidate, panel, plan, refit, levels[:n_levels], seed=seed, tick=tick)
         if not reduced_run.error:
             missing = ", ".join(f"{level:g} %" for level in levels[n_levels:])
-            warn(f"{model.name} is ranked without {missing} prediction intervals, which cannot be calibrated: {full_run.cause}")
+            warn(
+                f"{model.name} is ranked without {missing} prediction intervals, which cannot be calibrated: {full_run.cause}",
+                subject=model.name,
+            )
             return reduced_run
         if not isinstance(reduced_run.cause, CalibrationError):
             break

@@ -134,7 +134,8 @@ def check_model_names(models: Sequence[str], columns: Columns, levels: Sequence[
     for name in (CUTOFF, SAMPLE):
         if name in used_names:
             raise ParameterError(
-                f"The frame cannot have a column {name}: {CUTOFF} and {SAMPLE} are reserved column names of forecasts. Rename "
+                f"The frame cannot have a column {name}: {CUTOFF} and {SAMPLE} are reserved column names of forecasts.",
+                hint="Rename "
                 "the column."
             )
     used_names |= dict.fromkeys((CUTOFF, STEP, SAMPLE), "reserved column name")
@@ -144,7 +145,8 @@ def check_model_names(models: Sequence[str], columns: Columns, levels: Sequence[
             if column in used_names:
                 raise ParameterError(
                     f"Columns of models must be unique, but {format_value(column)} of model {format_value(name)} is a "
-                    f"{used_names[column]}. Set another `alias` on the model."
+                    f"{used_names[column]}.",
+                    hint="Set another `alias` on the model."
                 )
         used_names |= dict.fromkeys(model_columns, f"column of model {format_value(name)}")
     refuse_ambiguous_names(models)
@@ -158,12 +160,14 @@ def _check_metrics(metrics: Sequence[Any], scaled: bool) -> None:
             continue
         if "reference" in metric.needs:
             raise ParameterError(
-                f"{metric.name} cannot be computed per series, only from totals over all series. Use, for example, "
+                f"{metric.name} cannot be computed per series, only from totals over all series.",
+                hint="Use, for example, "
                 f"score(board.forecasts, metrics={metric.name!r}, train=frame, reference='Naive2')."
             )
         if not scaled and {"scale", "squared_scale"} & set(metric.needs):
             raise ParameterError(
-                f"{metric.name} requires a season, which cannot be inferred from integer timestamps. Pass `season_length` "
+                f"{metric.name} requires a season, which cannot be inferred from integer timestamps.",
+                hint="Pass `season_length` "
                 "(1: no season)."
             )
 
@@ -210,7 +214,8 @@ def _check_columns(columns: Columns, criteria: Sequence[Criterion]) -> None:
     duplicates = [name for index, name in enumerate(column_names) if name in column_names[:index]]
     if duplicates:
         raise ParameterError(
-            f"Columns of metrics must be unique, but two metrics have a column {format_value(duplicates[0])}. Rename one of them."
+            f"Columns of metrics must be unique, but two metrics have a column {format_value(duplicates[0])}.",
+            hint="Rename one of them."
         )
     reserved = [
         MODEL,
@@ -219,6 +224,7 @@ def _check_columns(columns: Columns, criteria: Sequence[Criterion]) -> None:
     ]
     if columns.id in reserved:
         raise ParameterError(
-            f"The id column cannot be named {columns.id}, because the table of scores has a column of that name. Rename the id "
+            f"The id column cannot be named {columns.id}, because the table of scores has a column of that name.",
+            hint="Rename the id "
             "column."
         )

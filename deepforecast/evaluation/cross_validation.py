@@ -219,7 +219,7 @@ def run_models(
         with progress_bar(n_models * n_windows, "windows", progress) as tick:
             batches = [run_batch(slice(n_models), tick)]
     all_outcomes = [outcome for batch in batches for outcome in batch]
-    warn_together(names, [messages for _, messages in all_outcomes])
+    warn_together([messages for _, messages in all_outcomes])
     return [outcome for outcome, _ in all_outcomes]
 
 
@@ -318,8 +318,8 @@ def _usable_panels(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
         with collect_messages() as model_messages:
             usable_panel, unused = drop_unusable(panel, model.capabilities)
             if unused:
-                warn(f"{model.name} runs without the covariates it cannot use: {format_list(unused)}.")
+                warn(f"{model.name} runs without the covariates it cannot use: {format_list(unused)}.", subject=model.name)
         panels.append(usable_panel)
         messages.append(model_messages)
-    warn_together([model.name for model in models], messages)
+    warn_together(messages)
     return panels

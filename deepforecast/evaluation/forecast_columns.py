@@ -39,7 +39,8 @@ def refuse_ambiguous_names(models: Sequence[str]) -> None:
         if match is not None and match["model"] in models:
             raise ParameterError(
                 f"The name of a model cannot look like an interval or quantile column of another model: {format_value(name)} "
-                f"looks like a column of {format_value(match['model'])}. Set another `alias`."
+                f"looks like a column of {format_value(match['model'])}.",
+                hint="Set another `alias`."
             )
 
 
@@ -49,7 +50,11 @@ def select_models(available: Sequence[ModelColumns], models: str | Iterable[str]
         return list(available)
     requested = [models] if isinstance(models, str) else list(models)
     if not requested:
-        raise ParameterError(f"`models` must contain at least one of {_format_names(available)}, got an empty list. Add one.")
+        raise ParameterError(
+            f"`models` must contain at least one of {_format_names(available)}, got an empty list.",
+            hint="Add one.",
+            parameter="models",
+        )
     for name in requested:
         get_model(available, name, "models")
     return [model for model in available if model.name in requested]
@@ -62,7 +67,12 @@ def get_model(available: Sequence[ModelColumns], name: object, argument: str) ->
             return model
     close_matches = get_close_matches(str(name), [model.name for model in available], n=3)
     hint = f"Did you mean {' or '.join(close_matches)}?" if close_matches else f"Use one of {_format_names(available)}."
-    raise ParameterError(f"`{argument}` must be a model column of the forecasts, got {format_value(name)}. {hint}")
+    raise ParameterError(
+        f"`{argument}` must be a model column of the forecasts, got {format_value(name)}.",
+        hint=hint,
+        parameter=argument,
+        value=name,
+    )
 
 
 def _format_names(models: Sequence[ModelColumns]) -> str:
@@ -77,5 +87,6 @@ def _check_intervals(model: ModelColumns) -> None:
         level = format_number(unpaired[0])
         raise DataError(
             f"An interval must have two bounds, but the forecasts have a column {model.name}-{present}-{level} and no column "
-            f"{model.name}-{absent}-{level}. Add the second column, or drop the first."
+            f"{model.name}-{absent}-{level}.",
+            hint="Add the second column, or drop the first."
         )

@@ -158,7 +158,8 @@ def _sort_layout(table: nw.DataFrame[Any], runs: Runs, timestamps: Ints) -> tupl
 
     if not table[SAMPLE].dtype.is_integer() or table[SAMPLE].null_count():
         raise DataError(
-            f"Column {SAMPLE} must have integers without missing values, got dtype {table[SAMPLE].dtype}. Convert or drop it."
+            f"Column {SAMPLE} must have integers without missing values, got dtype {table[SAMPLE].dtype}.",
+            hint="Convert or drop it."
         )
     sample_code, sample_numbers = pd.factorize(np.asarray(table[SAMPLE].to_numpy()), sort=True)
     n_samples = len(sample_numbers)
@@ -171,7 +172,8 @@ def _sort_layout(table: nw.DataFrame[Any], runs: Runs, timestamps: Ints) -> tupl
     )
     if not is_complete or (point_key[::n_samples] % n_samples).any() or (indptr % n_samples).any():
         raise DataError(
-            f"Every series and step must have each of the {n_samples} sample paths exactly once. Drop duplicate rows, or score "
+            f"Every series and step must have each of the {n_samples} sample paths exactly once.",
+            hint="Drop duplicate rows, or score "
             "each set of paths separately."
         )
     return order, indptr, n_samples
@@ -197,12 +199,14 @@ def _check_keys(forecast_rows: ForecastRows) -> None:
         location = forecast_rows.describe_point(int(np.argmax(is_duplicate)))
         raise DataError(
             f"({', '.join(key_columns)}) must be unique in the forecasts, but {location} is a duplicate "
-            f"({np.count_nonzero(is_duplicate)} such rows). Drop duplicates.{hint}"
+            f"({np.count_nonzero(is_duplicate)} such rows).",
+            hint=f"Drop duplicates.{hint}"
         )
     if forecast_rows.cutoffs is not None:
         early = np.flatnonzero(forecast_rows.first_timestamps <= forecast_rows.cutoffs.timestamps)
         if len(early):
             raise DataError(
                 f"Forecasts must be after their cutoff, but {forecast_rows.describe_forecast(int(early[0]))} is not ({len(early)} such "
-                f"forecasts). Set {CUTOFF} to the last timestamp of the training data."
+                "forecasts).",
+                hint=f"Set {CUTOFF} to the last timestamp of the training data."
             )

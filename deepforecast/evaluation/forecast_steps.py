@@ -43,7 +43,8 @@ def steps_ahead(forecast_rows: ForecastRows, table: nw.DataFrame[Any], freq: Any
     if len(off_grid):
         raise DataError(
             f"Every timestamp must be a whole number of steps of freq={calendar.freq!r} after the cutoff; "
-            f"{forecast_rows.describe_point(int(off_grid[0]))} is not ({len(off_grid)} such timestamps). Pass the correct `freq`, or "
+            f"{forecast_rows.describe_point(int(off_grid[0]))} is not ({len(off_grid)} such timestamps).",
+            hint="Pass the correct `freq`, or "
             "correct the timestamps."
         )
     return np.asarray(steps, dtype=np.int64)
@@ -54,7 +55,8 @@ def _read_steps(forecast_rows: ForecastRows, table: nw.DataFrame[Any]) -> Ints:
     column = table[STEP]
     if not column.dtype.is_integer() or column.null_count():
         raise DataError(
-            f"Column {STEP} must have integers without missing values, got dtype {column.dtype}. Convert or drop it."
+            f"Column {STEP} must have integers without missing values, got dtype {column.dtype}.",
+            hint="Convert or drop it."
         )
     values = forecast_rows.in_point_order(np.asarray(column.to_numpy()).astype(np.int64))
     return np.asarray(values[0] if forecast_rows.n_samples else values)
@@ -70,7 +72,7 @@ def _infer_calendar(forecast_rows: ForecastRows, freq: Any) -> Calendar:
     frequency = infer(timestamps, bounds, forecast_rows.time) if freq is None else parse(freq)
     if frequency is None:
         raise DataError(
-            f"The frequency, in which steps are counted, cannot be inferred from column {forecast_rows.names.time}. "
-            "Pass `freq`, e.g. freq='D', or `train`."
+            f"The frequency, in which steps are counted, cannot be inferred from column {forecast_rows.names.time}.",
+            hint="Pass `freq`, e.g. freq='D', or `train`."
         )
     return calendars.make_calendar(frequency, forecast_rows.time, int(timestamps[0]))

@@ -40,16 +40,25 @@ class Grouping:
 def validate_by(by: str | Sequence[str], forecast_rows: ForecastRows) -> list[str]:
     """The keys "series", "cutoff" and "step" in the requested order; "model" is implied."""
     if not isinstance(by, str | list | tuple | set | frozenset):
-        raise ParameterTypeError(f"`by` must be a name or a list of names such as ['series', 'step'], got {format_value(by)}.")
+        raise ParameterTypeError(
+            f"`by` must be a name or a list of names such as ['series', 'step'], got {format_value(by)}.",
+            parameter="by",
+            value=by,
+        )
     valid_keys = [MODEL, SERIES, *([forecast_rows.names.id] if forecast_rows.names.id else []), CUTOFF, STEP]
     requested = [by] if isinstance(by, str) else list(by)
     for name in requested:
         if name not in valid_keys:
             close_matches = get_close_matches(str(name), valid_keys, n=2)
             hint = f"Did you mean {' or '.join(close_matches)}?" if close_matches else f"Use one of {format_list(valid_keys)}."
-            raise ParameterError(f"`by` must contain keys of the forecasts, got {format_value(name)}. {hint}")
+            raise ParameterError(
+                f"`by` must contain keys of the forecasts, got {format_value(name)}.",
+                hint=hint,
+                parameter="by",
+                value=name,
+            )
     if CUTOFF in requested and forecast_rows.cutoffs is None:
-        raise ParameterError(f"by={CUTOFF!r} requires a column {CUTOFF} in the forecasts. Use cross_validate to create them.")
+        raise ParameterError(f"by={CUTOFF!r} requires a column {CUTOFF} in the forecasts.", hint="Use cross_validate to create them.")
     names = [SERIES if name == forecast_rows.names.id else name for name in requested if name != MODEL]
     return list(dict.fromkeys(names))
 

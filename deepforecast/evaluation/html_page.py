@@ -94,7 +94,11 @@ def definition_list(rows: Sequence[tuple[str, str]]) -> str:
 def validate_path(path: Any) -> str | os.PathLike[str]:
     """Refuse anything but a str or path-like object."""
     if not isinstance(path, str | os.PathLike):
-        raise ParameterTypeError(f"`path` must be a str or pathlib.Path, got {format_value(path)} ({type(path).__name__}).")
+        raise ParameterTypeError(
+            f"`path` must be a str or pathlib.Path, got {format_value(path)} ({type(path).__name__}).",
+            parameter="path",
+            value=path,
+        )
     return path
 
 
@@ -104,7 +108,8 @@ def write_page(text: str, path: str | os.PathLike[str]) -> None:
         replace_file(path, [text.encode("utf-8", errors="backslashreplace")])
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise SaveError(
-            f"The report cannot be written to {format_value(os.fspath(path), 500)}: {error}. Free disk space or pass another "
+            f"The report cannot be written to {format_value(os.fspath(path), 500)}: {error}.",
+            hint="Free disk space or pass another "
             "path."
         ) from error
 

@@ -173,7 +173,9 @@ class Leaderboard:
         if metric not in self.criteria:
             columns = format_list(list(self.criteria), max_shown=20)
             raise ParameterError(
-                f"`metric` must be a column of scores of the board, got {format_value(metric)}. Use one of {columns}."
+                f"`metric` must be a column of scores of the board, got {format_value(metric)}.",
+                hint=f"Use one of {columns}.",
+                parameter="metric", value=metric,
             )
         criterion = self.criteria[metric]
         label = metric if criterion.target_value is None else f"{metric}, {describe_direction(criterion)}"

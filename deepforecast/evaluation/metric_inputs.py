@@ -31,7 +31,8 @@ def check_inputs(
     missing = [name for name in needs if inputs.get(name) is None]
     if missing:
         raise ParameterError(
-            f"This metric requires the inputs {', '.join(needs)}; missing: {', '.join(missing)}. Pass them by name."
+            f"This metric requires the inputs {', '.join(needs)}; missing: {', '.join(missing)}.",
+            hint="Pass them by name."
         )
     arrays = {name: CHECKS[name](name, to_float64(name, inputs[name]), values) for name in needs}
     if "lo" in arrays and "hi" in arrays:
@@ -49,10 +50,15 @@ def to_float64(name: str, values: ArrayLike | None) -> Array:
     try:
         array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     except ValueError as error:
-        raise ParameterError(f"`{name}` must be an array with rows of equal length: {format_value(str(error))}.") from error
+        raise ParameterError(
+            f"`{name}` must be an array with rows of equal length: {format_value(str(error))}.",
+            parameter=name,
+        ) from error
     if array.dtype.kind not in "iuf":
         raise ParameterTypeError(
-            f"`{name}` must contain real numbers, got dtype {array.dtype}. Use .astype(float) to convert it."
+            f"`{name}` must contain real numbers, got dtype {array.dtype}.",
+            hint="Use .astype(float) to convert it.",
+            parameter=name,
         )
     if isinstance(array, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(array.astype(np.float64), np.nan))
@@ -63,13 +69,15 @@ def check_actual(actual: ArrayLike) -> Array:
     """Actual values as float64; NaN is allowed, infinity is not."""
     values = to_float64("actual", actual)
     if values.ndim == 0 or values.size == 0:
-        raise ParameterError(f"`actual` must be an array with at least one point, got shape {values.shape}.")
+        raise ParameterError(f"`actual` must be an array with at least one point, got shape {values.shape}.", parameter="actual")
     too_large = np.abs(values) >= MAX_MAGNITUDE
     if too_large.any():
         index = _first_index(too_large)
         raise DataError(
             f"`actual` must be below {MAX_MAGNITUDE:g} in magnitude or missing (NaN), got {values[index]} at position "
-            f"{_format_index(index)}. Correct it or set it to NaN."
+            f"{_format_index(index)}.",
+            hint="Correct it or set it to NaN.",
+            parameter="actual",
         )
     return values
 
@@ -86,7 +94,8 @@ def _check_forecast(name: str, array: Array, actual: Array) -> Array:
         index = _first_index(~is_valid)
         raise DataError(
             f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude; `{name}` is {array[index]} at position "
-            f"{_format_index(index)} ({np.count_nonzero(~is_valid)} such values). Correct the forecasts, or drop these points."
+            f"{_format_index(index)} ({np.count_nonzero(~is_valid)} such values).",
+            hint="Correct the forecasts, or drop these points."
         )
     return array.reshape(*array.shape[: array.ndim - actual.ndim], -1)
 
@@ -97,7 +106,7 @@ def _check_stack(name: str, array: Array, actual: Array) -> Array:
         axis_name = "quantiles" if name == "quantile_forecast" else "samples"
         raise ParameterError(
             f"`{name}` must have a first axis over the {axis_name} and then the shape of `actual`, got "
-            f"{array.shape} and {actual.shape}."
+            f"{array.shape} and {actual.shape}.", parameter=name, value=array.shape
         )
     return _check_forecast(name, array, actual)
 
@@ -109,12 +118,14 @@ def _check_scale(name: str, array: Array, actual: Array) -> Array:
     elif array.shape != actual.shape:
         raise ParameterError(
             f"`{name}` must have one number per forecast, shape {actual.shape[:-1]}, or per point, shape {actual.shape}, "
-            f"got shape {array.shape}."
+            f"got shape {array.shape}.", parameter=name
         )
     if np.isinf(array).any() or (array < 0).any():
         raise ParameterError(
-            f"`{name}` must be finite and not negative, got values from {np.nanmin(array)} to {np.nanmax(array)}. Use "
-            "seasonal_scale(train, season_length) to compute it."
+            f"`{name}` must be finite and not negative, got values from {np.nanmin(array)} to {np.nanmax(array)}.",
+            hint="Use "
+            "seasonal_scale(train, season_length) to compute it.",
+            parameter=name,
         )
     return array.reshape(-1)
 
@@ -123,7 +134,8 @@ def _check_quantiles(name: str, array: Array, actual: Array) -> Array:
     """Strictly increasing probabilities, shape (quantiles,)."""
     if array.ndim != 1 or not array.size or not (array[0] > 0 and array[-1] < 1 and (np.diff(array) > 0).all()):
         raise ParameterError(
-            f"`{name}` must be increasing numbers between 0 and 1, e.g. [0.1, 0.5, 0.9], got {format_value(array.tolist())}."
+            f"`{name}` must be increasing numbers between 0 and 1, e.g. [0.1, 0.5, 0.9], got {format_value(array.tolist())}.",
+            parameter=name
         )
     return array
 
@@ -131,9 +143,13 @@ def _check_quantiles(name: str, array: Array, actual: Array) -> Array:
 def _check_level(name: str, array: Array, actual: Array) -> Array:
     """A level in percent as an array without axes."""
     if array.ndim:
-        raise ParameterError(f"`{name}` must be a single number, got shape {array.shape}. Call the metric once for each level.")
+        raise ParameterError(
+            f"`{name}` must be a single number, got shape {array.shape}.",
+            hint="Call the metric once for each level.",
+            parameter=name,
+        )
     if not 0 < array < 100:
-        raise ParameterError(f"`{name}` must be above 0 and below 100, got {format_value(array.tolist())}.")
+        raise ParameterError(f"`{name}` must be above 0 and below 100, got {format_value(array.tolist())}.", parameter=name)
     return array
 
 
@@ -154,13 +170,13 @@ CHECKS: dict[str, Callable[[str, Array, Array], Array]] = {
 def _check_bounds(lo: Array, hi: Array) -> None:
     """Raise if the shapes differ or a lower bound is above its upper bound."""
     if lo.shape != hi.shape:
-        raise ParameterError(f"`lo` and `hi` must have the same shape, got {lo.shape} and {hi.shape}.")
+        raise ParameterError(f"`lo` and `hi` must have the same shape, got {lo.shape} and {hi.shape}.", parameter="lo", value=lo.shape)
     crossed = lo > hi
     if crossed.any():
         index = _first_index(crossed)
         raise DataError(
             f"`lo` cannot be above `hi`, got {lo[index]} and {hi[index]} at position {_format_index(index)} "
-            f"({np.count_nonzero(crossed)} such intervals). Were the two columns swapped?"
+            f"({np.count_nonzero(crossed)} such intervals). Were the two columns swapped?", parameter="lo"
         )
 
 

@@ -37,7 +37,9 @@ def select_metrics(metrics: Any, scoring_data: ScoringData) -> list[MetricColumn
         requested = [metrics] if _is_single(metrics) else list(metrics)
     if not requested:
         raise ParameterError(
-            "`metrics` must contain at least one metric, got none. Add one, or omit `metrics` for the defaults."
+            "`metrics` must contain at least one metric, got none.",
+            hint="Add one, or omit `metrics` for the defaults.",
+            parameter="metrics",
         )
     selected: dict[str, MetricColumn] = {}
     for metric_spec in requested:
@@ -45,7 +47,8 @@ def select_metrics(metrics: Any, scoring_data: ScoringData) -> list[MetricColumn
             existing = selected.setdefault(metric_column.column, metric_column)
             if existing.metric != metric_column.metric:
                 raise ParameterError(
-                    f"Names of metrics must be unique, but two metrics are named {metric_column.column}. Use "
+                    f"Names of metrics must be unique, but two metrics are named {metric_column.column}.",
+                    hint="Use "
                     "Metric.from_function(function, name=...) to rename one."
                 )
     return list(selected.values())
@@ -78,8 +81,8 @@ def _expand_levels(metric_spec: Any, scoring_data: ScoringData) -> list[MetricCo
     if level is not None and scoring_data.levels and level not in scoring_data.levels:
         available = format_list([format_number(interval_level) for interval_level in scoring_data.levels], max_shown=10)
         raise ParameterError(
-            f"{metric_spec} requires intervals of level {format_number(level)}; the forecasts have the levels {available}. "
-            f"Pass level={format_number(level)} when forecasting."
+            f"{metric_spec} requires intervals of level {format_number(level)}; the forecasts have the levels {available}.",
+            hint=f"Pass level={format_number(level)} when forecasting."
         )
     if not levels:
         scoring_data.check_available(metric, None)

@@ -101,5 +101,5 @@ def _find_metric(name: str) -> Metric:
     if metric is None:
         close_matches = get_close_matches(name.lower(), METRICS, n=3)
         hint = f"Did you mean {' or '.join(map(repr, close_matches))}? " if close_matches else ""
-        raise ParameterError(f"Unknown metric '{format_value(name)}'. {hint}Available: {', '.join(METRICS)}.")
+        raise ParameterError(f"Unknown metric '{format_value(name)}'.", hint=f"{hint}Available: {', '.join(METRICS)}.")
     return metric

@@ -159,7 +159,8 @@ def _undefined_error(criteria: Criteria) -> DataError:
     names = format_list([criterion.column for criterion in criteria.requested], max_shown=9)
     return DataError(
         f"At least one of the metrics {names} must be defined for at least one series, but all are undefined (actual values "
-        "missing in all windows, a scale of zero, or no prediction intervals). Use other windows or metrics."
+        "missing in all windows, a scale of zero, or no prediction intervals).",
+        hint="Use other windows or metrics."
     )
 
 

@@ -56,7 +56,11 @@ def seasonal_scale(
     values, starts, stops = _split_series(to_float64("train", train), indptr, ends)
     seasons = np.broadcast_to(np.asarray(season_length), starts.shape)
     if seasons.dtype.kind not in "iu" or (seasons < 1).any():
-        raise ParameterError(f"`season_length` must be an integer of at least 1, got {format_value(season_length)}.")
+        raise ParameterError(
+            f"`season_length` must be an integer of at least 1, got {format_value(season_length)}.",
+            parameter="season_length",
+            value=season_length,
+        )
     scale = np.full(len(starts), np.nan)
     for season in np.unique(seasons).tolist():
         is_selected = (seasons == season) & (stops - starts > season)
@@ -74,16 +78,17 @@ def _split_series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | Non
     """Validated training values with the start and end of each series."""
     if values.ndim != 1:
         raise ParameterError(
-            f"`train` must be one-dimensional, got shape {values.shape}. Concatenate series and pass `indptr`."
+            f"`train` must be one-dimensional, got shape {values.shape}. Concatenate series and pass `indptr`.",
+            parameter="train"
         )
     if np.isinf(values).any():
         position = int(np.argmax(np.isinf(values)))
-        raise DataError(f"`train` must be finite or missing (NaN), got {values[position]} at position {position}.")
+        raise DataError(f"`train` must be finite or missing (NaN), got {values[position]} at position {position}.", parameter="train")
     bounds = np.asarray([0, values.size] if indptr is None else indptr)
     if bounds.ndim != 1 or bounds.dtype.kind not in "iu" or bounds.size < 2 or bounds[0] < 0 or bounds[-1] > values.size:
         raise ParameterError(
             f"`indptr` must contain at least two integers from 0 to the number of training values ({values.size}), got "
-            f"{format_value(bounds.tolist())}."
+            f"{format_value(bounds.tolist())}.", parameter="indptr"
         )
     starts = bounds[:-1].astype(np.int64)
     stops = bounds[1:].astype(np.int64)
@@ -92,13 +97,15 @@ def _split_series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | Non
         if stop_values.shape != stops.shape or stop_values.dtype.kind not in "iu" or (stop_values > stops).any():
             raise ParameterError(
                 "`ends` must contain one integer per series, a position in `train` that is not after the end of the series, "
-                f"got {format_value(stop_values.tolist())} for series that end at {format_value(stops.tolist())}."
+                f"got {format_value(stop_values.tolist())} for series that end at {format_value(stops.tolist())}.",
+                parameter="ends"
             )
         stops = stop_values.astype(np.int64)
     if (stops < starts).any():
         raise ParameterError(
             f"No series can end before it starts, got starts {format_value(starts.tolist())} and ends "
-            f"{format_value(stops.tolist())}. Pass a non-decreasing `indptr`, and `ends` not before the starts."
+            f"{format_value(stops.tolist())}.",
+            hint="Pass a non-decreasing `indptr`, and `ends` not before the starts."
         )
     return values, starts, stops
 

@@ -130,11 +130,12 @@ def score(
     if models is None and is_decomposition(table.columns):
         raise DataError(
             "The frame of forecasts must have a numeric column for each model, got a decomposition with the columns "
-            f"{format_list(table.columns)}. Pass what `cross_validate` or `predict` returns, or list the models in `models`."
+            f"{format_list(table.columns)}.",
+            hint="Pass what `cross_validate` or `predict` returns, or list the models in `models`."
         )
     names, covariates = _resolve_columns(columns, table.columns, actual)
     if not len(table):
-        raise DataError("`forecasts` must have at least one row, got an empty frame.")
+        raise DataError("`forecasts` must have at least one row, got an empty frame.", parameter="forecasts")
     available = find_models(table, {*names.all, *covariates}, warn_non_numeric=models is None)
     reference_model = None if reference is None else get_model(available, reference, "reference")
     forecast_rows = read_rows(table, names)
@@ -192,7 +193,8 @@ def _add_columns(table: dict[str, Any], new_columns: dict[str, Any]) -> dict[str
     duplicates = [name for name in new_columns if name in table]
     if duplicates:
         raise ParameterError(
-            f"Columns of the table of scores must be unique, but two are named {duplicates[0]}. Rename the id column or the "
+            f"Columns of the table of scores must be unique, but two are named {duplicates[0]}.",
+            hint="Rename the id column or the "
             "metric."
         )
     return {**table, **new_columns}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from deepforecast.errors import CollectedWarnings, collect_warnings, format_list, warn
+from deepforecast.errors import CollectedWarning, CollectedWarnings, collect_warnings, format_list, warn
 
-Messages = list[tuple[str, type[UserWarning]]]
+Messages = list[CollectedWarning]
 
 
 @contextmanager
@@ -20,20 +20,20 @@ def collect_messages() -> Iterator[Messages]:
     messages.extend(collected.values())
 
 
-def warn_together(names: Sequence[str], messages_by_model: Sequence[Messages]) -> None:
+def warn_together(messages_by_model: Sequence[Messages]) -> None:
     """Issue the warnings of all models.
 
     Of warnings that differ only in the model name they begin with, only the first is issued, followed by
     the names of the other models.
     """
-    models_by_message: dict[tuple[str, type[UserWarning]], list[str]] = {}
+    subjects: dict[tuple[str, type[UserWarning]], list[str]] = {}
     first_messages: dict[tuple[str, type[UserWarning]], str] = {}
-    for name, model_messages in zip(names, messages_by_model, strict=True):
-        for message, category in model_messages:
-            nameless = (message.removeprefix(name), category)
-            models_by_message.setdefault(nameless, []).append(name)
-            first_messages.setdefault(nameless, message)
-    for nameless, message in first_messages.items():
-        other_models = models_by_message[nameless][1:] if message != nameless[0] else []
-        ending = f" The same holds for {format_list(other_models, max_shown=9)}." if other_models else ""
-        warn(f"{message}{ending}", nameless[1])
+    for model_messages in messages_by_model:
+        for message, category, subject in model_messages:
+            key = message.removeprefix(subject), category
+            subjects.setdefault(key, []).append(subject)
+            first_messages.setdefault(key, message)
+    for key, message in first_messages.items():
+        first, *others = subjects[key] if message != key[0] else [""]
+        ending = f" The same holds for {format_list(others, max_shown=9)}." if others else ""
+        warn(f"{message}{ending}", key[1], subject=first)

@@ -82,9 +82,13 @@ def mean_interval(
     """
     errors = _check_values(values)
     if not 0 < level < 100:
-        raise ParameterError(f"`level` must be above 0 and below 100, got {format_value(level)}.")
+        raise ParameterError(f"`level` must be above 0 and below 100, got {format_value(level)}.", parameter="level", value=level)
     if n_resamples < 1:
-        raise ParameterError(f"`n_resamples` must be at least 1, got {format_value(n_resamples)}.")
+        raise ParameterError(
+            f"`n_resamples` must be at least 1, got {format_value(n_resamples)}.",
+            parameter="n_resamples",
+            value=n_resamples,
+        )
     scaled_weights = _check_weights(weights, errors)
     total_weight = scaled_weights.sum(axis=1)
     mean = np.divide(
@@ -201,9 +205,17 @@ def _check_values(values: ArrayLike) -> Array:
     """`values` as a non-empty array with two axes; NaN is allowed, infinity is not."""
     errors = to_float64("values", values)
     if errors.ndim != 2 or not errors.size:
-        raise ParameterError(f"`values` must have shape (models, series) with at least one of each, got {errors.shape}.")
+        raise ParameterError(
+            f"`values` must have shape (models, series) with at least one of each, got {errors.shape}.",
+            parameter="values",
+            value=errors.shape,
+        )
     if np.isinf(errors).any():
-        raise ParameterError("`values` must be finite or missing (NaN), got infinity. Set undefined scores to NaN.")
+        raise ParameterError(
+            "`values` must be finite or missing (NaN), got infinity.",
+            hint="Set undefined scores to NaN.",
+            parameter="values",
+        )
     return errors
 
 
@@ -218,7 +230,7 @@ def _check_weights(weights: ArrayLike | None, errors: Array) -> Array:
         raise ParameterError(
             "`weights` must be finite, not negative and of shape (series,) or (models, series), got values from "
             f"{weight_array.min(initial=np.inf)} to {weight_array.max(initial=-np.inf)} and shape {weight_array.shape} for "
-            f"`values` of shape {errors.shape}."
+            f"`values` of shape {errors.shape}.", parameter="weights"
         )
     scaled_weights = np.where(np.isnan(errors), 0.0, weight_array)
     return scaled_weights / max(float(scaled_weights.max()), np.finfo(np.float64).tiny)

@@ -141,16 +141,25 @@ def _check_values(values: ArrayLike, reference: int, n_resamples: int) -> Array:
     """`values` as a float64 array; invalid arguments raise `ParameterError`."""
     errors = to_float64("values", values)
     if errors.ndim != 2 or not errors.size:
-        raise ParameterError(f"`values` must have shape (models, datasets) with at least one of each, got {errors.shape}.")
+        raise ParameterError(
+            f"`values` must have shape (models, datasets) with at least one of each, got {errors.shape}.",
+            parameter="values",
+            value=errors.shape,
+        )
     if (errors < 0).any() or np.isinf(errors).any():
         raise ParameterError(
             f"`values` must be finite and not negative, or missing (NaN), got values from {np.nanmin(errors)} to "
-            f"{np.nanmax(errors)}."
+            f"{np.nanmax(errors)}.", parameter="values"
         )
     if not 0 <= reference < len(errors):
         raise ParameterError(
-            f"`reference` must be the index of a model, 0 to {len(errors) - 1}, got {format_value(reference)}."
+            f"`reference` must be the index of a model, 0 to {len(errors) - 1}, got {format_value(reference)}.", parameter="reference",
+            value=reference
         )
     if n_resamples < 1:
-        raise ParameterError(f"`n_resamples` must be at least 1, got {format_value(n_resamples)}.")
+        raise ParameterError(
+            f"`n_resamples` must be at least 1, got {format_value(n_resamples)}.",
+            parameter="n_resamples",
+            value=n_resamples,
+        )
     return errors

@@ -22,7 +22,8 @@ def read_time_column(table: nw.DataFrame[Any], name: str, what: str) -> tuple[In
     if table[name].null_count():
         row = int(np.flatnonzero(table[name].is_null().to_numpy())[0])
         raise DataError(
-            f"Column {name} of the {what} cannot have missing timestamps, but data row {row} has one. Drop the row or correct "
+            f"Column {name} of the {what} cannot have missing timestamps, but data row {row} has one.",
+            hint="Drop the row or correct "
             "it."
         )
     return datetimes.read_timestamps(table[name], name)
@@ -33,7 +34,8 @@ def finer_unit(first: TimeType, second: TimeType, what: str) -> str:
     if bool(first.unit) != bool(second.unit) or (first.tz is None) != (second.tz is None):
         raise DataError(
             f"The times of {what} must be of the same kind: integers, timestamps, or timestamps with a time zone; got "
-            f"{first.dtype} and {second.dtype}. Convert one of them."
+            f"{first.dtype} and {second.dtype}.",
+            hint="Convert one of them."
         )
     return max(first.unit, second.unit, key=lambda unit: PER_DAY.get(unit, 0))
 
@@ -46,7 +48,8 @@ def convert_unit(timestamps: Ints, time: TimeType, unit: str) -> Ints:
     if len(timestamps) and max(abs(int(timestamps.min())), abs(int(timestamps.max()))) > MAX_INT64 // factor:
         raise DataError(
             f"Timestamps of dtype {time.dtype} cannot be converted to the unit {unit!r} of the other time column, because they "
-            "exceed its range. Convert the other column to a coarser unit."
+            "exceed its range.",
+            hint="Convert the other column to a coarser unit."
         )
     return timestamps * factor
 
@@ -63,6 +66,7 @@ def calendar_positions(timestamps: Ints, time: TimeType, calendar: Calendar, des
     if len(off_grid):
         raise DataError(
             f"Every timestamp must be on the grid of freq={calendar.freq!r}; that of {describe_row(int(off_grid[0]))} is not "
-            f"({len(off_grid)} such timestamps). Pass the correct `freq`, or correct the timestamps."
+            f"({len(off_grid)} such timestamps).",
+            hint="Pass the correct `freq`, or correct the timestamps."
         )
     return calendar_index

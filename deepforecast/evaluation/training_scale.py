@@ -74,7 +74,9 @@ def read_training(train: Frame, forecast_rows: ForecastRows, freq: Any, season_l
     if len(missing_series):
         labels = format_list([forecast_rows.ids[int(series)] for series in missing_series[:5]], len(missing_series))
         raise DataError(
-            f"`train` must have rows of every series in the forecasts; missing: {labels}. Add them, or score the other series."
+            f"`train` must have rows of every series in the forecasts; missing: {labels}.",
+            hint="Add them, or score the other series.",
+            parameter="train",
         )
     return TrainingData(forecast_rows, panel, train_series[forecast_rows.series], validate_season_length(season_length))
 

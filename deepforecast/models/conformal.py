@@ -122,7 +122,9 @@ class Conformal(Forecaster):
         """Errors of the inner model in rolling windows; `ParameterError` for pool=True with method='adaptive'."""
         if self.default_horizon is None:
             raise ParameterError(
-                "`horizon` must be set, because Conformal calibrates each step. Pass Conformal(model, horizon=...)."
+                "`horizon` must be set, because Conformal calibrates each step.",
+                hint="Pass Conformal(model, horizon=...).",
+                parameter="horizon",
             )
         if not self.pool:
             calibration = series_errors(self._inner(), panel, self.default_horizon, self.n_windows)
@@ -130,7 +132,8 @@ class Conformal(Forecaster):
         if self.method != "split":
             raise ParameterError(
                 f"pool=True cannot be combined with method={self.method!r}, which adapts to the coverage of each series "
-                "separately. Use method='split' or pool=False."
+                "separately.",
+                hint="Use method='split' or pool=False."
             )
         return pooled_absolute_errors(self._inner(), panel, self.default_horizon, self.n_windows)
 

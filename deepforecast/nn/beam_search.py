@@ -70,7 +70,8 @@ def beam_search(
     head = network.head
     if not isinstance(head, BinnedHead):
         raise ParameterError(
-            f"Beam search requires head='bins', got {head.name!r}. Set head='bins'."
+            f"Beam search requires head='bins', got {head.name!r}.",
+            hint="Set head='bins'."
         )
     log_probability = (
         first_input(inputs).new_zeros(len(inputs.y), 1, dtype=torch.float64)

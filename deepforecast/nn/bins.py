@@ -47,11 +47,13 @@ class BinnedHead(Head):
         self.n = self.out_features = validate_integer(n, "n", minimum=2, maximum=2**20)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ParameterError(
-                f"`low` and `high` must be finite with low < high, got {format_value(low)} and {format_value(high)}."
+                f"`low` and `high` must be finite with low < high, got {format_value(low)} and {format_value(high)}.", parameter="low",
+                value=low
             )
         if spacing not in ("dense", "uniform"):
             raise ParameterError(
-                f"`spacing` must be 'dense' or 'uniform', got {format_value(spacing)}."
+                f"`spacing` must be 'dense' or 'uniform', got {format_value(spacing)}.", parameter="spacing",
+                value=spacing
             )
         self.low = float(low)
         self.high = float(high)

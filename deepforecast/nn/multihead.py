@@ -280,8 +280,10 @@ def check_heads(width: int, n_heads: int) -> int:
     if width % n_heads:
         nearest_multiple = max(round(width / n_heads), 1) * n_heads
         raise ParameterError(
-            f"`d_model` must be divisible by `n_heads`, got d_model={width} and n_heads={n_heads}. Use "
-            f"n_heads={_nearest_divisor(width, n_heads)} or d_model={nearest_multiple}."
+            f"`d_model` must be divisible by `n_heads`, got d_model={width} and n_heads={n_heads}.",
+            hint="Use "
+            f"n_heads={_nearest_divisor(width, n_heads)} or d_model={nearest_multiple}.",
+            parameter="d_model",
         )
     return n_heads
 

@@ -21,7 +21,9 @@ def normalization(name: str | None, width: int) -> nn.Module:
     """
     if name not in NORMALIZATIONS:
         raise ParameterError(
-            f"`normalization` must be one of {', '.join(map(repr, NORMALIZATIONS))}, got {format_value(name)}."
+            f"`normalization` must be one of {', '.join(map(repr, NORMALIZATIONS))}, got {format_value(name)}.",
+            parameter="normalization",
+            value=name
         )
     return NORMALIZATIONS[name](width)
 

@@ -42,7 +42,9 @@ class Patching:
         if self.stride > self.length:
             raise ParameterError(
                 f"`stride` must be at most `patch_length`, or time steps would be skipped, got stride={self.stride} and "
-                f"patch_length={self.length}. Use stride={self.length} or a larger patch_length."
+                f"patch_length={self.length}.",
+                hint=f"Use stride={self.length} or a larger patch_length.",
+                parameter="stride",
             )
 
     @property

@@ -32,7 +32,8 @@ class PointHead(Head):
         super().__init__()
         if loss not in LOSSES:
             raise ParameterError(
-                f"`loss` must be one of {format_list(LOSSES, max_shown=20)}, got {format_value(loss)}."
+                f"`loss` must be one of {format_list(LOSSES, max_shown=20)}, got {format_value(loss)}.", parameter="loss",
+                value=loss
             )
         self.loss_name = loss
         self._loss = LOSSES[loss]

@@ -76,7 +76,9 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         if encoding not in ENCODINGS:
             raise ParameterError(
-                f"`positional_encoding` must be one of {', '.join(map(repr, ENCODINGS))}, got {format_value(encoding)}."
+                f"`positional_encoding` must be one of {', '.join(map(repr, ENCODINGS))}, got {format_value(encoding)}.",
+                parameter="positional_encoding",
+                value=encoding
             )
         self.encoding = encoding
         self.width = width
@@ -105,7 +107,8 @@ class PositionalEncoding(nn.Module):
             )  # fmt: skip
         elif encoding == "calendar" and not cyclic_columns:
             raise ParameterError(
-                "positional_encoding='calendar' requires cyclic calendar features, and the network has none. Set e.g. "
+                "positional_encoding='calendar' requires cyclic calendar features, and the network has none.",
+                hint="Set e.g. "
                 "calendar=['hour', 'day_of_week'], or use positional_encoding='sinusoidal'."
             )
 
@@ -255,6 +258,8 @@ def _rotary_width(width: int, n_heads: int) -> int:
     if width % (2 * n_heads):
         raise ParameterError(
             f"`d_model` must be divisible by 2 * `n_heads` for positional_encoding='rotary', got d_model={width} and "
-            f"n_heads={n_heads}. Use d_model={2 * n_heads * max(width // (2 * n_heads), 1)} or another encoding."
+            f"n_heads={n_heads}.",
+            hint=f"Use d_model={2 * n_heads * max(width // (2 * n_heads), 1)} or another encoding.",
+            parameter="d_model",
         )
     return width // n_heads

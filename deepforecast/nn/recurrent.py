@@ -139,7 +139,8 @@ class Recurrent(nn.Module):
         """
         if self.options.bidirectional:
             raise ParameterError(
-                "Layers that process a window in both directions cannot process single steps. Set bidirectional=False."
+                "Layers that process a window in both directions cannot process single steps.",
+                hint="Set bidirectional=False."
             )
         if self._uses_fused_kernel(inputs):
             hidden, final_state = self(inputs.unsqueeze(1), state)
@@ -200,7 +201,8 @@ def _make_cells(width_in: int, options: RecurrentOptions, n_layers: int) -> nn.R
     """Return one of torch's recurrent modules with `n_layers` layers."""
     if options.cell not in CELLS:
         raise ParameterError(
-            f"`cell` must be one of {', '.join(map(repr, CELLS))}, got {format_value(options.cell)}."
+            f"`cell` must be one of {', '.join(map(repr, CELLS))}, got {format_value(options.cell)}.", parameter="cell",
+            value=options.cell
         )
     keywords = {"nonlinearity": options.nonlinearity} if options.cell == "rnn" else {}
     return CELLS[options.cell](

@@ -61,11 +61,12 @@ def make_head(
         return _check_options(name, name.name, loss, quantiles)
     if not isinstance(name, str):
         raise ParameterTypeError(
-            f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)} ({type(name).__name__})."
+            f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)} ({type(name).__name__}).", parameter="head",
+            value=name
         )
     if name not in HEADS:
         raise ParameterError(
-            f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)}."
+            f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)}.", parameter="head", value=name
         )
     if name == PointHead.name and loss is not None:
         return _check_options(PointHead(loss), name, None, quantiles)
@@ -86,9 +87,9 @@ def _check_options(
     ):
         if value is not None:
             raise ParameterError(
-                f"`{option}` cannot be used with head={name!r}, got {option}={format_value(value)}. "
-                f"Use head={head_with_option!r}, or leave out `{option}`."
-            )
+                f"`{option}` cannot be used with head={name!r}, got {option}={format_value(value)}.",
+                hint=f"Use head={head_with_option!r}, or leave out `{option}`.",
+parameter=option, value=option)
     return head
 
 

@@ -159,12 +159,13 @@ def score(name: str) -> Callable[[ScoreClass], ScoreClass]:
     def register(score_class: ScoreClass) -> ScoreClass:
         if not (isinstance(score_class, type) and issubclass(score_class, Score)):
             raise ParameterTypeError(
-                f"`score` must decorate a subclass of Score, got {format_value(score_class)}."
+                f"`score` must decorate a subclass of Score, got {format_value(score_class)}.", parameter="score",
+                value=score_class
             )
         if SCORES.get(name, score_class).__qualname__ != score_class.__qualname__:
             raise ParameterError(
-                f"The name of a score must be unique, got {name!r}, the name of {SCORES[name].__qualname__}. "
-                "Use another name."
+                f"The name of a score must be unique, got {name!r}, the name of {SCORES[name].__qualname__}.",
+                hint="Use another name."
             )
         SCORES[name] = score_class
         return score_class

@@ -261,7 +261,9 @@ class FeedForward(nn.Module):
         super().__init__()
         if activation not in ACTIVATIONS:
             raise ParameterError(
-                f"`activation` must be one of {', '.join(map(repr, ACTIVATIONS))}, got {format_value(activation)}."
+                f"`activation` must be one of {', '.join(map(repr, ACTIVATIONS))}, got {format_value(activation)}.",
+                parameter="activation",
+                value=activation
             )
         self.activation = activation
         self.linear1 = nn.Linear(

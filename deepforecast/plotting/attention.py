@@ -99,7 +99,8 @@ def _heads(weights: AttentionWeights, n_series: int) -> Chart:
     heads = np.unique(weights.head)
     if len(layers) * len(heads) > MAX_PANELS:
         raise ParameterError(
-            f"view='heads' can plot at most {MAX_PANELS} heads, got {len(layers)} layers of {len(heads)} heads. Pass `layer` "
+            f"view='heads' can plot at most {MAX_PANELS} heads, got {len(layers)} layers of {len(heads)} heads.",
+            hint="Pass `layer` "
             "to choose one layer."
         )
     head_weights = [weights.take((weights.layer == layer) & (weights.head == head)) for layer in layers for head in heads]

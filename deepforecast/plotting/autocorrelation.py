@@ -44,7 +44,8 @@ def compute_residuals(table: TidyFrame, model: ModelColumns) -> Residuals:
     if not np.isfinite(values).any():
         raise DataError(
             f"Residuals require rows with both an observed value and a forecast; there are none for model "
-            f"{format_value(model.name)}. Pass for example the result of `cross_validate`."
+            f"{format_value(model.name)}.",
+            hint="Pass for example the result of `cross_validate`."
         )
     codes = table.codes()
     stamps = table.timestamps()

@@ -109,7 +109,8 @@ def _component_arrays(component_frame: TidyFrame, name: str) -> tuple[Array, Arr
     values = component_frame.values("value")[is_component]
     if len(np.unique(stamps)) < len(stamps):
         raise DataError(
-            f"Each component must have one value per timestamp, but {name} has several. Pass the components of a single cutoff "
+            f"Each component must have one value per timestamp, but {name} has several.",
+            hint="Pass the components of a single cutoff "
             "and model."
         )
     return stamps, values

@@ -115,7 +115,9 @@ def check_max_history(max_history: object) -> None:
         return
     if isinstance(max_history, bool) or not isinstance(max_history, int | np.integer) or max_history < 1:
         raise ParameterError(
-            f"`max_history` must be an integer of at least 1, 'auto' or None, got {format_value(max_history)}."
+            f"`max_history` must be an integer of at least 1, 'auto' or None, got {format_value(max_history)}.",
+            parameter="max_history",
+            value=max_history
         )
 
 

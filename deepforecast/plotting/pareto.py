@@ -45,24 +45,31 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
     names = [table_scores.metrics[0] for table_scores in tables]
     if len(tables) > 1:
         raise ParameterError(
-            f"`metric` must be passed for a table of several metrics. Available: {format_list(names, max_shown=10)}. Pass for "
-            f"example metric={names[0]!r}."
+            "`metric` must be passed for a table of several metrics.",
+            hint=f"Available: {format_list(names, max_shown=10)}. Pass for "
+            f"example metric={names[0]!r}.",
+            parameter="metric",
         )
     scores = _distances(tables[0])
     if not scores.lower_is_better.all():
         raise ParameterError(
-            f"`metric` must be a lower-is-better metric, got {names[0]!r}. Pass another metric, such as 'mase' or 'rmse'."
+            f"`metric` must be a lower-is-better metric, got {names[0]!r}.",
+            hint="Pass another metric, such as 'mase' or 'rmse'.",
+            parameter="metric",
         )
     is_complete = np.isfinite(scores.values) & np.isfinite(scores.seconds)
     if not is_complete.any():
         raise DataError(
-            "`table` must contain at least one model with both a finite value and finite seconds, but there is none. Pass the "
-            "result of `compare` with at least one model that did not fail."
+            "`table` must contain at least one model with both a finite value and finite seconds, but there is none.",
+            hint="Pass the "
+            "result of `compare` with at least one model that did not fail.",
+            parameter="table",
         )
     if (scores.seconds[is_complete] < 0).any():
         negative = [name for name, seconds in zip(scores.models, scores.seconds, strict=True) if seconds < 0]
         raise DataError(
-            f"Column 'seconds' cannot be negative; models with negative values: {format_list(negative)}. Correct them."
+            f"Column 'seconds' cannot be negative; models with negative values: {format_list(negative)}.",
+            hint="Correct them."
         )
     absent = [name for name, shown in zip(scores.models, is_complete, strict=True) if not shown]
     note = f"not shown (no value or no seconds): {format_list([shorten(name, 25) for name in absent])}" if absent else ""

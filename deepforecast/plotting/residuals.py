@@ -85,8 +85,10 @@ def _choose_model(table: TidyFrame, model: str | None) -> ModelColumns:
         raise no_model_error(table)
     if model is None and len(names) > 1:
         raise ParameterError(
-            f"`model` must be passed for a frame with several models ({format_list(names, max_shown=10)}). Pass for example "
-            f"model={names[0]!r}."
+            f"`model` must be passed for a frame with several models ({format_list(names, max_shown=10)}).",
+            hint="Pass for example "
+            f"model={names[0]!r}.",
+            parameter="model",
         )
     if model is not None and model not in names:
         raise unknown_choice("model", model, names)

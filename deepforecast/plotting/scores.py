@@ -83,11 +83,17 @@ def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
     if missing:
         hint = "" if "seconds" in missing else " Reshape a result of `score` with table.melt('model', var_name='metric')."
         raise DataError(
-            f"`table` must have the columns {format_list(needs)}, got {format_list(opened.columns, max_shown=10)}. Pass the "
-            f"result of `compare`.{hint}"
+            f"`table` must have the columns {format_list(needs)}, got {format_list(opened.columns, max_shown=10)}.",
+            hint="Pass the "
+            f"result of `compare`.{hint}",
+            parameter="table",
         )
     if len(opened) == 0:
-        raise DataError("`table` must be a non-empty DataFrame, got 0 rows. Pass a table with at least one score.")
+        raise DataError(
+            "`table` must be a non-empty DataFrame, got 0 rows.",
+            hint="Pass a table with at least one score.",
+            parameter="table",
+        )
     numbers = {
         name: _numbers(opened.get_column(name)) if name in opened.columns else np.full(len(opened), np.nan)
         for name in ("value", "low", "high", "seconds")
@@ -134,8 +140,10 @@ def _metric_names(metric: Any, available: Sequence[str]) -> list[str]:
         names = list(dict.fromkeys(metric)) if isinstance(metric, Iterable) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise ParameterError(
-            f"`metric` must be the name of a metric or a non-empty list of names, got {format_value(metric)}. Available: "
-            f"{format_list(available, max_shown=20)}."
+            f"`metric` must be the name of a metric or a non-empty list of names, got {format_value(metric)}.",
+            hint="Available: "
+            f"{format_list(available, max_shown=20)}.",
+            parameter="metric", value=metric,
         )
     return names
 

@@ -81,10 +81,16 @@ def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
     if not set(_REQUIRED_COLUMNS) <= set(opened.columns):
         present_columns = format_list(opened.columns, max_shown=10)
         raise DataError(
-            f"`report` must have the columns {format_list(_REQUIRED_COLUMNS)}, got {present_columns}. Pass a fitted network."
+            f"`report` must have the columns {format_list(_REQUIRED_COLUMNS)}, got {present_columns}.",
+            hint="Pass a fitted network.",
+            parameter="report", value=present_columns,
         )
     if len(opened) == 0:
-        raise DataError("`report` must be a non-empty DataFrame, got 0 rows. Pass the report of a network that was trained.")
+        raise DataError(
+            "`report` must be a non-empty DataFrame, got 0 rows.",
+            hint="Pass the report of a network that was trained.",
+            parameter="report",
+        )
     columns = {name: finite(door.read_numbers(opened.get_column(name), name)) for name in _REQUIRED_COLUMNS}
     empty = np.full(len(opened), np.nan)
     has_validation = "validation" in opened.columns and opened.get_column("validation").null_count() < len(opened)

@@ -58,10 +58,12 @@ class AttentionWeights:
                 raise unknown_choice("series", key, self.keys)
         if not requested:
             raise ParameterError(
-                "`series` must contain at least one id, got an empty list. Pass an id, or None for the default."
+                "`series` must contain at least one id, got an empty list.",
+                hint="Pass an id, or None for the default.",
+                parameter="series",
             )
         if single and len(requested) > 1:
-            raise ParameterError(f"view='heads' requires a single series, got {format_list(requested)}. Pass one id.")
+            raise ParameterError(f"view='heads' requires a single series, got {format_list(requested)}.", hint="Pass one id.")
         return requested, len(self.keys)
 
     def select_series(self, keys: list[Any]) -> AttentionWeights:
@@ -131,7 +133,8 @@ def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeight
         if not np.isfinite(values).all():
             raise DataError(
                 f"Column '{name}' of the explanation must be finite; {(~np.isfinite(values)).sum():,} of {len(values):,} rows are "
-                "missing or infinite. Drop these rows."
+                "missing or infinite.",
+                hint="Drop these rows."
             )
     return AttentionWeights(
         keys=keys,
@@ -163,13 +166,15 @@ def _key_columns(opened: Any) -> Columns:
     if not time_columns:
         raise DataError(
             f"The explanation must have a time column with the dtype of column 'lag' ({opened.schema['lag']}) besides the columns "
-            f"{format_list(REQUIRED_COLUMNS, max_shown=10)}; other columns: {format_list(remaining) or 'none'}. Pass the result "
+            f"{format_list(REQUIRED_COLUMNS, max_shown=10)}; other columns: {format_list(remaining) or 'none'}.",
+            hint="Pass the result "
             "of `explain` unchanged."
         )
     if len(remaining) > 2:
         raise DataError(
             "The explanation can have only a time column and an id column besides the columns "
-            f"{format_list(REQUIRED_COLUMNS, max_shown=10)}; other columns: {format_list(remaining)}. Drop the additional ones."
+            f"{format_list(REQUIRED_COLUMNS, max_shown=10)}; other columns: {format_list(remaining)}.",
+            hint="Drop the additional ones."
         )
     id_columns = [name for name in remaining if name != time_columns[-1]]
     return Columns(id=id_columns[0] if id_columns else None, time=time_columns[-1])
@@ -186,6 +191,8 @@ def _read_cutoff(cutoff: Any, column: Array) -> Any:
         return np.int64(cutoff)
     except (ValueError, TypeError):
         raise ParameterError(
-            f"`cutoff` must be a value of column 'cutoff', got {format_value(cutoff)}. Available: "
-            f"{format_list([format_timestamp(value) for value in np.unique(column)])}."
+            f"`cutoff` must be a value of column 'cutoff', got {format_value(cutoff)}.",
+            hint="Available: "
+            f"{format_list([format_timestamp(value) for value in np.unique(column)])}.",
+            parameter="cutoff", value=cutoff,
         ) from None

@@ -69,8 +69,8 @@ def find_registered(package: Path = PACKAGE) -> dict[str, str]:
             if isinstance(node, ast.ClassDef) and any(map(_is_register, node.decorator_list)):
                 if node.name in modules:
                     raise DataError(
-                        f"Names of models must be unique, but {node.name} is defined in {modules[node.name]} and in {module}. "
-                        "Rename one of them."
+                        f"Names of models must be unique, but {node.name} is defined in {modules[node.name]} and in {module}.",
+                        hint="Rename one of them."
                     )
                 modules[node.name] = module
     return dict(sorted(modules.items()))
@@ -89,7 +89,7 @@ def _public_names(package: Path) -> Mapping[str, str]:
         ):
             names: dict[str, str] = ast.literal_eval(node.value)
             return names
-    raise DataError("The file deepforecast/__init__.py must define the dict _NAMES of public names, but does not. Add it.")
+    raise DataError("The file deepforecast/__init__.py must define the dict _NAMES of public names, but does not.", hint="Add it.")
 
 
 if __name__ == "__main__":

@@ -196,7 +196,9 @@ def _select_checks(only: str | Iterable[str] | None) -> list[Check]:
     unknown = names - {check.name for check in all_checks} - {check.theme for check in all_checks}
     if unknown:
         raise ParameterError(
-            f"`only` must contain names of checks or themes, got {format_list(sorted(unknown))}. Use "
-            "deepforecast.testing.checks() to list them."
+            f"`only` must contain names of checks or themes, got {format_list(sorted(unknown))}.",
+            hint="Use "
+            "deepforecast.testing.checks() to list them.",
+            parameter="only",
         )
     return [check for check in all_checks if check.name in names or check.theme in names]

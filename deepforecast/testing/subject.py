@@ -119,7 +119,9 @@ def _subjects_of_model(model: Any) -> list[Subject]:
         return [Subject(type(model), model.get_params(deep=False), model.name)]
     if not (isinstance(model, type) and issubclass(model, Forecaster)):
         raise ParameterError(
-            f"`models` must contain Forecasters, their classes or registered names, got {model!r}. Pass for example 'Naive'."
+            f"`models` must contain Forecasters, their classes or registered names, got {model!r}.",
+            hint="Pass for example 'Naive'.",
+            parameter="models", value=model,
         )
     example_method = getattr(model, "examples", None)
     examples: list[dict[str, Any]] = [dict(spec) for spec in example_method()] if example_method is not None else [{}]
@@ -140,5 +142,6 @@ def _placeholder(model: type[Forecaster], param: params.Param) -> Any:
     if Forecaster in typing.get_args(param.annotation):
         return [registry.get("SeasonalNaive")(), registry.get("Naive")()]
     raise ParameterError(
-        f"The class {model.__name__} must have a class method examples() with a value of {param.name} for the checks. Add it."
+        f"The class {model.__name__} must have a class method examples() with a value of {param.name} for the checks.",
+        hint="Add it."
     )

@@ -79,7 +79,8 @@ class DivergenceCheck(pl.Callback):
         """Return the error, after the call of `on_diverged` of the LightningModule."""
         error = TrainingError(
             f"The loss must be finite, got NaN or infinity at step {trainer.global_step}; the last "
-            f"check with a finite loss was at step {self.finite_step}. {REMEDY}"
+            f"check with a finite loss was at step {self.finite_step}.",
+            hint=REMEDY
         )
         if module.on_diverged is not None:
             module.on_diverged(error)

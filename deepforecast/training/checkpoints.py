@@ -157,7 +157,8 @@ class Checkpoints:
             )
             raise TrainingError(
                 f"A run must be resumed with its own settings and data; those of {path} differ in: "
-                f"{', '.join(differing)}. Set another `checkpoint_dir`, or delete the folder to start again."
+                f"{', '.join(differing)}.",
+                hint="Set another `checkpoint_dir`, or delete the folder to start again."
             )
 
     def _delete_old(self) -> None:

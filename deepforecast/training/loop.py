@@ -128,6 +128,8 @@ def _open_checkpoints(options: TrainingOptions, run: Mapping[str, Any]) -> Check
     if options.precision == "16-mixed":
         raise ParameterError(
             "`checkpoint_dir` cannot be used with precision='16-mixed', as its gradient scaler is not part of the "
-            "checkpoints. Set precision='bf16-mixed' or '32-true', or checkpoint_dir=None."
+            "checkpoints.",
+            hint="Set precision='bf16-mixed' or '32-true', or checkpoint_dir=None.",
+            parameter="checkpoint_dir",
         )
     return Checkpoints.from_folder(options.checkpoint_dir, run)

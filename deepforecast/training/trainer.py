@@ -90,13 +90,19 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
     trainer_options = dict(options.trainer)
     for name, parameter in PARAMETERS.items():
         if name in trainer_options:
-            raise ParameterError(f"`trainer` cannot contain {name!r}, got {name}={trainer_options[name]!r}. Use {parameter}= instead.")
+            raise ParameterError(
+                f"`trainer` cannot contain {name!r}, got {name}={trainer_options[name]!r}.",
+                hint=f"Use {parameter}= instead.",
+                parameter="trainer",
+                value=name,
+            )
     callbacks = _check_instances(trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks")
     for callback, (name, parameter) in product(callbacks, CALLBACKS.items()):
         if isinstance(callback, getattr(pl.callbacks, name)):
             raise ParameterError(
                 f"The callback {type(callback).__name__} cannot be used in a fit, which is a single "
-                f"epoch with its own monitoring. Use {parameter} instead, or lightning_module() with "
+                "epoch with its own monitoring.",
+                hint=f"Use {parameter} instead, or lightning_module() with "
                 "a Trainer of your own."
             )
     logger = trainer_options.pop("logger", False)
@@ -133,7 +139,8 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
     if type(trainer.strategy.launcher).__name__ == "_MultiProcessingLauncher":
         raise ParameterError(
             f"strategy={trainer_options['strategy']!r} cannot be used: its worker processes return only the "
-            "weights, not the training record. Use trainer={'strategy': 'ddp'} (in a script) or devices=1."
+            "weights, not the training record.",
+            hint="Use trainer={'strategy': 'ddp'} (in a script) or devices=1."
         )
     return trainer
 
@@ -149,7 +156,9 @@ def _check_accelerator(options: TrainingOptions) -> str:
         return "cpu"
     raise ParameterError(
         f"`accelerator` must be a device with float64, in which windows are scaled; mps has none, got "
-        f"accelerator={options.accelerator!r}. Use accelerator='cpu'."
+        f"accelerator={options.accelerator!r}.",
+        hint="Use accelerator='cpu'.",
+        parameter="accelerator",
     )
 
 
@@ -167,7 +176,8 @@ def _check_instances(values: Any, expected_class: type, option: str) -> list[Any
             origin = " of the package lightning, whose classes are different ones" if is_other_package else ""
             raise ParameterError(
                 f"{option!r} of `trainer` must be instances of classes of pytorch_lightning, got "
-                f"{type(instance).__name__}{origin}. Use the classes of pytorch_lightning."
+                f"{type(instance).__name__}{origin}.",
+                hint="Use the classes of pytorch_lightning."
             )
     return instances
 

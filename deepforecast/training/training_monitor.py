@@ -227,7 +227,8 @@ class TrainingMonitor:
         initial_loss = self.record.loss[0]
         if not math.isfinite(initial_loss):
             raise TrainingError(
-                f"The loss must be finite before the first step, got {initial_loss:g}. Set another "
+                f"The loss must be finite before the first step, got {initial_loss:g}.",
+                hint="Set another "
                 "`scaler`, or remove extreme values from the data."
             )
         is_past_recovery = self.step - self.good_step >= RECOVERY_STEPS
@@ -261,7 +262,7 @@ class TrainingMonitor:
                 f"{losses[-1]:g} after {losses[0]:g} at step {self.step}"
             )
         note = "; restarts from earlier weights with lower learning rates failed" if self.n_retries > 1 else ""
-        return TrainingError(f"{rule} of {self.options.max_steps}{note}. {REMEDY}")
+        return TrainingError(f"{rule} of {self.options.max_steps}{note}.", hint=REMEDY)
 
     def _warn_of_undone_steps(self) -> None:
         """Warn if steps were undone, with their number and the final factor of the learning rate."""

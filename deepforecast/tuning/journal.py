@@ -25,8 +25,10 @@ def open_journal(path: str) -> JournalStorage:
     path = os.path.abspath(path)
     if os.path.isdir(path):
         raise ParameterError(
-            f"`storage` must be a file, got the folder {format_value(path)}. Use "
-            f"{format_value(os.path.join(path, 'study.log'))}."
+            f"`storage` must be a file, got the folder {format_value(path)}.",
+            hint="Use "
+            f"{format_value(os.path.join(path, 'study.log'))}.",
+            parameter="storage",
         )
     try:
         return JournalStorage(Journal(path))
@@ -35,14 +37,20 @@ def open_journal(path: str) -> JournalStorage:
         if isinstance(cause, ValueError):
             raise _foreign_file_error(path) from error
         reason = getattr(cause, "strerror", None) or cause
-        raise ParameterError(f"`storage` must be a writable file, got {format_value(path)}: {reason}.") from error
+        raise ParameterError(
+            f"`storage` must be a writable file, got {format_value(path)}: {reason}.",
+            parameter="storage",
+            value=path,
+        ) from error
     except (KeyError, TypeError, AttributeError, AssertionError) as error:
         raise _foreign_file_error(path) from error
 
 
 def _foreign_file_error(path: str) -> ParameterError:
     return ParameterError(
-        f"`storage` must be the journal of a study, but {format_value(path)} is a file of another kind. Pass another path."
+        f"`storage` must be the journal of a study, but {format_value(path)} is a file of another kind.",
+        hint="Pass another path.",
+        parameter="storage",
     )
 
 

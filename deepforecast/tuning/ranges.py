@@ -49,10 +49,16 @@ def resolve_ranges(model: Forecaster, space: Any, seasons: tuple[int, ...] = (),
             if param.is_searched and not is_set
         }
     if not isinstance(space, Mapping):
-        raise ParameterTypeError(f"`space` must be a dict of ranges or a function of a trial, got {format_value(space)}.")
+        raise ParameterTypeError(
+            f"`space` must be a dict of ranges or a function of a trial, got {format_value(space)}.",
+            parameter="space",
+            value=space,
+        )
     if not space:
         raise ParameterError(
-            "`space` must contain at least one parameter, got an empty dict. Add one, or omit `space` for the declared ranges."
+            "`space` must contain at least one parameter, got an empty dict.",
+            hint="Add one, or omit `space` for the declared ranges.",
+            parameter="space",
         )
     return {name: _parse_range(model, searchable, name, value) for name, value in space.items()}
 
@@ -61,7 +67,7 @@ def refuse_fixed(names: Iterable[str], prefix: str) -> None:
     """Refuse parameters that cannot be tuned."""
     for name in names:
         if (base_name := name.rpartition("__")[2]) in FIXED_PARAMS:
-            raise ParameterError(f"`{prefix}` cannot contain {base_name!r}, {FIXED_PARAMS[base_name]}.")
+            raise ParameterError(f"`{prefix}` cannot contain {base_name!r}, {FIXED_PARAMS[base_name]}.", parameter=prefix)
 
 
 def is_in_range(value: Any, param: Param) -> bool:
@@ -212,7 +218,7 @@ def _numeric_range(unrestricted: Param, low: Any, high: Any, log: bool, step: An
     if log and low <= 0:
         raise ParameterError(f"'low' must be positive on a log scale, got {low} in the range of {unrestricted.name}.")
     if log and step is not None:
-        raise ParameterError(f"'log' and 'step' cannot be combined in the range of {unrestricted.name}. Drop one of them.")
+        raise ParameterError(f"'log' and 'step' cannot be combined in the range of {unrestricted.name}.", hint="Drop one of them.")
     if unrestricted.annotation is Any and all(isinstance(bound, int) for bound in bounds):
         unrestricted = replace(unrestricted, annotation=int)
     if is_integer_param(unrestricted) and not all(isinstance(bound, int) or float(bound).is_integer() for bound in bounds):

@@ -177,7 +177,7 @@ class TuningResult:
             "mean_decrease_impurity": importance.MeanDecreaseImpurityImportanceEvaluator,
         }
         if by not in evaluators:
-            raise ParameterError(f"`by` must be one of {format_list(evaluators)}, got {format_value(by)!r}.")
+            raise ParameterError(f"`by` must be one of {format_list(evaluators)}, got {format_value(by)!r}.", parameter="by", value=by)
         index = self._objective_index(objective)
         trials = [trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE and trial.params]
         # given configurations may lack parameters whose value is outside the range
@@ -190,7 +190,8 @@ class TuningResult:
             raise ParameterError(
                 f"Importance requires at least {MIN_TRIALS} complete trials that have a parameter in common and whose scores "
                 f"differ, got {pluralize(len(trials), 'trial')} with {pluralize(n_scores, 'different score')} (pruned and failed "
-                "trials do not count). Set a larger `n_trials`."
+                "trials do not count).",
+                hint="Set a larger `n_trials`."
             )
         with silence_optuna():
             study = optuna.create_study(directions=["minimize"])
@@ -221,14 +222,19 @@ class TuningResult:
         from deepforecast.plotting import tuning as pictures
 
         if kind not in PLOT_KINDS:
-            raise ParameterError(f"`kind` must be one of {', '.join(map(repr, PLOT_KINDS))}, got {format_value(kind)!r}.")
+            raise ParameterError(
+                f"`kind` must be one of {', '.join(map(repr, PLOT_KINDS))}, got {format_value(kind)!r}.",
+                parameter="kind",
+                value=kind,
+            )
         name = self.objectives[self._objective_index(objective)]
         if kind == "importance":
             return pictures.plot_importance(self.importance(objective=objective))
         if kind == "pareto":
             if len(self.objectives) < 2:
                 raise ParameterError(
-                    "kind='pareto' requires several objectives, got a single one. Use tune(metric=['mase', 'seconds'])."
+                    "kind='pareto' requires several objectives, got a single one.",
+                    hint="Use tune(metric=['mase', 'seconds'])."
                 )
             return pictures.plot_front(self.trials, list(self.objectives[:2]))
         names = list(self._param_columns().values())
@@ -253,16 +259,18 @@ class TuningResult:
         target = os.fspath(path)
         if os.path.exists(target):
             raise SaveError(
-                f"The study cannot be saved to {format_value(target)}, which already exists. Pass another path, or remove the "
+                f"The study cannot be saved to {format_value(target)}, which already exists.",
+                hint="Pass another path, or remove the "
                 "file."
             )
         if target.lower().endswith(SQLITE_SUFFIXES):
             raise SaveError(
-                f"The study is saved as a journal, so {format_value(target)} cannot have a suffix of SQLite files. Pass another "
+                f"The study is saved as a journal, so {format_value(target)} cannot have a suffix of SQLite files.",
+                hint="Pass another "
                 "path, such as study.log."
             )
         if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
-            raise SaveError(f"The folder of {format_value(target)} must exist. Create it first.")
+            raise SaveError(f"The folder of {format_value(target)} must exist.", hint="Create it first.")
         with silence_optuna():
             optuna.copy_study(
                 from_study_name=self.study.study_name, from_storage=self.study._storage, to_storage=open_journal(target)
@@ -361,7 +369,11 @@ class TuningResult:
         if name is None:
             return 0
         if name not in self.objectives:
-            raise ParameterError(f"`objective` must be one of {format_list(self.objectives)}, got {format_value(name)!r}.")
+            raise ParameterError(
+                f"`objective` must be one of {format_list(self.objectives)}, got {format_value(name)!r}.",
+                parameter="objective",
+                value=name,
+            )
         return self.objectives.index(name)
 
 

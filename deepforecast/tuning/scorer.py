@@ -106,7 +106,8 @@ class Scorer:
             if len(invalid):
                 raise TrainingError(
                     f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude, got {window_values[invalid[0]]} in "
-                    f"window {fold.window.number + 1} ({len(invalid)} such values). Use other parameters, or rescale the data."
+                    f"window {fold.window.number + 1} ({len(invalid)} such values).",
+                    hint="Use other parameters, or rescale the data."
                 )
             forecasts[name][positions] = window_values
 
@@ -169,7 +170,9 @@ def resolve_metrics(metric: Any, scaled: bool) -> list[Any]:
     duplicates = [metric_spec for index, metric_spec in enumerate(metrics) if metric_spec in metrics[:index]]
     if duplicates:
         raise ParameterError(
-            f"`metric` cannot contain an objective more than once, got {format_value(duplicates[0])} repeatedly. Drop the "
-            "repetitions."
+            f"`metric` cannot contain an objective more than once, got {format_value(duplicates[0])} repeatedly.",
+            hint="Drop the "
+            "repetitions.",
+            parameter="metric",
         )
     return metrics[:1] if metric is None else metrics

@@ -123,7 +123,7 @@ class Space:
         """All values of each parameter for a grid search; `ParameterError` if there are infinitely
         many."""
         if len(self.models) > 1 or callable(self.ranges[0]):
-            raise ParameterError("sampler='grid' requires a single model and a dict of ranges as `space`. Use another sampler.")
+            raise ParameterError("sampler='grid' requires a single model and a dict of ranges as `space`.", hint="Use another sampler.")
         values_by_name: dict[str, list[Any]] = {}
         for name, param in self.ranges[0].items():
             if param.search is not None:
@@ -135,7 +135,8 @@ class Space:
                 values_by_name[name] = [param.low + index * (param.step or 1) for index in range(n_values)]
             else:
                 raise ParameterError(
-                    f"sampler='grid' cannot be used with a continuous range, and {name} is {format_range(param)}. Pass "
+                    f"sampler='grid' cannot be used with a continuous range, and {name} is {format_range(param)}.",
+                    hint="Pass "
                     f"space={{'{name}': [...]}} with the values to try."
                 )
         return values_by_name
@@ -198,7 +199,8 @@ def make_space(
     if not has_many_models and not may_be_empty and not callable(ranges[0]) and not ranges[0]:
         raise ParameterError(
             f"{models[0].name} must have at least one parameter to search, but the model declares no ranges or all of these "
-            "parameters were set explicitly. Pass options=TuningOptions(space={'parameter': (low, high)})."
+            "parameters were set explicitly.",
+            hint="Pass options=TuningOptions(space={'parameter': (low, high)})."
         )
     return Space(tuple(models), ranges)
 

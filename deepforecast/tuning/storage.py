@@ -47,12 +47,18 @@ def open_storage(storage: Any, on_dead_trial: Any = None) -> BaseStorage:
     if isinstance(storage, BaseStorage):
         return storage
     if not isinstance(storage, str | os.PathLike):
-        raise ParameterTypeError(f"`storage` must be a path, a URL or an Optuna storage, got {format_value(storage)}.")
+        raise ParameterTypeError(
+            f"`storage` must be a path, a URL or an Optuna storage, got {format_value(storage)}.",
+            parameter="storage",
+            value=storage,
+        )
     location = os.fspath(storage)
     if not isinstance(location, str) or not location or "\0" in location:
         raise ParameterError(
             f"`storage` must be a non-empty str path without null characters, a URL or an Optuna storage, got "
-            f"{format_value(storage)}. Pass for example 'study.log'."
+            f"{format_value(storage)}.",
+            hint="Pass for example 'study.log'.",
+            parameter="storage", value=storage,
         )
     if "://" in location:
         return _open_database(location, on_dead_trial)
@@ -81,15 +87,17 @@ def _open_database(url: str, on_dead_trial: Any) -> Database:
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme not in SCHEMES:
         raise ParameterError(
-            f"`storage` must be a path or the URL of a database ({', '.join(SCHEMES)}), got {describe_storage(url)}. Pass a path "
-            "to use a journal file."
+            f"`storage` must be a path or the URL of a database ({', '.join(SCHEMES)}), got {describe_storage(url)}.",
+            hint="Pass a path "
+            "to use a journal file.",
+            parameter="storage",
         )
     is_sqlite = scheme == "sqlite"
     heartbeat_options = {} if is_sqlite else {
         "heartbeat_interval": HEARTBEAT_SECONDS, "grace_period": GRACE_SECONDS, "heartbeat_stale_trial_callback": on_dead_trial
     }  # fmt: skip
     if is_sqlite and (folder := os.path.dirname(url.partition(":///")[2])) and not os.path.isdir(folder):
-        raise ParameterError(f"The folder of `storage` must exist, got {describe_storage(url)}. Create it first.")
+        raise ParameterError(f"The folder of `storage` must exist, got {describe_storage(url)}.", hint="Create it first.")
     options: dict[str, Any] = {"connect_args": {"timeout": 60}} if is_sqlite else {"pool_pre_ping": True}
     try:
         if is_sqlite and url.partition(":///")[2] not in ("", ":memory:"):

@@ -123,15 +123,21 @@ class TuningOptions:
             _validate_choice(self.pruner, "pruner", PRUNERS, ["prune"])
         if self.space is not None and not isinstance(self.space, Mapping) and not callable(self.space):
             raise ParameterTypeError(
-                f"`space` must be a dict of ranges or a function of a trial, got {format_value(self.space)}."
+                f"`space` must be a dict of ranges or a function of a trial, got {format_value(self.space)}.", parameter="space",
+                value=self.space
             )
         if self.pruner == "wilcoxon" and self.n_windows * self.n_seeds < 5:
             raise ParameterError(
                 "pruner='wilcoxon' requires at least 5 windows (n_windows * n_seeds) to compare trials, got "
-                f"n_windows={self.n_windows} and n_seeds={self.n_seeds}. Set a larger `n_windows`, or pruner='median'."
+                f"n_windows={self.n_windows} and n_seeds={self.n_seeds}.",
+                hint="Set a larger `n_windows`, or pruner='median'."
             )
         if self.progress not in (None, True, False):
-            raise ParameterTypeError(f"`progress` must be True, False or None, got {format_value(self.progress)}.")
+            raise ParameterTypeError(
+                f"`progress` must be True, False or None, got {format_value(self.progress)}.",
+                parameter="progress",
+                value=self.progress,
+            )
 
 
 def validate_tuning_options(options: Any) -> TuningOptions:
@@ -139,7 +145,9 @@ def validate_tuning_options(options: Any) -> TuningOptions:
     if not isinstance(options, TuningOptions):
         description = f"{format_value(options)} ({type(options).__name__})"
         raise ParameterTypeError(
-            f"`options` must be a TuningOptions, got {description}. Pass for example TuningOptions(n_windows=2)."
+            f"`options` must be a TuningOptions, got {description}.",
+            hint="Pass for example TuningOptions(n_windows=2).",
+            parameter="options", value=options,
         )
     return options
 
@@ -150,9 +158,13 @@ def _validate_seconds(seconds: Any, name: str, allowed: Sequence[Any]) -> None:
         return
     alternatives = "".join(f" or {option!r}" for option in allowed)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise ParameterTypeError(f"`{name}` must be a number of seconds{alternatives}, got {format_value(seconds)}.")
+        raise ParameterTypeError(
+            f"`{name}` must be a number of seconds{alternatives}, got {format_value(seconds)}.",
+            parameter=name,
+            value=seconds,
+        )
     if not seconds > 0:
-        raise ParameterError(f"`{name}` must be above 0 seconds{alternatives}, got {seconds}.")
+        raise ParameterError(f"`{name}` must be above 0 seconds{alternatives}, got {seconds}.", parameter=name, value=seconds)
 
 
 def _validate_choice(value: Any, name: str, names: Sequence[str], methods: Sequence[str]) -> None:
@@ -160,11 +172,16 @@ def _validate_choice(value: Any, name: str, names: Sequence[str], methods: Seque
     if isinstance(value, str):
         if value not in names:
             raise ParameterError(
-                f"`{name}` must be one of {', '.join(map(repr, names))} or an Optuna {name}, got {format_value(value)!r}."
+                f"`{name}` must be one of {', '.join(map(repr, names))} or an Optuna {name}, got {format_value(value)!r}.",
+                parameter=name, value=value
             )
     elif not all(callable(getattr(value, method, None)) for method in methods) or isinstance(value, type):
         choices = ", ".join(map(repr, names))
-        raise ParameterTypeError(f"`{name}` must be one of {choices} or an Optuna {name}, got {format_value(value)}.")
+        raise ParameterTypeError(
+            f"`{name}` must be one of {choices} or an Optuna {name}, got {format_value(value)}.",
+            parameter=name,
+            value=value,
+        )
 
 
 DEFAULT_TUNING_OPTIONS = TuningOptions()

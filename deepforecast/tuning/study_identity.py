@@ -78,7 +78,8 @@ def create_or_load_study(
         if study.get_trials(deepcopy=False):
             raise ParameterError(
                 f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed, because it was not created "
-                "by tune(). Pass another `study_name`."
+                "by tune().",
+                hint="Pass another `study_name`."
             )
         _initialize_study(study, identity, configurations, objective)  # the process that created it died before this step
     _refuse_mismatch(study.user_attrs[IDENTITY_KEY], identity, name, location)
@@ -109,7 +110,8 @@ def _refuse_mismatch(stored: dict[str, Any], current: dict[str, Any], name: str,
             stored_text, current_text = _difference(stored_value, current_value)
             raise ParameterError(
                 f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed with other {description}: it was "
-                f"created with {format_value(stored_text, 300)}, and this call has {format_value(current_text, 300)}. Pass the "
+                f"created with {format_value(stored_text, 300)}, and this call has {format_value(current_text, 300)}.",
+                hint="Pass the "
                 "same arguments, or another `study_name`."
             )
 

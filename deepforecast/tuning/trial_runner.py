@@ -158,7 +158,8 @@ class TrialRunner:
         if not all(map(math.isfinite, score.values)):
             raise TrainingError(
                 f"The score of a trial must be finite, got {score.values} for {', '.join(self.objective.objectives)}: actual "
-                "values are missing in all windows, or the scale is zero. Use other windows or another metric."
+                "values are missing in all windows, or the scale is zero.",
+                hint="Use other windows or another metric."
             )
         return score
 

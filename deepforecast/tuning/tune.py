@@ -211,7 +211,9 @@ def make_objective(space: Space, panel: Panel, plan: BacktestPlan, metric: Any, 
     metrics = [entry for entry in requested if entry != SECONDS]
     if not metrics:
         raise ParameterError(
-            "`metric` must contain at least one accuracy metric besides 'seconds'. Add one, or omit `metric` to use MASE."
+            "`metric` must contain at least one accuracy metric besides 'seconds'.",
+            hint="Add one, or omit `metric` to use MASE.",
+            parameter="metric",
         )
     panels = [panel] if len(space.models) == 1 else [drop_unusable(panel, model.capabilities)[0] for model in space.models]
     extended_models = [model.clone(horizon=plan.gap + plan.horizon) for model in space.models]
@@ -246,7 +248,7 @@ def initial_configurations(space: Space, initial_params: Any) -> list[Configurat
             if not isinstance(start_params, Mapping):
                 raise ParameterTypeError(
                     "`initial_params` must be a dict of parameters, a TuningResult or a list of these, got "
-                    f"{format_value(start_params)}."
+                    f"{format_value(start_params)}.", parameter="initial_params", value=start_params
                 )
             model_name = start_params.get(MODEL_PARAM) if len(space.models) > 1 else space.names[0]
             if model_name not in space.names:
@@ -286,14 +288,20 @@ def _validate_timeout(timeout: Any) -> float:
     if timeout is None:
         return math.inf
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise ParameterTypeError(f"`timeout` must be a number of seconds or None, got {format_value(timeout)}.")
+        raise ParameterTypeError(
+            f"`timeout` must be a number of seconds or None, got {format_value(timeout)}.",
+            parameter="timeout",
+            value=timeout,
+        )
     if not timeout > 0:
-        raise ParameterError(f"`timeout` must be above 0 seconds, got {timeout}.")
+        raise ParameterError(f"`timeout` must be above 0 seconds, got {timeout}.", parameter="timeout", value=timeout)
     return float(timeout)
 
 
 def _validate_study_name(name: Any) -> None:
     if name is not None and (not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable()):
         raise ParameterTypeError(
-            f"`study_name` must be a str of 1 to {MAX_NAME_LENGTH} printable characters or None, got {format_value(name)!r}."
+            f"`study_name` must be a str of 1 to {MAX_NAME_LENGTH} printable characters or None, got {format_value(name)!r}.",
+            parameter="study_name",
+            value=name
         )

@@ -155,7 +155,8 @@ class WorkerPool:
         if type(error).__name__ == "PicklingError":
             raise ParameterError(
                 f"Models, data and metrics must be picklable with n_jobs={self.job.options.n_jobs}: "
-                f"{format_value(_last_line(error.__cause__ or error), 300)}. Use picklable objects, or set n_jobs=1."
+                f"{format_value(_last_line(error.__cause__ or error), 300)}.",
+                hint="Use picklable objects, or set n_jobs=1."
             ) from error
         if not isinstance(error, BrokenProcessPool | ShutdownExecutorError):  # the latter for workers that were stopped
             raise error

@@ -79,7 +79,7 @@ def test_all_baselines_if_none_is_named(run) -> None:
         (["compare", "sales.csv"], "Pass --horizon STEPS"),
         ([*THREE, "--models", "Prophet9000"], "must be a registered name, got 'Prophet9000'"),
         ([*THREE, "--models", "Naive"], "Naive"),
-        ([*THREE, "--windows", "0"], "--windows must be at least 1"),
+        ([*THREE, "--windows", "0"], "must be at least 1, got 0. (option --windows)"),
         ([*THREE, "--windows", "50"], "007"),
         ([*THREE, "--metrics", "accuracy"], "Unknown metric 'accuracy'"),
         ([*THREE, "--report", "report.pdf"], "must end in .html"),

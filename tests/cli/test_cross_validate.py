@@ -70,10 +70,10 @@ def test_scores_by_series_and_step(run) -> None:
     ("arguments", "said"),
     [
         (["cross-validate", "sales.csv", "--horizon", "7"], "required: --model"),
-        (["cross-validate", "sales.csv", "--model", "naive"], "Pass --horizon STEPS"),
-        ([*TWO, "--windows", "0"], "--windows must be at least 1"),
+        (["cross-validate", "sales.csv", "--model", "naive"], "Pass `horizon`."),
+        ([*TWO, "--windows", "0"], "must be at least 1, got 0. (option --windows)"),
         ([*TWO, "--windows", "1000"], "007"),
-        ([*TWO, "--step", "0"], "--step must be at least 1"),
+        ([*TWO, "--step", "0"], "must be at least 1, got 0. (option --step)"),
         ([*TWO, "--refit", "sometimes"], "refit"),
         ([*TWO, "--gap", "-1"], "gap"),
         ([*TWO, "--metrics", "mse2"], "Unknown metric 'mse2'"),

@@ -130,7 +130,7 @@ def test_a_model_is_named_once(run, folder: Path) -> None:
 def test_a_wrapper_without_a_model_says_how_to_give_one(run) -> None:
     ran = run("fit", "sales.csv", "--model", "Conformal", "--horizon", "3", "--save", "m.dfc")
     assert ran.status == 2
-    assert "Pass --set model=NAME." in ran.err
+    assert "Pass Conformal(model=...)." in ran.err
 
 
 @pytest.mark.parametrize("name", ["missing='ffill'", "horizon=3", "missing=zero"])

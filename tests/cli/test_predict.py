@@ -97,7 +97,7 @@ def test_future_data_for_a_model_without_covariates_is_left_out_aloud(run, folde
     (folder / "future.csv").write_text("unique_id,ds,promo\n007,2024-03-11,1\n")
     ran = run("predict", model, "--future-data", "future.csv")
     assert ran.status == 0
-    assert ran.err.startswith("warning: --future-data is ignored")
+    assert ran.err.startswith("warning: future= is ignored")
 
 
 @pytest.mark.parametrize(

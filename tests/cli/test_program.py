@@ -65,7 +65,8 @@ def test_underscores_in_options_are_forgiven(run) -> None:
 def test_an_error_as_json_is_one_object(run) -> None:
     ran = run("check", "nowhere.csv", "--json")
     assert (ran.status, ran.err) == (2, "")
-    assert ran.facts == {"error": {"type": "DataError", "message": "nowhere.csv cannot be read: No such file or directory."}}
+    message = "nowhere.csv cannot be read: No such file or directory."
+    assert ran.facts == {"error": {"type": "DataError", "message": message, "hint": "", "parameter": None, "series": []}}
 
 
 def test_a_traceback_is_shown_when_asked_for(run) -> None:

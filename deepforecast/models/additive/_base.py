@@ -117,8 +117,10 @@ class AdditiveForecaster(Forecaster):
         duplicates = [name for name in holidays if name in (self.events or {})]
         if duplicates:
             raise ParameterError(
-                f"`holidays` and `events` must have different names, but both contain: {format_list(duplicates)}. Rename them "
-                "in one of the two."
+                f"`holidays` and `events` must have different names, but both contain: {format_list(duplicates)}.",
+                hint="Rename them "
+                "in one of the two.",
+                parameter="holidays",
             )
         return {**holidays, **(self.events or {})}
 

@@ -37,7 +37,9 @@ def refuse_outside(changepoints: Sequence[Any], panel: Panel, start: Ints, end: 
         raise ParameterError(
             f"`changepoints` must lie within the history of every series, got {format_value(min(map(str, changepoints)))} to "
             f"{format_value(max(map(str, changepoints)))}, which is not covered by the history of series: "
-            f"{panel.series.labels(outside)}. Drop the changepoints outside, or use `n_changepoints`."
+            f"{panel.series.labels(outside)}.",
+            hint="Drop the changepoints outside, or use `n_changepoints`.",
+            parameter="changepoints", series=panel.series.id_texts(outside),
         )
 
 

@@ -60,7 +60,7 @@ def read_declarations(declarations: Any, name: str, allowed: Mapping[str, Field]
         if not isinstance(label, str) or not label:
             raise ParameterTypeError(
                 f"`{name}` must be a dict with names as keys, got {format_value(label)} "
-                f"({type(label).__name__})."
+                f"({type(label).__name__}).", parameter=name, value=label
             )
         if allowed is EVENT and isinstance(fields, (list, tuple)):
             fields = {"dates": fields}
@@ -71,7 +71,8 @@ def read_declarations(declarations: Any, name: str, allowed: Mapping[str, Field]
         unknown = [key for key in fields if key not in allowed]
         if unknown:
             raise ParameterError(
-                f"Unknown key '{format_value(unknown[0])}' in {name}[{label!r}]. Available: {format_list(list(allowed), max_shown=9)}."
+                f"Unknown key '{format_value(unknown[0])}' in {name}[{label!r}].",
+                hint=f"Available: {format_list(list(allowed), max_shown=9)}."
             )
         for key, field in allowed.items():
             if field.required and key not in fields:
@@ -120,14 +121,16 @@ def holidays_as_events(holidays: Any) -> Any:
     except DataError:
         raise ParameterTypeError(
             "`holidays` must be a country such as 'DE', a dict of events, or a DataFrame with the columns holiday and ds, got "
-            f"{format_value(holidays)}."
+            f"{format_value(holidays)}.", parameter="holidays", value=holidays
         ) from None
     missing_columns = [name for name in ("holiday", "ds") if name not in table.columns]
     if missing_columns or not len(table):
         remedy = f"Add {format_list(missing_columns)}." if missing_columns else "Set holidays=None if there are no holidays."
         raise ParameterError(
             "`holidays` must be a non-empty DataFrame with the columns holiday and ds, got "
-            f"{pluralize(len(table), 'row')} with the columns {format_list(table.columns) or '(none)'}. {remedy}"
+            f"{pluralize(len(table), 'row')} with the columns {format_list(table.columns) or '(none)'}.",
+            hint=remedy,
+            parameter="holidays",
         )
     events: dict[str, Any] = {}
     for row in table.iter_rows(named=True):
@@ -136,7 +139,9 @@ def holidays_as_events(holidays: Any) -> Any:
         if {**merged, "dates": []} != {**event, "dates": []}:
             raise ParameterError(
                 "`holidays` must have the same lower_window, upper_window and prior_scale in all rows of a holiday, got "
-                f"different ones for {format_value(name)}. Use two names for the holiday."
+                f"different ones for {format_value(name)}.",
+                hint="Use two names for the holiday.",
+                parameter="holidays",
             )
         merged["dates"] += event["dates"]
     return events
@@ -147,7 +152,9 @@ def _read_event(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     name, date = row["holiday"], row["ds"]
     if _is_missing(name) or not str(name):
         raise ParameterError(
-            f"`holidays` must have a name in each row of the column holiday, got {name!r} at {date}. Add a name, or drop the row."
+            f"`holidays` must have a name in each row of the column holiday, got {name!r} at {date}.",
+            hint="Add a name, or drop the row.",
+            parameter="holidays", value=name,
         )
     day_numbers([date], f"`holidays` of {format_value(str(name))}", is_instance(date, int))  # raises for invalid dates
     event: dict[str, Any] = {"dates": _plain_dates([date])}
@@ -160,7 +167,9 @@ def _read_event(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         if not EVENT[key].is_valid(value):
             value_text = format_value(repr(value) if isinstance(value, str) else value)
             raise ParameterError(
-                f"`holidays`: {key} of {format_value(str(name))} must be {EVENT[key].description}, got {value_text}."
+                f"`holidays`: {key} of {format_value(str(name))} must be {EVENT[key].description}, got {value_text}.",
+                parameter="holidays",
+                value=value_text
             )
         event[key] = float(value) if key == "prior_scale" else value
     return str(name), event

@@ -36,7 +36,9 @@ def fit_panel(model: Prophet, panel: Panel, previous: LearnedState | None) -> Le
     """
     if model.growth == "logistic" and model.cap is None:
         raise ParameterError(
-            "`cap` must be set with growth='logistic'. Set it to a number or the name of a future covariate."
+            "`cap` must be set with growth='logistic'.",
+            hint="Set it to a number or the name of a future covariate.",
+            parameter="cap",
         )
     components = build_components(model, panel)
     first, last = _first_and_last(model, panel, used_rows(model, panel, components))
@@ -72,8 +74,10 @@ def _first_and_last(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tu
     if len(few):
         raise DataError(
             f"{model.name} requires at least 2 rows per series with a value and all future covariates; too few in series: "
-            f"{panel.series.labels(few)} ({n_used[few[0]]} in {panel.series.label(few[0])}). Drop such series, or fill the "
-            "missing covariates."
+            f"{panel.series.labels(few)} ({n_used[few[0]]} in {panel.series.label(few[0])}).",
+            hint="Drop such series, or fill the "
+            "missing covariates.",
+            series=panel.series.id_texts(few),
         )
     rows = np.arange(len(used))
     first = np.minimum.reduceat(np.where(used, rows, len(used)), panel.indptr[:-1]) - panel.indptr[:-1]
@@ -88,7 +92,7 @@ def _warn_exact_fit(model: Prophet, panel: Panel, exact: NDArray[np.bool_]) -> N
         warn(
             f"{model.name} has zero residuals for series with no more values than parameters, whose prediction intervals "
             f"therefore contain no noise: {panel.series.labels(np.flatnonzero(exact))}. Pass longer series, or set a smaller "
-            "n_changepoints."
+            "n_changepoints.", subject=model.name
         )
 
 

@@ -49,7 +49,8 @@ def fit_time_features(model: NeuralProphet, panel: Panel) -> TimeFeatures:
     start, span = int(clock[0]), int(clock[-1] - clock[0])
     if span <= 0:
         raise DataError(
-            f"{model.name} requires values at 2 or more different timestamps, got 1. Pass longer series."
+            f"{model.name} requires values at 2 or more different timestamps, got 1.",
+            hint="Pass longer series."
         )
     components = tuple(
         _resolve_standardize(component, panel)
@@ -87,7 +88,8 @@ def _check_local_names(model: NeuralProphet) -> None:
     unknown = [name for name in model.local if name not in LOCAL_COMPONENTS]
     if unknown:
         raise ParameterError(
-            f"Unknown component {unknown[0]!r} in `local`. Available: {format_list(LOCAL_COMPONENTS)}. Set for example "
+            f"Unknown component {unknown[0]!r} in `local`.",
+            hint=f"Available: {format_list(LOCAL_COMPONENTS)}. Set for example "
             "local=['trend']."
         )
 
@@ -112,7 +114,7 @@ def add_series_codes(model: NeuralProphet, panel: Panel, learned: LearnedState |
             warn(
                 f"{model.name} has {' and '.join(model.local)} coefficients per series; the mean over all series is used for "
                 f"series not seen in fit: {panel.series.labels(unseen)}. Fit again with these series for coefficients of "
-                "their own."
+                "their own.", subject=model.name
             )
         labels = tuple(map(str, range(int(learned.shared["channels"]["counts"][name]))))
     return replace(panel, static={**panel.static, name: Covariate(codes, labels)})

@@ -37,7 +37,8 @@ def build_components(model: AdditiveForecaster, panel: Panel) -> ComponentSpecs:
     if duplicates:
         raise ParameterError(
             f"Components of {model.name} must have unique names other than {format_list(model.reserved_names)}; reserved or "
-            f"used more than once: {format_list(duplicates)}. Rename the seasonality, event or covariate."
+            f"used more than once: {format_list(duplicates)}.",
+            hint="Rename the seasonality, event or covariate."
         )
     return components
 
@@ -53,7 +54,8 @@ def _seasons(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]
             continue
         if not dated:
             raise ParameterError(
-                f"`{name}_seasonality` cannot be used with integer time. Use `seasonalities` instead."
+                f"`{name}_seasonality` cannot be used with integer time.",
+                hint="Use `seasonalities` instead."
             )
         n_terms = order if setting == "auto" or setting is True else int(setting)
         yield ComponentSpec(
@@ -97,7 +99,8 @@ def _check_condition(name: str, condition: str, panel: Panel) -> None:
     if condition not in panel.series.columns.future:
         raise ParameterError(
             f"seasonalities[{name!r}]: 'condition' must be a future covariate, got "
-            f"{condition!r}. Pass columns={{'future': [..., {condition!r}]}} to `fit`."
+            f"{condition!r}.",
+            hint=f"Pass columns={{'future': [..., {condition!r}]}} to `fit`."
         )
     _check_flag(condition, panel.covariates[condition])
 
@@ -109,7 +112,8 @@ def _check_flag(condition: str, column: Covariate) -> None:
     if is_categorical or len(invalid):
         content = "categories" if is_categorical else f"{invalid[0]:g}"
         raise DataError(
-            f"Column {condition}, the condition of a seasonality, must contain only 0 and 1, got {content}. Convert it to a "
+            f"Column {condition}, the condition of a seasonality, must contain only 0 and 1, got {content}.",
+            hint="Convert it to a "
             "numeric column of 0 and 1."
         )
 
@@ -159,15 +163,19 @@ def _regressors(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSp
     absent = [name for name in declarations if name not in future]
     if absent:
         raise ParameterError(
-            f"`regressors` must have names of future covariates as keys, but these are none: {format_list(absent)}. Pass "
-            f"columns={{'future': {absent!r}}} to `fit`."
+            f"`regressors` must have names of future covariates as keys, but these are none: {format_list(absent)}.",
+            hint="Pass "
+            f"columns={{'future': {absent!r}}} to `fit`.",
+            parameter="regressors",
         )
     bounds = model.bound_columns
     missing = [column for column in bounds if column not in future]
     if missing:
         raise ParameterError(
             "`cap` and `floor` must be numbers or names of future covariates, got "
-            f"{format_list(missing)}. Pass columns={{'future': {missing!r}}} to `fit`."
+            f"{format_list(missing)}.",
+            hint=f"Pass columns={{'future': {missing!r}}} to `fit`.",
+            parameter="cap",
         )
     seasons = read_declarations(model.seasonalities, "seasonalities", SEASON).values()
     excluded = {*bounds, *(fields.get("condition") for fields in seasons)} - set(declarations)

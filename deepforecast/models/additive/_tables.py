@@ -44,7 +44,8 @@ def history_components(model: Prophet, frame: Frame | None) -> Frame:
     if panel is None:
         raise DataError(
             f"{model.name} must have the training data to compute the components of the history. They are not available after "
-            "loading the model from a file, or if new series were added by `update`. Pass the histories as `frame`."
+            "loading the model from a file, or if new series were added by `update`.",
+            hint="Pass the histories as `frame`."
         )
     row_components = evaluate_rows(
         model,

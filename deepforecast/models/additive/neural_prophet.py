@@ -133,7 +133,8 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
 
         self.fitted_state()
         raise CapabilityError(
-            f"{self.name} cannot forecast from arrays, because scales and coefficients are looked up by series id. Use "
+            f"{self.name} cannot forecast from arrays, because scales and coefficients are looked up by series id.",
+            hint="Use "
             "predict(frame=...)."
         )
 

@@ -106,7 +106,9 @@ class Seasonal(Baseline):
             raise DataError(
                 f"{self.name}: each series must have a value at each of the {season.shape[1]} steps of the season "
                 f"(season_length); missing for series: {panel.series.labels(series)} ({is_unobserved[series[0]].sum()} of "
-                f"{season.shape[1]} steps in {panel.series.label(series[0])}). Pass longer series, a smaller season_length, or "
-                "missing='interpolate'."
+                f"{season.shape[1]} steps in {panel.series.label(series[0])}).",
+                hint="Pass longer series, a smaller season_length, or "
+                "missing='interpolate'.",
+                series=panel.series.id_texts(series),
             )
         return season

@@ -73,7 +73,8 @@ class Predictor:
         if levels and state.calibration is not None:
             raise CapabilityError(
                 f"{model.name} cannot predict quantiles from arrays, as its intervals are "
-                "calibrated. Use predict(level=...)."
+                "calibrated.",
+                hint="Use predict(level=...)."
             )
         network = deepcopy(state.learned.shared["network"]).requires_grad_(False)
         shared = {**state.learned.shared, "network": network}
@@ -129,8 +130,10 @@ class Predictor:
         if self.model.missing != "auto" and any(np.isnan(history).any() for history in histories):
             raise DataError(
                 f"`y` must not have missing values, as missing={self.model.missing!r} of "
-                f"{self.model.name} applies to frames only. Fill them before the call, or fit with "
-                "missing='auto'."
+                f"{self.model.name} applies to frames only.",
+                hint="Fill them before the call, or fit with "
+                "missing='auto'.",
+                parameter="y",
             )
         recent_values = _last_values(histories, columns.input_size, "y")
         n_series = len(recent_values)
@@ -177,7 +180,8 @@ class Predictor:
         series = self.learned.series
         if series is None:
             raise DataError(
-                "A predictor requires a model with series, and its state has none. Use "
+                "A predictor requires a model with series, and its state has none.",
+                hint="Use "
                 "`model.predictor()` of a fitted model."
             )
         if not self.window_columns.uses_time:
@@ -185,9 +189,9 @@ class Predictor:
         if last_time is None:
             raise ParameterError(
                 f"`last_time` must be set, as the network uses calendar features "
-                f"({format_list(self.window_columns.calendar)}). "
-                "Pass the timestamp of the last value of y, or fit with calendar=None."
-            )
+                f"({format_list(self.window_columns.calendar)}).",
+                hint="Pass the timestamp of the last value of y, or fit with calendar=None.",
+parameter="last_time")
         return replace(series, last=np.broadcast_to(calendar_positions(series, last_time), (n_series,)))
 
 
@@ -202,14 +206,17 @@ def calendar_positions(series: Series, last_time: Any) -> Any:
         timestamps = np.atleast_1d(np.asarray(last_time, dtype=f"datetime64[{calendar.time.unit}]")).astype(np.int64)
     except (ValueError, TypeError):
         raise DataError(
-            f"`last_time` must be one timestamp, or one per series, got {format_value(last_time)}."
+            f"`last_time` must be one timestamp, or one per series, got {format_value(last_time)}.", parameter="last_time",
+            value=last_time
         ) from None
     positions = calendar.positions(timestamps)
     if (positions == OFF_GRID).any():
         example = calendar.format(int(series.last[0]))
         raise DataError(
             f"`last_time` must be a timestamp of frequency {calendar.freq!r} (as in fit), got "
-            f"{format_value(last_time)}. Pass for example {example}."
+            f"{format_value(last_time)}.",
+            hint=f"Pass for example {example}.",
+            parameter="last_time", value=last_time,
         )
     return positions
 
@@ -254,7 +261,8 @@ def _last_values(
             recent_values[index, -min(length, len(history)) :] = history[-length:]
     if np.isinf(recent_values).any():
         raise DataError(
-            f"{name!r} must be finite, or NaN where missing, got an infinite value. Replace it with NaN."
+            f"{name!r} must be finite, or NaN where missing, got an infinite value.",
+            hint="Replace it with NaN."
         )
     return recent_values
 
@@ -284,5 +292,5 @@ def _check_names(columns: Mapping[str, Any], names: tuple[str, ...], argument: s
         expected = format_list(names) if names else "none"
         raise DataError(
             f"`{argument}` must contain the columns seen in fit ({expected}), got "
-            f"{format_list(columns) if columns else 'none'}."
+            f"{format_list(columns) if columns else 'none'}.", parameter=argument
         )

@@ -66,12 +66,14 @@ class AutoregressiveForecaster(NeuralForecaster):
             if self.decoding == "beam":
                 raise ParameterError(
                     f"decoding='beam' cannot be used with head={self.head!r}, whose values are "
-                    "not discrete. Set head='bins', or decoding='greedy'."
+                    "not discrete.",
+                    hint="Set head='bins', or decoding='greedy'."
                 )
         if self.decoding == "greedy" and not self.autoregressive:
             raise ParameterError(
                 "decoding='greedy' cannot be used with output='direct', which predicts all "
-                "steps at once. Set output='autoregressive', or leave out `decoding`."
+                "steps at once.",
+                hint="Set output='autoregressive', or leave out `decoding`."
             )
         if self.beam_width is not None and self.decoding != "beam":
             setting = f"decoding={self.decoding!r}"

@@ -413,7 +413,7 @@ class NeuralForecaster(Forecaster):
                 "intervals='conformal', which calibrates them on held-out observations, or "
                 f"fewer epochs with {remedy}."
             )
-            warn(message, TrainingWarning)
+            warn(message, TrainingWarning, subject=self.name)
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
         """Values of `input_size` to search: 'auto', and 2 and 4 horizons if a series of `rows` time

@@ -162,7 +162,9 @@ def beam_frame(
     if model.head != "bins":
         raise CapabilityError(
             f"`beam_search` requires head='bins'; {model.name} has head={model.head!r}, whose "
-            "values are not discrete. Set head='bins' and fit again, or use `simulate` to draw paths."
+            "values are not discrete.",
+            hint="Set head='bins' and fit again, or use `simulate` to draw paths.",
+            parameter="beam_search",
         )
     state = model._state_for_frame(frame, static)
     forecaster = HorizonForecaster(

@@ -71,7 +71,9 @@ def frozen_parameters(network: ForecastNetwork, freeze: Sequence[str] | None) ->
         return set()
     if isinstance(freeze, str) or not all(isinstance(text, str) for text in freeze):
         raise ParameterTypeError(
-            f"`freeze` must be a list of module names, got {format_value(freeze)}. Pass e.g. freeze=['encoder']."
+            f"`freeze` must be a list of module names, got {format_value(freeze)}.",
+            hint="Pass e.g. freeze=['encoder'].",
+            parameter="freeze", value=freeze,
         )
     state_names = list(network.state_dict())
     parameter_names = {name for name, _ in network.named_parameters()}
@@ -81,13 +83,17 @@ def frozen_parameters(network: ForecastNetwork, freeze: Sequence[str] | None) ->
         if not matches:
             available = sorted({".".join(name.split(".")[:2]) for name in parameter_names})
             raise ParameterError(
-                f"`freeze` must contain names of modules, got {format_value(prefix)}. Available: "
-                f"{format_list(available, max_shown=20)}."
+                f"`freeze` must contain names of modules, got {format_value(prefix)}.",
+                hint="Available: "
+                f"{format_list(available, max_shown=20)}.",
+                parameter="freeze", value=prefix,
             )
         frozen_names |= matches
     if parameter_names <= frozen_names:
         raise ParameterError(
-            "`freeze` must leave at least one module trainable, got all modules with weights. Remove one."
+            "`freeze` must leave at least one module trainable, got all modules with weights.",
+            hint="Remove one.",
+            parameter="freeze",
         )
     return frozen_names
 

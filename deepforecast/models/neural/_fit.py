@@ -354,17 +354,19 @@ def _resolve_validation_size(model: NeuralForecaster, panel: Panel) -> int:
     if model.validation_size is None:
         if model.patience is not None:
             raise ParameterError(
-                "`patience` cannot be used without a validation set. Set `validation_size` to "
-                "the number of observations to hold out per series."
+                "`patience` cannot be used without a validation set.",
+                hint="Set `validation_size` to "
+                "the number of observations to hold out per series.",
+                parameter="patience",
             )
         return 0
     longest = int(panel.lengths.max())
     if longest < model.validation_size + 2:
         raise ParameterError(
             "`validation_size` must leave at least 2 time steps to train on, got "
-            f"validation_size={model.validation_size} and at most {longest} time steps per series. "
-            f"Set validation_size to at most {longest - 2}."
-        )
+            f"validation_size={model.validation_size} and at most {longest} time steps per series.",
+            hint=f"Set validation_size to at most {longest - 2}.",
+parameter="validation_size")
     return model.validation_size
 
 
@@ -394,7 +396,9 @@ def _quantile_levels(model: NeuralForecaster) -> tuple[float, ...]:
     if model.quantiles is not None and not model.quantiles:
         raise ParameterError(
             "`quantiles` must be a non-empty list of probabilities, or None for 15 levels, got "
-            "an empty list. Pass e.g. quantiles=[0.1, 0.5, 0.9], or leave it out."
+            "an empty list.",
+            hint="Pass e.g. quantiles=[0.1, 0.5, 0.9], or leave it out.",
+            parameter="quantiles",
         )
     return tuple(sorted(set(model.quantiles or DEFAULT_QUANTILES)))
 
@@ -404,7 +408,8 @@ def _required_horizon(model: NeuralForecaster) -> int:
     if model.horizon is None:
         raise ParameterError(
             f"{type(model).__name__} requires a `horizon` before `fit`, as the network is trained "
-            f"for it. Set {type(model).__name__}(horizon=...)."
+            "for it.",
+            hint=f"Set {type(model).__name__}(horizon=...)."
         )
     return model.horizon
 

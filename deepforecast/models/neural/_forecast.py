@@ -53,7 +53,9 @@ def clip_bounds(model: NeuralForecaster) -> tuple[float, float]:
         return lower, upper
     raise ParameterError(
         "`bounds` must be an increasing pair, with None for no bound, got "
-        f"{format_value(model.bounds)}. Set e.g. bounds=(0, None)."
+        f"{format_value(model.bounds)}.",
+        hint="Set e.g. bounds=(0, None).",
+        parameter="bounds", value=model.bounds,
     )
 
 

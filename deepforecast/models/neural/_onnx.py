@@ -62,19 +62,21 @@ def export_network(model: NeuralForecaster, path: Any) -> None:
     The file is written only if onnxruntime computes the same values as torch for example inputs.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise ParameterTypeError(f"`path` must be a str or path-like, got {format_value(path)}.")
+        raise ParameterTypeError(f"`path` must be a str or path-like, got {format_value(path)}.", parameter="path", value=path)
     learned = model.fitted_state().learned
     network, columns = learned.shared["network"], window_columns(learned)
     if isinstance(network.body, AutoregressiveBody):
         raise CapabilityError(
             f"{model.name} cannot be exported to ONNX, as it is autoregressive and draws sample "
-            "paths. Use a model with output='direct'."
+            "paths.",
+            hint="Use a model with output='direct'."
         )
     head = network.head
     if head.has_distribution and not isinstance(head, (QuantileHead, LocationScaleHead)):
         raise CapabilityError(
             f"head={model.head!r} cannot be exported to ONNX, whose operators cannot compute its "
-            "quantiles. Set head='quantiles', 'normal', 'laplace', 'lognormal' or 'point', and fit again."
+            "quantiles.",
+            hint="Set head='quantiles', 'normal', 'laplace', 'lognormal' or 'point', and fit again."
         )
     onnx = _import_onnx()
     inputs = _example_inputs(columns, has_series_scale=model.scaler_scope != "window")
@@ -298,7 +300,8 @@ def _export_error(network: _ExportedNetwork, reason: object) -> CapabilityError:
     head = type(network.network.head).__name__
     return CapabilityError(
         f"The network with {head} cannot be exported to ONNX: "
-        f"{format_value(str(reason), 200)}. Use another model or its default options."
+        f"{format_value(str(reason), 200)}.",
+        hint="Use another model or its default options."
     )
 
 
@@ -310,8 +313,8 @@ def _import_onnx() -> Any:
         import onnxscript  # noqa: F401
     except ImportError:
         raise DependencyError(
-            "`export_onnx` requires the packages onnx, onnxscript and onnxruntime. "
-            "Use `pip install onnx onnxscript onnxruntime`."
+            "`export_onnx` requires the packages onnx, onnxscript and onnxruntime.",
+            hint="Use `pip install onnx onnxscript onnxruntime`."
         ) from None
     return onnx
 

@@ -359,7 +359,8 @@ class HorizonForecaster:
         series = self.learned.series
         if series is None:
             raise DeepForecastError(
-                "The state of a network must have the series with their timestamps. Use "
+                "The state of a network must have the series with their timestamps.",
+                hint="Use "
                 "`learned_with_series` in a model that contains a network."
             )
         if not self.window_columns.uses_time:

@@ -25,7 +25,8 @@ def refuse_unused(model: NeuralForecaster) -> None:
     if model.scaler in WINDOW_SCALERS and model.scaler_scope != "window":
         raise ParameterError(
             f"{model.name}: scaler={model.scaler!r} requires scaler_scope='window', "
-            f"got scaler_scope={model.scaler_scope!r}. Set scaler='standard', 'robust', "
+            f"got scaler_scope={model.scaler_scope!r}.",
+            hint="Set scaler='standard', 'robust', "
             "'min_max' or 'mean_abs', or leave out scaler_scope."
         )
 

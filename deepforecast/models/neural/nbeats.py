@@ -82,7 +82,9 @@ class NBEATS(NeuralForecaster):
             actual = format_value(unknown[0]) if unknown else "an empty list"
             raise ParameterError(
                 f"`stacks` must be a non-empty list of {', '.join(map(repr, STACK_KINDS))}, got "
-                f"{actual}. Set e.g. stacks=['trend', 'season']."
+                f"{actual}.",
+                hint="Set e.g. stacks=['trend', 'season'].",
+                parameter="stacks", value=actual,
             )
         return NBEATSBody(
             sizes,

@@ -155,7 +155,9 @@ class Transformer(AutoregressiveForecaster):
         if patch_length > input_size:
             raise ParameterError(
                 f"`patch_length` must be at most input_size, got patch_length={patch_length} and "
-                f"input_size={input_size}. Set patch_length={default_length}, or a larger input_size."
+                f"input_size={input_size}.",
+                hint=f"Set patch_length={default_length}, or a larger input_size.",
+                parameter="patch_length",
             )
         layer = LayerOptions(
             d_model=self.d_model,

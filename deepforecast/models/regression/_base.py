@@ -390,9 +390,9 @@ class RegressionForecaster(Forecaster):
         if self.weight_column not in panel.covariates:
             declared = format_list(list(panel.covariates)) or "none"
             raise ParameterError(
-                f"`weight_column` must be the name of a declared covariate, got {self.weight_column!r}; declared: {declared}. "
-                f"Pass columns={{'past': ['{self.weight_column}']}} to `fit`."
-            )
+                f"`weight_column` must be the name of a declared covariate, got {self.weight_column!r}; declared: {declared}.",
+                hint=f"Pass columns={{'past': ['{self.weight_column}']}} to `fit`.",
+parameter="weight_column", value=self.weight_column)
         return replace(panel, covariates=self._features(panel.covariates))
 
     def _features(self, covariates: Mapping[str, Covariate]) -> dict[str, Covariate]:

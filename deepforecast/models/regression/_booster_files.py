@@ -192,5 +192,6 @@ def _require(condition: bool) -> None:
 
 def _invalid_trees_error() -> DataError:
     return DataError(
-        "The trees in the file are invalid: node indices, features or array lengths are inconsistent. Save the model again."
+        "The trees in the file are invalid: node indices, features or array lengths are inconsistent.",
+        hint="Save the model again."
     )

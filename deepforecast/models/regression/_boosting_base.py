@@ -104,8 +104,8 @@ class BoostedTrees(RegressionForecaster):
             default = "" if self.validation_size else " (the default: the horizon, or a tenth of the longest series)"
             raise DataError(
                 f"{self.name}: early stopping must have rows for training and for validation, but validation_size={n_last}"
-                f"{default} splits {len(sample)} rows into {len(training)} for training and {len(validation)} for validation. "
-                "Set a smaller `validation_size` or early_stopping_rounds=None, or pass longer series."
+                f"{default} splits {len(sample)} rows into {len(training)} for training and {len(validation)} for validation.",
+                hint="Set a smaller `validation_size` or early_stopping_rounds=None, or pass longer series."
             )
         return training, validation
 
@@ -125,7 +125,8 @@ class BoostedTrees(RegressionForecaster):
         unknown = sorted(set(self.options or ()) - set(known_options))
         if unknown:
             raise ParameterError(
-                f"Unknown `options` for {type(self).__name__}: {format_list(unknown)}. Use the option names of its library, "
+                f"Unknown `options` for {type(self).__name__}: {format_list(unknown)}.",
+                hint="Use the option names of its library, "
                 "or remove them."
             )
 
@@ -137,7 +138,8 @@ def import_library(library: str, model: str) -> Any:
             return import_module(library)
     except ImportError:
         raise DependencyError(
-            f"{model} requires the package {library}, which is not installed. Run: pip install {library}"
+            f"{model} requires the package {library}, which is not installed.",
+            hint=f"Run: pip install {library}"
         ) from None
 
 

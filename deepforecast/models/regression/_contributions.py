@@ -124,7 +124,8 @@ class _ContributionRecorder:
         if not np.allclose(sums, expected, rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE):
             raise CapabilityError(
                 f"{self._model.name} cannot explain its forecasts, because the contributions do not add up to them: the "
-                "objective in `options` transforms the predictions. Remove the objective from `options`."
+                "objective in `options` transforms the predictions.",
+                hint="Remove the objective from `options`."
             )
         self._blocks.append(contributions[:, :-1].transpose(0, 2, 1))
         return predictions

@@ -46,7 +46,8 @@ def _fitted_importance(model: RegressionForecaster, regressor: Any) -> Floats:
     importance = model._feature_importance(regressor)
     if importance is None:
         raise CapabilityError(
-            f"{model.name} cannot compute feature importances from its regressor alone. Pass data for permutation importance: "
+            f"{model.name} cannot compute feature importances from its regressor alone.",
+            hint="Pass data for permutation importance: "
             "importance(frame=...)."
         )
     return importance

@@ -24,5 +24,6 @@ def attribute_to_options(options: Mapping[str, Any] | None, name: str) -> Iterat
             raise
         text = f"{type(error).__name__}: {format_value(str(error), 300)}"
         raise ParameterError(
-            f"{name} could not be fitted with options={format_value(options)}: {text}. Correct or remove the invalid options."
+            f"{name} could not be fitted with options={format_value(options)}: {text}.",
+            hint="Correct or remove the invalid options."
         ) from error

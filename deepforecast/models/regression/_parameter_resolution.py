@@ -58,39 +58,51 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
     name, columns = model.name, panel.series.columns
     if model.strategy in ("direct", "direct_multioutput") and model.default_horizon is None:
         raise ParameterError(
-            f"`horizon` must be set with strategy={model.strategy!r}, because the steps are fixed when {name} is fitted. Set "
-            f"{type(model).__name__}(horizon=...)."
+            f"`horizon` must be set with strategy={model.strategy!r}, because the steps are fixed when {name} is fitted.",
+            hint="Set "
+            f"{type(model).__name__}(horizon=...).",
+            parameter="horizon",
         )
     if set(columns.past) - {model.weight_column} and model.default_horizon is None:
         raise ParameterError(
             f"`horizon` must be set with past covariates ({format_list(columns.past)}), because {name} uses them with lags "
-            f"counted from the last observation. Set {type(model).__name__}(horizon=...)."
+            "counted from the last observation.",
+            hint=f"Set {type(model).__name__}(horizon=...).",
+            parameter="horizon",
         )
     if model.strategy == "direct_multioutput" and not model.supports_multioutput:
         raise ParameterError(
-            f"strategy='direct_multioutput' requires a regressor with several outputs, but that of {name} has only one. Use "
+            f"strategy='direct_multioutput' requires a regressor with several outputs, but that of {name} has only one.",
+            hint="Use "
             "strategy='direct'."
         )
     if model.quantiles and not model.supports_quantiles:
         raise ParameterError(
-            f"`quantiles` requires a regressor that can be trained for quantiles, but that of {name} cannot. Use "
-            "intervals='conformal' instead."
+            f"`quantiles` requires a regressor that can be trained for quantiles, but that of {name} cannot.",
+            hint="Use "
+            "intervals='conformal' instead.",
+            parameter="quantiles",
         )
     if model.quantiles and model.strategy != "direct":
         raise ParameterError(
             f"`quantiles` requires strategy='direct', got {model.strategy!r}: with recursive forecasts the intervals would not "
-            "widen with the horizon. Use strategy='direct', or intervals='conformal' instead of `quantiles`."
+            "widen with the horizon.",
+            hint="Use strategy='direct', or intervals='conformal' instead of `quantiles`.",
+            parameter="quantiles", value=model.strategy,
         )
     if model.series_id and model.needs_encoding:
         raise ParameterError(
             f"series_id=True requires a tree-based regressor, because the id is passed as an integer code, whose size has no "
-            f"meaning to {name}. Use per_series=True, or pass a categorical static covariate, which is one-hot encoded."
+            f"meaning to {name}.",
+            hint="Use per_series=True, or pass a categorical static covariate, which is one-hot encoded."
         )
     low, high = model.bounds or (None, None)
     if low is not None and high is not None and not low < high:
         raise ParameterError(
-            f"`bounds` must be a lower and a larger upper bound, got {format_value(model.bounds)}. Pass for example "
-            "(0, None), with None for no bound."
+            f"`bounds` must be a lower and a larger upper bound, got {format_value(model.bounds)}.",
+            hint="Pass for example "
+            "(0, None), with None for no bound.",
+            parameter="bounds", value=model.bounds,
         )
 
 
@@ -106,7 +118,8 @@ def resolve_seasons(model: RegressionForecaster, panel: Panel) -> tuple[int, ...
     if model.season_length == "auto":
         if not panel.calendar.frequency.base:
             raise ParameterError(
-                f"{model.name}: season_length='auto' cannot be inferred from integer time. Set "
+                f"{model.name}: season_length='auto' cannot be inferred from integer time.",
+                hint="Set "
                 f"{type(model).__name__}(season_length=...); 1: non-seasonal."
             )
         return seasons(panel.calendar.frequency)
@@ -122,14 +135,18 @@ def _target_features(model: RegressionForecaster, periods: tuple[int, ...], leng
     if len(set(features)) < len(features):
         duplicates = format_list([str(feature) for position, feature in enumerate(features) if feature in features[:position]])
         raise ParameterError(
-            f"`lags` and `lag_transforms` must not repeat a feature, but contain at least twice: {duplicates}. Remove the "
-            "duplicates."
+            f"`lags` and `lag_transforms` must not repeat a feature, but contain at least twice: {duplicates}.",
+            hint="Remove the "
+            "duplicates.",
+            parameter="lags",
         )
     too_far = [str(feature) for feature in features if feature.n_rows_needed > MAX_LAG]
     if too_far:
         raise ParameterError(
-            f"`lags` and `lag_transforms` cannot look back more than {MAX_LAG:,} rows, got {format_list(too_far)}. Use shorter "
-            "lags and windows."
+            f"`lags` and `lag_transforms` cannot look back more than {MAX_LAG:,} rows, got {format_list(too_far)}.",
+            hint="Use shorter "
+            "lags and windows.",
+            parameter="lags",
         )
     return features
 
@@ -153,7 +170,9 @@ def _refuse_long_lookback(model: RegressionForecaster, panel: Panel, features: t
         requirements = [f"{feature} (requires {feature.n_rows_needed + n_further + 1} rows)" for feature in too_far]
         raise DataError(
             f"`lags` and `lag_transforms` cannot look back further than the {which} series, which has {n_observations} rows, "
-            f"got {format_list(requirements)}. Use smaller ones, or pass longer series."
+            f"got {format_list(requirements)}.",
+            hint="Use smaller ones, or pass longer series.",
+            parameter="lags",
         )
 
 
@@ -165,7 +184,9 @@ def _resolve_future_lags(model: RegressionForecaster, panel: Panel) -> tuple[int
     if not lags or len(set(lags)) < len(lags) or max(map(abs, lags)) > max_lag:
         raise ParameterError(
             f"`future_lags` must be one or more distinct integers from -{max_lag} to {max_lag} (the longest series has "
-            f"{max_lag + 1} rows), got {format_value(list(lags))}. Pass a list such as [-1, 0, 1]; 0 is the forecast step."
+            f"{max_lag + 1} rows), got {format_value(list(lags))}.",
+            hint="Pass a list such as [-1, 0, 1]; 0 is the forecast step.",
+            parameter="future_lags",
         )
     return lags
 

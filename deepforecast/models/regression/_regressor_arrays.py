@@ -88,7 +88,8 @@ class ScaledRegressor:
             and len(regressor.target_means) == len(regressor.target_scales)
         ):
             raise DataError(
-                f"The arrays of the fitted {cls.__name__} in the file must have the same number of features. Save the model "
+                f"The arrays of the fitted {cls.__name__} in the file must have the same number of features.",
+                hint="Save the model "
                 "again."
             )
         return regressor

@@ -144,7 +144,8 @@ class SampleBuilder:
             raise DataError(
                 "Training must have at least one row with a target and all features, but there is none: the features require "
                 f"{design.n_rows_needed + plan.target.n_lost} earlier rows, and the longest series has "
-                f"{int(panel.lengths.max())}. Use smaller `lags`, `lag_transforms` or `differences`, or pass longer series."
+                f"{int(panel.lengths.max())}.",
+                hint="Use smaller `lags`, `lag_transforms` or `differences`, or pass longer series."
             )
         sample = Sample(
             rows=rows,
@@ -176,12 +177,15 @@ def sample_weights(panel: Panel, column: str | None, half_life: float | None) ->
             raise DataError(
                 f"Column {column} (`weight_column`) must have a number of at least 0 in each row, got "
                 f"{row_weights[invalid[0]]:g} at {panel.format_timestamp(int(invalid[0]))} in series "
-                f"{panel.series.labels(panel.row_series[invalid[:1]])}. Correct or drop such rows."
+                f"{panel.series.labels(panel.row_series[invalid[:1]])}.",
+                hint="Correct or drop such rows.",
+                series=panel.series.id_texts(panel.row_series[invalid[:1]]),
             )
         if not row_weights.any():
             raise DataError(
                 f"Column {column} (`weight_column`) must be positive in at least one row, but is 0 in all rows of series "
-                f"{panel.series.labels(np.arange(len(panel)))}. Set a positive weight in at least one row."
+                f"{panel.series.labels(np.arange(len(panel)))}.",
+                hint="Set a positive weight in at least one row."
             )
     if half_life is not None:
         row_weights = row_weights * 0.5 ** (count_following(panel.indptr) / half_life)

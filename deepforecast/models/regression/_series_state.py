@@ -113,7 +113,8 @@ def learned_series(learned: LearnedState) -> Series:
     """The series of the learned state; `DeepForecastError` if a wrapping model did not set them."""
     if learned.series is None:
         raise DeepForecastError(
-            "A regression model requires the ids and timestamps of the series, but the learned state has none. Set `series` of "
+            "A regression model requires the ids and timestamps of the series, but the learned state has none.",
+            hint="Set `series` of "
             "the learned state in the model that calls it."
         )
     return learned.series

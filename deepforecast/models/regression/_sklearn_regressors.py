@@ -61,7 +61,9 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
     if weight is not None and not has_fit_parameter(inner, "sample_weight"):
         raise ParameterError(
             "`weight_column` and `half_life` require a regressor whose `fit` accepts `sample_weight`, which that of "
-            f"{type(inner).__name__} does not. Set both to None, or use another regressor."
+            f"{type(inner).__name__} does not.",
+            hint="Set both to None, or use another regressor.",
+            parameter="weight_column",
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is limited on purpose

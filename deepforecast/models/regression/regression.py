@@ -143,8 +143,10 @@ class Regression(RegressionForecaster):
         """The minimum of the base class; `ParameterError` for `options` with a regressor object."""
         if self.options and not isinstance(self.regressor, str):
             raise ParameterError(
-                "`options` cannot be used with a regressor object. Set the parameters of the object, for example "
-                "Regression(Ridge(alpha=2))."
+                "`options` cannot be used with a regressor object.",
+                hint="Set the parameters of the object, for example "
+                "Regression(Ridge(alpha=2)).",
+                parameter="options",
             )
         return super()._min_observations(panel)
 

@@ -112,7 +112,8 @@ class XGBoost(BoostedTrees):
         """Predictions of rows; `DataError` if they do not have the features of training."""
         if regressor.num_features() != rows.shape[1]:
             raise DataError(
-                f"The number of features must be {regressor.num_features()}, as in training, got {rows.shape[1]}. Fit the "
+                f"The number of features must be {regressor.num_features()}, as in training, got {rows.shape[1]}.",
+                hint="Fit the "
                 "model again."
             )
         regressor.set_param({"nthread": self._n_threads()})

@@ -113,7 +113,7 @@ class Statistical(Forecaster):
         if len(short_series):
             warn(
                 f"{self.name}: too few residuals for some tests of series {panel.series.labels(short_series)}; their "
-                "results are NaN. Pass longer histories."
+                "results are NaN. Pass longer histories.", subject=self.name
             )
         return frames.build(panel.series.library, self._diagnostic_columns(panel, tests))
 
@@ -176,7 +176,8 @@ class Statistical(Forecaster):
         if learned.history is None:
             raise DataError(
                 f"{self.name} has no training data, because the model was loaded from a file or only some of its series "
-                "were fitted. Pass the histories as `frame`."
+                "were fitted.",
+                hint="Pass the histories as `frame`."
             )
         return learned.history
 
@@ -188,7 +189,7 @@ class Statistical(Forecaster):
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         """The columns of `parameters`."""
-        raise CapabilityError(f"{type(self).__name__} has no table of parameters. Use the arrays in state_.learned.")
+        raise CapabilityError(f"{type(self).__name__} has no table of parameters.", hint="Use the arrays in state_.learned.")
 
     def _estimate(self, panel: Panel) -> LearnedState:
         """Fit all series of a panel; called in threads for slices of the training data."""

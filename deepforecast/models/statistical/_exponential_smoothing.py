@@ -149,7 +149,7 @@ class Exponential(Statistical):
                 f"{self.name}: multiplicative forms such as {forms[0]} give implausible forecasts for series "
                 f"{panel.series.labels(replaced)} (no finite likelihood, errors as large as the mean, or forecasts far "
                 "outside the history); additive forms are used instead, see parameters(). Check for outliers, level "
-                "shifts and values near 0, or use additive components."
+                "shifts and values near 0, or use additive components.", subject=self.name
             )
 
     def _estimate(self, panel: Panel) -> LearnedState:
@@ -172,7 +172,9 @@ class Exponential(Statistical):
         if len(without_fit):
             raise TrainingError(
                 f"{self.name} cannot be fitted: no parameters give series {panel.series.labels(without_fit)} a finite "
-                "likelihood. Use other components, or AutoETS."
+                "likelihood.",
+                hint="Use other components, or AutoETS.",
+                series=panel.series.id_texts(without_fit),
             )
         return learned
 

@@ -304,9 +304,10 @@ class ThetaFamily(Statistical):
         if self.decomposition == "multiplicative" and additive.any():
             raise DataError(
                 f"Column {panel.series.columns.target} must be positive for decomposition='multiplicative', but has values "
-                f"of 0 or less in series {panel.series.labels(np.flatnonzero(additive))}. Use decomposition='auto' or "
-                "'additive', or drop these series."
-            )
+                f"of 0 or less in series {panel.series.labels(np.flatnonzero(additive))}.",
+                hint="Use decomposition='auto' or "
+                "'additive', or drop these series.",
+                series=panel.series.id_texts(np.flatnonzero(additive)))
         return index, additive
 
 

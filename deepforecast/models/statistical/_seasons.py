@@ -64,22 +64,31 @@ def resolve_season_lengths(season_length: Any, panel: Panel, caller: str) -> tup
     if isinstance(season_length, str):
         if season_length != "auto":
             raise ParameterError(
-                f"`season_length` must be 'auto', an integer or a list of integers, got {format_value(season_length)!r}."
+                f"`season_length` must be 'auto', an integer or a list of integers, got {format_value(season_length)!r}.",
+                parameter="season_length",
+                value=season_length
             )
         frequency = panel.calendar.frequency
         if not frequency.base:
             raise ParameterError(
-                f"{caller}: season_length='auto' cannot be inferred from an integer time column. Pass `season_length`, the "
+                f"{caller}: season_length='auto' cannot be inferred from an integer time column.",
+                hint="Pass `season_length`, the "
                 "number of time steps per season."
             )
         season_length = usual_seasons(frequency)
     values = list(season_length) if isinstance(season_length, (list, tuple, np.ndarray)) else [season_length]
     for value in values:
         if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise ParameterTypeError(f"`season_length` must be an integer or a list of integers, got {format_value(value)}.")
+            raise ParameterTypeError(
+                f"`season_length` must be an integer or a list of integers, got {format_value(value)}.",
+                parameter="season_length",
+                value=value,
+            )
         if value < 1:
             raise ParameterError(
-                f"`season_length` must be at least 1, got {format_value(value)}. Pass 1 for non-seasonal data."
+                f"`season_length` must be at least 1, got {format_value(value)}.",
+                hint="Pass 1 for non-seasonal data.",
+                parameter="season_length", value=value,
             )
     lengths = sorted(int(value) for value in values)
     if len(set(lengths)) < len(lengths) or (len(lengths) > 1 and lengths[0] == 1):
@@ -166,13 +175,20 @@ def _resolve_widths(window: Any, default: Sequence[int], lower_bounds: Sequence[
     widths = list(window) if isinstance(window, (list, tuple)) else [window] * len(default)
     if len(widths) != len(default):
         raise ParameterError(
-            f"`{name}` must be one integer, or one for each of the {len(default)} seasons, got {len(widths)} of them."
+            f"`{name}` must be one integer, or one for each of the {len(default)} seasons, got {len(widths)} of them.",
+            parameter=name
         )
     for width, lower_bound in zip(widths, lower_bounds, strict=True):
         if isinstance(width, bool) or not hasattr(width, "__index__"):
-            raise ParameterTypeError(f"`{name}` must be an integer, got {format_value(width)} ({type(width).__name__}).")
+            raise ParameterTypeError(
+                f"`{name}` must be an integer, got {format_value(width)} ({type(width).__name__}).",
+                parameter=name,
+                value=width,
+            )
         if width % 2 == 0 or width <= lower_bound:
             raise ParameterError(
-                f"`{name}` must be odd and above {lower_bound}, got {width}. Pass, for example, {(lower_bound + 1) | 1}."
+                f"`{name}` must be odd and above {lower_bound}, got {width}.",
+                hint=f"Pass, for example, {(lower_bound + 1) | 1}.",
+                parameter=name, value=width,
             )
     return [int(width) for width in widths]

@@ -71,7 +71,8 @@ class Smoothing(Exponential):
         """Raise if a Box-Cox transformation is combined with a multiplicative form."""
         if self.box_cox is not None and any(form.is_multiplicative for form in self._forms()):
             raise ParameterError(
-                f"{self.name}: `box_cox` requires additive components, got {self._forms()[0]}. Set box_cox=None, or use "
+                f"{self.name}: `box_cox` requires additive components, got {self._forms()[0]}.",
+                hint="Set box_cox=None, or use "
                 "additive components."
             )
 

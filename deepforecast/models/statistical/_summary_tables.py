@@ -75,7 +75,8 @@ def summary(model: ArimaFamily, panel: Panel, state: State, unique_id: Any) -> s
     series_index, learned = _series_index(panel, unique_id), state.learned
     if learned["sigma"][series_index] == 0.0:
         raise DataError(
-            f"Series {panel.series.label(series_index)} cannot be summarized, because its residuals are all 0. Use "
+            f"Series {panel.series.label(series_index)} cannot be summarized, because its residuals are all 0.",
+            hint="Use "
             "parameters() instead."
         )
     order = model._order(learned["order"][series_index], learned["season"])
@@ -130,6 +131,8 @@ def _series_index(panel: Panel, unique_id: Any) -> int:
         return 0
     if unique_id not in ids:
         raise ParameterError(
-            f"`unique_id` must be a series seen in fit, such as {panel.series.label(0)}, got {format_value(unique_id)}."
+            f"`unique_id` must be a series seen in fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.",
+            parameter="unique_id",
+            value=unique_id
         )
     return ids.index(unique_id)

@@ -59,8 +59,8 @@ class Structural(Statistical):
         series_arrays = _series_arrays(state.learned, series_index)
         if series_arrays["scale"] == 0.0:
             raise DataError(
-                f"Series {panel.series.label(series_index)} cannot be summarized, because its training data never varies. "
-                "Pass the unique_id of another series."
+                f"Series {panel.series.label(series_index)} cannot be summarized, because its training data never varies.",
+                hint="Pass the unique_id of another series."
             )
         return self._task(panel).smoothed_results(series_index, series_arrays).summary()
 
@@ -71,7 +71,9 @@ class Structural(Statistical):
             return 0
         if unique_id not in ids:
             raise ParameterError(
-                f"`unique_id` must be a series seen in fit, such as {panel.series.label(0)}, got {format_value(unique_id)}."
+                f"`unique_id` must be a series seen in fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.",
+                parameter="unique_id",
+                value=unique_id
             )
         return ids.index(unique_id)
 
@@ -97,7 +99,7 @@ class Structural(Statistical):
             warn(
                 f"{self.name}: the optimizer of statsmodels did not converge for series "
                 f"{panel.series.labels(stopped)}. {remedy}.",
-                TrainingWarning,
+                TrainingWarning, subject=self.name,
             )
         return learned
 
@@ -107,7 +109,9 @@ class Structural(Statistical):
         if len(failed):
             raise TrainingError(
                 f"statsmodels cannot estimate the model for series {panel.series.labels(failed)} "
-                f"({format_value(str(fits[failed[0]][FAILED]), 200)}). Use a simpler model, or drop these series."
+                f"({format_value(str(fits[failed[0]][FAILED]), 200)}).",
+                hint="Use a simpler model, or drop these series.",
+                series=panel.series.id_texts(failed),
             )
         shared = {"dummies": max((self._specification(panel)["seasonal"] or 1) - 1, 0), "names": self._task(panel).names()}
         # C order: otherwise the order of summation would depend on the other series

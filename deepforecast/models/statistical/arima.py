@@ -119,29 +119,37 @@ class ARIMA(ArimaFamily):
         if order.d > MAX_D or order.seasonal[1] > MAX_SEASONAL_D:
             raise ParameterError(
                 f"`order` must have at most {MAX_D} differences and `seasonal_order` at most {MAX_SEASONAL_D}, got "
-                f"order={self.order}, seasonal_order={self.seasonal_order}. Use one or two differences in total."
+                f"order={self.order}, seasonal_order={self.seasonal_order}.",
+                hint="Use one or two differences in total.",
+                parameter="order",
             )
         if order.longest_lag > MAX_LAG:
             raise ParameterError(
                 f"The longest lag of `order` and `seasonal_order` together must be at most {MAX_LAG} (the cost grows "
-                f"with its cube), got {order.longest_lag}. Use AutoARIMA, which models long seasons by Fourier terms."
+                f"with its cube), got {order.longest_lag}.",
+                hint="Use AutoARIMA, which models long seasons by Fourier terms."
             )
         for name, lags in (("p", order.ar), ("q", order.ma)):
             if len(set(lags)) < len(lags) or min(lags, default=1) < 1:
                 raise ParameterError(
                     f"`order`: the lags listed for {name} must be different and at least 1, got "
-                    f"{format_value(list(lags))}. Pass each lag once, or the number {name}={max(lags, default=1)} for all lags "
-                    "up to it."
+                    f"{format_value(list(lags))}.",
+                    hint=f"Pass each lag once, or the number {name}={max(lags, default=1)} for all lags "
+                    "up to it.",
+                    parameter="order",
                 )
         if order.constant and order.d + order.seasonal[1] > 1:
             raise ParameterError(
                 f"constant=True requires at most one difference, got order={self.order}, "
-                f"seasonal_order={self.seasonal_order}. Use constant=False, or fewer differences."
+                f"seasonal_order={self.seasonal_order}.",
+                hint="Use constant=False, or fewer differences."
             )
         if any(order.seasonal) and order.season < 2:
             raise ParameterError(
-                f"`season_length` must be above 1 for seasonal_order={self.seasonal_order}, got {order.season}. Pass "
-                "`season_length` (12 for monthly data), or omit `seasonal_order`."
+                f"`season_length` must be above 1 for seasonal_order={self.seasonal_order}, got {order.season}.",
+                hint="Pass "
+                "`season_length` (12 for monthly data), or omit `seasonal_order`.",
+                parameter="season_length", value=order.season,
             )
 
     def _requested_order(self, season: int) -> Order:

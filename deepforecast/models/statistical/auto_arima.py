@@ -174,7 +174,7 @@ class AutoARIMA(ArimaFamily):
             warn(
                 f"{self.name}: seasons of {format_list(lacking_seasons)} steps require at least {MIN_CYCLES} cycles of "
                 f"values; they are left out for series {panel.series.labels(short_series)}. Pass longer series or a "
-                "smaller season_length."
+                "smaller season_length.", subject=self.name
             )
         return super()._fit(panel, monitor)
 

@@ -118,8 +118,8 @@ class AutoETS(Exponential):
         if not stable_forms:
             raise ParameterError(
                 f"{self.name}: the parameters must allow at least one numerically stable form, got error={self.error!r}, "
-                f"trend={self.trend!r}, damped={self.damped!r}, seasonal={self.seasonal!r}, box_cox={self.box_cox!r}. "
-                "Set some of them to 'auto', or use ETS with a given form."
+                f"trend={self.trend!r}, damped={self.damped!r}, seasonal={self.seasonal!r}, box_cox={self.box_cox!r}.",
+                hint="Set some of them to 'auto', or use ETS with a given form."
             )
         return stable_forms
 

@@ -85,7 +85,8 @@ class CES(ComplexSmoothing):
         length = self._season(panel)
         if length == 1:
             raise ParameterError(
-                f"{self.name}: `season_length` must be at least 2 for seasonal={self.seasonal!r}, got 1. Use "
+                f"{self.name}: `season_length` must be at least 2 for seasonal={self.seasonal!r}, got 1.",
+                hint="Use "
                 "seasonal='none', or pass a longer season_length."
             )
         return max(MIN_VALUES, 2 * length)

@@ -123,8 +123,10 @@ def decompose(
     lengths = resolve_season_lengths(season_length, panel, "decompose")
     if not lengths:
         raise ParameterError(
-            "`season_length` must be at least 2 for `decompose`, but there is no season. Pass `season_length`, the number "
-            "of time steps per season."
+            "`season_length` must be at least 2 for `decompose`, but there is no season.",
+            hint="Pass `season_length`, the number "
+            "of time steps per season.",
+            parameter="season_length",
         )
     _check_lengths(panel, lengths[0] if season_length == "auto" else lengths[-1])
     smoothers = _smoothers(options or Loess(), seasonal_window, trend_window, seasonal_degree, robust)
@@ -152,14 +154,20 @@ def _fill_missing(panel: Panel, missing: str) -> Panel:
     Warn for "auto"; raise a `DataError` for series without any value.
     """
     if missing not in ("auto", *METHODS):
-        raise ParameterError(f"`missing` must be 'auto' or one of {format_list(METHODS)}, got {format_value(missing)!r}.")
+        raise ParameterError(
+            f"`missing` must be 'auto' or one of {format_list(METHODS)}, got {format_value(missing)!r}.",
+            parameter="missing",
+            value=missing,
+        )
     if panel.complete:
         return panel
     empty = np.flatnonzero(panel.observed == 0)
     if len(empty):
         raise DataError(
             f"Each series must have at least one value; column {panel.series.columns.target} has only missing values for "
-            f"series {panel.series.labels(empty)}. Drop these series."
+            f"series {panel.series.labels(empty)}.",
+            hint="Drop these series.",
+            series=panel.series.id_texts(empty),
         )
     if missing == "auto":
         incomplete = np.flatnonzero(panel.observed < panel.lengths)
@@ -178,7 +186,8 @@ def _check_lengths(panel: Panel, season: int) -> None:
         lengths = [f"{panel.series.label(int(index))} ({panel.lengths[index]} rows)" for index in short_series]
         raise DataError(
             f"Each series must have at least {MIN_CYCLES} full seasonal cycles, {n_required} rows for "
-            f"season_length={season}; too short: {format_list(lengths)}. Drop these series, or pass a "
+            f"season_length={season}; too short: {format_list(lengths)}.",
+            hint="Drop these series, or pass a "
             "smaller season_length."
         )
 
@@ -190,7 +199,7 @@ def _smoothers(options: Loess, seasonal_window: Any, trend_window: Any, seasonal
     if any(degree not in (0, 1) for degree in degrees):
         raise ParameterError(
             "`seasonal_degree`, `trend_degree` and `low_pass_degree` must be 0 (constant) or 1 (linear), got "
-            f"{format_value(degrees)}."
+            f"{format_value(degrees)}.", parameter="seasonal_degree", value=degrees
         )
     counts = {"each jump": min(jumps), "`inner`": options.inner or 5, "`rounds`": options.rounds}
     for name, value in counts.items():

@@ -115,12 +115,14 @@ class ETS(Smoothing):
         )
         if form.damped and not form.trend:
             raise ParameterError(
-                f"{self.name}: damped=True requires a trend, got trend=None. Set trend='additive', or damped=False."
+                f"{self.name}: damped=True requires a trend, got trend=None.",
+                hint="Set trend='additive', or damped=False."
             )
         if not form.is_stable and not self.allow_unstable:
             raise ParameterError(
                 f"{self.name}: {form} cannot be used by default, because this form is numerically unstable (infinite "
-                "variance, or states that pass through 0). Use multiplicative errors with multiplicative components, or set "
+                "variance, or states that pass through 0).",
+                hint="Use multiplicative errors with multiplicative components, or set "
                 "allow_unstable=True."
             )
         return [form]

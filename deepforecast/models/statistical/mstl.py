@@ -143,13 +143,17 @@ class MSTL(Statistical):
         """Raise a `ParameterError` if the trend model is global, calibrates intervals, or has unused parameters."""
         if inner.calibrates:
             raise ParameterError(
-                f"`trend_model` must not calibrate intervals, got {type(inner).__name__} with conformal intervals. Set "
-                "intervals=None there, and intervals='conformal' in MSTL."
+                f"`trend_model` must not calibrate intervals, got {type(inner).__name__} with conformal intervals.",
+                hint="Set "
+                "intervals=None there, and intervals='conformal' in MSTL.",
+                parameter="trend_model",
             )
         if not inner.capabilities.by_series:
             raise ParameterError(
-                f"`trend_model` must be a local model, fitted to each series separately, got {type(inner).__name__}. Use "
-                "a statistical model, such as AutoETS()."
+                f"`trend_model` must be a local model, fitted to each series separately, got {type(inner).__name__}.",
+                hint="Use "
+                "a statistical model, such as AutoETS().",
+                parameter="trend_model",
             )
         if isinstance(inner, Statistical):
             refuse_unused_parameters(inner.clone(alias=type(inner).__name__), inner._idle())
@@ -242,8 +246,10 @@ class MSTL(Statistical):
         inner = self._inner()
         if not isinstance(inner, Statistical):
             raise CapabilityError(
-                f"`trend_model` must be a statistical model to compute fitted values, got {type(inner).__name__}. Use, for "
-                "example, AutoETS()."
+                f"`trend_model` must be a statistical model to compute fitted values, got {type(inner).__name__}.",
+                hint="Use, for "
+                "example, AutoETS().",
+                parameter="trend_model",
             )
         lengths, inner_state = resolve_season_lengths(self.season_length, panel, self.name), inner_learned(learned)
         if not lengths:
@@ -260,8 +266,10 @@ class MSTL(Statistical):
         inner = self._inner()
         if not isinstance(inner, Statistical):
             raise CapabilityError(
-                f"`trend_model` must be a statistical model to have a table of parameters, got {type(inner).__name__}. Use, "
-                "for example, SES()."
+                f"`trend_model` must be a statistical model to have a table of parameters, got {type(inner).__name__}.",
+                hint="Use, "
+                "for example, SES().",
+                parameter="trend_model",
             )
         return inner._parameter_columns(inner_learned(learned), state)
 

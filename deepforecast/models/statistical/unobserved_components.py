@@ -157,7 +157,7 @@ class UnobservedComponents(Structural):
                 f"{self.name}: the estimated period of the cycle lies at a bound of `cycle_period` for series "
                 f"{panel.series.labels(at_bound)} (the first: {period[example]:.4g} time steps, bounds {shortest[example]:.4g} "
                 f"and {longest[example]:.4g}). Set cycle_period=(shortest, longest) around the period of your data.",
-                TrainingWarning,
+                TrainingWarning, subject=self.name,
             )
 
     def _check_cycle_periods(self, panel: Panel, periods: Floats) -> None:
@@ -167,7 +167,8 @@ class UnobservedComponents(Structural):
         if len(short):
             raise DataError(
                 f"{self.name}: the shortest period of the cycle, {shortest[0]:g} time steps, must be shorter than the history; "
-                f"series {describe_short(panel, short)}. Set cycle_period=(shortest, longest), or cycle=False."
+                f"series {describe_short(panel, short)}.",
+                hint="Set cycle_period=(shortest, longest), or cycle=False."
             )
 
     def _season(self, panel: Panel) -> int:
@@ -179,7 +180,8 @@ class UnobservedComponents(Structural):
         frequency = panel.calendar.frequency
         if not frequency.base:
             raise ParameterError(
-                f"{self.name}: season_length='auto' cannot be inferred from an integer time column. Pass `season_length` (1: "
+                f"{self.name}: season_length='auto' cannot be inferred from an integer time column.",
+                hint="Pass `season_length` (1: "
                 "non-seasonal)."
             )
         return (seasons(frequency) or (1,))[0]
@@ -199,7 +201,8 @@ class UnobservedComponents(Structural):
                 valid = (longest, shortest) if shortest > longest else (max(shortest / 2, SHORTEST_PERIOD), 2 * shortest)
                 raise ParameterError(
                     f"{self.name}: `cycle_period` must be (shortest, longest) with shortest < longest, got "
-                    f"{format_value(self.cycle_period)}. Set, for example, cycle_period=({valid[0]:g}, {valid[1]:g})."
+                    f"{format_value(self.cycle_period)}.",
+                    hint=f"Set, for example, cycle_period=({valid[0]:g}, {valid[1]:g})."
                 )
             return shortest, longest
         frequency = panel.calendar.frequency
@@ -208,7 +211,8 @@ class UnobservedComponents(Structural):
         if longest <= SHORTEST_PERIOD:
             time = f"frequency {panel.calendar.freq}" if frequency.base else "integer time"
             raise ParameterError(
-                f"{self.name}: cycle_period='auto' is not available for {time}. Pass (shortest, longest) in time "
+                f"{self.name}: cycle_period='auto' is not available for {time}.",
+                hint="Pass (shortest, longest) in time "
                 "steps, for example cycle_period=(10, 40)."
             )
         return max(shortest, SHORTEST_PERIOD), longest
