@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(pd.__version__ < "3", reason="the limits are tho
 
 LIGHT: dict[str, Any] = {"max_steps": 2}
 CALLS = {  # family and call -> model, parameters, most functions, most files
-    "baselines fit": ("SeasonalNaive", {}, 24, 12),
+    "baselines fit": ("SeasonalNaive", {}, 24, 13),
     "baselines predict": ("SeasonalNaive", {}, 23, 12),
     "statistical fit": ("AutoETS", {}, 140, 44),
     "statistical predict": ("AutoETS", {}, 38, 20),

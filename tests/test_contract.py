@@ -54,7 +54,8 @@ def test_every_model_meets_every_rule() -> None:
 
 def test_every_rule_is_checked_in_every_family() -> None:
     quick = {(case.check.name, case.subject.family) for case in EVERY if str(case) in QUICK}
-    assert quick == {(case.check.name, case.subject.family) for case in EVERY if case.exemption_reason is None}
+    cases = [case for case in EVERY if case.exemption_reason is None and case.subject.name not in SLOW_SUBJECTS]
+    assert quick == {(case.check.name, case.subject.family) for case in cases}
 
 
 def test_known_failures_name_models_and_rules() -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -78,6 +78,18 @@ def needs_single_steps(options: TrainingOptions) -> bool:
     return bool(options.progress or options.trainer or options.devices != 1 or options.precision != "32-true")  # fmt: skip
 
 
+def _refuse_parameters(trainer_options: Mapping[str, Any]) -> None:
+    """Raise for arguments of Lightning's Trainer that are parameters of the model."""
+    for name, parameter in PARAMETERS.items():
+        if name in trainer_options:
+            raise ParameterError(
+                f"`trainer` cannot contain {name!r}, got {name}={trainer_options[name]!r}.",
+                hint=f"Use {parameter}= instead.",
+                parameter="trainer",
+                value=name,
+            )
+
+
 def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
     """Return the Trainer of a run.
 
@@ -88,22 +100,14 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
         argument.
     """
     trainer_options = dict(options.trainer)
-    for name, parameter in PARAMETERS.items():
-        if name in trainer_options:
-            raise ParameterError(
-                f"`trainer` cannot contain {name!r}, got {name}={trainer_options[name]!r}.",
-                hint=f"Use {parameter}= instead.",
-                parameter="trainer",
-                value=name,
-            )
+    _refuse_parameters(trainer_options)
     callbacks = _check_instances(trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks")
     for callback, (name, parameter) in product(callbacks, CALLBACKS.items()):
         if isinstance(callback, getattr(pl.callbacks, name)):
             raise ParameterError(
                 f"The callback {type(callback).__name__} cannot be used in a fit, which is a single "
                 "epoch with its own monitoring.",
-                hint=f"Use {parameter} instead, or lightning_module() with "
-                "a Trainer of your own."
+                hint=f"Use {parameter} instead, or lightning_module() with a Trainer of your own.",
             )
     logger = trainer_options.pop("logger", False)
     if logger:

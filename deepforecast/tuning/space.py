@@ -200,7 +200,8 @@ def make_space(
         raise ParameterError(
             f"{models[0].name} must have at least one parameter to search, but the model declares no ranges or all of these "
             "parameters were set explicitly.",
-            hint="Pass options=TuningOptions(space={'parameter': (low, high)})."
+            hint="Pass options=TuningOptions(space={'parameter': (low, high)}).",
+            parameter="space",
         )
     return Space(tuple(models), ranges)
 

@@ -70,7 +70,7 @@ def test_scores_by_series_and_step(run) -> None:
     ("arguments", "said"),
     [
         (["cross-validate", "sales.csv", "--horizon", "7"], "required: --model"),
-        (["cross-validate", "sales.csv", "--model", "naive"], "Pass `horizon`."),
+        (["cross-validate", "sales.csv", "--model", "naive"], "Pass --horizon STEPS."),
         ([*TWO, "--windows", "0"], "must be at least 1, got 0. (option --windows)"),
         ([*TWO, "--windows", "1000"], "007"),
         ([*TWO, "--step", "0"], "must be at least 1, got 0. (option --step)"),
