@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MAGIC = b"\x89DFC\r\n\x1a\n"  # not valid text; transfers in text mode change it, as for PNG
 MAX_MANIFEST = 1_000_000
 

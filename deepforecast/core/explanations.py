@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.core.forecast import refuse_duplicate_columns
+from deepforecast.core.forecast import refuse_duplicate_columns, resolve_bounds
 from deepforecast.data import datetimes, frames
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.errors import CapabilityError, DataError
@@ -66,10 +66,17 @@ def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future:
         )
     state = model._state_for_frame(frame, static)
     covariates = model._future_covariates(state, steps, future)
+    if state.fallback is not None:  # what the model could not fit, it cannot explain
+        covariates = {name: covariate.take(state.fallback.fitted) for name, covariate in covariates.items()}
     attention_maps = model._attention_maps(state.learned_with_series, steps, covariates)
     if attention_maps:
         return _attention_frame(model, state, attention_maps)
-    return _component_frame(state, steps, model._explain(state.learned_with_series, steps, covariates))
+    components = dict(model._explain(state.learned_with_series, steps, covariates))
+    if model.bounds is not None:  # the effect of clipping
+        total: Floats = np.sum(list(components.values()), axis=0)
+        name = "bounds" if "bounds" not in components else "bounds_"
+        components[name] = np.clip(total, *resolve_bounds(model.bounds)) - total
+    return _component_frame(state, steps, components)
 
 
 def refuse_large_frame(n_rows: int, name: str, n_series: int) -> None:

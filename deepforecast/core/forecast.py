@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.columns import format_number
-from deepforecast.data.frames import Floats
+from deepforecast.data.frames import Floats, Ints
 from deepforecast.errors import (
     CapabilityError,
     ParameterError,
@@ -146,6 +146,76 @@ class QuantileForecast(Forecast):
     def skip_steps(self, steps: int) -> QuantileForecast:
         """The forecast without its first `steps` steps."""
         return replace(self, mean=self.mean[:, steps:], values=self.values[:, steps:])
+
+
+@dataclass(frozen=True)
+class BoundedForecast(Forecast):
+    """A forecast whose mean and quantiles are clipped to bounds."""
+
+    forecast: Forecast
+    bounds: tuple[float, float]
+
+    @property
+    def mean(self) -> Floats:  # type: ignore[override]
+        """The clipped mean."""
+        return np.clip(self.forecast.mean, *self.bounds)
+
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """The clipped quantiles."""
+        return np.clip(self.forecast.quantiles(probabilities), *self.bounds)
+
+    def skip_steps(self, steps: int) -> BoundedForecast:
+        """The forecast without its first `steps` steps."""
+        return BoundedForecast(self.forecast.skip_steps(steps), self.bounds)
+
+
+@dataclass(frozen=True)
+class JoinedForecast(Forecast):
+    """Forecasts of several models for different series: pairs of the index of their series and a forecast.
+
+    NaN for series without a forecast.
+    """
+
+    n_series: int
+    forecasts: tuple[tuple[Ints, Forecast], ...]
+
+    @property
+    def mean(self) -> Floats:  # type: ignore[override]
+        """The means of all forecasts."""
+        return self._join([forecast.mean for _, forecast in self.forecasts])
+
+    def point(self, point_kind: str) -> Floats:
+        """The point forecasts of all forecasts."""
+        return self._join([forecast.point(point_kind) for _, forecast in self.forecasts])
+
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """The quantiles of all forecasts."""
+        return self._join([forecast.quantiles(probabilities) for _, forecast in self.forecasts])
+
+    def skip_steps(self, steps: int) -> JoinedForecast:
+        """The forecast without its first `steps` steps."""
+        forecasts = tuple((numbers, forecast.skip_steps(steps)) for numbers, forecast in self.forecasts)
+        return JoinedForecast(self.n_series, forecasts)
+
+    def _join(self, arrays: Sequence[Floats]) -> Floats:
+        joined = np.full((self.n_series, *arrays[0].shape[1:]), np.nan)
+        for (numbers, _), values in zip(self.forecasts, arrays, strict=True):
+            joined[numbers] = values
+        return joined
+
+
+def resolve_bounds(bounds: tuple[float | None, float | None] | None) -> tuple[float, float]:
+    """Lower and upper bound of forecasts, infinite if None; raises `ParameterError` unless they increase."""
+    low, high = bounds or (None, None)
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    if low < high:
+        return low, high
+    raise ParameterError(
+        f"`bounds` must be a lower and a larger upper bound, got {format_value(bounds)}.",
+        hint="Pass for example (0, None), with None for no bound.",
+        parameter="bounds",
+        value=bounds,
+    )
 
 
 def no_distribution_error(name: str) -> CapabilityError:

@@ -18,10 +18,13 @@ from deepforecast.core.conformal import Calibration
 from deepforecast.core.declarations import ParameterizedClass, collect_params, with_parameters
 from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.explanations import explain_forecast
+from deepforecast.core.fallback import failures_frame, find_ids, warn_of_missing_intervals
 from deepforecast.core.forecast import (
+    BoundedForecast,
     Forecast,
     output_columns,
     refuse_duplicate_columns,
+    resolve_bounds,
     validate_horizon,
     validate_levels,
     validate_quantiles,
@@ -33,7 +36,7 @@ from deepforecast.core.preprocessing import preprocess, refuse_too_short_to_fit
 from deepforecast.core.protocols import PickleProtocol, ScikitLearnProtocol, positional_target_error
 from deepforecast.core.registry import Capabilities, CapabilitiesDescriptor
 from deepforecast.core.state import LearnedState, State, fingerprint, value_range
-from deepforecast.core.state_updates import append_observations, fine_tune_state, move_state
+from deepforecast.core.state_updates import append_observations, fine_tune_state, fit_with_fallback, move_state
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.covariates import Covariate
@@ -95,6 +98,17 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         default="auto",
         help="statistic of the predictive distribution used as point forecast; 'auto': the median for models "
         "that learn a distribution, else the mean",
+    )
+    on_failure: Literal["raise", "fallback", "drop"] = param(
+        default="raise",
+        help="what happens to series that cannot be fitted, e.g. because they are too short: 'raise': an error lists them; "
+        "'fallback': they are forecast by SeasonalNaive, or by Naive if they are shorter than a season (global models: as "
+        "unseen series, if they can); 'drop': they are left out. See `failures_`",
+    )
+    bounds: tuple[float | None, float | None] | None = param(
+        default=None,
+        help="lower and upper bound to which point forecasts, intervals and sample paths are clipped, such as (0, None) for "
+        "no upper bound; None: no bounds",
     )
     intervals: Literal["conformal"] | None = param(
         default=None,
@@ -164,7 +178,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         """
         if extra:
             raise positional_target_error(type(self).__name__, extra)
-        panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
+        panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_empty=self.on_failure != "raise")
         if panel.undeclared:
             warn_undeclared(panel.undeclared)
         if panel.series.columns.future:
@@ -176,6 +190,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         self,
         horizon: int | None = None,
         *,
+        ids: Any = None,
         frame: Frame | None = None,
         future: Frame | None = None,
         static: Frame | None = None,
@@ -188,6 +203,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         ----------
         horizon : int, optional
             Number of steps. Defaults to the `horizon` of the constructor.
+        ids : str, int or sequence of these, optional
+            Forecast only the series with these ids, in the order of the fit; time and memory depend on their number alone.
         frame : DataFrame, optional
             Forecast from the end of these series instead of those seen in `fit`. Series known from
             `fit` keep their parameters. New series are forecast by global models as they are; local
@@ -232,17 +249,23 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         levels = [] if level is None else validate_levels(level)
         probabilities = [] if quantiles is None else validate_quantiles(quantiles)
         state = self.state_ if frame is None and static is None else self._state_for_frame(frame, static)
+        if ids is not None:
+            state = state.take(find_ids(state, ids))
         forecast = self.forecast_from(state, steps, self._future_covariates(state, steps, future))
-        columns = state.series.key_columns(state.series.calendar.next_positions(state.series.last, steps))
         model_columns = output_columns(forecast, self.name, self.point_kind, levels, probabilities)
+        series, fitted_columns = state.series, model_columns
+        if state.fallback is not None:
+            series, fitted_columns, model_columns = state.fallback.split_columns(model_columns, steps)
+            warn_of_missing_intervals(self, series, model_columns)
+        columns = series.key_columns(series.calendar.next_positions(series.last, steps))
         refuse_duplicate_columns(model_columns, columns)
-        if not (range_ratios(model_columns, state.value_range, levels, probabilities) <= LIMITS).all():
-            check_columns(model_columns, state, self, levels, probabilities)
+        if len(state.series) and not (range_ratios(fitted_columns, state.value_range, levels, probabilities) <= LIMITS).all():
+            check_columns(fitted_columns, state, self, levels, probabilities)
         if len(model_columns) > 1 and state.calibration is None:
             self._warn_about_intervals(state)
-        if np.ptp(state.series.last) > steps * state.series.calendar.step:
-            state.series.warn_of_past_forecasts(self.name, steps)
-        return frames.build(state.series.library, columns | model_columns)
+        if np.ptp(series.last) > steps * series.calendar.step:
+            series.warn_of_past_forecasts(self.name, steps)
+        return frames.build(series.library, columns | model_columns)
 
     def simulate(
         self,
@@ -296,15 +319,17 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
                 suggestion = "Set intervals=None, or use predict(level=...)."
             raise CapabilityError(f"{self.name} cannot simulate sample paths{reason}.", hint=suggestion)
         state = self._state_for_frame(frame, static)
-        paths = self._simulate(state.learned_with_series, steps, samples, seed, self._future_covariates(state, steps, future))
-        columns = state.series.key_columns(
-            np.tile(state.series.calendar.next_positions(state.series.last, steps), (1, samples))
-        )
+        series, paths = state.series, self._paths_from(state, steps, samples, seed, future)
+        if len(series):
+            check_paths(paths, state, self)
+        if state.fallback is not None:
+            series, paths = state.fallback.join_paths(paths, seed)
+        columns = series.key_columns(np.tile(series.calendar.next_positions(series.last, steps), (1, samples)))
         refuse_duplicate_columns(["sample", self.name], columns)
-        columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(state.series))
-        columns[self.name] = check_paths(paths, state, self)
-        state.series.warn_of_past_forecasts(self.name, steps)
-        return frames.build(state.series.library, columns)
+        columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(series))
+        columns[self.name] = paths.reshape(-1)
+        series.warn_of_past_forecasts(self.name, steps)
+        return frames.build(series.library, columns)
 
     def explain(
         self, horizon: int | None = None, *,
@@ -417,7 +442,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         0  air_passengers 1961-01-01
         1  air_passengers 1961-02-01
         """
-        steps, series = self._resolve_horizon(horizon), self.state_.series
+        steps, series = self._resolve_horizon(horizon), self.state_.all_series
         return frames.build(series.library, series.key_columns(series.calendar.next_positions(series.last, steps)))
 
     def save(self, path: Any, *, allow_skops: bool = False) -> None:
@@ -555,7 +580,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     @property
     def predict_params(self) -> tuple[str, ...]:
         """Names of the parameters that do not affect `fit`."""
-        return ("horizon", "alias", "point")
+        return ("horizon", "alias", "point") if self.calibrates else ("horizon", "alias", "point", "bounds")
 
     @property
     def default_horizon(self) -> int | None:
@@ -572,6 +597,11 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         """Whether `fit` calibrates prediction intervals on rolling forecasts."""
         return self.always_calibrates or self.intervals is not None
 
+    @property
+    def failures_(self) -> Frame:
+        """The series that the model could not fit: id, reason, and the model that forecasts them (missing: no forecast)."""
+        return failures_frame(self, self.fitted_state())
+
     def fitted_state(self) -> State:
         """The state; raises `NotFittedError` before `fit`."""
         if "state_" not in self.__dict__:
@@ -579,15 +609,42 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return self.state_
 
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        """Forecast as arrays, with conformal intervals if the state is calibrated; raises if a point forecast is not finite."""
+        """Forecast of all series as arrays, with conformal intervals if the state is calibrated.
+
+        Raises if a point forecast is not finite. The rows of `future` are those of `state.all_series`.
+        """
+        if state.fallback is not None:
+            fitted, forecast = state.fallback.fitted, None
+            if len(fitted):
+                covariates = {name: covariate.take(fitted) for name, covariate in future.items()}
+                forecast = self.forecast_from(replace(state, fallback=None), steps, covariates)
+            return state.fallback.join(forecast, steps)
         forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
         point = forecast.point(self.point_kind)
         if not np.isfinite(point).all():
             check_finite(point, state, self.name)
-        return state.calibration.forecast_around(point) if state.calibration is not None else forecast
+        forecast = state.calibration.forecast_around(point) if state.calibration is not None else forecast
+        return forecast if self.bounds is None else BoundedForecast(forecast, resolve_bounds(self.bounds))
+
+    def _paths_from(self, state: State, steps: int, samples: int, seed: int, future: Frame | None) -> Floats:
+        """Sample paths of the fitted series, shape (series, samples, steps)."""
+        covariates = self._future_covariates(state, steps, future)
+        if state.fallback is not None:
+            covariates = {name: covariate.take(state.fallback.fitted) for name, covariate in covariates.items()}
+            if not len(state.series):
+                return np.empty((0, samples, steps))
+        paths = self._simulate(state.learned_with_series, steps, samples, seed, covariates)
+        return paths if self.bounds is None else np.clip(paths, *resolve_bounds(self.bounds))
 
     def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
         """The state after fitting a panel; does not change the model. Warnings are emitted after a successful fit."""
+        resolve_bounds(self.bounds)  # raises
+        if self.on_failure == "raise":
+            return self._fit_all_series(panel, monitor)
+        return fit_with_fallback(self, panel, monitor)
+
+    def _fit_all_series(self, panel: Panel, monitor: Monitor) -> State:
+        """The state after fitting all series of a panel."""
         has_covariates, complete_panel, collected = panel.covariates or panel.static, panel, CollectedWarnings()
         if has_covariates or not (panel.complete and self.accepts_any_value):
             with collect_warnings(collected):
@@ -657,7 +714,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         """The future covariates by name, as arrays (series, steps); raises if `future` does not fit the series."""
-        names, past = state.series.columns.future, state.series.columns.past
+        series = state.all_series
+        names, past = series.columns.future, series.columns.past
         if past and self.default_horizon is not None and steps > self.default_horizon:
             raise CapabilityError(
                 f"`horizon` must be at most {self.default_horizon}, the horizon of the fit, as {self.name} was fitted with "
@@ -668,9 +726,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             )
         if future is None and not names:
             return {}
-        return read_future_covariates(
-            future, state.series, steps, {name: state.categories[name] for name in names}, state.undeclared
-        )
+        return read_future_covariates(future, series, steps, {name: state.categories[name] for name in names}, state.undeclared)
 
     # -- hooks, implemented by model classes -----------------------------------------------------------------------------------
 
@@ -700,7 +756,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         if self.default_horizon is None:
             class_name = type(self).__name__
             raise ParameterError("intervals='conformal' requires a horizon.", hint=f"Pass {class_name}(horizon=...).")
-        return series_errors(self.clone(intervals=None), panel, self.default_horizon)
+        return series_errors(self.clone(intervals=None, on_failure="raise"), panel, self.default_horizon)
 
     def _warn_about_intervals(self, state: State) -> None:
         """Warn if the model's own prediction intervals are unreliable."""

@@ -19,6 +19,7 @@ from deepforecast.core import registry
 from deepforecast.core.conformal import METHODS, Calibration, PooledErrors, SeriesErrors
 from deepforecast.core.declarations import ParameterizedClass
 from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.fallback import FALLBACK_MODELS, Fallback, FallbackPart
 from deepforecast.core.state import InvalidManifest, LearnedState, State
 from deepforecast.data import calendar as calendars
 from deepforecast.data.calendar import Calendar
@@ -45,7 +46,10 @@ KEYS = (
     "static",
     "calibration",
     "value_range",
+    "fallback",
 )
+FALLBACK_KEYS = ("series", "fitted", "parts", "failed", "reasons")
+PART_KEYS = ("model", "parameters", "numbers", "series", "learned", "value_range")
 SERIES_KEYS = ("library", "columns", "freq", "custom", "step", "time_of_day", "time", "ids", "last")
 LIBRARIES = ("pandas", "polars", "pyarrow")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
@@ -67,11 +71,12 @@ def to_manifest(
         "versions": _versions(),
         "data": state.fingerprint,
         "series": writer.series(state.series),
-        "learned": {"by_series": writer.encode(dict(learned.by_series)), "shared": writer.encode(dict(learned.shared))},
+        "learned": writer.learned(learned),
         "categories": {name: writer.text_arrays_of(labels) for name, labels in state.categories.items()},
         "static": {name: writer.array(covariate.values) for name, covariate in state.static.items()},
         "calibration": None if state.calibration is None else writer.calibration(state.calibration),
         "value_range": None if state.value_range is None else writer.array(state.value_range),
+        "fallback": None if state.fallback is None else writer.fallback(state.fallback),
     }
     return manifest, arrays
 
@@ -138,6 +143,30 @@ class _Writer:
                 reason = f"parameter `{name}` must be a number, a string or a model, got {format_value(value)}"
                 raise InvalidManifest(reason) from None
         return {"object": self.array(self.serializer.serialize(value, f"parameter `{name}`"))}
+
+    def learned(self, learned: LearnedState) -> dict[str, Any]:
+        """The learned arrays and values."""
+        return {"by_series": self.encode(dict(learned.by_series)), "shared": self.encode(dict(learned.shared))}
+
+    def fallback(self, fallback: Fallback) -> dict[str, Any]:
+        """The series that the model could not fit, and the naive methods that forecast them."""
+        parts = [
+            {
+                **self.model(part.model),
+                "numbers": self.array(part.numbers),
+                "series": self.series(part.state.series),
+                "learned": self.learned(part.state.learned),
+                "value_range": None if part.state.value_range is None else self.array(part.state.value_range),
+            }
+            for part in fallback.parts
+        ]
+        return {
+            "series": self.series(fallback.series),
+            "fitted": self.array(fallback.fitted),
+            "parts": parts,
+            "failed": self.array(np.array(list(fallback.reasons), dtype=np.int64)),
+            "reasons": self.array_dict(encode_texts(fallback.reasons.values())),
+        }
 
     def calibration(self, calibration: Calibration) -> dict[str, Any]:
         """The errors of a calibration, and how they are used."""
@@ -206,8 +235,47 @@ class _Reader:
         learned = model._deserialize(replace(self.learned(manifest["learned"], len(series)), series=series), self.serializer)
         value_range = None if manifest["value_range"] is None else self.value_range(manifest["value_range"], len(series))
         state = State(series, replace(learned, series=None), categories, static, calibration, _check_text(manifest["data"]))
-        model.state_ = replace(state, value_range=value_range)
+        fallback = None if manifest["fallback"] is None else self.fallback(manifest["fallback"], len(series))
+        model.state_ = replace(state, value_range=value_range, fallback=fallback)
         return model
+
+    def fallback(self, content: Any, n_fitted: int) -> Fallback:
+        """The series that the model could not fit; each series has at most one forecast, and a reason if it failed."""
+        _check_keys(content, FALLBACK_KEYS, "the fallback")
+        series, fitted = self.series(content["series"]), self.numbers(content["fitted"])
+        parts = tuple(self.fallback_part(part) for part in _check_list(content["parts"]))
+        failed, reasons = self.array(content["failed"]), decode_texts(self.array_dict(content["reasons"]))
+        numbers = np.concatenate([fitted, *(part.numbers for part in parts)])
+        is_valid = len(fitted) == n_fitted and len(np.unique(numbers)) == len(numbers) and failed.dtype == np.int64
+        for indices in (numbers, failed):
+            is_valid = is_valid and indices.ndim == 1 and not ((indices < 0) | (indices >= len(series))).any()
+        if not is_valid or len(failed) != len(reasons) or len(set(failed.tolist())) != len(reasons):
+            raise InvalidManifest(
+                "the fallback must have one forecast at most for each series, and one reason for each failure"
+            )
+        return Fallback(series, fitted, parts, dict(zip(failed.tolist(), reasons, strict=True)))
+
+    def fallback_part(self, content: Any) -> FallbackPart:
+        """A naive method with its state."""
+        _check_keys(content, PART_KEYS, "a naive method")
+        model = self.forecaster({"model": content["model"], "parameters": content["parameters"]})
+        if type(model).__name__ not in FALLBACK_MODELS:
+            raise InvalidManifest(f"a naive method must be one of {format_list(FALLBACK_MODELS)}, got {model.name}")
+        series, numbers = self.series(content["series"]), self.numbers(content["numbers"])
+        learned = model._deserialize(replace(self.learned(content["learned"], len(series)), series=series), self.serializer)
+        value_range = None if content["value_range"] is None else self.value_range(content["value_range"], len(series))
+        if len(numbers) != len(series):
+            raise InvalidManifest("the numbers and the series of a naive method do not match")
+        state = State(series, replace(learned, series=None), value_range=value_range)
+        model.state_ = state
+        return FallbackPart(model, numbers, state)
+
+    def numbers(self, reference: Any) -> np.ndarray:
+        """Increasing int64 numbers."""
+        numbers = self.array(reference)
+        if numbers.dtype != np.int64 or numbers.ndim != 1 or (numbers[1:] <= numbers[:-1]).any():
+            raise InvalidManifest("the numbers of series must be increasing int64")
+        return numbers
 
     def forecaster(self, content: Any) -> Forecaster:
         _check_keys(content, ("model", "parameters"), "a model")

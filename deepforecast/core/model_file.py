@@ -131,6 +131,10 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
 def _trial_forecast(model: Forecaster) -> None:
     """Forecast a few steps of a few series, to check that state, model and timestamps are consistent; raises otherwise."""
     state = model.fitted_state()
+    if state.fallback is not None:
+        for part in state.fallback.parts:
+            _trial_forecast(part.model)
+        state = replace(state, fallback=None)
     if model.calibrates and state.calibration is None:
         raise InvalidManifest("the intervals of the model must be calibrated, but the file has no calibration")
     trial_state = state.take(np.arange(min(N_TRIAL_SERIES, len(state.series))))

@@ -77,12 +77,12 @@ def check_columns(
     warn_of_far_forecasts(model.name, state.series, range_ratios(columns, state.value_range, levels, quantiles))
 
 
-def check_paths(paths: Floats, state: State, model: Forecaster) -> Floats:
-    """Check sample paths, shape (series, samples, steps), like forecasts with a 95 % interval; return them flat.
+def check_paths(paths: Floats, state: State, model: Forecaster) -> None:
+    """Check sample paths, shape (series, samples, steps), like forecasts with a 95 % interval.
 
     With fewer than MIN_PATHS paths, only that they are finite.
     """
-    flat = check_finite(paths.reshape(len(state.series), -1), state, model.name, distribution_model=model).reshape(-1)
+    check_finite(paths.reshape(len(state.series), -1), state, model.name, distribution_model=model)
     if state.value_range is not None and paths.shape[1] >= MIN_PATHS:
         lowest, highest = state.value_range.T
         max_distance = MAX_DISTANCE_RATIO * (highest - lowest)
@@ -93,7 +93,6 @@ def check_paths(paths: Floats, state: State, model: Forecaster) -> Floats:
             ratios = np.zeros((len(outside), 2))
             ratios[series] = range_ratios(columns, state.value_range[series], [95.0])
             warn_of_far_forecasts(model.name, state.series, ratios)
-    return flat
 
 
 def range_ratios(

@@ -106,6 +106,8 @@ class CapabilitiesDescriptor:
     def __get__(self, instance: object | None, owner: type) -> Capabilities:
         narrow = None if instance is None else getattr(owner, "_narrow", None)
         capabilities = self.declared if narrow is None else narrow(instance, self.declared)
+        if getattr(instance, "bounds", None) is not None:
+            capabilities = replace(capabilities, scale_equivariant=False, shift_equivariant=False)
         # sample paths are those of the model's own distribution, which calibrated intervals replace
         return capabilities if getattr(instance, "intervals", None) is None else replace(capabilities, simulates=False)
 

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.frequency import GRIDS
 from deepforecast.data.panel import Panel, Series
 from deepforecast.errors import format_value
+
+if TYPE_CHECKING:
+    from deepforecast.core.fallback import Fallback
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class State:
     fingerprint: number of rows of the training panel and a checksum of values and timestamps (not cryptographic).
     undeclared: columns without a role, which were ignored with a warning.
     value_range: minimum and maximum of each series, shape (series, 2); None in files of version 0.1.0.
+    fallback: what became of series that the model could not fit; they are in none of the other fields. None: all were fitted.
     """
 
     series: Series
@@ -78,6 +82,12 @@ class State:
     fingerprint: str = ""
     undeclared: tuple[str, ...] = ()
     value_range: Floats | None = None
+    fallback: Fallback | None = None
+
+    @property
+    def all_series(self) -> Series:
+        """The series, and those that the model could not fit."""
+        return self.series if self.fallback is None else self.fallback.series
 
     @property
     def n_rows(self) -> int:
@@ -91,7 +101,10 @@ class State:
         return replace(self.learned, series=self.series)
 
     def take(self, numbers: Ints) -> State:
-        """The state of the series with these numbers, in this order."""
+        """The state of some of `all_series`, in this order."""
+        fallback = None
+        if self.fallback is not None:
+            numbers, fallback = self.fallback.take(numbers)
         return replace(
             self,
             series=self.series.take(numbers),
@@ -99,6 +112,7 @@ class State:
             static={name: covariate.take(numbers) for name, covariate in self.static.items()},
             calibration=None if self.calibration is None else self.calibration.take(numbers),
             value_range=None if self.value_range is None else self.value_range[numbers],
+            fallback=fallback,
         )
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core.conformal import Calibration
-from deepforecast.core.monitor import SILENT
-from deepforecast.core.preprocessing import preprocess, refuse_short_series
+from deepforecast.core.fallback import apply_fallback, warn_of_failures
+from deepforecast.core.monitor import SILENT, Monitor
+from deepforecast.core.preprocessing import drop_unusable, preprocess, refuse_short_series
 from deepforecast.core.state import LearnedState, State, value_range
 from deepforecast.data import frames
 from deepforecast.data.columns import warn_undeclared
@@ -33,6 +34,7 @@ def move_state(model: Forecaster, state: State, frame: Frame, static: Frame | No
     Known series keep their parameters; local models fit new series.
     """
     panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
+    rows = _rows_of_fitted(state, rows)
     _refuse_off_grid(state, panel, rows)
     return move_state_to_panel(model, state, panel, rows)
 
@@ -40,12 +42,36 @@ def move_state(model: Forecaster, state: State, frame: Frame, static: Frame | No
 def prepare_history(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> tuple[Panel, Ints]:
     """The preprocessed panel of a frame, and the index of each of its series in the state, -1 for new ones."""
     panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
+    rows = _rows_of_fitted(state, rows)
     _refuse_off_grid(state, panel, rows)
     return _recode_categories(preprocess(model, panel), state), rows
 
 
+def fit_with_fallback(model: Forecaster, panel: Panel, monitor: Monitor) -> State:
+    """The state after fitting the series of a panel that can be fitted, and what became of the others (`on_failure`)."""
+    state = apply_fallback(model, panel, lambda some, _: model._fit_all_series(some, monitor))
+    if state.fallback is None or not state.fallback.parts or model.capabilities.by_series:
+        return warn_of_failures(model, state)
+    # a global model forecasts the others as unseen series, if they are long enough for that
+    index_in_state = np.full(len(panel), -1, dtype=np.int64)
+    index_in_state[state.fallback.fitted] = np.arange(len(state.series))
+    fitted = replace(state, fallback=None)
+    moved = apply_fallback(model, panel, lambda some, numbers: _move_series(model, fitted, some, index_in_state[numbers]))
+    fallback = moved.fallback or replace(state.fallback, fitted=np.arange(len(panel)), parts=())
+    return warn_of_failures(model, replace(moved, fallback=replace(fallback, reasons=state.fallback.reasons)))
+
+
 def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
     """`move_state` for a panel; `rows` is the index of each of its series in the state, -1 for new ones."""
+    if model.on_failure == "raise":
+        return _move_series(model, state, panel, rows)
+    no_series = replace(state, fallback=None).take(np.empty(0, dtype=np.int64))
+    moved = apply_fallback(model, panel, lambda some, numbers: _move_series(model, state, some, rows[numbers]), no_series)
+    return warn_of_failures(model, moved)
+
+
+def _move_series(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
+    """The state of the model at the end of a panel, all of whose series it can forecast."""
     complete_panel = _recode_categories(preprocess(model, panel), state)
     refuse_short_series(model, complete_panel, model._min_observations(complete_panel), "values of history")
     new = np.flatnonzero(rows < 0)
@@ -72,12 +98,13 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Int
         static=complete_panel.static,
         calibration=calibration,
         value_range=extremes,
+        fallback=None,
     )
 
 
 def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
     """The state after the rows of `frame`, which follow the last observation of each series; keeps the calibration."""
-    series = state.series
+    series = state.all_series
     panel, rows = _read_history(state, frame, None, calendar=series.calendar)
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):
@@ -86,6 +113,41 @@ def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
             hint="Fit again with these series, or use predict(frame=...).",
             series=panel.series.id_texts(unknown),
         )
+    if state.fallback is None:
+        return _append_panel(model, state, panel, rows)
+    return _append_with_fallback(model, state, panel, rows)
+
+
+def _append_with_fallback(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
+    """`append_observations` for a state with naive methods; `rows` is the index of each series of the panel among all."""
+    fallback: Any = state.fallback
+    without_forecast = np.setdiff1d(rows, fallback.forecast_series)
+    if len(without_forecast):
+        raise DataError(
+            "`update` cannot append to series without a forecast (see failures_), but the frame has these: "
+            f"{fallback.series.labels(without_forecast)}.",
+            hint="Leave them out, or fit again.",
+            series=fallback.series.id_texts(without_forecast),
+        )
+
+    def append(member: Forecaster, member_state: State, numbers: Ints) -> State:
+        """The state of one of the models, whose series have these numbers among all, after its rows of the panel."""
+        chosen = np.flatnonzero(np.isin(rows, numbers))
+        if not len(chosen):
+            return member_state
+        usable_panel, _ = drop_unusable(panel.take(chosen), member.capabilities)
+        return _append_panel(member, member_state, usable_panel, np.searchsorted(numbers, rows[chosen]))
+
+    fitted = append(model, replace(state, fallback=None), fallback.fitted)
+    parts = tuple(replace(part, state=append(part.model, part.state, part.numbers)) for part in fallback.parts)
+    last = fallback.series.last.copy()
+    last[rows] = panel.series.last
+    return replace(fitted, fallback=replace(fallback, series=replace(fallback.series, last=last), parts=parts))
+
+
+def _append_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
+    """The state after the rows of a panel; `rows` is the index of each of its series in the state."""
+    series = state.series
     skipped = _skipped_steps(model, series.last[rows], panel)
     _refuse_large_gap(panel, series.last[rows], skipped, state.n_rows)
     panel_with_gaps = _insert_gap_rows(panel, skipped)
@@ -110,13 +172,14 @@ def fine_tune_state(
             f"`fine_tune` of {model.name} has no parameter {unknown[0]}.", hint="Leave it out.", parameter="fine_tune"
         )
     panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
+    rows = _rows_of_fitted(state, rows)
     _refuse_off_grid(state, panel, rows)
     complete_panel = _recode_categories(preprocess(model, panel), state)
     refuse_short_series(model, complete_panel, model._min_observations_to_fit(complete_panel))
     calibration = model._calibrate(panel)
     learned = _learned_for_panel(model, state, complete_panel, panel, rows, partial(model._fine_tune, **options))
     extremes = value_range(complete_panel, state.value_range, rows)
-    state = replace(state, undeclared=panel.undeclared, value_range=extremes)
+    state = replace(state, undeclared=panel.undeclared, value_range=extremes, fallback=None)
     return replace(state, series=complete_panel.series, learned=learned, static=complete_panel.static, calibration=calibration)
 
 
@@ -180,19 +243,22 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
 
     Static covariates that are neither in the frame nor in `static` are taken from the fit.
     """
-    columns = state.series.columns
-    expected_static = state.static if static is None else {}
+    series, columns = state.all_series, state.all_series.columns
+    known_static = state.static
+    if state.fallback is not None:
+        known_static = {name: covariate.scatter(state.fallback.fitted, len(series)) for name, covariate in known_static.items()}
+    expected_static = known_static if static is None else {}
     absent_names = [name for name in expected_static if name not in frames.read_table(frame).columns]
-    static_there = tuple(name for name in state.static if name not in absent_names)
+    static_there = tuple(name for name in known_static if name not in absent_names)
     requested_columns = columns if columns.static == static_there else replace(columns, static=static_there)
     panel = Panel.from_frame(frame, columns=requested_columns, static=static, **time)
     warn_undeclared(panel.undeclared, state.undeclared)
-    if state.series.native_ids is None or panel.series.native_ids is None:
-        if state.series.native_ids is not None:
+    if series.native_ids is None or panel.series.native_ids is None:
+        if series.native_ids is not None:
             raise DataError(f"The frame must have the id column {columns.id}, as in fit.", hint="Add the column.")
         rows = np.zeros(len(panel), dtype=np.int64)
     else:
-        rows = state.series.index_of(panel.series.native_ids)
+        rows = series.index_of(panel.series.native_ids)
     unknown = np.flatnonzero(rows < 0)
     if absent_names and len(unknown):
         raise DataError(
@@ -204,10 +270,19 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
     if columns is panel.series.columns and panel.undeclared == state.undeclared:
         return panel, rows
     static_covariates = {
-        name: state.static[name].take(rows) if name in absent_names else panel.static[name] for name in state.static
+        name: known_static[name].take(rows) if name in absent_names else panel.static[name] for name in known_static
     }
     undeclared = tuple(dict.fromkeys((*state.undeclared, *panel.undeclared)))
     return replace(panel, series=replace(panel.series, columns=columns), static=static_covariates, undeclared=undeclared), rows
+
+
+def _rows_of_fitted(state: State, rows: Ints) -> Ints:
+    """The index among the series that the model fitted, -1 for others; `rows` is the index among all series, -1 for new ones."""
+    if state.fallback is None:
+        return rows
+    index_in_state = np.full(len(state.all_series) + 1, -1, dtype=np.int64)  # the last element is for -1
+    index_in_state[state.fallback.fitted] = np.arange(len(state.series))
+    return index_in_state[rows]
 
 
 def _recode_categories(panel: Panel, state: State) -> Panel:

@@ -253,13 +253,14 @@ class Panel:
         freq: Any = None,
         static: Frame | None = None,
         calendar: Calendar | None = None,
+        allow_empty: bool = False,
     ) -> Panel:
         """Validate, sort and flatten a long frame.
 
         The frame is never modified and copied only if necessary.
 
-        `calendar` is that of an earlier panel which the rows continue; it replaces `freq`, and
-        series without values are then allowed.
+        `calendar` is that of an earlier panel which the rows continue; it replaces `freq`. With it, or with
+        `allow_empty`, a series may have no values.
         """
         table = frames.read_table(frame)
         names = resolve(columns, table.columns)
@@ -273,7 +274,7 @@ class Panel:
         with np.errstate(all="ignore"):
             is_finite = bool(np.isfinite(y.sum()))  # NaN or infinite if any value is
         if not is_finite:
-            check_values(y, keys, may_be_empty=calendar is not None)
+            check_values(y, keys, may_be_empty=allow_empty or calendar is not None)
         covariates: dict[str, Covariate] = {}
         for name in (*names.future, *names.past):
             covariates[name] = read_panel_covariate(table, name, keys)

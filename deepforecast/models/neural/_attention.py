@@ -10,10 +10,11 @@ import numpy as np
 import torch
 
 from deepforecast.core.explanations import AttentionMap, refuse_large_frame
+from deepforecast.core.forecast import resolve_bounds
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.models.neural._forecast import HeadForecast, clip_bounds
+from deepforecast.models.neural._forecast import HeadForecast
 from deepforecast.models.neural._predict import HorizonForecaster
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import AttentionWeights
@@ -34,7 +35,7 @@ def attention_maps(
     Each step receives the median of the previous one. Beyond the trained horizon the window moves
     on and ends with the medians forecast before.
     """
-    forecaster = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model))
+    forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds))
     maps: list[AttentionMap] = []
     recent_values = forecaster.recent_values
     first_observed = _first_observed(recent_values)

@@ -23,7 +23,7 @@ from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import TrainingWarning, format_value, warn
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state, _unused_parameters
-from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions, clip_bounds
+from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
 
 if TYPE_CHECKING:
     from deepforecast.core.explanations import AttentionMap
@@ -90,9 +90,6 @@ class NeuralForecaster(Forecaster):
     )
     calendar: list[str] | Literal["auto"] | None = param(
         default="auto", help="calendar features; 'auto': chosen by the frequency, None: no calendar features",
-    )
-    bounds: tuple[float | None, float | None] | None = param(
-        default=None, help="lower and upper bound of forecasts, e.g. (0, None); None: no bound",
     )
     max_steps: int | Literal["auto"] = param(
         default="auto", group="training", at_least=1,
@@ -393,7 +390,7 @@ class NeuralForecaster(Forecaster):
     def _narrow(self, declared: Capabilities) -> Capabilities:
         """The declared capabilities without those that head, loss, scaler or bounds exclude."""
         explanations = self.has_components, self.has_attention
-        return _fit.narrow_capabilities(declared, self.head, self.loss, self.scaler, explanations, self.bounds is not None)
+        return _fit.narrow_capabilities(declared, self.head, self.loss, self.scaler, explanations)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         covariates = super()._future_covariates(state, steps, future)
@@ -426,8 +423,7 @@ class NeuralForecaster(Forecaster):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Check the parameters and train the network; sample paths need the residual correlation."""
-        clip_bounds(self)  # these two raise for invalid parameters, before the training
-        self._decoding_options()
+        self._decoding_options()  # raises for invalid parameters, before the training
         _unused_parameters.refuse_unused(self)
         learned = _fit.fit_network(self, panel, monitor)
         # Models of an inner cross-validation draw no sample paths.

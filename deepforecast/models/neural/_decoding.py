@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from deepforecast.core.forecast import Forecast, refuse_duplicate_columns
+from deepforecast.core.forecast import Forecast, refuse_duplicate_columns, resolve_bounds
 from deepforecast.core.plausibility import check_finite
 from deepforecast.core.threads import limit_torch_threads, torch_threads
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.errors import CapabilityError, validate_integer
-from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, clip_bounds, pad_batch
+from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, pad_batch
 from deepforecast.models.neural._predict import MAX_WINDOWS, HorizonForecaster
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.beam_search import beam_search
@@ -172,7 +172,7 @@ def beam_frame(
         state.learned_with_series,
         steps,
         model._future_covariates(state, steps, future),
-        clip_bounds(model),
+        resolve_bounds(model.bounds),
     )
     paths, log_probabilities = beam_paths(forecaster, width)
     n_paths = paths.shape[1]

@@ -229,9 +229,8 @@ def narrow_capabilities(
     loss: str,
     scaler: str,
     explanations: tuple[bool, bool],
-    bounded: bool,
 ) -> Capabilities:
-    """The capabilities of a model that remain with this head, loss, scaler and bounds.
+    """The capabilities of a model that remain with this head, loss and scaler.
 
     `explanations` is (whether the model has components, whether it has attention weights).
     """
@@ -252,7 +251,7 @@ def narrow_capabilities(
     )
     if head in NONNEGATIVE_HEADS:
         capabilities = replace(capabilities, domain="positive" if head == "lognormal" else "nonnegative")
-    return replace(capabilities, shift_equivariant=False, scale_equivariant=False) if bounded else capabilities
+    return capabilities
 
 
 def training_report(record: dict[str, Any]) -> dict[str, Any]:

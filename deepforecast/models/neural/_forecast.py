@@ -12,11 +12,10 @@ import numpy as np
 
 from deepforecast.core.forecast import Forecast
 from deepforecast.data.frames import Floats
-from deepforecast.errors import ParameterError, format_value
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
-    from deepforecast.models.neural._base import NeuralForecaster
+    pass
 
 # Batches are padded to a multiple of this number of windows: on many processors, matrix products
 # with fewer rows are summed in another order, which changes the last bits.
@@ -40,23 +39,6 @@ def pad_batch(values: Any, batch_size: int) -> Any:
     if len(values) == batch_size:
         return values
     return np.concatenate([values, np.repeat(values[:1], batch_size - len(values), axis=0)])
-
-
-def clip_bounds(model: NeuralForecaster) -> tuple[float, float]:
-    """Lower and upper bound of forecasts, infinite if None; raise `ParameterError` unless increasing."""
-    if model.bounds is None:
-        return -inf, inf
-    lower, upper = model.bounds
-    lower = -inf if lower is None else lower
-    upper = inf if upper is None else upper
-    if lower < upper:
-        return lower, upper
-    raise ParameterError(
-        "`bounds` must be an increasing pair, with None for no bound, got "
-        f"{format_value(model.bounds)}.",
-        hint="Set e.g. bounds=(0, None).",
-        parameter="bounds", value=model.bounds,
-    )
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,9 @@ import torch
 from torch import Tensor, nn
 
 from deepforecast.core.atomic import replace_file
+from deepforecast.core.forecast import resolve_bounds
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import CapabilityError, DependencyError, ParameterTypeError, SaveError, format_value
-from deepforecast.models.neural import _forecast
 from deepforecast.models.neural._series_state import window_columns
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import AutoregressiveBody
@@ -81,7 +81,7 @@ def export_network(model: NeuralForecaster, path: Any) -> None:
     onnx = _import_onnx()
     inputs = _example_inputs(columns, has_series_scale=model.scaler_scope != "window")
     exported = _ExportedNetwork(
-        deepcopy(network), columns, _forecast.clip_bounds(model), model.point_kind, tuple(inputs)
+        deepcopy(network), columns, resolve_bounds(model.bounds), model.point_kind, tuple(inputs)
     ).eval()
     output_names = ["points", "quantiles"] if network.head.has_distribution else ["points"]
     program = _to_onnx(exported, inputs, output_names)

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from deepforecast.core.forecast import Forecast, SampledForecast, standard_normal
+from deepforecast.core.forecast import Forecast, SampledForecast, resolve_bounds, standard_normal
 from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import limit_torch_threads, torch_threads
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.windows import static_arrays
 from deepforecast.errors import DeepForecastError
-from deepforecast.models.neural._forecast import BATCH_MULTIPLE, ConcatenatedForecast, HeadForecast, clip_bounds, pad_batch
+from deepforecast.models.neural._forecast import BATCH_MULTIPLE, ConcatenatedForecast, HeadForecast, pad_batch
 from deepforecast.models.neural._series_state import refuse_unobserved, window_columns
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import AutoregressiveBody
@@ -53,7 +53,7 @@ def forecast_horizon(
     point forecast is the decoded path, unless `marginal` is set.
     """
     decoding = model._decoding_options()
-    forecaster = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model), decoding.sampling)
+    forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds), decoding.sampling)
     if decoding.method != "sample" and not marginal:
         from deepforecast.models.neural._decoding import path_forecast
 
@@ -92,7 +92,7 @@ def simulate_paths(
 
     They do not depend on the other series in the panel.
     """
-    forecaster = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model), model._decoding_options().sampling)
+    forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds), model._decoding_options().sampling)
 
     def draw(group: HorizonForecaster) -> Floats:
         noise = standard_normal(seed, np.nan_to_num(group.recent_values), (group.blocks * group.horizon, samples))

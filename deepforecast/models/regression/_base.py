@@ -155,13 +155,6 @@ class RegressionForecaster(Forecaster):
         default=True,
         help="whether to standardize each series to mean 0 and variance 1 before training",
     )
-    bounds: tuple[float | None, float | None] | None = param(
-        default=None,
-        help=(
-            "lower and upper bound to which forecasts are clipped, such as (0, None) for no upper bound; None: no "
-            "bounds"
-        ),
-    )
     weight_column: str | None = param(
         default=None,
         help="name of a declared covariate that holds the observation weights; None: equal weights",
@@ -246,7 +239,7 @@ class RegressionForecaster(Forecaster):
         has_point_regressor = not self.quantiles or 0.5 in self.quantiles or self.point == "mean"
         explains = self.supports_contributions and self.transform is None and has_point_regressor
         capabilities = replace(capabilities, explains=explains)
-        if self.transform or self.bounds:
+        if self.transform:
             capabilities = replace(capabilities, shift_equivariant=False, scale_equivariant=self.transform == "log")
         if self.transform:
             capabilities = replace(capabilities, domain="positive")
@@ -326,15 +319,14 @@ class RegressionForecaster(Forecaster):
 
     @one_thread_if_forked()
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        """The mean and, with `quantiles`, the quantile forecasts, clipped to `bounds`."""
+        """The mean and, with `quantiles`, the quantile forecasts."""
         future_steps = self._future_steps(learned, steps, future)
         residual_std = self._residual_std(learned) if self.point_kind == "mean" else None
-        mean = self._clip(future_steps.invert(self._forecast_transformed(future_steps, 0), residual_std))
+        mean = future_steps.invert(self._forecast_transformed(future_steps, 0), residual_std)
         if not self.quantiles:
             return PointForecast(mean, self.name)
         levels = tuple(sorted(set(self.quantiles)))
-        forecasts = [future_steps.invert(self._forecast_transformed(future_steps, k + 1)) for k in range(len(levels))]
-        quantile_forecasts = [self._clip(forecast) for forecast in forecasts]
+        quantile_forecasts = [future_steps.invert(self._forecast_transformed(future_steps, k + 1)) for k in range(len(levels))]
         return QuantileForecast(mean, levels, np.stack(quantile_forecasts, axis=-1), self.name)
 
     def _future_steps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> FutureSteps:
@@ -375,10 +367,6 @@ class RegressionForecaster(Forecaster):
 
     def _sample_weights(self, panel: Panel) -> Floats | None:
         return _samples.sample_weights(panel, self.weight_column, self.half_life)
-
-    def _clip(self, forecasts: Floats) -> Floats:
-        low, high = self.bounds or (None, None)
-        return forecasts if low is None and high is None else np.clip(forecasts, low, high)
 
     def _feature_panel(self, panel: Panel, units: _rescaling.Units) -> Panel:
         return _rescale_panel(self._drop_weight_column(panel), units)

@@ -26,14 +26,14 @@ def components(
 ) -> dict[str, Floats]:
     """Contribution (series, steps) of each feature to the point forecast, and the remainder.
 
-    The remainder is "base" (level, trend and start values of differences) and, with `bounds`, also
-    "bounds", the effect of clipping. An underscore is appended to these names if features have them.
+    The remainder is "base" (level, trend and start values of differences); an underscore is appended to this name if a
+    feature has it.
     """
     future_steps = model._future_steps(learned, steps, future)
     position = 0  # of the regressor of the mean
     if model.quantiles and model.point_kind != "mean":
         position = 1 + sorted(set(model.quantiles)).index(0.5)
-    forecasts, column_contributions = _forecast_contributions(model, future_steps, position)
+    _, column_contributions = _forecast_contributions(model, future_steps, position)
     values = invert_contributions(column_contributions, future_steps.plan, learned["scale"])
     names, feature_of_column = feature_columns(model, learned)
     contributions: dict[str, Floats] = {}
@@ -41,10 +41,7 @@ def components(
         name = names[feature]
         contributions[name] = contributions[name] + value if name in contributions else value
     forecast = model._forecast(learned, steps, future).point(model.point_kind)
-    unclipped = forecast if model.bounds is None else future_steps.invert(forecasts)
-    contributions[_unused_name("base", contributions)] = unclipped - sum(contributions.values())
-    if model.bounds is not None:
-        contributions[_unused_name("bounds", contributions)] = forecast - unclipped
+    contributions[_unused_name("base", contributions)] = forecast - sum(contributions.values())
     return contributions
 
 

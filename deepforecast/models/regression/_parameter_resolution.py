@@ -96,14 +96,6 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
             f"meaning to {name}.",
             hint="Use per_series=True, or pass a categorical static covariate, which is one-hot encoded."
         )
-    low, high = model.bounds or (None, None)
-    if low is not None and high is not None and not low < high:
-        raise ParameterError(
-            f"`bounds` must be a lower and a larger upper bound, got {format_value(model.bounds)}.",
-            hint="Pass for example "
-            "(0, None), with None for no bound.",
-            parameter="bounds", value=model.bounds,
-        )
 
 
 def _block_size(model: RegressionForecaster) -> int:

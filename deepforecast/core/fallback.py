@@ -1,0 +1,292 @@
+"""Series that a model cannot fit: they are left out, or forecast by a naive method (`on_failure`).
+
+A series fails if it has no values or too few, if its fit fails, or if its forecast is not finite.
+`apply_fallback` fits the others, and `SeasonalNaive` or, below one season, `Naive` to those that fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.core import registry
+from deepforecast.core.forecast import Forecast, JoinedForecast
+from deepforecast.core.preprocessing import drop_unusable
+from deepforecast.data import frames
+from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.panel import Panel, Series
+from deepforecast.errors import (
+    CapabilityError,
+    DataError,
+    DeepForecastError,
+    ParameterError,
+    TrainingError,
+    format_list,
+    suppress_warnings,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from deepforecast.core.forecaster import Forecaster
+    from deepforecast.core.state import State
+
+FALLBACK_MODELS = ("SeasonalNaive", "Naive")  # tried in this order
+NO_VALUES = "The series has no values."
+FitSome = Callable[[Panel, Ints], Any]  # fits some series of a panel, and their numbers in it, and returns a State
+
+
+@dataclass(frozen=True)
+class FallbackPart:
+    """Series that a naive method forecasts: the method, their index among all series, and its state."""
+
+    model: Forecaster
+    numbers: Ints
+    state: State
+
+    def take(self, numbers: Ints) -> FallbackPart:
+        """The part with the series among `numbers`, which are indexed by their position there."""
+        kept = np.flatnonzero(np.isin(numbers, self.numbers))
+        return FallbackPart(self.model, kept, self.state.take(np.searchsorted(self.numbers, numbers[kept])))
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """Series that a model could not fit.
+
+    series: all series, also those without a forecast; `State.series` has only those that the model fitted.
+    fitted: index in `series` of those that the model fitted, in increasing order.
+    parts: the naive methods that forecast others.
+    reasons: why the model could not fit a series, by its index in `series`.
+    """
+
+    series: Series
+    fitted: Ints
+    parts: tuple[FallbackPart, ...]
+    reasons: Mapping[int, str]
+
+    @property
+    def forecast_series(self) -> Ints:
+        """Index in `series` of those with a forecast, in increasing order."""
+        return np.sort(np.concatenate([self.fitted, *(part.numbers for part in self.parts)]))
+
+    def join(self, forecast: Forecast | None, steps: int) -> Forecast:
+        """The forecasts of all series, NaN for those without one; `forecast` is that of the model, None if it fitted none."""
+        forecasts = [] if forecast is None else [(self.fitted, forecast)]
+        forecasts += [(part.numbers, part.model.forecast_from(part.state, steps, {})) for part in self.parts]
+        return JoinedForecast(len(self.series), tuple(forecasts))
+
+    def take(self, numbers: Ints) -> tuple[Ints, Fallback]:
+        """Some of the series: the index among the fitted ones of those that the model fitted, and the others."""
+        kept = np.flatnonzero(np.isin(numbers, self.fitted))
+        reasons = {index: self.reasons[int(number)] for index, number in enumerate(numbers) if int(number) in self.reasons}
+        parts = tuple(part for part in (part.take(numbers) for part in self.parts) if len(part.numbers))
+        return np.searchsorted(self.fitted, numbers[kept]), Fallback(self.series.take(numbers), kept, parts, reasons)
+
+    def split_columns(self, columns: Mapping[str, Floats], steps: int) -> tuple[Series, dict[str, Floats], dict[str, Floats]]:
+        """The series with a forecast, the columns of those that the model fitted, and the columns of all with a forecast."""
+        with_forecast = self.forecast_series
+        by_series = {name: values.reshape(-1, steps) for name, values in columns.items()}
+        fitted, forecast = (
+            {name: values[numbers].reshape(-1) for name, values in by_series.items()}
+            for numbers in (self.fitted, with_forecast)
+        )
+        return self.series.take(with_forecast), fitted, forecast
+
+    def join_paths(self, paths: Floats, seed: int) -> tuple[Series, Floats]:
+        """The series with a forecast and their sample paths (series, samples, steps); `paths` are those of the model."""
+        _, samples, steps = paths.shape
+        joined = np.full((len(self.series), samples, steps), np.nan)
+        joined[self.fitted] = paths
+        for part in self.parts:
+            joined[part.numbers] = part.model._simulate(part.state.learned_with_series, steps, samples, seed, {})
+        with_forecast = self.forecast_series
+        return self.series.take(with_forecast), joined[with_forecast]
+
+    def failures(self, model: Forecaster) -> dict[str, Any]:
+        """The failed series as columns: id, reason and the model that forecasts it (None: no forecast)."""
+        numbers = np.array(sorted(self.reasons), dtype=np.int64)
+        model_by_number = dict.fromkeys(self.fitted.tolist(), type(model).__name__)
+        for part in self.parts:
+            model_by_number |= dict.fromkeys(part.numbers.tolist(), type(part.model).__name__)
+        columns: dict[str, Any] = {}
+        if self.series.columns.id is not None and self.series.native_ids is not None:
+            columns[self.series.columns.id] = frames.take_native_values(self.series.native_ids, numbers)
+        columns["reason"] = np.array([self.reasons[number] for number in numbers.tolist()], dtype=object)
+        columns["model"] = np.array([model_by_number.get(number) for number in numbers.tolist()], dtype=object)
+        return columns
+
+
+def failures_frame(model: Forecaster, state: State) -> Frame:
+    """The frame `failures_` of a fitted model, empty if the model fitted all series."""
+    fallback = state.fallback
+    if fallback is None:
+        fallback = Fallback(state.series, np.arange(len(state.series)), (), {})
+    return frames.build(state.series.library, fallback.failures(model))
+
+
+def find_ids(state: State, ids: Any) -> Ints:
+    """The index among all series of those with these ids, in increasing order; raises for ids without a forecast."""
+    series = state.all_series
+    requested = list(ids) if hasattr(ids, "__iter__") and not isinstance(ids, (str, bytes)) else [ids]
+    if series.native_ids is None:
+        raise ParameterError(
+            "`ids` cannot be used, as the model was fitted on a single series without an id column.",
+            hint="Leave out `ids`.",
+            parameter="ids",
+            value=ids,
+        )
+    index_by_id = series.index_by_id
+    unknown = [name for name in requested if name not in index_by_id]
+    numbers = np.unique(np.array([index_by_id[name] for name in requested if name in index_by_id], dtype=np.int64))
+    if state.fallback is not None:
+        without = np.setdiff1d(numbers, state.fallback.forecast_series)
+        unknown += list(series.id_texts(without))
+    if unknown or not len(numbers):
+        found = f"got {format_list(unknown)}" if unknown else "got none"
+        raise ParameterError(
+            f"`ids` must be ids of series that the model forecasts, {found}.",
+            hint="See failures_ for series without a forecast." if state.fallback is not None else "Pass ids seen in fit.",
+            parameter="ids",
+            value=ids,
+        )
+    return numbers
+
+
+def apply_fallback(model: Forecaster, panel: Panel, fit_some: FitSome, no_series: State | None = None) -> State:
+    """The state after `fit_some` on all series that can be fitted, and naive methods for the others.
+
+    `no_series` is the state to return if none of the series can be fitted; None: the first error is raised.
+    """
+    reasons = {int(number): NO_VALUES for number in np.flatnonzero(panel.observed == 0)}
+    state, fitted, failed, error = _fit_most(model, panel, np.flatnonzero(panel.observed > 0), fit_some)
+    if state is None:
+        state = no_series
+    if state is None:
+        raise error or DataError(
+            f"At least one series must have values, but all values of column {panel.series.columns.target} are missing.",
+            hint="Pass series with values.",
+        )
+    reasons |= failed
+    if not reasons:
+        return state
+    parts = _fit_naive(model, panel, np.array(sorted(failed), dtype=np.int64)) if model.on_failure == "fallback" else ()
+    return replace(state, fallback=Fallback(panel.series, fitted, parts, reasons))
+
+
+def _fit_naive(model: Forecaster, panel: Panel, numbers: Ints) -> tuple[FallbackPart, ...]:
+    """The naive methods for the series `numbers` of a panel: each series gets the first one that can be fitted to it."""
+    parts = []
+    for name in FALLBACK_MODELS if len(numbers) else ():
+        naive: Forecaster = registry.get(name)(alias=model.name, horizon=model.default_horizon, bounds=model.bounds)
+        plain_panel, _ = drop_unusable(panel, naive.capabilities)
+        try:
+            with suppress_warnings():
+                state, fitted, *_ = _fit_most(naive, plain_panel, numbers, partial(_fit_plain, naive))
+        except ParameterError:  # integer time has no usual season
+            continue
+        if state is not None:
+            parts.append(FallbackPart(naive, fitted, state))
+            numbers = np.setdiff1d(numbers, fitted)
+    return tuple(parts)
+
+
+def _fit_plain(model: Forecaster, panel: Panel, numbers: Ints) -> State:
+    return model._fit_panel(panel)
+
+
+def _fit_most(
+    model: Forecaster, panel: Panel, numbers: Ints, fit_some: FitSome
+) -> tuple[State | None, Ints, dict[int, str], DeepForecastError | None]:
+    """Fit as many of the series `numbers` as possible: state, fitted numbers, reasons of the others, and the first error."""
+    reasons: dict[int, str] = {}
+    first_error = None
+    while len(numbers):
+        try:
+            state: State = fit_some(panel.take(numbers), numbers)
+        except (DataError, TrainingError) as error:
+            failed = _failed_series(model, panel, numbers, error, fit_some)
+            first_error = first_error or error
+            reasons |= failed
+            numbers = np.setdiff1d(numbers, list(failed))
+            continue
+        is_finite = _has_finite_forecasts(model, state)
+        if not is_finite.all():
+            text = f"The forecast of {model.name} is not finite."
+            reasons |= dict.fromkeys(numbers[~is_finite].tolist(), text)
+            numbers = numbers[is_finite]
+            state = state.take(np.flatnonzero(is_finite))
+        return state, numbers, reasons, first_error
+    return None, numbers, reasons, first_error
+
+
+def _failed_series(
+    model: Forecaster, panel: Panel, numbers: Ints, error: DeepForecastError, fit_some: FitSome
+) -> dict[int, str]:
+    """The series that an error is about, with its message; found by bisection if it names none. Raises other errors."""
+    if error.series:
+        named = set(error.series)
+        failed = [int(number) for number, text in zip(numbers, panel.series.id_texts(numbers), strict=True) if text in named]
+        if failed:
+            return dict.fromkeys(failed, error.message)
+    if error.parameter is not None or not model.capabilities.by_series:
+        raise error
+    if len(numbers) == 1:
+        return {int(numbers[0]): error.message}
+    found: dict[int, str] = {}
+    for half in np.array_split(numbers, 2):
+        try:
+            with suppress_warnings():
+                fit_some(panel.take(half), half)
+        except (DataError, TrainingError) as half_error:
+            found |= _failed_series(model, panel, half, half_error, fit_some)
+    if not found:  # the series fail only together
+        raise error
+    return found
+
+
+def _has_finite_forecasts(model: Forecaster, state: State) -> Any:
+    """Mask of the series with finite point forecasts; all of them for models with future covariates, which are unknown."""
+    if state.series.columns.future:
+        return np.ones(len(state.series), dtype=bool)
+    with np.errstate(all="ignore"):
+        try:
+            point = model._forecast(state.learned_with_series, model.default_horizon or 1, {}).point(model.point_kind)
+        except CapabilityError:
+            return np.ones(len(state.series), dtype=bool)
+    return np.isfinite(point).all(axis=1)
+
+
+def warn_of_failures(model: Forecaster, state: State) -> State:
+    """Warn once of all series that the model could not fit, with the models that forecast them; return the state."""
+    fallback = state.fallback
+    if fallback is None:
+        return state
+    failed = np.array(sorted(fallback.reasons), dtype=np.int64)
+    used = [f"{len(part.numbers):,} by {type(part.model).__name__}" for part in fallback.parts]
+    unseen = len(np.intersect1d(failed, fallback.fitted))
+    if unseen:
+        used.insert(0, f"{unseen:,} by {model.name} as unseen series")
+    n_dropped = len(fallback.series) - len(fallback.forecast_series)
+    if n_dropped:
+        used.append(f"{n_dropped:,} without a forecast")
+    warn(
+        f"{model.name} could not be fitted to {len(failed):,} of {len(fallback.series):,} series "
+        f"({fallback.series.labels(failed)}): {', '.join(used)}. See failures_ for the reasons.",
+        subject=model.name,
+    )
+    return state
+
+
+def warn_of_missing_intervals(model: Forecaster, series: Series, columns: Mapping[str, Floats]) -> None:
+    """Warn of series whose intervals are missing, because a naive method cannot estimate them from a single value."""
+    missing: Any = np.any([np.isnan(values.reshape(len(series), -1)).any(axis=1) for values in columns.values()], axis=0)
+    if missing.any():
+        warn(
+            f"{model.name}: intervals are missing for series that are too short for them: "
+            f"{series.labels(np.flatnonzero(missing))}.",
+            subject=model.name,
+        )
