@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +43,7 @@ class Fold:
     has_row: the steps for which the panel has rows.
     fit_cpu, predict_cpu: CPU time of this process in seconds.
     value_range: minimum and maximum of each series up to the cutoff, shape (series, 2).
+    failed: index in the panel of the series that the model could not fit, which a naive method may have forecast.
     """
 
     window: BacktestWindow
@@ -54,6 +55,7 @@ class Fold:
     fit_cpu: float = 0.0
     predict_cpu: float = 0.0
     value_range: Floats | None = None
+    failed: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 def refit_every(refit: Any, is_local: bool) -> int:
@@ -95,7 +97,7 @@ def rolling_folds(
         with collect_warnings(collected):
             if state is None or (refit_interval and window.number % refit_interval == 0):
                 state = clone._fit_panel(history, monitor.fold(window.number))
-                fitted_series, state_at_cutoff = window.series, state
+                fitted_series, state_at_cutoff = window.series[state.fitted_numbers], state
             else:
                 state_at_cutoff = move_state_to_panel(
                     clone, state, history, _rows_in_state(fitted_series, window.series, len(panel))
@@ -110,9 +112,15 @@ def rolling_folds(
             predict_seconds=time.perf_counter() - fit_finished,
             fit_cpu=cpu_fitted - cpu_started,
             predict_cpu=time.process_time() - cpu_fitted,
-            value_range=state_at_cutoff.value_range,
+            value_range=state_at_cutoff.all_ranges,
+            failed=_failed_series(window, state_at_cutoff),
         )
     emit_warnings(collected)
+
+
+def _failed_series(window: BacktestWindow, state: State) -> Ints:
+    """Index in the panel of the series of a window that the model could not fit."""
+    return window.series[[] if state.fallback is None else sorted(state.fallback.reasons)]
 
 
 def forecast_window(model: Forecaster, panel: Panel, window: BacktestWindow, state: State, gap: int, horizon: int) -> Fold:

@@ -207,7 +207,7 @@ def _fit_most(
     while len(numbers):
         try:
             state: State = fit_some(panel.take(numbers), numbers)
-        except (DataError, TrainingError) as error:
+        except (DataError, TrainingError, CapabilityError) as error:
             failed = _failed_series(model, panel, numbers, error, fit_some)
             first_error = first_error or error
             reasons |= failed
@@ -232,7 +232,7 @@ def _failed_series(
         failed = [int(number) for number, text in zip(numbers, panel.series.id_texts(numbers), strict=True) if text in named]
         if failed:
             return dict.fromkeys(failed, error.message)
-    if error.parameter is not None or not model.capabilities.by_series:
+    if error.parameter is not None or isinstance(error, CapabilityError) or not model.capabilities.by_series:
         raise error
     if len(numbers) == 1:
         return {int(numbers[0]): error.message}

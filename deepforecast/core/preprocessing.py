@@ -86,7 +86,7 @@ def refuse_short_series(
         raise error_class(
             f"{model.name} requires at least {min_observations} {description} per series, but series "
             f"{describe_short(panel, short)}.",
-            hint="Leave these series out, pass longer series, or use a simpler model.",
+            hint="Set on_failure='fallback' or 'drop', leave these series out, pass longer series, or use a simpler model.",
             series=panel.series.id_texts(short),
         )
 

@@ -90,6 +90,20 @@ class State:
         return self.series if self.fallback is None else self.fallback.series
 
     @property
+    def fitted_numbers(self) -> Ints:
+        """Index in `all_series` of the series that the model fitted."""
+        return np.arange(len(self.series)) if self.fallback is None else self.fallback.fitted
+
+    @property
+    def all_ranges(self) -> Floats | None:
+        """`value_range` of all series, NaN for those that the model could not fit."""
+        if self.fallback is None or self.value_range is None:
+            return self.value_range
+        ranges = np.full((len(self.all_series), 2), np.nan)
+        ranges[self.fallback.fitted] = self.value_range
+        return ranges
+
+    @property
     def n_rows(self) -> int:
         """Number of rows of the training panel, from `fingerprint`; 0 if unknown."""
         digits = self.fingerprint.partition("-")[0]

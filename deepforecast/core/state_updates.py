@@ -94,7 +94,7 @@ def _move_series(model: Forecaster, state: State, panel: Panel, rows: Ints) -> S
     return replace(
         state,
         series=complete_panel.series,
-        learned=learned,
+        learned=replace(learned, series=None),
         static=complete_panel.static,
         calibration=calibration,
         value_range=extremes,
@@ -180,7 +180,13 @@ def fine_tune_state(
     learned = _learned_for_panel(model, state, complete_panel, panel, rows, partial(model._fine_tune, **options))
     extremes = value_range(complete_panel, state.value_range, rows)
     state = replace(state, undeclared=panel.undeclared, value_range=extremes, fallback=None)
-    return replace(state, series=complete_panel.series, learned=learned, static=complete_panel.static, calibration=calibration)
+    return replace(
+        state,
+        series=complete_panel.series,
+        learned=replace(learned, series=None),
+        static=complete_panel.static,
+        calibration=calibration,
+    )
 
 
 def _learned_for_panel(

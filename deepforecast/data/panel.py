@@ -46,7 +46,7 @@ def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
         raise DataError(
             f"Every series must have at least one value in column {target}; all values are missing in "
             f"series {keys.labels(keys.indptr[empty])}.",
-            hint="Drop these series.",
+            hint="Drop these series, or set on_failure='fallback' or 'drop'.",
             series=keys.id_texts(keys.indptr[empty]),
         )
 

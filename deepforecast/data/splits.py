@@ -22,7 +22,8 @@ class BacktestPlan:
     training rows of one series may be later than the cutoff of another. `align="calendar"` counts
     from the latest end of all series, so that no training row is after the cutoff of any series. A
     series is then in the windows in which it has `min_observations` values before the cutoff and
-    test rows after it (all of them with `full_windows`).
+    test rows after it (all of them with `full_windows`). With `align="series"` a series that is too short for a
+    window is an error, or not in it if `skips_short`.
     """
 
     horizon: int
@@ -33,6 +34,7 @@ class BacktestPlan:
     align: str = "series"
     min_observations: int = 1
     full_windows: bool = False
+    skips_short: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
         n_observed = observed_before[panel.indptr[:-1] + cutoff] - observed_before[panel.indptr[:-1] + train_start]
         is_usable = (n_observed >= plan.min_observations) & (cutoff + n_required_rows <= panel.lengths)
         series = np.flatnonzero(is_usable)
-        if by_series and len(series) < len(panel):
+        if by_series and len(series) < len(panel) and not plan.skips_short:
             too_short = np.flatnonzero(~is_usable)
             length_text = f"{n_observed[too_short[0]]} non-missing values before cutoff {window_number + 1}"
             raise _too_many_windows_error(panel, plan, too_short, length_text)
@@ -112,9 +114,10 @@ def _cutoffs_by_series(panel: Panel, plan: BacktestPlan) -> list[Ints]:
     """Number of rows of each series before each cutoff, oldest cutoff first, counted back from the end of the series."""
     n_test_rows = plan.horizon + plan.gap + (plan.n_windows - 1) * plan.step
     short = np.flatnonzero(panel.lengths < n_test_rows + plan.min_observations)
-    if len(short):
+    if len(short) and not plan.skips_short:
         raise _too_many_windows_error(panel, plan, short, f"{panel.lengths[short[0]]} rows")
-    return [panel.lengths - n_test_rows + window_number * plan.step for window_number in range(plan.n_windows)]
+    first_cutoffs = panel.lengths - n_test_rows
+    return [np.maximum(first_cutoffs + window_number * plan.step, 0) for window_number in range(plan.n_windows)]
 
 
 def _cutoffs_by_calendar(panel: Panel, plan: BacktestPlan) -> list[Ints]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from traceback import format_exception
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan
-from deepforecast.errors import CalibrationError, DataError, TrainingError, format_value, warn
+from deepforecast.errors import CalibrationError, DataError, ParameterError, TrainingError, format_list, format_value, warn
 from deepforecast.evaluation.backtesting import (
     DEFAULT_OPTIONS,
     BacktestOptions,
@@ -34,7 +34,7 @@ from deepforecast.evaluation.backtesting import (
     with_seed,
 )
 from deepforecast.evaluation.criteria import Criteria, check_model_names, resolve_criteria
-from deepforecast.evaluation.cross_validation import BacktestRows, backtest, run_models, uses_workers
+from deepforecast.evaluation.cross_validation import BacktestRows, backtest, required_observations, run_models, uses_workers
 from deepforecast.evaluation.environment import describe_environment
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.leaderboard_summary import undercoverage_notes
@@ -45,6 +45,8 @@ from deepforecast.evaluation.runtime_estimate import RuntimeEstimate, announce_r
 from deepforecast.evaluation.warm_up import warm_up
 
 __all__ = ["Leaderboard", "compare"]
+
+ON_FAILURE = ("raise", "fallback", "drop")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class ModelRun:
     predict_cpu: float = float("nan")
     peak_mb: float | None = None
     unused: tuple[str, ...] = ()
+    failed_series: int = 0
     error: str = ""
     cause: Exception | None = None
 
@@ -93,6 +96,7 @@ def compare(
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
+    on_failure: Literal["raise", "fallback", "drop"] = "fallback",
     n_jobs: int | None = None,
     options: BacktestOptions = DEFAULT_OPTIONS,
 ) -> Leaderboard:
@@ -136,6 +140,10 @@ def compare(
         Names of the columns and roles of the covariates.
     static : DataFrame, optional
         Static covariates, one row per series.
+    on_failure : {"raise", "fallback", "drop"}, default "fallback"
+        What happens to series that a model cannot fit, in place of the models' own setting. "fallback": a
+        naive method forecasts them (column `failed_series`). "drop": all models are ranked on the series that
+        all of them can fit. "raise": the model fails.
     n_jobs : int, optional
         Number of processes, each of which runs one model at a time with one thread. -1: the
         number of CPUs. None: as set by `joblib.parallel_config`, or the current process.
@@ -183,13 +191,21 @@ def compare(
     start_time = time.perf_counter()
     created = datetime.now(UTC)
     options = validate_options(options)
-    candidates = validate_models(models, horizon)
+    if on_failure not in ON_FAILURE:
+        raise ParameterError(
+            f"`on_failure` must be one of {format_list(ON_FAILURE)}, got {format_value(on_failure)}.",
+            parameter="on_failure",
+            value=on_failure,
+        )
+    requested = validate_models(models, horizon)
+    candidates = [model.clone(on_failure=on_failure) for model in requested]
     names = [model.name for model in candidates]
-    panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
+    tolerant = on_failure != "raise"
+    panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_empty=tolerant)
     levels = validate_levels(level)
     n_jobs = validate_n_jobs(n_jobs)
     plan = make_plan(candidates, panel, options, n_windows=n_windows, step_size=step_size, gap=gap)
-    plan = _with_min_observations(plan, candidates, panel, levels)
+    plan = replace(_with_min_observations(plan, candidates, panel, levels), skips_short=tolerant)
     refit_intervals = [refit_every(refit, model.capabilities.by_series) for model in candidates]
     check_model_names(names, panel.series.columns, levels)
     backtest_rows = BacktestRows.from_plan(panel, plan)
@@ -211,15 +227,15 @@ def compare(
     def lost_run(index: int, error: TrainingError) -> ModelRun:
         return ModelRun(names[index]).with_error(error)
 
-    runs = [
-        check_forecasts(unchecked_run, backtest_rows, panel)
-        for unchecked_run in run_models(work, names, plan.n_windows, n_jobs=n_jobs, progress=options.progress, on_lost=lost_run)
-    ]
+    runs = run_models(work, names, plan.n_windows, n_jobs=n_jobs, progress=options.progress, on_lost=lost_run)
+    if on_failure == "drop":
+        runs, backtest_rows = _drop_failed_series(runs, backtest_rows)
+    runs = [check_forecasts(unchecked_run, backtest_rows, panel) for unchecked_run in runs]
     if all(model_run.error for model_run in runs):
         raise _all_failed_error(runs) from runs[0].cause
-    settings = _settings(candidates, panel, plan, criteria, options=options, levels=levels)
+    settings = _settings(requested, panel, plan, criteria, options=options, levels=levels)
     settings |= _evaluated_series(backtest_rows, panel) | {
-        "refit": str(refit), "level": levels, "n_jobs": n_jobs, "made": created.isoformat(timespec="seconds"),
+        "refit": str(refit), "level": levels, "on_failure": on_failure, "n_jobs": n_jobs, "made": created.isoformat(timespec="seconds"),
         "estimate_seconds": None if estimate is None else estimate.likely,
     }  # fmt: skip
     board = make_leaderboard(runs, backtest_rows, panel, history=frame, criteria=criteria, settings=settings)
@@ -228,7 +244,7 @@ def compare(
     return replace(
         board,
         settings=settings | {"seconds": time.perf_counter() - start_time},
-        models={model.name: prepare(model) for model in candidates},
+        models={model.name: prepare(model) for model in requested},
     )
 
 
@@ -260,6 +276,7 @@ def run_model(
         fit_cpu=backtested.fit_cpu,
         predict_cpu=backtested.predict_cpu,
         peak_mb=usage.peak_mb,
+        failed_series=backtested.failed_series,
     )
 
 
@@ -305,14 +322,24 @@ def _with_min_observations(
     """The plan with the largest number of observations that any of the models needs: with calendar
     alignment, windows leave out shorter series."""
     requirements = [1]
-    for model in models if plan.align == "calendar" else ():
+    for model in models if plan.align == "calendar" or models[0].on_failure != "raise" else ():
         try:
-            requirements.append(
-                _prepare_model(model, levels)._min_observations_to_fit(drop_unusable(panel, model.capabilities)[0])
-            )
+            usable_panel = drop_unusable(panel, model.capabilities)[0]
+            requirements.append(required_observations(_prepare_model(model, levels), usable_panel, levels))
         except Exception:  # the same error will appear in the row of the model
             requirements.append(1)
     return replace(plan, min_observations=max(requirements))
+
+
+def _drop_failed_series(runs: Sequence[ModelRun], rows: BacktestRows) -> tuple[list[ModelRun], BacktestRows]:
+    """The runs and the rows without the series that have no forecast of some model."""
+    missing = np.zeros(len(rows.series), dtype=bool)
+    for run in runs:
+        if run.name in run.columns:
+            missing |= np.isnan(run.columns[run.name])
+    kept = ~np.isin(rows.series, rows.series[missing])
+    runs = [replace(run, columns={name: values[kept] for name, values in run.columns.items()}) for run in runs]
+    return runs, rows.take(kept)
 
 
 def _prepare_model(model: Forecaster, levels: Sequence[float], seed: int | None = None) -> Forecaster:

@@ -119,21 +119,20 @@ def cross_validate(
     """
     options = validate_options(options)
     candidates = [with_seed(model, options.seed) for model in validate_models(models, horizon)]
-    panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
+    tolerant = all(model.on_failure != "raise" for model in candidates)
+    panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_empty=tolerant)
     warn_undeclared(panel.undeclared)
     n_jobs = validate_n_jobs(n_jobs)
     plan = make_plan(candidates, panel, options, n_windows=n_windows, step_size=step_size, gap=gap)
     levels = validate_levels(level)
     _check_columns(candidates, panel, levels)
-    panels = [panel] * len(candidates)
-    if len(candidates) > 1:  # a single model raises if it cannot use a declared covariate
-        panels = _usable_panels(candidates, panel)
+    panels = _usable_panels(candidates, panel)
     refit_every(refit, True)  # raises if `refit` is invalid
     extended_models = [model.clone(horizon=plan.gap + plan.horizon) for model in candidates]
     min_observations = [
-        model._min_observations_to_fit(usable_panel) for model, usable_panel in zip(extended_models, panels, strict=True)
+        required_observations(model, usable_panel, levels) for model, usable_panel in zip(extended_models, panels, strict=True)
     ]
-    plan = replace(plan, min_observations=max(min_observations))
+    plan = replace(plan, min_observations=max(min_observations), skips_short=tolerant)
     backtest_rows = BacktestRows.from_plan(panel, plan)
 
     def work(index: int, tick: Tick) -> BacktestScore:
@@ -145,16 +144,23 @@ def cross_validate(
     return backtest_rows.frame(panel)
 
 
+def required_observations(model: Forecaster, panel: Panel, levels: Sequence[float]) -> int:
+    """Number of values before a cutoff that a series must have to be in a window: those of a fit or of a naive method."""
+    return model._min_observations_to_fit(panel) if model.on_failure == "raise" else 1 + bool(levels)
+
+
 @dataclass(frozen=True)
 class BacktestScore:
-    """Forecast columns of one model over the rows of `BacktestRows.from_plan(panel, plan)`, and
-    their cost in wall-clock and CPU seconds over all windows."""
+    """Forecast columns of one model over the rows of `BacktestRows.from_plan(panel, plan)`, their
+    cost in wall-clock and CPU seconds over all windows, and the number of series that the model could not fit
+    in some window."""
 
     columns: Mapping[str, Floats]
     fit_seconds: float
     predict_seconds: float
     fit_cpu: float
     predict_cpu: float
+    failed_series: int
 
 
 def backtest(
@@ -164,17 +170,19 @@ def backtest(
     outside the range of the training data."""
     fold_forecasts: list[dict[str, Floats]] = []
     ratios = np.zeros((len(panel), 2))
-    costs = np.zeros(4)
+    costs, failed = np.zeros(4), np.zeros(len(panel), dtype=bool)
     for fold in rolling_folds(model, panel, plan, refit_interval=refit_every(refit, model.capabilities.by_series)):
         forecast_columns = output_columns(fold.forecast, model.name, model.point_kind, levels, [])
         fold_forecasts.append({name: values[fold.has_row.reshape(-1)] for name, values in forecast_columns.items()})
         series = fold.window.series
         ratios[series] = np.fmax(ratios[series], range_ratios(forecast_columns, fold.value_range, levels))
+        failed[fold.failed] = True
         costs += fold.fit_seconds, fold.predict_seconds, fold.fit_cpu, fold.predict_cpu
         tick(1)
     warn_of_far_forecasts(model.name, panel.series, ratios)
     columns = {name: np.concatenate([fold_columns[name] for fold_columns in fold_forecasts]) for name in fold_forecasts[0]}
-    return BacktestScore(columns, *costs.tolist())
+    fit_seconds, predict_seconds, fit_cpu, predict_cpu = costs.tolist()
+    return BacktestScore(columns, fit_seconds, predict_seconds, fit_cpu, predict_cpu, int(failed.sum()))
 
 
 def _raise_error(index: int, error: TrainingError) -> BacktestScore:
@@ -282,6 +290,13 @@ class BacktestRows:
             )
         order = np.lexsort((row_position, row_cutoff, row_series))  # the last key is the primary one
         return cls(row_series, row_position, row_cutoff, actual=np.concatenate(actual), order=order, columns={})
+
+    def take(self, kept: Any) -> BacktestRows:
+        """The rows where a mask is True, without columns."""
+        rank = np.argsort(self.order)[kept]  # the position of each row in the sorted frame
+        return BacktestRows(
+            self.series[kept], self.position[kept], self.cutoff[kept], self.actual[kept], order=np.argsort(rank), columns={}
+        )
 
     def frame(self, panel: Panel) -> Frame:
         """The long frame, sorted, in the library of the caller."""

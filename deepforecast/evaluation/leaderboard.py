@@ -28,8 +28,9 @@ class Leaderboard:
         (`bias-distance`), which ranks the models because errors of opposite sign cancel in the
         mean; `left_out`, the number of points without an actual value or with an undefined
         metric; `fit_seconds` and `predict_seconds` without compilation and imports; `peak_mb`,
-        the sampled increase in memory, missing where it cannot be measured; `unused`
-        covariates; and `error`.
+        the sampled increase in memory, missing where it cannot be measured; `failed_series`, the
+        number of series that the model could not fit in some window and that a naive method forecast;
+        `unused` covariates; and `error`.
     by_series : pandas.DataFrame
         The metrics of every series.
     forecasts : DataFrame

@@ -182,6 +182,10 @@ def left_out_notes(board: Leaderboard) -> list[str]:
         f"{format_model_name(row.model)} ran without covariates it cannot use: {format_value(row.unused, 200)}."
         for row in board.table.itertuples()
         if row.unused
+    ] + [
+        f"{format_model_name(row.model)} could not fit {row.failed_series:,} series, which a naive method forecast."
+        for row in board.table.itertuples()
+        if row.failed_series and board.settings["on_failure"] == "fallback"
     ]
 
 

@@ -186,6 +186,7 @@ def _board_table(runs: Sequence[ModelRun], scores: SeriesScores, statistics: Map
     for name in ("fit_seconds", "predict_seconds", "peak_mb"):
         costs = [getattr(run, name) for run in runs]
         columns[name] = np.array([np.nan if cost is None else cost for cost in costs], dtype=np.float64)
+    columns["failed_series"] = [run.failed_series for run in runs]
     columns["unused"] = [", ".join(run.unused) for run in runs]
     columns["error"] = [run.error for run in runs]
     return pd.DataFrame(columns)

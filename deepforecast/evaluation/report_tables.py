@@ -50,6 +50,8 @@ def leaderboard_table(board: Leaderboard) -> str:
         columns.append(_distance_to_target_column(board, main_criterion))
     columns += [_score_column(board, column) for column in [*board.metrics, *_interval_columns(board, "coverage")[:MAX_LEVELS]]]
     columns += [_cost_column(board, column, heading) for column, heading in COST_COLUMNS]
+    if table["failed_series"].any():
+        columns.append((sortable_heading("series not fitted"), [text_cell(str(number)) for number in table["failed_series"]]))
     if (table["unused"] != "").any():
         columns.append((sortable_heading("covariates not used"), [text_cell(unused) for unused in table["unused"]]))
     note = (

@@ -184,6 +184,40 @@ def values_outside_the_domain_are_refused(subject: Subject) -> None:
         model.update(recent.assign(y=invalid_value))
 
 
+@rule(shared=True)
+def series_that_fail_fall_back(subject: Subject) -> None:
+    """With on_failure="fallback" one value is enough for a forecast, and the other series are forecast as without it."""
+    frame = fixtures.daily_panel()
+    short = fixtures.series_from_values([5.0], "short", start=str(frame["ds"].max().date()))
+    empty = fixtures.series_from_values([np.nan] * 3, "empty", start=str(frame["ds"].max().date()))
+    with collect_warnings():
+        model = subject.make(on_failure="fallback").fit(fixtures.concat(frame, short, empty))
+        forecast = model.predict(HORIZON)
+        if subject.capabilities.by_series:
+            others = forecast[~forecast["unique_id"].isin(["short"])]
+            expected = subject.make().fit(frame).predict(HORIZON)
+            expect_same(others, expected, "the forecasts of the other series must not change")
+    expect_finite(forecast, model.name, "the forecast of a panel with a series of one value")
+    n_series = frame["unique_id"].nunique() + 1
+    expect(len(forecast) == n_series * HORIZON, f"each series with a value must have a forecast, got {len(forecast)} rows")
+    failed = list(model.failures_["unique_id"])
+    expect("empty" in failed, f"failures_ must list the series without values, got {failed}")
+
+
+@rule(shared=True)
+def forecasts_are_within_bounds(subject: Subject) -> None:
+    """Point forecasts, intervals and sample paths are clipped to `bounds`."""
+    panel = fixtures.daily_panel()
+    middle = float(panel["y"].median())
+    model = subject.make(bounds=(None, middle)).fit(panel)
+    frames = [model.predict(HORIZON, level=subject.levels)]
+    if model.capabilities.simulates:
+        frames.append(model.simulate(5, HORIZON))
+    for frame in frames:
+        for name, values in model_columns(frame, model.name).items():
+            expect(bool((values <= middle).all()), f"{name} must be at most {middle:g}, got {values.max():g}")
+
+
 def _forecast_histories(subject: Subject, histories: dict[str, Floats]) -> dict[str, Frame]:
     """Return the forecast of each history: from one panel if parameters are estimated per series, else from one fit each."""
     frames = {name: fixtures.series_from_values(values, name) for name, values in histories.items()}

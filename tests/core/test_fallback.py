@@ -1,0 +1,242 @@
+"""Series that a model cannot fit, forecasts of some ids, and bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import deepforecast as d
+from deepforecast.core.monitor import Monitor
+from deepforecast.core.state import LearnedState
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError, DataWarning, ParameterError, TrainingError
+
+
+def months(series_id: str, n_rows: int, values: Any = None, end: str = "2024-12-01") -> pd.DataFrame:
+    step = np.arange(n_rows)
+    y = 50 + 10 * np.sin(step * np.pi / 6) + step % 5 if values is None else values
+    return pd.DataFrame({"unique_id": series_id, "ds": pd.date_range(end=end, periods=n_rows, freq="MS"), "y": y})
+
+
+GOOD = ["a", "c", "e"]
+FRAME = pd.concat(
+    [months("a", 48), months("b", 1), months("c", 48), months("d", 30, np.nan), months("e", 48), months("f", 15)],
+    ignore_index=True,
+)
+FRAME = FRAME.sample(frac=1, random_state=0)
+
+
+class Picky(d.Naive):
+    """Fits no series that ends with 7; the error names none."""
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        if (panel.y[panel.indptr[1:] - 1] == 7).any():
+            raise TrainingError("The optimizer diverged.")
+        return super()._fit(panel, monitor)
+
+
+class Unbounded(d.Naive):
+    """Forecasts infinity for series that end with 7."""
+
+    def _mean(self, learned: LearnedState, steps: int) -> Any:
+        mean = super()._mean(learned, steps)
+        return np.where(mean == 7, np.inf, mean)
+
+
+@pytest.fixture
+def fallback() -> d.SeasonalNaive:
+    with pytest.warns(DataWarning, match=r"could not be fitted to 2 of 6 series \(b, d\): 1 by Naive, 1 without a forecast"):
+        return d.SeasonalNaive(horizon=3, on_failure="fallback").fit(FRAME)
+
+
+def test_an_error_lists_the_series_and_the_fix() -> None:
+    with pytest.raises(DataError, match="missing in series d") as caught:
+        d.SeasonalNaive(horizon=3).fit(FRAME)
+    assert caught.value.series == ("d",)
+    assert "on_failure='fallback'" in caught.value.hint
+    with pytest.raises(DataError, match="requires at least 12 values per series, but series b has 1") as caught:
+        d.SeasonalNaive(horizon=3).fit(FRAME[FRAME["unique_id"] != "d"])
+    assert caught.value.series == ("b",)
+
+
+def test_each_series_with_a_value_has_a_forecast(fallback: d.SeasonalNaive) -> None:
+    forecast = fallback.predict()
+    assert forecast["unique_id"].tolist() == np.repeat(["a", "b", "c", "e", "f"], 3).tolist()
+    assert forecast.loc[forecast["unique_id"] == "b", "SeasonalNaive"].tolist() == [50.0] * 3
+    failures = fallback.failures_
+    assert failures["unique_id"].tolist() == ["b", "d"]
+    assert failures["model"].tolist()[0] == "Naive"
+    assert pd.isna(failures["model"].iloc[1])
+    assert failures["reason"].iloc[1] == "The series has no values."
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_the_others_are_forecast_as_without_them(fallback: d.SeasonalNaive) -> None:
+    others = fallback.predict(level=80)
+    others = others[others["unique_id"].isin(GOOD)].reset_index(drop=True)
+    expected = d.SeasonalNaive(horizon=3).fit(FRAME[FRAME["unique_id"].isin(GOOD)]).predict(level=80)
+    pd.testing.assert_frame_equal(others, expected)
+
+
+def test_intervals_that_cannot_be_estimated_are_missing_with_a_warning(fallback: d.SeasonalNaive) -> None:
+    with pytest.warns(DataWarning, match="intervals are missing for series that are too short for them: b"):
+        forecast = fallback.predict(level=80)
+    missing = forecast["SeasonalNaive-lo-80"].isna()
+    assert set(forecast.loc[missing, "unique_id"]) == {"b"}
+
+
+def test_drop_leaves_them_out() -> None:
+    with pytest.warns(DataWarning, match="2 without a forecast"):
+        model = d.SeasonalNaive(horizon=3, on_failure="drop").fit(FRAME)
+    assert sorted(set(model.predict()["unique_id"])) == ["a", "c", "e", "f"]
+    assert model.failures_["unique_id"].tolist() == ["b", "d"]
+    with pytest.raises(ParameterError, match="got b"):
+        model.predict(ids="b")
+
+
+def test_a_model_that_fits_all_series_has_no_failures() -> None:
+    model = d.Naive(horizon=2, on_failure="fallback").fit(months("a", 9))
+    assert model.failures_.columns.tolist() == ["unique_id", "reason", "model"]
+    assert len(model.failures_) == 0
+
+
+def test_a_panel_of_which_no_series_can_be_fitted_is_an_error() -> None:
+    with pytest.raises(DataError, match="requires at least 12 values"):
+        d.SeasonalNaive(horizon=3, on_failure="fallback").fit(pd.concat([months("a", 1), months("b", 2)]))
+    with pytest.raises(DataError, match="At least one series must have values"):
+        d.SeasonalNaive(horizon=3, on_failure="fallback").fit(months("a", 20, np.nan))
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_a_failure_in_the_middle_of_a_fit_is_found_by_bisection() -> None:
+    frame = pd.concat([months(f"s{i}", 20, np.full(20, 7.0 if i in (3, 8) else 5.0)) for i in range(11)])
+    model = Picky(horizon=2, on_failure="fallback").fit(frame)
+    assert model.failures_["unique_id"].tolist() == ["s3", "s8"]
+    assert set(model.failures_["reason"]) == {"The optimizer diverged."}
+    assert len(model.predict()) == 22
+    with pytest.raises(TrainingError, match="diverged"):
+        Picky(horizon=2).fit(frame)
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_a_forecast_that_is_not_finite_falls_back() -> None:
+    frame = pd.concat([months("a", 20, np.full(20, 7.0)), months("b", 20, np.full(20, 5.0))])
+    model = Unbounded(horizon=2, on_failure="fallback").fit(frame)
+    assert model.failures_.iloc[0].tolist() == ["a", "The forecast of Unbounded is not finite.", "SeasonalNaive"]
+    assert model.predict()["Unbounded"].tolist() == [7.0, 7.0, 5.0, 5.0]
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_integer_time_has_no_season_and_falls_back_to_naive() -> None:
+    frame = pd.concat([months("a", 30), months("b", 2)]).assign(ds=lambda x: x.groupby("unique_id").cumcount())
+    model = d.SeasonalNaive(horizon=2, season_length=7, on_failure="fallback").fit(frame)
+    assert model.failures_["model"].tolist() == ["Naive"]
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_a_global_model_forecasts_short_series_as_unseen_ones() -> None:
+    frame = pd.concat([months("a", 60), months("b", 60), months("c", 6), months("d", 1)])
+    model = d.Conformal(d.Regression("ridge", lags=[1, 2]), horizon=6, pool=True)
+    fitted = model.clone(on_failure="fallback").fit(frame)
+    assert fitted.failures_["unique_id"].tolist() == ["c", "d"]
+    assert fitted.failures_["model"].tolist() == ["Conformal", "Naive"]
+    unseen = model.fit(frame[frame["unique_id"].isin(["a", "b"])]).predict(frame=months("c", 6), level=80)
+    pd.testing.assert_frame_equal(fitted.predict(ids="c", level=80), unseen)
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_saving_keeps_the_naive_methods(fallback: d.SeasonalNaive, tmp_path: Path) -> None:
+    fallback.save(tmp_path / "model.dfc")
+    loaded = d.load(tmp_path / "model.dfc")
+    pd.testing.assert_frame_equal(loaded.predict(level=80), fallback.predict(level=80))
+    pd.testing.assert_frame_equal(loaded.failures_, fallback.failures_)
+
+
+def test_update_moves_all_models(fallback: d.SeasonalNaive) -> None:
+    new = pd.DataFrame({"unique_id": ["b", "a"], "ds": pd.Timestamp("2025-01-01"), "y": [70.0, 80.0]})
+    fallback.update(new)
+    forecast = fallback.predict(horizon=12, ids=["a", "b"])
+    assert forecast.loc[forecast["unique_id"] == "b", "SeasonalNaive"].tolist() == [70.0] * 12
+    assert forecast.loc[forecast["unique_id"] == "a", "SeasonalNaive"].tolist()[-1] == 80.0
+    with pytest.raises(DataError, match="cannot append to series without a forecast"):
+        fallback.update(new.iloc[:1].assign(unique_id="d"))
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_other_histories_fall_back_too(fallback: d.SeasonalNaive) -> None:
+    forecast = fallback.predict(frame=pd.concat([months("b", 30), months("new", 2, [3.0, 4.0]), months("a", 20)]))
+    assert len(forecast) == 9
+    assert forecast.loc[forecast["unique_id"] == "new", "SeasonalNaive"].tolist() == [4.0] * 3
+    assert fallback.predict(frame=months("x", 1, [9.0]))["SeasonalNaive"].tolist() == [9.0] * 3
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_sample_paths_of_all_series_with_a_forecast(fallback: d.SeasonalNaive) -> None:
+    paths = fallback.simulate(4)
+    assert len(paths) == 5 * 4 * 3
+    assert set(paths["unique_id"]) == {"a", "b", "c", "e", "f"}
+    alone = d.SeasonalNaive(horizon=3).fit(FRAME[FRAME["unique_id"].isin(GOOD)]).simulate(4)
+    pd.testing.assert_frame_equal(paths[paths["unique_id"].isin(GOOD)].reset_index(drop=True), alone)
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_backtests_forecast_short_series_by_a_naive_method() -> None:
+    frame = FRAME[FRAME["unique_id"] != "b"]
+    board = d.compare([d.SeasonalNaive(), d.Naive()], frame, horizon=3, n_windows=2, level=80)
+    assert board.table.set_index("model")["failed_series"].to_dict() == {"SeasonalNaive": 1, "Naive": 0}
+    assert "could not fit 1 series" in str(board)
+    assert set(board.forecasts["unique_id"]) == {"a", "c", "e", "f"}
+    assert board.best_model.on_failure == "raise"
+    dropped = d.compare([d.SeasonalNaive(), d.Naive()], frame, horizon=3, n_windows=2, on_failure="drop")
+    assert set(dropped.forecasts["unique_id"]) == set(GOOD)
+    assert (dropped.forecasts["unique_id"].tolist(), dropped.forecasts["ds"].tolist()) == (
+        board.forecasts.loc[board.forecasts["unique_id"] != "f", "unique_id"].tolist(),
+        board.forecasts.loc[board.forecasts["unique_id"] != "f", "ds"].tolist(),
+    )
+    forecasts = d.cross_validate(d.SeasonalNaive(on_failure="fallback"), frame, horizon=3, n_windows=2)
+    assert not forecasts["SeasonalNaive"].isna().any()
+    with pytest.raises(ParameterError, match="`on_failure` must be one of"):
+        d.compare([d.Naive()], frame, horizon=3, on_failure="ignore")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ids", ["c", ["c"], np.array(["c"]), pd.Series(["c"])], ids=["text", "list", "array", "series"])
+def test_forecasts_of_some_ids_are_those_of_all(ids: Any) -> None:
+    model = d.AutoETS(horizon=3).fit(FRAME[FRAME["unique_id"].isin(GOOD)])
+    forecast = model.predict(level=80)
+    expected = forecast[forecast["unique_id"] == "c"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(model.predict(ids=ids, level=80), expected)
+
+
+@pytest.mark.parametrize("ids", ["x", ["a", "x"], [], 3, None], ids=str)
+def test_unknown_ids_are_refused(ids: Any) -> None:
+    model = d.Naive(horizon=3).fit(FRAME[FRAME["unique_id"].isin(GOOD)])
+    if ids is None:
+        assert len(model.predict(ids=ids)) == 9
+        return
+    with pytest.raises(ParameterError, match="`ids` must be ids of series") as caught:
+        model.predict(ids=ids)
+    assert caught.value.parameter == "ids"
+    with pytest.raises(ParameterError, match="without an id column"):
+        d.Naive(horizon=3).fit(months("a", 9).drop(columns="unique_id")).predict(ids="a")
+
+
+@pytest.mark.parametrize("bounds", [(0, None), (None, 51), (48.5, 51)], ids=str)
+def test_points_intervals_and_paths_are_within_bounds(bounds: tuple[Any, Any]) -> None:
+    low, high = (-np.inf if bounds[0] is None else bounds[0], np.inf if bounds[1] is None else bounds[1])
+    model = d.AutoETS(horizon=12, bounds=bounds).fit(months("a", 48))
+    free = d.AutoETS(horizon=12).fit(months("a", 48))
+    forecast, expected = model.predict(level=[80, 95]).iloc[:, 2:], free.predict(level=[80, 95]).iloc[:, 2:]
+    pd.testing.assert_frame_equal(forecast, expected.clip(low, high))
+    assert model.simulate(50)["AutoETS"].between(low, high).all()
+    components = model.explain().groupby("ds")["value"].sum()
+    np.testing.assert_allclose(components.to_numpy(), forecast["AutoETS"].to_numpy())
+
+
+@pytest.mark.parametrize("bounds", [(1, 1), (3, 1)], ids=str)
+def test_bounds_must_increase(bounds: tuple[Any, Any]) -> None:
+    with pytest.raises(ParameterError, match="`bounds` must be a lower and a larger upper bound"):
+        d.Naive(horizon=1, bounds=bounds).fit(months("a", 9))
