@@ -180,7 +180,7 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
 
     Static covariates that are neither in the frame nor in `static` are taken from the fit.
     """
-    columns = state.series.columns
+    frame, columns = frames.materialize(frame), state.series.columns
     expected_static = state.static if static is None else {}
     absent_names = [name for name in expected_static if name not in frames.read_table(frame).columns]
     static_there = tuple(name for name in state.static if name not in absent_names)

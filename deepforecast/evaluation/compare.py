@@ -20,7 +20,7 @@ from deepforecast.core.monitor import Tick, ignore_count
 from deepforecast.core.parallel import map_items
 from deepforecast.core.preprocessing import drop_unusable
 from deepforecast.data.columns import Columns, warn_undeclared
-from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.frames import Floats, Frame, materialize
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan
 from deepforecast.errors import CalibrationError, DataError, TrainingError, format_value, warn
@@ -185,6 +185,7 @@ def compare(
     options = validate_options(options)
     candidates = validate_models(models, horizon)
     names = [model.name for model in candidates]
+    frame = materialize(frame)
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     levels = validate_levels(level)
     n_jobs = validate_n_jobs(n_jobs)
