@@ -185,8 +185,7 @@ def compare(
     options = validate_options(options)
     candidates = validate_models(models, horizon)
     names = [model.name for model in candidates]
-    frame = materialize(frame)
-    panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
+    panel = Panel.from_frame(frame := materialize(frame), columns=columns, freq=freq, static=static)
     levels = validate_levels(level)
     n_jobs = validate_n_jobs(n_jobs)
     plan = make_plan(candidates, panel, options, n_windows=n_windows, step_size=step_size, gap=gap)
