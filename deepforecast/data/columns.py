@@ -204,7 +204,7 @@ def _missing_columns_error(
     hint = "; a pandas index is ignored: use reset_index() to make it a column" if expected.time in missing else ""
     if what == "frame" and expected.target in missing:
         if melt := _melt_hint(frame, expected):
-            hint += f"; if each column is a series, pass {melt}"
+            hint = f"; if each column is a series, pass {melt}"
         elif len(names) > WIDE_FRAME_COLUMNS:
             hint += "; a frame with one column per series must be in long format: use melt()"
     existing = format_list(names, max_shown=12) or "none"
