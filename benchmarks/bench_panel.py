@@ -2,8 +2,9 @@
 
     python benchmarks/bench_panel.py [--rows 10000000] [--series 100000] [--repeats 5]
 
-Each case alternates with its pandas operation; the table shows medians and the share of the budget. The memory is the
-peak beyond that before the conversion, in a separate process. Writes benchmarks/results/panel.md.
+Each case alternates with its pandas operation (for polars and Arrow, on the same rows in pandas); the table shows medians
+and the share of the budget. The memory is the peak beyond that before the conversion, in a separate process. Writes
+benchmarks/results/panel.md.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from deepforecast.data.panel import Panel
 
@@ -69,6 +71,29 @@ def shuffled(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sample(frac=1, random_state=0)
 
 
+class Stream:
+    """An object with the Arrow C stream interface and no other, in batches of 122,880 rows, the row groups of DuckDB."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.batches = pa.Table.from_pandas(frame, preserve_index=False).to_batches(max_chunksize=122_880)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self.batches[0].schema, self.batches)
+        return reader.__arrow_c_stream__(requested_schema)
+
+
+def converted(name: str, frame: pd.DataFrame, make: Callable[[pd.DataFrame], Any], budget: tuple[Any, ...]) -> Case:
+    """A case of another library, whose peer works on the same rows in pandas."""
+    peer, *rule = budget
+    return Case(name, make(frame), lambda _: peer(frame), *rule)
+
+
+def to_polars(frame: pd.DataFrame) -> Any:
+    import polars as pl
+
+    return pl.DataFrame(pa.Table.from_pandas(frame, preserve_index=False))
+
+
 def cases(rows: int, series: int) -> list[Callable[[], Case]]:
     """Functions that build the cases, since all frames together need too much memory."""
     sort: tuple[Any, ...] = (
@@ -92,6 +117,11 @@ def cases(rows: int, series: int) -> list[Callable[[], Case]]:
         lambda: Case("integer ids, unsorted", shuffled(generate_frame(rows, series)), *sort),
         lambda: Case("integer ids, by date", generate_frame(rows, series).sort_values("ds", kind="stable"), *sort),
         lambda: Case("text ids, unsorted", shuffled(with_text(generate_frame(rows, series))), *sort),
+        lambda: converted("polars, integer ids, daily", generate_frame(rows, series), to_polars, fixed),
+        lambda: converted("polars, text ids, daily", with_text(generate_frame(rows, series)), to_polars, factorize),
+        lambda: converted("Arrow stream, integer ids, daily", generate_frame(rows, series), Stream, fixed),
+        lambda: converted("Arrow stream, text ids, daily", with_text(generate_frame(rows, series)), Stream, factorize),
+        lambda: converted("Arrow stream, text ids, unsorted", shuffled(with_text(generate_frame(rows, series))), Stream, sort),
     ]
 
 
@@ -146,10 +176,10 @@ def memory_row(kind: str, rows: int, series: int) -> str:
 def describe_machine() -> str:
     """Date, processor and versions."""
     import narwhals
-    import pyarrow
+    import polars
 
     versions = f"Python {platform.python_version()}, numpy {np.__version__}, pandas {pd.__version__}"
-    versions += f", pyarrow {pyarrow.__version__}, narwhals {narwhals.__version__}"
+    versions += f", polars {polars.__version__}, pyarrow {pa.__version__}, narwhals {narwhals.__version__}"
     cpu = next((line.partition(":")[2].strip() for line in cpu_lines() if line.startswith("model name")), platform.processor())
     return f"{date.today()}; {cpu}, {os.cpu_count()} cores; {versions}"
 

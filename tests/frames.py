@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from deepforecast.errors import DeepForecastError
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
@@ -40,6 +44,27 @@ def converted(frame: pd.DataFrame, library: str) -> Any:
     import polars as pl
 
     return pl.DataFrame(table)
+
+
+class Stream:
+    """An object with the Arrow C stream interface that can be read once, as a relation of DuckDB."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.table = converted(frame, "pyarrow")
+        self.n_reads = 0
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        self.n_reads += 1
+        assert self.n_reads == 1, "read twice"
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def follow_hint(error: DeepForecastError, frame: Any) -> Any:
+    """The value of the code in the hint of an error about `frame`."""
+    code = re.search(r"(frame|pandas|pyarrow|deepforecast)\..*\)", error.hint)
+    assert code is not None, error.hint
+    modules = {name: importlib.import_module(name) for name in ("deepforecast", "pandas", "polars", "pyarrow")}
+    return eval(code[0], {**modules, "frame": frame})
 
 
 def plain(frame: Any) -> pd.DataFrame:

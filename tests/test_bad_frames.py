@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import load
+from deepforecast import LinearModel, Naive, check, compare, cross_validate, fill_gaps, load, plot, score
 from deepforecast.core import registry
 from deepforecast.testing.assertions import collect_warnings
 from deepforecast.testing.subject import Subject, make_subjects
 from tests.bad_input import KINDS, forecast, kind, made, one_of_each_kind, refused, sn
-from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
+from tests.frames import LIBRARIES, D, P, Stream, converted, joined, plain, same
 
 
 @pytest.mark.parametrize("name", ["ds", "y"])
@@ -49,8 +49,34 @@ def test_argument_that_is_not_a_frame(thing: Any) -> None:
     refused(sn(), thing, "DataFrame", type(thing).__name__)
 
 
-def test_lazy_frame_suggests_collect() -> None:
-    refused(sn(), converted(D(), "polars").lazy(), "DataFrame", "collect")
+def test_lazy_frames_and_arrow_streams() -> None:
+    expected = forecast(sn(), P(3, 60))
+    lazy, stream = converted(P(3, 60), "polars").lazy(), Stream(P(3, 60))
+    for frame, library in ((lazy, "polars"), (stream, "pyarrow")):
+        predictions = sn().fit(frame).predict()
+        assert nw.from_native(predictions).implementation.value == library
+        same(predictions, expected, types=False)
+
+
+def test_every_call_reads_an_arrow_stream_once() -> None:
+    history = P(2, 60).assign(promo=np.arange(120) % 3.0)
+    static = pd.DataFrame({"unique_id": ["s001", "s002"], "area": [1.0, 2.0]})
+    columns = {"future": "promo", "static": "area"}
+    model = LinearModel(horizon=5, lags=7).fit(Stream(history), columns=columns, static=Stream(static))
+    future = model.future_frame().to_pandas().assign(promo=1.0)
+    model.predict(future=Stream(future))
+    predictions = model.predict(frame=Stream(history), future=Stream(future), static=Stream(static))
+    model.predict(frame=Stream(history), future=Stream(future))  # static covariates of the fit
+    model.update(Stream(future.assign(y=1.0)))
+    assert nw.from_native(predictions).implementation.is_pyarrow()
+    assert check(Stream(history), columns={"future": "promo"}).ok
+    assert fill_gaps(Stream(P(2, 60).drop(index=3))).num_rows == 120
+    windows = cross_validate([sn()], Stream(P(2, 60)))
+    score(Stream(plain(windows)), train=Stream(P(2, 60)))
+    score(Stream(plain(windows).drop(columns="y")), actual=Stream(P(2, 60)))
+    board = compare([sn(), Naive(horizon=5)], Stream(history), columns=columns, static=Stream(static), n_windows=2)
+    assert board.history.num_rows == 120
+    plot(Stream(P(2, 60)), Stream(plain(predictions)))
 
 
 def test_series_with_a_datetime_index() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Naive
+from deepforecast import Naive, load
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.testing.subject import Subject
 from tests.bad_input import KINDS, forecast, k7, made, refused, sn
@@ -84,9 +84,21 @@ def test_datetime_units(subject: Subject, unit: str) -> None:
     same(found.astype({"ds": "datetime64[ns]"}), wanted)
 
 
-def test_date_objects_and_periods() -> None:
+def test_date_objects(tmp_path: Any) -> None:
+    dates = D().assign(ds=D().ds.dt.date)
+    model = sn().fit(dates)
+    assert model.predict().ds.tolist() == [stamp.date() for stamp in forecast(sn(), D()).ds]
+    model.save(tmp_path / "model")
+    same(load(tmp_path / "model").predict(), model.predict())
+
+
+@pytest.mark.parametrize("stamps", [D().ds.dt.date, D().ds.astype(str).astype(object)], ids=["dates", "text"])
+def test_missing_date_objects_and_text(stamps: Any) -> None:
+    refused(sn(), D().assign(ds=stamps.where(stamps.index != 3, None)), "must have a timestamp", "row 3")
+
+
+def test_periods() -> None:
     frame = D()
-    refused(sn(), frame.assign(ds=frame.ds.dt.date), "ds", "date", "pandas.to_datetime")
     refused(sn(), frame.assign(ds=frame.ds.dt.to_period("D")), "ds", "period[D]", "to_timestamp")
 
 

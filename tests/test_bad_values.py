@@ -87,7 +87,6 @@ def test_target_that_is_not_numeric_in_other_libraries() -> None:
     table = converted(D().drop(columns="y"), "pyarrow")
     for values in (
         pa.array(["1.5"] * 60),
-        pa.array([decimal.Decimal("1.5")] * 60),
         pa.array([None] * 60),
         pa.array([True] * 60),
     ):

@@ -142,7 +142,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         ----------
         frame : DataFrame
             One row per series and time step, with the columns "unique_id" (optional for a single
-            series), "ds" (time) and "y" (target): pandas, polars or a pyarrow table.
+            series), "ds" (time) and "y" (target): pandas, polars, pyarrow, or any
+            object with the Arrow C stream interface.
         freq : str, optional
             Frequency, e.g. "D", "W-SUN", "MS" or "15min". Inferred from the timestamps by default.
         columns : Columns or dict, optional

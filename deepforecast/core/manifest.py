@@ -421,7 +421,7 @@ def _calendar(content: Mapping[str, Any], columns: Columns, last: np.ndarray) ->
 
 def _dtype_fits(time: TimeType) -> bool:
     """Whether the dtype is one of a library for this unit and time zone; only such names are passed to a library."""
-    dtypes = {"date32[day]", "date32[day][pyarrow]", "Date"}
+    dtypes = {"date32[day]", "date32[day][pyarrow]", "Date", "object"}  # object: datetime.date
     if time.unit != "D":
         arrow = f"timestamp[{time.unit}{'' if time.tz is None else f', tz={time.tz}'}]"
         pandas = f"datetime64[{time.unit}{'' if time.tz is None else f', {time.tz}'}]"

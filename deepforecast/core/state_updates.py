@@ -249,7 +249,7 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
 
     Static covariates that are neither in the frame nor in `static` are taken from the fit.
     """
-    series, columns = state.all_series, state.all_series.columns
+    frame, series, columns = frames.materialize(frame), state.all_series, state.all_series.columns
     known_static = state.static
     if state.fallback is not None:
         known_static = {name: covariate.scatter(state.fallback.fitted, len(series)) for name, covariate in known_static.items()}

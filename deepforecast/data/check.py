@@ -125,9 +125,10 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
     note     constant       1  the series
                                -> forecasts will be that constant
     """
+    frame = frames.materialize(frame)
     try:
         table = frames.to_narwhals(frame)
-        names = resolve(columns, table.columns)
+        names = resolve(columns, table.columns, frame=table.to_native())
         if not len(table):
             raise empty_frame_error()
         sorted_rows = _SortedRows.from_table(table, names)
@@ -187,7 +188,8 @@ def fill_gaps(
             f"`fill` must be one of {format_list(METHODS)} or None, got {format_value(fill)}.", parameter="fill", value=fill
         )
     table = frames.to_narwhals(frame)
-    panel = Panel.from_frame(_encode_text_covariates(table, resolve(columns, table.columns)), columns=columns, freq=freq)
+    names = resolve(columns, table.columns, frame=table.to_native())
+    panel = Panel.from_frame(_encode_text_covariates(table, names), columns=columns, freq=freq)
     names = panel.series.columns
     source = _source_rows(table, panel)
     first_source = source[np.repeat(panel.indptr[:-1], panel.lengths)]

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+from deepforecast.data.frames import Frame, library_name, to_narwhals
 from deepforecast.errors import DataError, ParameterError, ParameterTypeError, format_list, format_value, warn
 
 COVARIATE_ROLES = ("future", "past", "static")
+ARROW_TO_PANDAS = "pyarrow.table(frame).to_pandas()"  # for any object with the Arrow C stream interface
 WIDE_FRAME_COLUMNS = 5  # a frame with more columns and without a target is probably in wide format
 
 
@@ -51,6 +53,7 @@ class Columns:
 
     def __post_init__(self) -> None:
         """Convert the covariate roles to tuples and check that names are unique strings."""
+        _refuse_several_ids(self.id)
         for role in COVARIATE_ROLES:
             object.__setattr__(self, role, _names(getattr(self, role), role))
         invalid = [name for name in self.all if not isinstance(name, str)]
@@ -98,18 +101,40 @@ def _names(names: Any, role: str) -> tuple[str, ...]:
     )
 
 
+def _refuse_several_ids(id_names: Any, frame: Frame = None) -> None:
+    """Raise if the id role has several columns, with code that joins them into one."""
+    if not isinstance(id_names, list | tuple):
+        return
+    library = "pandas" if frame is None else library_name(to_narwhals(frame))
+    if library == "polars":
+        code = f"frame.with_columns(unique_id=polars.concat_str({list(id_names)}, separator='/'))"
+    else:
+        texts = " + '/' + ".join(f"frame[{name!r}].astype(str)" for name in id_names)
+        code = f"{ARROW_TO_PANDAS if library == 'pyarrow' else 'frame'}.assign(unique_id=lambda frame: {texts})"
+    raise ParameterTypeError(
+        f"columns: `id` must be one column name, got {format_list(id_names)} ({type(id_names).__name__}).",
+        hint=f"Pass {code}, and 'unique_id' as the id.",
+        parameter="columns",
+        value=id_names,
+    )
+
+
 DIALECTS = (Columns(), Columns("item_id", "timestamp", "target"))
 
 
 def resolve(
-    columns_argument: Columns | Mapping[str, Any] | None, names: Sequence[str], target: bool = True, what: str = "frame"
+    columns_argument: Columns | Mapping[str, Any] | None,
+    names: Sequence[str],
+    target: bool = True,
+    what: str = "frame",
+    frame: Frame = None,
 ) -> Columns:
     """Complete `columns_argument` for a frame with the columns `names`; raise `DataError` if a column is missing.
 
     Names that are not passed default to `unique_id, ds, y` or `item_id, timestamp, target`,
     whichever the frame has. The id is None if the frame has no id column and none was passed: it is
     a single series. Static columns may be missing, and the target unless `target`. `what` names the
-    frame in messages.
+    frame in messages; `frame`, if passed, is that frame, for advice that fits its library and columns.
     """
     if columns_argument is None and target:
         for dialect in DIALECTS:
@@ -118,11 +143,12 @@ def resolve(
     if target and isinstance(columns_argument, Columns) and set(columns_argument.all).issubset(names):
         return columns_argument
     explicit = _explicit_roles(columns_argument)
+    _refuse_several_ids(explicit.get("id"), frame)
     columns = _complete_from_dialect(explicit, names)
     optional = columns.static if target else (*columns.static, columns.target)
     missing = [name for name in columns.all if name not in names and name not in optional]
     if missing:
-        raise _missing_columns_error(missing, columns if explicit else DIALECTS[0], names, target, what)
+        raise _missing_columns_error(missing, columns if explicit else DIALECTS[0], names, target, what, frame)
     return columns
 
 
@@ -169,20 +195,44 @@ def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) ->
 
 
 def _missing_columns_error(
-    missing: Sequence[str], expected: Columns, names: Sequence[str], target: bool, what: str
+    missing: Sequence[str], expected: Columns, names: Sequence[str], target: bool, what: str, frame: Frame
 ) -> DataError:
     """The error for missing columns, with hints for a pandas index and for frames in wide format."""
     columns = ", ".join(format_value(name) for name in expected.all if target or name != expected.target)
     suggestion = "Pass your names, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
     suggestion = suggestion if what == "frame" else "Add or rename the missing columns"
     hint = "; a pandas index is ignored: use reset_index() to make it a column" if expected.time in missing else ""
-    if what == "frame" and len(names) > WIDE_FRAME_COLUMNS and expected.target in missing:
-        hint += "; a frame with one column per series must be in long format: use melt()"
+    if what == "frame" and expected.target in missing:
+        if melt := _melt_hint(frame, expected):
+            hint = f"; if each column is a series, pass {melt}"
+        elif len(names) > WIDE_FRAME_COLUMNS:
+            hint += "; a frame with one column per series must be in long format: use melt()"
     existing = format_list(names, max_shown=12) or "none"
     return DataError(
         f"The {what} must have the columns {columns}, but it lacks {format_list(missing)} and has {existing}.",
         hint=f"{suggestion}{hint}.",
     )
+
+
+def _melt_hint(frame: Frame, expected: Columns) -> str:
+    """Code that brings a frame with one column per series to long format; empty unless all columns but the time are numeric."""
+    if frame is None or expected.covariates:
+        return ""
+    table = to_narwhals(frame)
+    library, default = library_name(table), Columns()
+    labels = [name for name, dtype in table.schema.items() if not dtype.is_numeric()]
+    time = expected.time if expected.time in table.columns else labels[0] if len(labels) == 1 else None
+    code = ARROW_TO_PANDAS if library == "pyarrow" else "frame"
+    if time is None and type(getattr(frame, "index", None)).__name__ == "DatetimeIndex":
+        code, time = f"frame.reset_index(names={expected.time!r})", expected.time
+    series = set(table.columns) - {time}
+    if time is None or len(series) < 2 or expected.id in series or not series.isdisjoint(labels):
+        return ""
+    roles = {"id": expected.id or default.id, "time": time, "target": expected.target}
+    names = f"={roles['id']!r}, value_name={expected.target!r})"
+    code += f".unpivot(index={time!r}, variable_name{names}" if library == "polars" else f".melt({time!r}, var_name{names}"
+    columns = {role: name for role, name in roles.items() if name != getattr(default, role)}
+    return code if time == expected.time else f"{code} and columns={columns}"
 
 
 CUTOFF, STEP, SAMPLE = "cutoff", "step", "sample"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ time_type = lru_cache(maxsize=64)(TimeType)
 def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     """Read a time column as int64 (UTC if there is a time zone) and its type.
 
-    Missing values are the smallest int64 for numpy dtypes; for others the caller must refuse them
+    Missing values are the smallest int64 for numpy datetimes; for others the caller must refuse them
     before. Text is parsed; unsupported dtypes raise `DataError`.
     """
     values = to_array(column)
@@ -64,6 +65,8 @@ def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
         if not hasattr(timestamp_type, "unit"):
             return _to_integers(series), time_type(timestamp_type.time_unit, timestamp_type.time_zone, dtype_text)
         return _to_integers(series), time_type(timestamp_type.unit, timestamp_type.tz, dtype_text)
+    if dtype_text == "object" and {type(value) for value in native} == {date}:
+        return native.to_numpy().astype("M8[D]").view(np.int64), time_type("D", None, dtype_text)
     raise _time_type_error(native, narwhals_dtype, name, dtype_text)
 
 
@@ -82,6 +85,8 @@ def time_values(name: str, timestamps: Ints, time: TimeType, backend: str) -> An
     if backend == "pandas":
         if time.dtype in (f"datetime64[{time.unit}]", "int64"):
             return timestamps.view(time.dtype)
+        if time.dtype == "object":
+            return timestamps.view("M8[D]").astype(object)  # datetime.date objects
         import pandas as pd
 
         values: Any = timestamps

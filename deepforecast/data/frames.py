@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Number
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -72,11 +73,42 @@ INT64_TYPES = frozenset(("i8", "u8"))
 NUMERIC_TYPES = INT64_TYPES | {"f8", "f4", "i1", "i2", "i4", "u1", "u2", "u4"}
 
 
+DATES = 'index=pandas.date_range("2024-01-01", periods=len(frame), name="ds")'
+MELT_INDEX = 'melt(ignore_index=False, var_name="unique_id", value_name="y").reset_index()'
+CONVERSIONS = {  # attribute of a type: code that converts its objects; the first one counts
+    "modin": "frame.modin.to_pandas()",
+    "to_dataframe": "frame.to_dataframe().reset_index()",  # xarray
+    "to_table": "frame.to_table()",  # a dataset of pyarrow
+    "to_pandas": "frame.to_pandas()",
+    "toPandas": "frame.toPandas()",  # Spark
+    "compute": "frame.compute()",  # Dask
+}
+
+
+def materialize(frame: Frame) -> Frame:
+    """The pyarrow table of an object with the Arrow C stream interface, a collected lazy frame, else `frame` itself.
+
+    Streams may be readable only once: code that opens a frame several times materializes it first.
+    """
+    if type(frame).__name__ == "LazyFrame":  # of polars or narwhals
+        return frame.collect()
+    if not hasattr(type(frame), "__arrow_c_stream__") or nw.dependencies.is_into_dataframe(frame):
+        return frame
+    import pyarrow as pa
+
+    try:
+        reader = pa.RecordBatchReader.from_stream(frame)
+    except pa.ArrowInvalid:  # the stream of a single column, such as a Series
+        return frame
+    return reader.read_all()
+
+
 def to_narwhals(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
-    """A pandas, polars or pyarrow frame, or a pandas Series, as a narwhals DataFrame; other types raise `DataError`.
+    """Any frame, or a pandas Series, as a narwhals DataFrame of pandas, polars or pyarrow; other types raise `DataError`.
 
     `what` names the frame in messages.
     """
+    frame = materialize(frame)
     pandas = sys.modules.get("pandas")  # if it is not imported, `frame` cannot be a pandas object
     if pandas is not None and isinstance(frame, pandas.Series):
         frame = _from_series(frame, what)
@@ -239,9 +271,16 @@ def _from_series(series: Any, what: str) -> Any:
     import pandas as pd
 
     if not isinstance(series.index, pd.DatetimeIndex):
+        if isinstance(series.index, pd.MultiIndex):
+            code = 'frame.reset_index(name="y")'
+        elif isinstance(series.index, pd.PeriodIndex):
+            code = "frame.to_timestamp()"
+        else:
+            is_text = not pd.api.types.is_numeric_dtype(series.index)
+            code = "frame.set_axis(pandas.to_datetime(frame.index))" if is_text else f"pandas.Series(frame.array, {DATES})"
         raise DataError(
             f"A Series passed as the {what} must have a DatetimeIndex, got a {type(series.index).__name__}.",
-            hint="Set a DatetimeIndex, or pass a DataFrame with the columns ds and y.",
+            hint=f"Pass {code}.",
         )
     return pd.DataFrame({"ds": series.index, "y": series.array})
 
@@ -262,21 +301,32 @@ def _frame_type_error(frame: Frame, what: str) -> DataError:
     package = frame_type.__module__.partition(".")[0]
     type_text = frame_type.__name__ if package == "builtins" else f"{package}.{frame_type.__name__}"
     return DataError(
-        f"The {what} must be a pandas, polars or pyarrow DataFrame, or a pandas Series with a DatetimeIndex, got {type_text}.",
-        hint=_conversion_hint(frame),
+        f"The {what} must be a pandas, polars or pyarrow DataFrame, a pandas Series with a DatetimeIndex, or have the Arrow C "
+        f"stream interface, got {type_text}.",
+        hint=_conversion_hint(frame, what),
     )
 
 
-def _conversion_hint(value: Any) -> str:
-    """The fix for common mistakes: a file name, values without dates, a lazy frame."""
-    if type(value).__name__ == "LazyFrame":
-        return "Call .collect() first."
+def _conversion_hint(value: Any, what: str) -> str:
+    """The fix for an object that is not a frame: code that converts it, in which the object is `frame`."""
     if isinstance(value, (str, PathLike)):
-        return "Read the file first, e.g. with pandas.read_csv(path)."
-    is_flat = isinstance(value, (list, tuple)) and not any(isinstance(element, (list, tuple, Mapping)) for element in value[:1])
-    if is_flat or getattr(value, "ndim", 0) == 1:
-        return 'Pass the dates too: pandas.Series(values, index=pandas.date_range("2024-01-01", periods=len(values))).'
-    return "Convert it, e.g. with pandas.DataFrame(...)."
+        return "Read the file: pass pandas.read_csv(frame) or pandas.read_parquet(frame)."
+    is_series = nw.dependencies.is_into_series(value)
+    code = next((code for name, code in CONVERSIONS.items() if hasattr(type(value), name)), "")
+    if code and not is_series:
+        return f"Pass {code}."
+    is_sequence = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim)
+    first = value[0] if is_sequence and len(value) else None
+    if isinstance(value, Mapping | Iterator) or isinstance(first, Mapping):
+        return "Pass pandas.DataFrame(frame)."
+    if isinstance(first, Sequence | np.ndarray) and not isinstance(first, str):
+        if all(isinstance(element, Number) for element in first):  # a column per series
+            return f"Pass the dates too: pandas.DataFrame(frame, {DATES}).{MELT_INDEX}."
+        names = ["ds", "y"] if len(first) == 2 else ["unique_id", "ds", "y"]
+        return f"Pass pandas.DataFrame(frame, columns={names}).infer_objects()."
+    if first is not None or is_series:
+        return f"Pass the dates too: pandas.Series(frame, {DATES})."
+    return "Pass a DataFrame" + (', such as deepforecast.datasets.load("air_passengers").' if what == "frame" else ".")
 
 
 def _not_numeric_error(series: nw.Series[Any], name: str, extra_hint: str) -> DataError:
@@ -289,7 +339,7 @@ def _not_numeric_error(series: nw.Series[Any], name: str, extra_hint: str) -> Da
 def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
     """The numbers of a column that is not a numpy array or may have missing values, as an array with NaN for these."""
     dtype, native = series.dtype, series.to_native()
-    if not (dtype.is_integer() or dtype.is_float()):
+    if not dtype.is_numeric():  # decimals are numeric
         raise _not_numeric_error(series, name, extra_hint)
     is_large = dtype.is_integer() and dtype not in (nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32)
     if is_large and series.null_count() < len(series):

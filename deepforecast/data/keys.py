@@ -109,7 +109,8 @@ class Keys(NamedTuple):
 def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
     """Read and sort the id and time columns; missing ids or timestamps and duplicates raise `DataError`."""
     time_column = table.native[names.time]
-    has_numpy_dtype = isinstance(getattr(time_column, "dtype", None), np.dtype)
+    dtype = getattr(time_column, "dtype", None)
+    has_numpy_dtype = isinstance(dtype, np.dtype) and dtype.kind != "O"
     if not has_numpy_dtype and frames.to_narwhals_series(time_column).null_count():
         raise missing_timestamp_error(table, names, what)
     timestamps, time_type = datetimes.read_timestamps(time_column, names.time)

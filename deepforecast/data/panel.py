@@ -101,7 +101,7 @@ def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> 
 
     Declared ones may be in either; if none is declared, all columns of the static frame are used.
     """
-    series, names = panel.series, keys.names
+    series, names, static = panel.series, keys.names, frames.materialize(static)
     names_in_frame = [name for name in names.static if name in table.columns]
     other_names = [name for name in names.static if name not in table.columns]
     if static is None and other_names:
@@ -263,7 +263,7 @@ class Panel:
         `allow_empty`, a series may have no values.
         """
         table = frames.read_table(frame)
-        names = resolve(columns, table.columns)
+        names = resolve(columns, table.columns, frame=table.native)
         if not len(table.native):
             raise empty_frame_error()
         keys = read_keys(table, names)

@@ -20,7 +20,7 @@ from deepforecast.core.monitor import Tick, ignore_count
 from deepforecast.core.parallel import map_items
 from deepforecast.core.preprocessing import drop_unusable
 from deepforecast.data.columns import Columns, warn_undeclared
-from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.frames import Floats, Frame, materialize
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan
 from deepforecast.errors import CalibrationError, DataError, ParameterError, TrainingError, format_list, format_value, warn
@@ -200,7 +200,7 @@ def compare(
     requested = validate_models(models, horizon)
     candidates = [model.clone(on_failure=on_failure) for model in requested]
     names = [model.name for model in candidates]
-    tolerant = on_failure != "raise"
+    frame, tolerant = materialize(frame), on_failure != "raise"
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_empty=tolerant)
     levels = validate_levels(level)
     n_jobs = validate_n_jobs(n_jobs)

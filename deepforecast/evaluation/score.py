@@ -126,6 +126,7 @@ def score(
             board_freq = str(board.settings["freq"])
             train = board.history
             freq = freq or (int(board_freq) if board_freq.isdecimal() else board_freq)
+    actual = frames.materialize(actual)
     table = open_input(forecasts, "frame of forecasts")
     if models is None and is_decomposition(table.columns):
         raise DataError(

@@ -115,6 +115,7 @@ class AttentionWeights:
 
 def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeights:
     """Read the result of `explain` as attention weights of one kind."""
+    explanation = door.materialize(explanation)
     tidy = open_frame(explanation, "explanation", _key_columns(inputs.open_input(explanation, "explanation")), target=False)
     kinds = tidy.frame.get_column("kind").to_numpy().astype(str)
     available = sorted(

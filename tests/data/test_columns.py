@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from deepforecast import Naive
 from deepforecast.data.columns import Columns, resolve
-from deepforecast.errors import DataError, ParameterError, ParameterTypeError
+from deepforecast.errors import DataError, DataWarning, ParameterError, ParameterTypeError
+from tests.frames import LIBRARIES, D, P, Stream, converted, follow_hint, plain
 
 HOUSE = ["unique_id", "ds", "y"]
 OTHER = ["item_id", "timestamp", "target"]
@@ -70,6 +74,59 @@ def test_a_column_for_each_series_is_told_how_to_become_long() -> None:
         resolve(None, ["day", *(f"shop {number}" for number in range(5))])
     with pytest.raises(DataError, match=r"to make it a column\.$"):
         resolve(None, ["shop", "day", "sales"])
+
+
+@pytest.mark.parametrize("library", [*LIBRARIES, "stream"])
+@pytest.mark.parametrize("time", ["date", "ds"])
+def test_the_code_for_a_column_per_series_works(library: str, time: str) -> None:
+    wide = D().drop(columns=["unique_id", "y"]).assign(north=1.0, south=2).rename(columns={"ds": time})
+    make: Any = Stream if library == "stream" else partial(converted, library=library)
+    with pytest.raises(DataError, match="if each column is a series, pass") as caught:
+        Naive(horizon=1).fit(make(wide))
+    columns = None if time == "ds" else {"time": "date"}
+    assert ("columns={'time': 'date'}." in caught.value.hint) == (time == "date")
+    forecasts = Naive(horizon=1).fit(follow_hint(caught.value, make(wide)), columns=columns).predict()
+    assert plain(forecasts).unique_id.tolist() == ["north", "south"]
+
+
+def test_the_code_for_a_column_per_series_has_the_names_of_the_caller() -> None:
+    wide, columns = D()[["ds"]].assign(north=1.0, south=2.0), {"id": "shop", "target": "sales"}
+    with pytest.raises(DataError, match=r"pass frame\.melt\('ds', var_name='shop', value_name='sales'\)\.") as caught:
+        Naive(horizon=1).fit(wide, columns=columns)
+    Naive(horizon=1).fit(follow_hint(caught.value, wide), columns=columns)
+
+
+def test_the_code_for_a_column_per_series_takes_the_time_of_the_index() -> None:
+    wide = pd.DataFrame({"north": 1.0, "south": 2.0}, index=pd.DatetimeIndex(D().ds, name="day"))
+    with pytest.raises(DataError) as caught:
+        Naive(horizon=1).fit(wide)
+    assert len(Naive(horizon=1).fit(follow_hint(caught.value, wide)).predict()) == 2
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [D().drop(columns="y").assign(a=1.0, b=2.0), D().assign(kind="x").rename(columns={"y": "z"}), D()[["ds"]].assign(a=1.0)],
+)
+def test_a_long_frame_is_not_melted(frame: pd.DataFrame) -> None:
+    with pytest.raises(DataError) as caught:
+        Naive(horizon=1).fit(frame)
+    assert "melt" not in str(caught.value)
+
+
+@pytest.mark.parametrize("library", [*LIBRARIES, "stream"])
+def test_the_code_that_joins_several_id_columns_works(library: str) -> None:
+    frame = P(2, 20).rename(columns={"unique_id": "store"}).assign(item=7)
+    make: Any = Stream if library == "stream" else partial(converted, library=library)
+    with pytest.raises(ParameterTypeError, match=r"`id` must be one column name, got store, item \(list\)") as caught:
+        Naive(horizon=1).fit(make(frame), columns={"id": ["store", "item"]})
+    with pytest.warns(DataWarning, match="store, item"):
+        model = Naive(horizon=1).fit(follow_hint(caught.value, make(frame)), columns={"id": "unique_id"})
+    assert plain(model.predict()).unique_id.tolist() == ["s001/7", "s002/7"]
+
+
+def test_several_id_columns_without_a_frame() -> None:
+    with pytest.raises(ParameterTypeError, match=r"Pass frame\.assign\(unique_id="):
+        Columns(id=("store", "item"))  # type: ignore[arg-type]
 
 
 def test_a_frame_without_columns_has_none() -> None:

@@ -36,6 +36,7 @@ def columns() -> list[Any]:
                 found.append(pl.Series(array))
     dates = pa.array([datetime.date.fromisoformat(day) for day in DAYS])
     found += [pa.chunked_array([dates]), pl.Series(dates), pd.Series(pd.arrays.ArrowExtensionArray(dates))]
+    found.append(pd.Series(dates.to_pylist()))
     for kind in ("int8", "uint8", "int64", "Int16", "UInt64", "int32[pyarrow]"):
         found.append(pd.Series([3, 1, 2], dtype=kind))
     return [
@@ -124,7 +125,7 @@ REFUSED = [
     (pd.Series([1.5]), r"astype\('int64'\)"),
     (pd.Series([True]), "bool"),
     (pd.Series(pd.period_range("2024", periods=2, freq="D")), "to_timestamp"),
-    (pd.Series([datetime.date(2024, 1, 1)]), r"values of type date.*to_datetime"),
+    (pd.Series([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 2)]), r"values of type date, datetime.*to_datetime"),
     (pd.Series([datetime.datetime(2024, 1, 1)], dtype=object), "datetime"),
     (pd.Series(pd.date_range("2024", periods=2, tz=datetime.timezone(datetime.timedelta(hours=2), "here"))), "tz_convert"),
     (pd.Series(pd.to_timedelta([1])), "to_datetime"),

@@ -14,6 +14,7 @@ from deepforecast.errors import DataError, ParameterError
 from deepforecast.plotting import plot_attention
 from deepforecast.plotting.chart import cell_edges
 from deepforecast.plotting.lags import distance_back
+from tests.frames import Stream
 
 STEPS, ROWS, LAYERS, HEADS = 3, 5, 2, 2
 
@@ -53,6 +54,10 @@ def test_a_matrix_is_the_mean_of_layers_and_heads(library: Callable[..., Any]) -
     days = np.array(["2023-12-31", "2024-01-05"], dtype="M8[D]").astype(int) + 0.5
     assert axes.get_xlim() == tuple(days)
     assert axes.get_ylim()[0] == axes.get_xlim()[1]  # the first step follows on the last row
+
+
+def test_an_arrow_stream_is_read_once() -> None:
+    assert len(plot_attention(Stream(looked())).axes) == 2
 
 
 def test_series_layers_and_heads_are_chosen() -> None:
