@@ -7,7 +7,7 @@ so that the arrays of series fitted separately can be concatenated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -146,7 +146,7 @@ class Statistical(Forecaster):
 
     def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
         """Raise a `ParameterError` for parameters that have no effect; fit."""
-        refuse_unused_parameters(self, self._idle())
+        refuse_unused_parameters(self)
         return super()._fit_panel(panel, monitor)
 
     def _with_training_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
@@ -182,10 +182,6 @@ class Statistical(Forecaster):
         return learned.history
 
     # -- hooks of subclasses ----------------------------------------------------------------------
-
-    def _idle(self) -> Iterable[tuple[str, str]]:
-        """(name, reason and fix) of the parameters that have no effect with the values of the others."""
-        return ()
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         """The columns of `parameters`."""
