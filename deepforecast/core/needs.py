@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 Rule = tuple[str, Callable[[Mapping[str, Any]], bool]]
 
-
 MAX_LISTED = 3
 """Largest number of choices that the fix of an error lists."""
 
@@ -30,10 +29,10 @@ class Needs:
     `declared` is `param(needs=...)`: a mapping from other parameters to the value they must have or
     to `Not` with the values they must not have, or a pair of a rule in words and a function.
 
-    >>> scored = Needs({"head": "bins", "scaler": Not("none")})
-    >>> scored({"head": "bins", "scaler": "robust"}), scored({"head": "bins", "scaler": "none"})
+    >>> needs = Needs({"head": "bins", "scaler": Not("none")})
+    >>> needs({"head": "bins", "scaler": "robust"}), needs({"head": "bins", "scaler": "none"})
     (True, False)
-    >>> scored.help
+    >>> needs.help
     "Only with head='bins'. Not with scaler='none'."
     """
 
