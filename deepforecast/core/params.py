@@ -219,6 +219,10 @@ class Param:
         """The help with the condition under which the parameter has an effect."""
         return self.help if self.needs is None else ". ".join(filter(None, [self.help.removesuffix("."), self.needs.help]))
 
+    def has_effect(self, values: Mapping[str, Any]) -> bool:
+        """Whether `needs` is met by the values of all parameters, or the own value is `off`."""
+        return self.needs is None or self.needs(values) or is_choice(values[self.name], (self.off,))
+
     def check(self, value: Any) -> None:
         """Raise `ParameterTypeError` or `ParameterError` unless the value is valid."""
         if is_choice(value, self.choices or ()):
@@ -506,22 +510,20 @@ def in_constructor_order(params: Mapping[str, Param]) -> list[tuple[str, Param]]
 
 
 def unused_parameters(model: Any) -> list[str]:
-    """The parameters that have no effect with the values of the others; not those set to their `off` value."""
-    values = model.get_params(deep=False)
-    return [
-        name
-        for name, param in declared_params(type(model)).items()
-        if param.needs is not None and not param.needs(values) and not is_choice(values[name], (param.off,))
-    ]
+    """The parameters that have no effect with the values of the others."""
+    params: dict[str, Param] = type(model)._params
+    values = {name: getattr(model, name) for name in params}
+    return [name for name, param in params.items() if not param.has_effect(values)]
 
 
 def refuse_unused_parameters(model: Any) -> None:
     """Raise if a parameter differs from its default but has no effect with the values of the others."""
-    params, values = declared_params(type(model)), model.get_params(deep=False)
-    for name in unused_parameters(model):
-        param, value = params[name], values[name]
-        if param.needs is not None and value != param.default:
-            reason, fix = param.needs.explain(values, params)
+    params: dict[str, Param] = type(model)._params
+    values = {name: getattr(model, name) for name in params}
+    for name, value in values.items():
+        needs = params[name].needs
+        if needs is not None and value != params[name].default and not params[name].has_effect(values):
+            reason, fix = needs.explain(values, params)
             raise ParameterError(
                 f"{model.name}: {name}={_format_argument(value)} has no effect {reason}.",
                 hint=f"{fix}, or omit `{name}`.",

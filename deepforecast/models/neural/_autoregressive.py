@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from deepforecast.core.params import param
+from deepforecast.core.params import param, refuse_unused_parameters
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural._base import NeuralForecaster
 from deepforecast.models.neural._forecast import DecodingOptions
@@ -58,7 +58,8 @@ class AutoregressiveForecaster(NeuralForecaster):
 
     def _decoding_options(self) -> DecodingOptions:
         """The options of decoding; raise `ParameterError` for parameters without effect or values that exclude each other."""
-        super()._decoding_options()
+        if self.beam_width is not None or (self.temperature, self.top_p) != (1.0, 1.0):  # may have changed since the fit
+            refuse_unused_parameters(self)
         if self.decoding == "beam" and self.head != "bins":
             raise ParameterError(
                 f"decoding='beam' cannot be used with head={self.head!r}, whose values are not discrete.",

@@ -433,6 +433,7 @@ class NeuralForecaster(Forecaster):
         """Check the parameters and train the network; sample paths need the residual correlation."""
         clip_bounds(self)  # these two raise for invalid parameters, before the training
         self._decoding_options()
+        refuse_unused_parameters(self)
         if self.scaler in WINDOW_SCALERS and self.scaler_scope != "window":
             raise ParameterError(
                 f"{self.name}: scaler={self.scaler!r} requires scaler_scope='window', got scaler_scope={self.scaler_scope!r}.",
@@ -486,8 +487,6 @@ class NeuralForecaster(Forecaster):
         return _predict.simulate_paths(self, learned, steps, samples, seed, future)
 
     def _decoding_options(self) -> DecodingOptions:
-        """The options of decoding; raise `ParameterError` for parameters without effect."""
-        refuse_unused_parameters(self)
         return DEFAULT_DECODING
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
