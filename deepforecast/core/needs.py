@@ -33,7 +33,7 @@ class Needs:
     >>> needs({"head": "bins", "scaler": "robust"}), needs({"head": "bins", "scaler": "none"})
     (True, False)
     >>> needs.help
-    "Only with head='bins'. Not with scaler='none'."
+    "Used only with head='bins', not with scaler='none'."
     """
 
     def __init__(self, declared: Mapping[str, Any] | Rule) -> None:
@@ -53,13 +53,13 @@ class Needs:
 
     @property
     def help(self) -> str:
-        """The condition as sentences for the help of the parameter."""
-        if self.rule:
-            return f"Only with {self.rule}."
-        return " ".join(
-            f"{'Not' if isinstance(condition, Not) else 'Only'} with {_assignment(name, condition)}."
-            for name, condition in self.conditions.items()
-        )
+        """The condition as a sentence for the help of the parameter."""
+        required = [_assignment(name, value) for name, value in self.conditions.items() if not isinstance(value, Not)]
+        excluded = [_assignment(name, value) for name, value in self.conditions.items() if isinstance(value, Not)]
+        without = f"with {' or '.join(excluded)}" if excluded else ""
+        if not required and not self.rule:
+            return f"Not used {without}."
+        return f"Used only with {self.rule or ' and '.join(required)}{without and ', not ' + without}."
 
     def explain(self, values: Mapping[str, Any], params: Mapping[str, Param]) -> tuple[str, str]:
         """Why these values do not meet the condition, to follow "has no effect", and a fix."""

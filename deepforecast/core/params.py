@@ -330,8 +330,8 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
         )
     if options.get("search") is not None:
         options["search"] = tuple(options["search"])
-    if options.get("needs") is not None:
-        options["needs"] = Needs(options["needs"])
+    if "needs" in options:
+        options["needs"] = Needs(options["needs"]) if options["needs"] else None
     return Param(default, **options, declared=tuple(options))
 
 

@@ -139,10 +139,10 @@ def test_defaults_and_values_that_leave_out_are_not_refused() -> None:
 
 def test_the_help_says_when_a_parameter_has_an_effect() -> None:
     text = " ".join((Toy.__doc__ or "").split())
-    assert "Of kind b. Only with kind='b'. other" in text
-    assert "Season. Not with order=(0, 0). both" in text
-    assert "Of two. Only with kind='a'. Not with size=None. either" in text
-    assert "Of one. Only with kind='a' or a size. alias" in text
+    assert "Of kind b. Used only with kind='b'. other" in text
+    assert "Season. Not used with order=(0, 0). both" in text
+    assert "Of two. Used only with kind='a', not with size=None. either" in text
+    assert "Of one. Used only with kind='a' or a size. alias" in text
 
 
 def test_a_search_leaves_out_what_would_have_no_effect() -> None:
