@@ -193,7 +193,7 @@ def _check_needs(cls: type) -> None:
         unknown = set(declaration.needs.conditions) - set(params) if declaration.needs else ()
         if unknown:
             raise ParameterTypeError(
-                f"{cls.__name__}.{name}: the keys of `needs` must be parameters of the class, got {format_list(sorted(unknown))}."
+                f"{cls.__name__}.{name}: the keys of `needs` must be parameters, got {format_list(sorted(unknown))}."
             )
 
 

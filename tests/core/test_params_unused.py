@@ -106,7 +106,8 @@ class Toy(Forecaster):
     season: int | None = param(default=None, needs={"order": Not((0, 0))}, off=1, help="season")
     both: int = param(default=1, needs={"kind": "a", "size": Not(None)}, help="of two")
     either: int = param(
-        default=1, needs=("kind='a' or a size", lambda values: values["kind"] == "a" or values["size"] is not None), help="of one"
+        default=1, needs=("kind='a' or a size", lambda values: values["kind"] == "a" or values["size"] is not None),
+        help="of one",
     )
 
 
@@ -180,7 +181,7 @@ def test_a_search_condition_of_its_own_replaces_that_of_the_needs() -> None:
 
 
 def test_needs_must_be_about_parameters_of_the_class() -> None:
-    with pytest.raises(ParameterTypeError, match=r"Wrong\.size: the keys of `needs` must be parameters of the class, got knd"):
+    with pytest.raises(ParameterTypeError, match=r"Wrong\.size: the keys of `needs` must be parameters, got knd"):
 
         class Wrong(Toy):
             size: int | None = param(default=None, needs={"knd": "a"})
