@@ -212,6 +212,15 @@ def format_list(values: Sequence[object] | Iterable[object], n_total: int | None
     return text if n_total <= max_shown else f"{text} … ({n_total} in all)"
 
 
+def join_alternatives(words: Sequence[str]) -> str:
+    """The words separated by commas, the last one by "or".
+
+    >>> join_alternatives(["'auto'", "an integer", "None"])
+    "'auto', an integer or None"
+    """
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 def pluralize(n_items: int, noun: str) -> str:
     """A number with its noun in the singular or plural.
 

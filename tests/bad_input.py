@@ -70,10 +70,10 @@ def made(subject: Subject, h: int = 5) -> Forecaster:
 def weekly(model: Forecaster) -> Forecaster:
     """The model with a week where it would look for a season, and so the models in it."""
     changed: dict[str, Any] = {}
-    idle = {name for name, _ in model._idle()} if hasattr(model, "_idle") else set()
+    unused = params.unused_parameters(model)
     for name, one in params.declared_params(type(model)).items():
         value = getattr(model, name)
-        if name in idle:
+        if name in unused:
             continue
         if isinstance(value, Forecaster):
             changed[name] = weekly(value)

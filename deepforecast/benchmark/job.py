@@ -22,7 +22,7 @@ from deepforecast.benchmark.task_data import PreparedTask, sample_ids
 from deepforecast.core import registry
 from deepforecast.core.atomic import replace_file
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import declared_params
+from deepforecast.core.params import declared_params, unused_parameters
 from deepforecast.errors import DataWarning, DependencyError, TrainingWarning, format_value
 from deepforecast.evaluation.compare import ModelRun, check_forecasts, format_error, run_model
 from deepforecast.evaluation.cross_validation import BacktestRows
@@ -148,8 +148,7 @@ def build_model(entry: Entry, task: Task, season: int | None = None) -> Forecast
     entry_params = {name: _build_nested(value) for name, value in entry.parameters.items()}
     if entry.name != cls.__name__:
         entry_params["alias"] = entry.name
-    # Parameters without effect, e.g. season_length of a non-seasonal ARIMA.
-    unused = {name for name, _ in getattr(cls(**{**given_params, **entry_params}), "_idle", tuple)()}
+    unused = unused_parameters(cls(**{**given_params, **entry_params}))  # e.g. season_length of a non-seasonal ARIMA
     return cls(**{**{name: value for name, value in given_params.items() if name not in unused}, **entry_params})
 
 

@@ -62,7 +62,7 @@ def describe_parameter(parameter: Param) -> str:
     """
     values = describe_values(parameter)
     default = "required" if parameter.required else f"default {_format_value(parameter.default)}"
-    return f"{parameter.help.removesuffix('.')} ({'; '.join(clause for clause in (values, default) if clause)})"
+    return f"{parameter.full_help.removesuffix('.')} ({'; '.join(clause for clause in (values, default) if clause)})"
 
 
 def _argparse_settings(parameter: Param) -> Mapping[str, Any]:

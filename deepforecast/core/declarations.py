@@ -10,6 +10,7 @@ from dataclasses import replace
 from textwrap import fill
 from typing import Any, dataclass_transform
 
+from deepforecast.core.needs import Needs
 from deepforecast.core.params import (
     NONE_TYPE,
     REQUIRED,
@@ -21,7 +22,7 @@ from deepforecast.core.params import (
     resolve_annotation,
     union_members,
 )
-from deepforecast.errors import ParameterError, ParameterTypeError
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list
 
 WIDTH = 100
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$|^>>> ", re.MULTILINE)  # the header of a section, or an example
@@ -68,7 +69,7 @@ def describe_type(param: Param) -> str:
 
 
 def _section(title: str, params: Iterable[Param]) -> str:
-    entries = [f"{param.name} : {describe_type(param)}\n{_indented(param.help)}" for param in params]
+    entries = [f"{param.name} : {describe_type(param)}\n{_indented(param.full_help)}" for param in params]
     return "\n".join([title, "-" * len(title), *entries]) if entries else ""
 
 
@@ -132,6 +133,7 @@ def collect_params(cls: type) -> None:
                 hint=f"To change its default, use {name}: ... = param(default=...).",
             )
     cls._params = declared_params(cls)  # type: ignore[attr-defined]
+    _check_needs(cls)
     cls.__signature__ = _signature(cls._params)  # type: ignore[attr-defined]
 
 
@@ -164,6 +166,8 @@ def _complete_declaration(name: str, declaration: Param, cls: type, inherited_pa
             else {}
         )
         declaration = replace(inherited_param, default=declaration.default, **{**search_options, **own_options})
+    if declaration.when is None or isinstance(declaration.when, Needs):
+        declaration = replace(declaration, when=declaration.needs)
     annotation = resolve_annotation(annotations[name], cls, name)
     literals = [member for member in union_members(annotation) if typing.get_origin(member) is typing.Literal]
     choices = tuple(value for member in literals for value in typing.get_args(member)) or None
@@ -180,6 +184,17 @@ def _check_name(name: str, cls: type) -> None:
         raise ParameterTypeError(
             f"{cls.__name__}.{name}: the name of a parameter cannot start or end with an underscore, or have two in a row."
         )
+
+
+def _check_needs(cls: type) -> None:
+    """Check that each `needs` refers to parameters of the class."""
+    params = declared_params(cls)
+    for name, declaration in params.items():
+        unknown = set(declaration.needs.conditions) - set(params) if declaration.needs else ()
+        if unknown:
+            raise ParameterTypeError(
+                f"{cls.__name__}.{name}: the keys of `needs` must be parameters, got {format_list(sorted(unknown))}."
+            )
 
 
 def _check_declaration(declaration: Param, cls: type) -> None:

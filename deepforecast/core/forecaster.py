@@ -30,7 +30,7 @@ from deepforecast.core.forecast import (
     validate_quantiles,
 )
 from deepforecast.core.monitor import SILENT, Monitor
-from deepforecast.core.params import param
+from deepforecast.core.params import param, refuse_unused_parameters
 from deepforecast.core.plausibility import LIMITS, check_columns, check_finite, check_paths, range_ratios
 from deepforecast.core.preprocessing import preprocess, refuse_too_short_to_fit
 from deepforecast.core.protocols import PickleProtocol, ScikitLearnProtocol, positional_target_error
@@ -639,7 +639,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
         """The state after fitting a panel; does not change the model. Warnings are emitted after a successful fit."""
-        resolve_bounds(self.bounds)  # raises
+        refuse_unused_parameters(self)
+        if self.bounds is not None:
+            resolve_bounds(self.bounds)  # raises unless they increase
         if self.on_failure == "raise":
             return self._fit_all_series(panel, monitor)
         return fit_with_fallback(self, panel, monitor)

@@ -19,15 +19,16 @@ import numbers
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from deepforecast.core.needs import Needs
 from deepforecast.core.synonyms import suggest
-from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value, join_alternatives
 
 NONE_TYPE = type(None)
 TYPE_NAMES = {int: "an integer", float: "a finite number", str: "a string", bool: "True or False", NONE_TYPE: "None"}
@@ -122,15 +123,6 @@ def format_choices(choices: Sequence[Any]) -> str:
     return join_alternatives([repr(choice) for choice in choices])
 
 
-def join_alternatives(words: Sequence[str]) -> str:
-    """The words separated by commas, the last one by "or".
-
-    >>> join_alternatives(["'auto'", "an integer", "None"])
-    "'auto', an integer or None"
-    """
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
 def resolve_annotation(annotation: Any, cls: type, name: str) -> Any:
     """The annotation of a parameter, evaluated if it is a string; only types, unions and `Literal` are allowed."""
     if isinstance(annotation, str):
@@ -200,6 +192,8 @@ class Param:
     log: bool = False
     step: float | None = None
     search: tuple[Any, ...] | None = None
+    needs: Needs | None = None
+    off: Any = ...  # no such value
     when: Callable[[Mapping[str, Any]], bool] | None = None
     expensive: bool = False
     group: str = ""
@@ -219,6 +213,15 @@ class Param:
     def is_searched(self) -> bool:
         """Whether `tune` varies the parameter."""
         return self.search is not None or self.low is not None or self.high is not None
+
+    @property
+    def full_help(self) -> str:
+        """The help with the condition under which the parameter has an effect."""
+        return self.help if self.needs is None else ". ".join(filter(None, [self.help.removesuffix("."), self.needs.help]))
+
+    def has_effect(self, values: Mapping[str, Any]) -> bool:
+        """Whether `needs` is met by the values of all parameters, or the own value is `off`."""
+        return self.needs is None or self.needs(values) or is_choice(values[self.name], (self.off,))
 
     def check(self, value: Any) -> None:
         """Raise `ParameterTypeError` or `ParameterError` unless the value is valid."""
@@ -298,9 +301,18 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
         given.
     search : sequence, optional
         Values that `tune` tries, instead of a range.
+    needs : dict or tuple, optional
+        When the parameter has an effect: a dict from other parameters to the value they must have,
+        or to `Not(value, ...)` with those they must not have, as in {"head": "bins", "patience":
+        Not(None)}; or a pair of a rule in words and a function of all values. Where it is not met,
+        `tune` does not search the parameter, and `refuse_unused_parameters` raises an error unless
+        it has its default.
+    off : object, optional
+        A value that leaves out what the parameter describes, and is allowed even where `needs` is
+        not met.
     when : callable, optional
         Takes the values of the other parameters; `tune` searches this one only where it returns
-        True.
+        True. By default it follows from `needs`.
     expensive : bool, default False
         Whether larger values make a fit slower.
     group : str, default ""
@@ -318,6 +330,8 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
         )
     if options.get("search") is not None:
         options["search"] = tuple(options["search"])
+    if "needs" in options:
+        options["needs"] = Needs(options["needs"]) if options["needs"] else None
     return Param(default, **options, declared=tuple(options))
 
 
@@ -495,14 +509,24 @@ def in_constructor_order(params: Mapping[str, Param]) -> list[tuple[str, Param]]
     return sorted(params.items(), key=lambda entry: (entry[1].kw_only, not entry[1].required))
 
 
-NO_SEASON = 1
-"""A season_length that means no season, which is always allowed."""
+def unused_parameters(model: Any) -> list[str]:
+    """The parameters that have no effect with the values of the others."""
+    params: dict[str, Param] = type(model)._params
+    values = {name: getattr(model, name) for name in params}
+    return [name for name, param in params.items() if not param.has_effect(values)]
 
 
-def refuse_unused_parameters(model: Any, unused: Iterable[tuple[str, str]]) -> None:
-    """Raise if one of these parameters differs from its default; `unused` are pairs of name and reason with the fix."""
-    defaults = declared_params(type(model))
-    for name, reason in unused:
-        value = getattr(model, name)
-        if value != defaults[name].default and not (name == "season_length" and value == NO_SEASON):
-            raise ParameterError(f"{model.name}: {name}={format_value(value)} has no effect {reason}.")
+def refuse_unused_parameters(model: Any) -> None:
+    """Raise if a parameter differs from its default but has no effect with the values of the others."""
+    params: dict[str, Param] = type(model)._params
+    values = {name: getattr(model, name) for name in params}
+    for name, value in values.items():
+        needs = params[name].needs
+        if needs is not None and value != params[name].default and not params[name].has_effect(values):
+            reason, fix = needs.explain(values, params)
+            raise ParameterError(
+                f"{model.name}: {name}={_format_argument(value)} has no effect {reason}.",
+                hint=f"{fix}, or omit `{name}`.",
+                parameter=name,
+                value=value,
+            )

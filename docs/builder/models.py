@@ -137,7 +137,7 @@ def _group_title(base: type) -> str:
 
 def _rows(parameters: Mapping[str, Param]) -> list[list[str]]:
     return [
-        [f"`{name}`", _default(param), describe_values(param), _search_range(param), param.help]
+        [f"`{name}`", _default(param), describe_values(param), _search_range(param), param.full_help]
         for name, param in parameters.items()
     ]
 

@@ -44,7 +44,7 @@ def test_a_model_with_its_parameters(run, name: str) -> None:
     for title in ("Parameters", "References", "See Also"):
         assert ran.out.splitlines().count(title) == (f"\n{title}\n" in str(inspect.getdoc(registry.get(name))))
     for parameter, one in declared_params(registry.get(name)).items():
-        assert f" {parameter} {' '.join(one.help.removesuffix('.').split())} (" in text
+        assert f" {parameter} {' '.join(one.full_help.removesuffix('.').split())} (" in text
 
 
 def test_a_model_of_another_package_is_of_its_family(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.errors import ParameterError, format_list
 from deepforecast.models.additive._declarations import holidays_as_events, plain_events
@@ -19,14 +20,6 @@ SEASONALITY = (
     "number of Fourier terms (pairs of sine and cosine); True: the default number; False: no such seasonality; 'auto': "
     "the default number if the history spans two periods and the observations are dense enough, else none"
 )
-
-
-def _has_trend(values: Mapping[str, Any]) -> bool:
-    return bool(values["growth"] != "flat")
-
-
-def _has_automatic_changepoints(values: Mapping[str, Any]) -> bool:
-    return _has_trend(values) and values["changepoints"] is None
 
 
 def _has_events(values: Mapping[str, Any]) -> bool:
@@ -44,19 +37,19 @@ class AdditiveForecaster(Forecaster):
 
     growth: str = param(default="linear", help="type of trend")
     changepoints: list[Any] | None = param(
-        default=None,
+        default=None, needs={"growth": Not("flat")},
         help="dates of possible changes of the slope; None: n_changepoints dates, evenly spaced over the observations",
     )
     n_changepoints: int = param(
-        default=25, at_least=0, at_most=1000, low=5, high=50, when=_has_automatic_changepoints,
-        help="number of potential changepoints if changepoints is None",
+        default=25, at_least=0, at_most=1000, low=5, high=50, needs={"growth": Not("flat"), "changepoints": None},
+        help="number of potential changepoints",
     )
     changepoint_range: float = param(
-        default=0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_has_automatic_changepoints,
+        default=0.8, at_least=0, at_most=1, low=0.7, high=0.95, needs={"growth": Not("flat"), "changepoints": None},
         help="fraction of the history, from its start, that contains the changepoints",
     )
     changepoint_prior_scale: float = param(
-        default=0.05, above=0, low=0.001, high=0.5, log=True, when=_has_trend,
+        default=0.05, above=0, low=0.001, high=0.5, log=True, needs={"growth": Not("flat")},
         help="scale of the Laplace prior on changes of the slope (smaller: smoother trend)",
     )
     yearly_seasonality: int | bool | Literal["auto"] = param(

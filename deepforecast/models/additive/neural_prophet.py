@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.models.additive._base import AdditiveForecaster
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
 
 LOCAL_COMPONENTS = ("trend", "seasons", "events", "regressors")
 LAGS_NAME = "ar"
-PLACEMENT_PARAMETERS = ("n_changepoints", "changepoint_range")
-
-
-def _uses_lags(values: Mapping[str, Any]) -> bool:
-    return bool(values["input_size"] != 0)
 
 
 @register
@@ -93,11 +89,11 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         help="number of lags of the target; 0: no autoregression; 'auto': from horizon and season length",
     )
     hidden_sizes: Sequence[int] = param(
-        default=(), at_least=1, when=_uses_lags,
+        default=(), at_least=1, needs={"input_size": Not(0)},
         help="number of units of each hidden layer of the network applied to the lags; (): a linear autoregression",
     )
     lag_prior_scale: float | None = param(
-        default=None, above=0, low=0.001, high=1.0, log=True, when=_uses_lags,
+        default=None, above=0, low=0.001, high=1.0, log=True, needs={"input_size": Not(0)},
         help="scale of the Laplace prior on lag weights (smaller: sparser); None: no prior",
     )  # fmt: skip
     scaler: Literal["standard", "robust", "min_max", "mean_abs", "none"] = param(default="standard")
@@ -157,18 +153,6 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         for declarations in (self.seasonalities, self.dated_events, self.regressors):
             modes += [fields.get("mode") for fields in (declarations or {}).values() if isinstance(fields, Mapping)]
         return "multiplicative" not in modes
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        """Yield the parameters that have no effect with the others, and the end of the message that says so."""
-        if self.input_size == 0:
-            reason = "with input_size=0 (no lags). Leave it out, or set input_size"
-            yield from (("hidden_sizes", reason), ("lag_prior_scale", reason))
-        if self.growth == "flat":
-            reason = "with growth='flat'. Leave it out, or set growth='linear'"
-            yield from ((name, reason) for name in (*PLACEMENT_PARAMETERS, "changepoints", "changepoint_prior_scale"))
-        elif self.changepoints is not None:
-            reason = "with changepoints. Leave one of the two out"
-            yield from ((name, reason) for name in PLACEMENT_PARAMETERS)
 
     def _add_series_columns(self, panel: Panel, learned: LearnedState | None) -> Panel:
         from deepforecast.models.additive._networks import add_series_codes

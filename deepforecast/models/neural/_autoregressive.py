@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from deepforecast.core.params import param
-from deepforecast.errors import ParameterError, format_value
+from deepforecast.core.params import param, refuse_unused_parameters
+from deepforecast.errors import ParameterError
 from deepforecast.models.neural._base import NeuralForecaster
 from deepforecast.models.neural._forecast import DecodingOptions
 
@@ -28,16 +28,16 @@ class AutoregressiveForecaster(NeuralForecaster):
         "'beam': most probable path",
     )
     temperature: float = param(
-        default=1.0, above=0,
-        help="softmax temperature of sampling with head='bins'; below 1: less variation between samples",
+        default=1.0, above=0, needs={"head": "bins"},
+        help="softmax temperature of sampling; below 1: less variation between samples",
     )
     top_p: float = param(
-        default=1.0, above=0, at_most=1,
-        help="probability of the most probable bins to sample from with head='bins' (nucleus sampling); 1: all bins",
+        default=1.0, above=0, at_most=1, needs={"head": "bins"},
+        help="probability of the most probable bins to sample from (nucleus sampling); 1: all bins",
     )
     beam_width: int | None = param(
-        default=None, at_least=1,
-        help="number of paths kept per step with decoding='beam'; None: 10",
+        default=None, at_least=1, needs={"decoding": "beam"},
+        help="number of paths kept per step; None: 10",
     )
 
     @property
@@ -57,31 +57,18 @@ class AutoregressiveForecaster(NeuralForecaster):
         return (*super().predict_params, *decoding_parameters)
 
     def _decoding_options(self) -> DecodingOptions:
-        """The options of decoding; raise `ParameterError` for values that exclude each other."""
-        if self.head != "bins":
-            for name in ("temperature", "top_p"):
-                if getattr(self, name) != 1.0:
-                    message = _unused_message(self, name, f"head={self.head!r}", "head='bins'")
-                    raise ParameterError(message)
-            if self.decoding == "beam":
-                raise ParameterError(
-                    f"decoding='beam' cannot be used with head={self.head!r}, whose values are "
-                    "not discrete.",
-                    hint="Set head='bins', or decoding='greedy'."
-                )
+        """The options of decoding; raise `ParameterError` for parameters without effect or values that exclude each other."""
+        if self.beam_width is not None or (self.temperature, self.top_p) != (1.0, 1.0):  # may have changed since the fit
+            refuse_unused_parameters(self)
+        if self.decoding == "beam" and self.head != "bins":
+            raise ParameterError(
+                f"decoding='beam' cannot be used with head={self.head!r}, whose values are not discrete.",
+                hint="Set head='bins', or decoding='greedy'.",
+            )
         if self.decoding == "greedy" and not self.autoregressive:
             raise ParameterError(
                 "decoding='greedy' cannot be used with output='direct', which predicts all "
                 "steps at once.",
                 hint="Set output='autoregressive', or leave out `decoding`."
             )
-        if self.beam_width is not None and self.decoding != "beam":
-            setting = f"decoding={self.decoding!r}"
-            message = _unused_message(self, "beam_width", setting, "decoding='beam'")
-            raise ParameterError(message)
         return DecodingOptions(self.decoding, (self.temperature, self.top_p), self.beam_width or DEFAULT_BEAM_WIDTH)
-
-
-def _unused_message(model: Any, name: str, setting: str, required: str) -> str:
-    value = format_value(getattr(model, name))
-    return f"{name}={value} cannot be used with {setting}. Leave it out, or set {required}."

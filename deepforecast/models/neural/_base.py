@@ -6,7 +6,7 @@ A model adds its own hyperparameters and `_body(sizes)`, the torch module betwee
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -14,6 +14,7 @@ from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import InvalidManifest, LearnedState, State
@@ -21,8 +22,8 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import TrainingWarning, format_value, warn
-from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state, _unused_parameters
+from deepforecast.errors import ParameterError, TrainingWarning, format_value, warn
+from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ NEURAL = Capabilities(
 )  # fmt: skip
 
 
+WINDOW_SCALERS = ("last", "level", "revin", "difference")
+"""Scalers of single windows; fitted on a whole series, they would leak its last value."""
+
+
 class NeuralForecaster(Forecaster):
     """Base class of neural forecasters: one global network, trained on windows of all series.
 
@@ -71,17 +76,17 @@ class NeuralForecaster(Forecaster):
         help="output of the network per step: quantiles, a point or a distribution",
     )  # fmt: skip
     quantiles: list[float] | None = param(
-        default=None, above=0, below=1,
-        help="quantile levels trained with head='quantiles'; None: 15 levels from 0.005 to 0.995",
+        default=None, above=0, below=1, needs={"head": "quantiles"},
+        help="quantile levels that are trained; None: 15 levels from 0.005 to 0.995",
     )
-    loss: Loss = param(default="mae", help="loss function of head='point'")
+    loss: Loss = param(default="mae", needs={"head": "point"}, help="loss function")
     scaler: Scaler = param(
         default="standard",
         help="scaler of the target, e.g. 'standard' (mean and standard deviation), 'last' (last value and mean "
         "absolute deviation from it), 'revin' (as 'standard', with a learned affine map) or 'none'",
     )
     scaler_scope: Literal["window", "series", "panel"] = param(
-        default="window",
+        default="window", needs={"scaler": Not("none")},
         help="data that the scaler is fitted on: each window, each series, or all series",
     )
     season_length: int | Literal["auto"] = param(
@@ -92,7 +97,7 @@ class NeuralForecaster(Forecaster):
         default="auto", help="calendar features; 'auto': chosen by the frequency, None: no calendar features",
     )
     max_steps: int | Literal["auto"] = param(
-        default="auto", group="training", at_least=1,
+        default="auto", group="training", at_least=1, needs={"max_epochs": None},
         help="number of training steps; 'auto': about 8 epochs, at least 50",
     )
     max_epochs: int | None = param(
@@ -150,7 +155,7 @@ class NeuralForecaster(Forecaster):
         "None: no validation",
     )
     validate_every: int = param(
-        default=50, group="training", at_least=1,
+        default=50, group="training", at_least=1, needs={"validation_size": Not(None)},
         help="number of training steps between validation checks",
     )
     patience: int | None = param(
@@ -184,7 +189,7 @@ class NeuralForecaster(Forecaster):
         help="folder to write checkpoints to and to resume interrupted training from; None: no checkpoints",
     )
     checkpoint_every: int = param(
-        default=100, group="training", at_least=1,
+        default=100, group="training", at_least=1, needs={"checkpoint_dir": Not(None)},
         help="number of training steps between checkpoints",
     )
     trainer: dict[str, Any] | None = param(
@@ -424,7 +429,13 @@ class NeuralForecaster(Forecaster):
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Check the parameters and train the network; sample paths need the residual correlation."""
         self._decoding_options()  # raises for invalid parameters, before the training
-        _unused_parameters.refuse_unused(self)
+        if self.scaler in WINDOW_SCALERS and self.scaler_scope != "window":
+            raise ParameterError(
+                f"{self.name}: scaler={self.scaler!r} requires scaler_scope='window', got scaler_scope={self.scaler_scope!r}.",
+                hint="Set scaler='standard', 'robust', 'min_max' or 'mean_abs', or omit `scaler_scope`.",
+                parameter="scaler_scope",
+                value=self.scaler_scope,
+            )
         learned = _fit.fit_network(self, panel, monitor)
         # Models of an inner cross-validation draw no sample paths.
         return self._fit_residual_correlation(learned, panel) if monitor.is_outermost else learned
@@ -498,10 +509,6 @@ class NeuralForecaster(Forecaster):
         return _serialization.deserialize(self, learned)
 
     # -- hooks of a model --------------------------------------------------------------------------
-
-    def _idle(self) -> Iterable[tuple[str, str]]:
-        """Names of parameters that have no effect with the other values, and the reason and fix."""
-        return ()
 
     def _add_series_columns(self, panel: Panel, learned: LearnedState | None) -> Panel:
         """The panel with additional static columns; `learned` is the state of an earlier fit."""

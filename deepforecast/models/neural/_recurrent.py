@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
 
@@ -38,7 +39,7 @@ class RecurrentForecaster(AutoregressiveForecaster):
         help="dropout probability of the outputs of the layers",
     )
     residual: bool = param(
-        default=False, help="whether to add residual connections from the second layer on",
+        default=False, needs={"n_layers": Not(1)}, help="whether to add residual connections from the second layer on",
     )
     normalization: Literal["layer", "batch", "rms"] | None = param(
         default=None, help="normalization of the output of each layer; None: no normalization",
@@ -48,19 +49,19 @@ class RecurrentForecaster(AutoregressiveForecaster):
         help="'direct': prediction of all steps at once; 'autoregressive': one step after the other"
     )
     teacher_forcing: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
-        default="constant",
+        default="constant", needs={"output": "autoregressive"},
         help="schedule of teacher forcing in training; 'constant': always, 'free': never, 'linear' and "
         "'inverse_sigmoid': decaying probability"
     )
     decoder_layers: int = param(
-        default=1, at_least=0, help="number of hidden layers of the direct decoder"
+        default=1, at_least=0, needs={"output": "direct"}, help="number of hidden layers of the direct decoder"
     )
     decoder_size: int = param(
-        default=64, at_least=1, help="number of units per hidden layer of the direct decoder"
+        default=64, at_least=1, needs={"output": "direct"}, help="number of units per hidden layer of the direct decoder"
     )
     skip_hidden_sizes: Sequence[int] | None = param(
         default=(256, 256), at_least=1, search=(None, (128,), (256, 256)),
-        when=lambda drawn: drawn["output"] == "direct",
+        needs={"output": "direct"},
         help="number of units of each hidden layer of the perceptron that is added to the direct output; "
         "None: no perceptron",
     )
@@ -89,17 +90,6 @@ class RecurrentForecaster(AutoregressiveForecaster):
     def autoregressive(self) -> bool:
         """Whether the horizon is predicted one step after the other."""
         return self.output == "autoregressive"
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        """Names of parameters that have no effect with the other values, and the reason and fix."""
-        if self.output == "direct":
-            reason = "with output='direct'. Leave it out, or set output='autoregressive'"
-            yield "teacher_forcing", reason
-        else:
-            for name in ("decoder_layers", "decoder_size", "skip_hidden_sizes"):
-                yield name, "with output='autoregressive'. Leave it out, or set output='direct'"
-        if self.n_layers == 1:
-            yield "residual", "with n_layers=1. Leave it out, or set n_layers=2"
 
     def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
         """The recurrent body, direct or autoregressive; only RNN has the parameter `activation`."""

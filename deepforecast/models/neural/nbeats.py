@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deepforecast.core.params import param
@@ -59,7 +59,10 @@ class NBEATS(NeuralForecaster):
     hidden_sizes: Sequence[int] = param(
         default=(256, 256, 256), at_least=1, help="number of units of each hidden layer of a block",
     )
-    degree: int = param(default=2, at_least=0, help="degree of the polynomials in trend stacks")
+    degree: int = param(
+        default=2, at_least=0, needs=("stacks=['trend', ...]", lambda values: "trend" in values["stacks"]),
+        help="degree of the polynomials in trend stacks",
+    )
     scaler: Scaler = param(default="level")
     sample_by: Literal["windows", "series"] = param(default="series")
     learning_rate: float | Literal["find"] = param(default=1.5e-3)
@@ -67,11 +70,6 @@ class NBEATS(NeuralForecaster):
         default=0.0, at_least=0, below=1, low=0.0, high=0.3,
         help="dropout probability",
     )
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        """Names of parameters that have no effect with the other values, and the reason and fix."""
-        if "trend" not in self.stacks:
-            yield "degree", "without a trend stack. Leave it out, or set stacks=['trend', 'season']"
 
     def _body(self, sizes: InputSizes) -> NBEATSBody:
         """The stacks of blocks; raise `ParameterError` for unknown kinds in `stacks`."""

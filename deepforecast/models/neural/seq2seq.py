@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from deepforecast.core.needs import Not
 from deepforecast.core.params import Param, param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError, ParameterTypeError
@@ -99,21 +99,22 @@ class Seq2Seq(AutoregressiveForecaster):
         default=1, at_least=1, low=1, high=3, expensive=True, help="number of stacked layers of encoder and of decoder",
     )
     bidirectional: bool = param(
-        default=False, help="whether the encoder also reads the window backwards"
+        default=False, needs={"encoder": "recurrent"}, help="whether the encoder also reads the window backwards"
     )
     kernel_size: int = param(
-        default=3, at_least=1, help="kernel size of a convolutional encoder, in time steps"
+        default=3, at_least=1, needs={"encoder": "convolutional"}, help="kernel size of the encoder, in time steps"
     )
     dropout: float = param(
         default=0.0, at_least=0, below=1, low=0.0, high=0.5,
         help="dropout probability",
     )
     decoder: Literal["bahdanau", "luong"] = param(
-        default="luong", help="attention before ('bahdanau') or after ('luong') the recurrent step"
+        default="luong", needs={"attention": Not(None)},
+        help="attention before ('bahdanau') or after ('luong') the recurrent step"
     )
     input_feeding: bool = param(
-        default=False,
-        help="whether the attention output is fed to the decoder at the next step; decoder='luong' only",
+        default=False, needs={"attention": Not(None), "decoder": "luong"},
+        help="whether the attention output is fed to the decoder at the next step",
     )
     start_value: Literal["last", "learned"] = param(
         default="last", help="input of the first decoder step: last observation ('last') or a learned number",
@@ -128,22 +129,23 @@ class Seq2Seq(AutoregressiveForecaster):
         help="whether positional encodings of the time steps are inputs of the encoder and the decoder"
     )
     separate_values: bool = param(
-        default=False,
+        default=False, needs={"attention": Not(None)},
         help="whether attention has separate linear maps of the encoder outputs for keys and values; False: the outputs",
     )
     self_attention: bool = param(
-        default=False,
+        default=False, needs={"attention": Not(None)},
         help="whether to apply self-attention softmax(x x^T) x to the encoder outputs",
     )
     learned_scale: bool = param(
-        default=False, help="whether to multiply the attention score by a learned factor",
+        default=False, needs={"attention": Not(None)}, help="whether to multiply the attention score by a learned factor",
     )
     attention_window: int | None = param(
-        default=None, at_least=1,
+        default=None, at_least=1, needs={"attention": Not(None)},
         help="half-width, in time steps, of local attention around a predicted position; None: global attention",
     )
     hard_attention: bool = param(
-        default=False, help="whether each step attends only to the time step with the largest score (hard attention)"
+        default=False, needs={"attention": Not(None)},
+        help="whether each step attends only to the time step with the largest score (hard attention)"
     )
     scaler: Scaler = param(default="last")
 
@@ -189,26 +191,3 @@ class Seq2Seq(AutoregressiveForecaster):
             self_attention=self.self_attention,
         )
         return Seq2SeqBody(sizes, options)
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        """Names of parameters that have no effect with the other values, and the reason and fix."""
-        if self.attention is None:
-            for name in (
-                "decoder",
-                "input_feeding",
-                "separate_values",
-                "self_attention",
-                "learned_scale",
-                "attention_window",
-                "hard_attention",
-            ):
-                yield name, "with attention=None. Leave it out, or set attention='general'"
-        if self.decoder == "bahdanau":
-            reason = "with decoder='bahdanau', where the attention output is always an input of the step."
-            yield "input_feeding", f"{reason} Leave it out, or set decoder='luong'"
-        if self.encoder == "convolutional":
-            reason = "with encoder='convolutional'. Leave it out, or set encoder='recurrent'"
-            yield "bidirectional", reason
-        else:
-            reason = "with encoder='recurrent'. Leave it out, or set encoder='convolutional'"
-            yield "kernel_size", reason

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError
@@ -58,7 +58,12 @@ class Transformer(AutoregressiveForecaster):
         help="number of attention heads",
     )
     n_layers: int = param(
-        default=2, at_least=1, low=1, high=3, help="number of encoder layers, and number of decoder layers",
+        default=2, at_least=1, low=1, high=3,
+        needs=(
+            "encoder_layers=None or decoder_layers=None",
+            lambda values: values["encoder_layers"] is None or values["decoder_layers"] is None,
+        ),
+        help="number of encoder layers, and number of decoder layers",
     )
     encoder_layers: int | None = param(
         default=None, at_least=1, help="number of encoder layers; None: equal to n_layers",
@@ -86,7 +91,7 @@ class Transformer(AutoregressiveForecaster):
         help="length of a patch in time steps; 'auto': a quarter of the window, at most 16",
     )
     stride: int | None = param(
-        default=None, at_least=1,
+        default=None, at_least=1, needs={"patch_length": Not(1)},
         help="distance between the starts of consecutive patches in time steps; None: half of patch_length",
     )
     dropout: float = param(
@@ -98,7 +103,7 @@ class Transformer(AutoregressiveForecaster):
         help="'direct': prediction of all steps at once; 'autoregressive': one step after the other"
     )
     teacher_forcing: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
-        default="constant",
+        default="constant", needs={"output": "autoregressive"},
         help="schedule of teacher forcing in training; 'constant': always, 'free': never, 'linear' and "
         "'inverse_sigmoid': decaying probability"
     )
@@ -176,13 +181,3 @@ class Transformer(AutoregressiveForecaster):
             patch_length=patch_length,
             stride=self.stride or max(patch_length // 2, 1),
         )
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        """Names of parameters that have no effect with the other values, and the reason and fix."""
-        if self.encoder_layers is not None and self.decoder_layers is not None:
-            yield "n_layers", "with both encoder_layers and decoder_layers. Leave one of the three out"
-        if self.patch_length == 1:
-            yield "stride", "with patch_length=1. Leave it out, or set patch_length=16"
-        if not self.autoregressive:
-            reason = "with output='direct'. Leave it out, or set output='autoregressive'"
-            yield "teacher_forcing", reason

@@ -130,8 +130,8 @@ class RegressionForecaster(Forecaster):
         ),
     )
     block_size: int = param(
-        default=7, at_least=1,
-        help="number of steps per block; strategy='blocks' only",
+        default=7, at_least=1, needs={"strategy": "blocks"},
+        help="number of steps per block",
     )
     differences: list[int] | Literal["auto"] | None = param(
         default="auto", at_least=1, search=("auto", None),

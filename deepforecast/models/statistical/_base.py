@@ -7,7 +7,7 @@ so that the arrays of series fitted separately can be concatenated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,9 +16,8 @@ import numpy as np
 from deepforecast.core.design_matrix import constant_values, warn_constant_in_fit
 from deepforecast.core.forecast import refuse_duplicate_columns, validate_horizon
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.monitor import SILENT, Monitor
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.parallel import map_chunks
-from deepforecast.core.params import refuse_unused_parameters
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data import frames
@@ -144,11 +143,6 @@ class Statistical(Forecaster):
             return default_seasons[0] if default_seasons else 1
         return int(max(season) if isinstance(season, (list, tuple)) else season)
 
-    def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
-        """Raise a `ParameterError` for parameters that have no effect; fit."""
-        refuse_unused_parameters(self, self._idle())
-        return super()._fit_panel(panel, monitor)
-
     def _with_training_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
         """Add the values of covariates that are constant in fit, for warnings when they change."""
         if not panel.series.columns.future:
@@ -182,10 +176,6 @@ class Statistical(Forecaster):
         return learned.history
 
     # -- hooks of subclasses ----------------------------------------------------------------------
-
-    def _idle(self) -> Iterable[tuple[str, str]]:
-        """(name, reason and fix) of the parameters that have no effect with the values of the others."""
-        return ()
 
     def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         """The columns of `parameters`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -13,7 +13,8 @@ from deepforecast.core.arrays import segment_reduce
 from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.params import NO_SEASON, param
+from deepforecast.core.needs import Not
+from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.seasonality import resolve_season
 from deepforecast.core.state import (
@@ -98,11 +99,11 @@ class ThetaFamily(Statistical):
     min_cycles = 2  # smallest number of full cycles of a series that is tested for a season
 
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1,
+        default="auto", at_least=1, needs={"decomposition": Not("none")}, off=1,
         help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     decomposition: Literal["auto", "multiplicative", "additive", "none"] = param(
-        default="auto",
+        default="auto", needs={"season_length": Not(1)}, off="none",
         help="type of the seasonal component, which is used if it passes a 90 % significance test; 'auto':"
         " 'multiplicative' if values and indices are positive, else 'additive'; 'none': non-seasonal",
     )
@@ -114,12 +115,6 @@ class ThetaFamily(Statistical):
     def _selection_criterion(self, form: ThetaForm, loss: Floats, n_errors: Ints) -> Floats:
         """Criterion of a recursion for each series; the one with the smallest is selected. By default the loss."""
         return loss
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if self.decomposition == "none":
-            yield "season_length", "with decomposition='none'. Set decomposition='auto', or omit `season_length`"
-        if self.season_length == NO_SEASON and self.decomposition != "none":
-            yield "decomposition", "with season_length=1. Pass a larger season_length, or omit `decomposition`"
 
     def _min_observations(self, panel: Panel) -> int:
         return 4

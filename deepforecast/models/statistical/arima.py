@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from deepforecast.core.design_matrix import design_matrix
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.seasonality import resolve_season
@@ -76,7 +76,7 @@ class ARIMA(ArimaFamily):
         " order",
     )  # fmt: skip
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1,
+        default="auto", at_least=1, needs={"seasonal_order": Not((0, 0, 0))}, off=1,
         help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     constant: bool | Literal["auto"] = param(
@@ -85,7 +85,8 @@ class ARIMA(ArimaFamily):
         " differences",
     )
     method: Literal["exact", "conditional"] = param(
-        default="exact", help="likelihood that is maximized; 'exact', or 'conditional' on presample values of zero",
+        default="exact", needs={"engine": "kernels"},
+        help="likelihood that is maximized; 'exact', or 'conditional' on presample values of zero",
     )
     engine: Literal["kernels", "statsmodels"] = param(
         default="kernels",
@@ -100,12 +101,6 @@ class ARIMA(ArimaFamily):
     def _narrow(self, declared: Capabilities) -> Capabilities:
         order = self._requested_order(1)
         return replace(declared, shift_equivariant=bool(order.n_lost or order.constant))
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if not any(self.seasonal_order):
-            yield "season_length", "with seasonal_order=(0, 0, 0). Pass seasonal_order=(P, D, Q), or omit `season_length`"
-        if self.engine == "statsmodels":
-            yield "method", "with engine='statsmodels', which uses the exact likelihood. Omit `method` or `engine`"
 
     def _min_observations(self, panel: Panel) -> int:
         order = self._requested_order(self._short_season(panel))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from deepforecast.core.design_matrix import design_matrix
-from deepforecast.core.params import NO_SEASON, param
+from deepforecast.core.needs import Not
+from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
@@ -70,25 +70,27 @@ class AutoARIMA(ArimaFamily):
         default=None, at_least=0, at_most=3, help="number of ordinary differences; None: chosen by `unit_root_test`",
     )
     seasonal_d: int | None = param(
-        default=None, at_least=0, at_most=2,
+        default=None, at_least=0, at_most=2, needs={"season_length": Not(1)},
         help="number of seasonal differences; None: chosen by the strength of the seasonal component",
     )
     max_p: int = param(default=5, at_least=0, at_most=20, help="largest autoregressive order p")
     max_q: int = param(default=5, at_least=0, at_most=20, help="largest moving average order q")
     max_seasonal_p: int = param(
-        default=2, at_least=0, at_most=5, help="largest seasonal autoregressive order P",
+        default=2, at_least=0, at_most=5, needs={"season_length": Not(1)}, help="largest seasonal autoregressive order P",
     )
     max_seasonal_q: int = param(
-        default=2, at_least=0, at_most=5, help="largest seasonal moving average order Q",
+        default=2, at_least=0, at_most=5, needs={"season_length": Not(1)}, help="largest seasonal moving average order Q",
     )
     max_d: int = param(
-        default=2, at_least=0, at_most=3, help="largest number of ordinary differences that `unit_root_test` may choose",
+        default=2, at_least=0, at_most=3, needs={"d": None},
+        help="largest number of ordinary differences that `unit_root_test` may choose",
     )
     max_seasonal_d: int = param(
-        default=1, at_least=0, at_most=2, help="largest number of seasonal differences that may be chosen automatically",
+        default=1, at_least=0, at_most=2, needs={"seasonal_d": None, "season_length": Not(1)},
+        help="largest number of seasonal differences that may be chosen automatically",
     )
     max_order: int = param(
-        default=5, at_least=0, help="largest p + q + P + Q with stepwise=False",
+        default=5, at_least=0, needs={"stepwise": False}, help="largest p + q + P + Q",
     )
     stepwise: bool = param(
         default=True, help="whether to search stepwise from the best order to its neighbours; False: all orders",
@@ -100,16 +102,19 @@ class AutoARIMA(ArimaFamily):
         default="aicc", search=("aicc", "bic"), help="information criterion that selects the order",
     )
     unit_root_test: Literal["kpss", "adf"] = param(
-        default="kpss", search=("kpss", "adf"), help="unit-root test that chooses the number of ordinary differences",
+        default="kpss", search=("kpss", "adf"), needs={"d": None},
+        help="unit-root test that chooses the number of ordinary differences",
     )
     approximation: bool | Literal["auto"] = param(
         default="auto", help="whether to compare orders by conditional likelihood; 'auto': for series of more than 10,000 rows",
     )
     fourier_from: int = param(
-        default=24, at_least=2, help="smallest season_length that is modelled by Fourier terms instead of seasonal lags",
+        default=24, at_least=2, needs={"season_length": Not(1)},
+        help="smallest season_length that is modelled by Fourier terms instead of seasonal lags",
     )
     max_harmonics: int = param(
-        default=12, at_least=1, at_most=100, help="largest number of harmonics per season that is modelled by Fourier terms",
+        default=12, at_least=1, at_most=100, needs={"season_length": Not(1)},
+        help="largest number of harmonics per season that is modelled by Fourier terms",
     )
 
     coverage_slow: ClassVar[bool] = True
@@ -118,22 +123,6 @@ class AutoARIMA(ArimaFamily):
     def examples(cls) -> list[dict[str, Any]]:
         """Parameters for the contract checks."""
         return [{"season_length": 7}, {"season_length": [3, 7], "fourier_from": 5, "stepwise": False, "max_order": 2}]
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if self.d is not None:
-            for name in ("max_d", "unit_root_test"):
-                yield name, f"with d={self.d}. Omit `d` to have it tested, or omit `{name}`"
-        if self.seasonal_d is not None:
-            yield "max_seasonal_d", f"with seasonal_d={self.seasonal_d}. Omit `seasonal_d` or `max_seasonal_d`"
-        if self.stepwise:
-            yield (
-                "max_order",
-                "with stepwise=True. Set stepwise=False, or limit each order by max_p, max_q, "
-                "max_seasonal_p and max_seasonal_q",
-            )
-        if self.season_length == NO_SEASON:
-            for name in ("seasonal_d", "max_seasonal_p", "max_seasonal_q", "max_seasonal_d", "fourier_from", "max_harmonics"):
-                yield name, f"with season_length=1. Pass a larger season_length, or omit `{name}`"
 
     def _min_observations(self, panel: Panel) -> int:
         self._season_lengths(panel)  # raises if they are invalid

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.seasonality import resolve_season
@@ -74,7 +74,7 @@ class AutoETS(Exponential):
     """
 
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1,
+        default="auto", at_least=1, needs={"seasonal": Not(None)}, off=1,
         help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     error: Literal["auto", "additive", "multiplicative"] = param(
@@ -84,12 +84,15 @@ class AutoETS(Exponential):
         default="auto", help="type of the trend component; 'auto': selected by `criterion`; None: no trend",
     )
     damped: bool | Literal["auto"] = param(
-        default="auto", help="whether to damp the trend; 'auto': selected by `criterion`",
+        default="auto", needs={"trend": Not(None)}, off=False,
+        help="whether to damp the trend; 'auto': selected by `criterion`",
     )
     seasonal: Component | None = param(
         default="auto", help="type of the seasonal component; 'auto': selected by `criterion`; None: non-seasonal",
     )
-    multiplicative_trend: bool = param(default=False, help="whether to also try multiplicative trends with trend='auto'")
+    multiplicative_trend: bool = param(
+        default=False, needs={"trend": "auto", "box_cox": None}, help="whether to also try multiplicative trends",
+    )
     criterion: Literal["aicc", "aic", "bic"] = param(
         default="aicc", search=("aicc", "bic"), help="information criterion that selects the form",
     )
@@ -122,19 +125,6 @@ class AutoETS(Exponential):
                 hint="Set some of them to 'auto', or use ETS with a given form."
             )
         return stable_forms
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if self.seasonal is None:
-            yield "season_length", "with seasonal=None. Set seasonal='auto', or omit `season_length`"
-        if self.trend is None and self.damped is True:
-            yield "damped", "with trend=None. Set trend='auto', or omit `damped`"
-        if self.trend != "auto":
-            yield "multiplicative_trend", f"with trend={self.trend!r}. Set trend='auto', or omit `multiplicative_trend`"
-        if self.box_cox is not None:
-            yield (
-                "multiplicative_trend",
-                "with `box_cox`, which allows additive forms only. Omit `box_cox` or `multiplicative_trend`",
-            )
 
     def _season(self, panel: Panel) -> int:
         if all(form.season == 0 for form in self._forms()):

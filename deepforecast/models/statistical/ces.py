@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats, Ints
@@ -55,6 +55,7 @@ class CES(ComplexSmoothing):
     1 2024-01-14  20.0
     """
 
+    season_length: int | Literal["auto"] = param(default="auto", needs={"seasonal": Not("none")}, off=1)
     seasonal: Literal["none", "simple", "partial", "full"] = param(
         default="none", search=FORMS,
         help="seasonal form; 'none': non-seasonal, 'simple': one complex state per phase, 'partial': additive"
@@ -70,10 +71,6 @@ class CES(ComplexSmoothing):
     def coverage_process(self) -> str:
         """Process on which the contract checks simulate the coverage of intervals."""
         return "local_level" if self.seasonal == "none" else "seasonal_local_level"
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if self.seasonal == "none":
-            yield "season_length", "with seasonal='none'. Set seasonal='full' (or 'simple', 'partial'), or omit `season_length`"
 
     def _season(self, panel: Panel) -> int:
         return 1 if self.seasonal == "none" else super()._season(panel)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState, State
@@ -72,13 +72,9 @@ class Croston(Intermittent):
     )
     alpha: float = param(
         default=0.1, above=0, at_most=1, low=0.05, high=0.5,
-        when=lambda drawn: drawn["variant"] != "optimized",
-        help="smoothing parameter of sizes and intervals; estimated with variant='optimized'",
+        needs={"variant": Not("optimized")},
+        help="smoothing parameter of sizes and intervals",
     )
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if self.variant == "optimized":
-            yield "alpha", "with variant='optimized', which estimates alpha. Use variant='classic' or 'sba', or omit `alpha`"
 
     def _estimate(self, panel: Panel) -> LearnedState:
         bounds = ALPHA_BOUNDS if self.variant == "optimized" else (self.alpha, self.alpha)

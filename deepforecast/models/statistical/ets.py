@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.seasonality import resolve_season
@@ -78,7 +79,7 @@ class ETS(Smoothing):
         default=None, search=(None, "additive"), help="type of the seasonal component; None: non-seasonal",
     )
     season_length: int | Literal["auto"] = param(
-        default="auto", at_least=1,
+        default="auto", at_least=1, needs={"seasonal": Not(None)}, off=1,
         help="number of time steps per season; 1: no season; 'auto': inferred from the frequency of the data",
     )
     allow_unstable: bool = param(default=False, help="whether to allow numerically unstable forms")
@@ -87,15 +88,15 @@ class ETS(Smoothing):
         help="smoothing parameter of the level; None: estimated from the data",
     )
     beta: float | None = param(
-        default=None, at_least=0, at_most=1,
+        default=None, at_least=0, at_most=1, needs={"trend": Not(None)},
         help="smoothing parameter of the trend; None: estimated from the data",
     )
     gamma: float | None = param(
-        default=None, at_least=0, at_most=1,
+        default=None, at_least=0, at_most=1, needs={"seasonal": Not(None)},
         help="smoothing parameter of the seasonal component; None: estimated from the data",
     )
     phi: float | None = param(
-        default=None, above=0, at_most=1,
+        default=None, above=0, at_most=1, needs={"damped": True},
         help="damping parameter of the trend; None: estimated from the data",
     )
     engine: Literal["kernels", "statsmodels"] = param(
@@ -126,15 +127,6 @@ class ETS(Smoothing):
                 "allow_unstable=True."
             )
         return [form]
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if self.seasonal is None:
-            for name in ("season_length", "gamma"):
-                yield name, f"with seasonal=None. Set seasonal='additive' or 'multiplicative', or omit `{name}`"
-        if self.trend is None:
-            yield "beta", "with trend=None. Set trend='additive' or 'multiplicative', or omit `beta`"
-        if not self.damped:
-            yield "phi", "with damped=False. Set damped=True, or omit `phi`"
 
     def _season(self, panel: Panel) -> int:
         return 1 if self.seasonal is None else resolve_season(self.season_length, panel, self, "season_length")

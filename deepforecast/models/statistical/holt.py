@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from deepforecast.core.params import param
@@ -67,16 +67,12 @@ class Holt(Smoothing):
         help="smoothing parameter of the trend; None: estimated from the data",
     )
     phi: float | None = param(
-        default=None, above=0, at_most=1,
+        default=None, above=0, at_most=1, needs={"damped": True},
         help="damping parameter of the trend; None: estimated from the data",
     )
 
     def _forms(self) -> list[Form]:
         return [Form(error=0, trend=COMPONENT_CODES[self.trend], damped=int(self.damped), season=0)]
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if not self.damped:
-            yield "phi", "with damped=False. Set damped=True, or omit `phi`"
 
     def _fixed_rates(self) -> Sequence[float | None]:
         return self.alpha, self.beta, None, self.phi

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
+from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.seasonality import resolve_season
@@ -72,11 +73,11 @@ class HoltWinters(Smoothing):
         help="smoothing parameter of the trend; None: estimated from the data",
     )
     gamma: float | None = param(
-        default=None, at_least=0, at_most=1,
+        default=None, at_least=0, at_most=1, needs={"season_length": Not(1)},
         help="smoothing parameter of the seasonal component; None: estimated from the data",
     )
     phi: float | None = param(
-        default=None, above=0, at_most=1,
+        default=None, above=0, at_most=1, needs={"damped": True},
         help="damping parameter of the trend; None: estimated from the data",
     )
 
@@ -85,12 +86,6 @@ class HoltWinters(Smoothing):
 
     def _season(self, panel: Panel) -> int:
         return resolve_season(self.season_length, panel, self, "season_length")
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if not self.damped:
-            yield "phi", "with damped=False. Set damped=True, or omit `phi`"
-        if self.season_length == 1:
-            yield "gamma", "with season_length=1. Pass a larger season_length, or omit `gamma`"
 
     def _fixed_rates(self) -> Sequence[float | None]:
         return self.alpha, self.beta, self.gamma, self.phi

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,8 @@ from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.params import NO_SEASON, param, refuse_unused_parameters
+from deepforecast.core.needs import Not
+from deepforecast.core.params import param, refuse_unused_parameters
 from deepforecast.core.preprocessing import refuse_out_of_domain
 from deepforecast.core.registry import Capabilities, get, register
 from deepforecast.core.seasonality import warn_short_series
@@ -91,20 +92,21 @@ class MSTL(Statistical):
         help="local model of the seasonally adjusted series; None: AutoETS(season_length=1)",
     )
     seasonal_window: int | list[int] | None = param(
-        default=None, at_least=3,
+        default=None, at_least=3, needs={"season_length": Not(1)},
         help="odd length of the seasonal loess window in cycles, one number for all seasons or a list with one per season;"
         " None: 11, 15, 19, ...",
     )
     trend_window: int | list[int] | None = param(
-        default=None, at_least=3,
+        default=None, at_least=3, needs={"season_length": Not(1)},
         help="odd number of rows in the trend loess window, above the season_length, for all seasons or a"
         " list for each; None: 1.5 * season / (1 - 1.5 / seasonal_window)",
     )
     seasonal_degree: Literal[0, 1] = param(
-        default=0, search=(0, 1), help="degree of the local polynomial of the seasonal loess; 0: constant, 1: linear",
+        default=0, search=(0, 1), needs={"season_length": Not(1)},
+        help="degree of the local polynomial of the seasonal loess; 0: constant, 1: linear",
     )
     robust: bool = param(
-        default=False, search=(False, True),
+        default=False, search=(False, True), needs={"season_length": Not(1)},
         help="whether to downweight outliers in the decomposition",
     )
 
@@ -126,11 +128,6 @@ class MSTL(Statistical):
         return Smoothers(
             self.seasonal_window, self.trend_window, degrees=(self.seasonal_degree, 1, 1), robust=self.robust
         )
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if self.season_length == NO_SEASON:
-            for name in ("seasonal_window", "trend_window", "seasonal_degree", "robust"):
-                yield name, f"with season_length=1. Pass a larger season_length, or omit `{name}`"
 
     def _min_observations(self, panel: Panel) -> int:
         inner = self._inner()
@@ -156,7 +153,7 @@ class MSTL(Statistical):
                 parameter="trend_model",
             )
         if isinstance(inner, Statistical):
-            refuse_unused_parameters(inner.clone(alias=type(inner).__name__), inner._idle())
+            refuse_unused_parameters(inner.clone(alias=type(inner).__name__))
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Decompose, and fit the trend model to the seasonally adjusted series."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.params import NO_SEASON, param
+from deepforecast.core.needs import Not
+from deepforecast.core.params import param
 from deepforecast.core.preprocessing import describe_short
 from deepforecast.core.registry import register
 from deepforecast.core.state import InvalidManifest, LearnedState, check_vectors
@@ -77,7 +77,8 @@ class UnobservedComponents(Structural):
         " frequency of the data, or 1 with `trigonometric`",
     )
     stochastic_season: bool = param(
-        default=True, search=(False, True), help="whether the dummy-variable seasonal component is stochastic",
+        default=True, search=(False, True), needs={"season_length": Not(1)},
+        help="whether the dummy-variable seasonal component is stochastic",
     )
     trigonometric: list[int] | None = param(
         default=None, at_least=2,
@@ -85,17 +86,17 @@ class UnobservedComponents(Structural):
         " component",
     )
     harmonics: int | None = param(
-        default=None, at_least=1,
+        default=None, at_least=1, needs={"trigonometric": Not(None, ())},
         help="largest number of harmonics per trigonometric seasonal component; None: half its period",
     )
     cycle: bool = param(default=False, help="whether to add a cycle with an estimated period")
     cycle_period: tuple[float, float] | Literal["auto"] = param(
-        default="auto", at_least=SHORTEST_PERIOD,
+        default="auto", at_least=SHORTEST_PERIOD, needs={"cycle": True},
         help="shortest and longest period of the cycle in time steps; 'auto': 1.5 to 12 years, at most"
         " the length of the history",
     )
-    stochastic_cycle: bool = param(default=False, help="whether the cycle is stochastic")
-    damped_cycle: bool = param(default=False, help="whether to damp the cycle")
+    stochastic_cycle: bool = param(default=False, needs={"cycle": True}, help="whether the cycle is stochastic")
+    damped_cycle: bool = param(default=False, needs={"cycle": True}, help="whether to damp the cycle")
     autoregressive: int | None = param(
         default=None, at_least=1, help="order of the autoregressive component; None: no such component",
     )
@@ -104,15 +105,6 @@ class UnobservedComponents(Structural):
     def examples(cls) -> list[dict[str, Any]]:
         """Parameters for the contract checks."""
         return [{"level": "local level", "season_length": 1}]
-
-    def _idle(self) -> Iterator[tuple[str, str]]:
-        if not self.trigonometric:
-            yield "harmonics", "with trigonometric=None. Pass trigonometric=[...], or omit `harmonics`"
-        if not self.cycle:
-            for name in ("cycle_period", "stochastic_cycle", "damped_cycle"):
-                yield name, f"with cycle=False. Set cycle=True, or omit `{name}`"
-        if self.season_length == NO_SEASON:
-            yield "stochastic_season", "with season_length=1. Pass a larger season_length, or omit `stochastic_season`"
 
     def _min_observations(self, panel: Panel) -> int:
         n_trigonometric = sum(season["harmonics"] * 2 for season in self._trigonometric_seasons())

@@ -165,11 +165,11 @@ def test_draws_stay_with_what_is_likely(output: str) -> None:
     ("said", "words"),
     [
         ({"decoding": "beam"}, "decoding='beam' cannot be used with head='normal'"),
-        ({"temperature": 0.5}, "temperature=0.5 cannot be used with head='normal'.*set head='bins'"),
-        ({"top_p": 0.5}, "top_p=0.5 cannot be used with head='normal'"),
+        ({"temperature": 0.5}, "temperature=0.5 has no effect with head='normal'.*Set head='bins'"),
+        ({"top_p": 0.5}, "top_p=0.5 has no effect with head='normal'"),
         (
             {"head": "bins", "beam_width": 3},
-            "beam_width=3 cannot be used with decoding='sample'. Leave it out, or set decoding='beam'",
+            "beam_width=3 has no effect with decoding='sample'. Set decoding='beam', or omit `beam_width`",
         ),
     ],
 )

@@ -15,13 +15,13 @@ IDLE: dict[str, tuple[Any, str]] = {
     "loss of a distribution": (MLP(horizon=2, head="normal", loss="owa"), "head='point'"),
     "quantiles": (MLP(horizon=2, head="student_t", quantiles=[0.1]), "head='quantiles'"),
     "max_steps": (MLP(horizon=2, max_steps=7, max_epochs=2), "with max_epochs"),
-    "validate_every": (MLP(horizon=2, validate_every=5), "set validation_size"),
-    "checkpoint_every": (MLP(horizon=2, checkpoint_every=5), "set checkpoint_dir"),
-    "scaler_scope": (MLP(horizon=2, scaler="none", scaler_scope="series"), "set another scaler"),
+    "validate_every": (MLP(horizon=2, validate_every=5), "Set `validation_size`"),
+    "checkpoint_every": (MLP(horizon=2, checkpoint_every=5), "Set `checkpoint_dir`"),
+    "scaler_scope": (MLP(horizon=2, scaler="none", scaler_scope="series"), "Set another `scaler`"),
     "teacher_forcing": (LSTM(horizon=2, teacher_forcing="linear"), "output='autoregressive'"),
     "decoder_layers": (LSTM(horizon=2, output="autoregressive", decoder_layers=2), "output='direct'"),
     "decoder_size": (LSTM(horizon=2, output="autoregressive", decoder_size=8), "output='direct'"),
-    "residual": (LSTM(horizon=2, residual=True), "n_layers=2"),
+    "residual": (LSTM(horizon=2, residual=True), "Set another `n_layers`"),
     "degree": (NBEATS(horizon=2, degree=3), "stacks="),
 }
 
