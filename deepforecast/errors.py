@@ -56,7 +56,28 @@ class DeepForecastError(Exception):
 
 
 class DataError(DeepForecastError, ValueError):
-    """Invalid data; `check(frame)` lists all problems of a frame."""
+    """Invalid data; `check(frame)` lists all problems of a frame.
+
+    Parameters
+    ----------
+    message, **attributes
+        As for `DeepForecastError`.
+    problem : str, default "frame"
+        The problem in a few words, as in the findings of `check`.
+    count : int, default 1
+        Number of affected rows or series.
+    where : str, default ""
+        The affected series and the first timestamp; "": the message.
+    """
+
+    def __init__(self, message: str = "", *, problem: str = "frame", count: int = 1, where: str = "", **attributes: Any) -> None:
+        super().__init__(message, **attributes)
+        self.problem, self.count, self.where = problem, count, where or message.rstrip(".")
+
+
+def raise_error(error: DeepForecastError) -> None:
+    """Raise an error; the default of functions that report problems, which `check` collects instead."""
+    raise error
 
 
 class ParameterError(DeepForecastError, ValueError):

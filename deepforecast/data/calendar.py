@@ -127,6 +127,7 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
             f"as 'D' for dates, got freq={str(frequency)!r} for dtype {time.dtype}.",
             hint="Pass a matching freq, or convert the column.",
             parameter="freq",
+            problem="frequency",
         )
     if not time.unit:
         return Calendar(frequency, time, frequency.n)
@@ -146,6 +147,7 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
             f"freq={str(frequency)!r} for dtype {time.dtype}, which is coarser.",
             hint="Convert the column to a finer unit, or pass a longer freq.",
             parameter="freq",
+            problem="frequency",
         )
     return Calendar(frequency, time, step, time_of_day)
 

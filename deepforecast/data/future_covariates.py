@@ -192,7 +192,7 @@ def leaking_columns(panel: Panel) -> list[str]:
     The target of the previous and of the next step are checked, too.
     """
     leaking = []
-    for name in panel.series.columns.future:
+    for name in filter(panel.covariates.__contains__, panel.series.columns.future):
         covariate = panel.covariates[name]
         if covariate.categories is None and _follows_target(covariate.values, panel.y, panel.indptr):
             leaking.append(name)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deepforecast.data import calendar as calendars
 from deepforecast.data import datetimes, frames
@@ -14,8 +16,9 @@ from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frames import Floats, Ints, Table
 from deepforecast.data.frequency import GRIDS, OFF_GRID, parse, point_numbers
 from deepforecast.data.sorting import SINGLE_RUN, Runs, find_runs
-from deepforecast.errors import DataError, format_list, format_value, pluralize
+from deepforecast.errors import DataError, DeepForecastError, format_list, format_value, pluralize, raise_error
 
+Report = Callable[[DeepForecastError], None]  # receives an error: raises or collects it
 NOT_A_TIME = np.iinfo(np.int64).min  # NaT of numpy
 MAX_CHECKED_SERIES = 20  # number of series whose frequency is inferred separately
 
@@ -52,6 +55,17 @@ class Keys(NamedTuple):
         """`series A at 2024-01-31` for messages."""
         timestamp = self.format_timestamp(row)
         return timestamp if self.ids is None else f"series {self.label(self.series_of(row))} at {timestamp}"
+
+    @property
+    def is_duplicate(self) -> NDArray[np.bool_]:
+        """Mask of the rows that repeat the timestamp of the previous row of their series."""
+        repeats = np.append(False, self.timestamps[1:] == self.timestamps[:-1])
+        repeats[self.indptr[:-1]] = False
+        return repeats
+
+    def where(self, rows: Ints) -> str:
+        """The series of sorted rows and the first timestamp, for findings."""
+        return self.describe_rows(rows) if self.ids is not None else f"the series, first at {self.format_timestamp(rows[0])}"
 
     def series_of(self, row: int) -> int:
         """The number of the series of a sorted row."""
@@ -106,8 +120,11 @@ class Keys(NamedTuple):
         return calendar, position
 
 
-def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
-    """Read and sort the id and time columns; missing ids or timestamps and duplicates raise `DataError`."""
+def read_keys(table: Table, names: Columns, what: str = "frame", report: Report | None = raise_error) -> Keys:
+    """Read and sort the id and time columns; missing ids or timestamps raise `DataError`.
+
+    Duplicates are reported and left out; None: they are kept.
+    """
     time_column = table.native[names.time]
     dtype = getattr(time_column, "dtype", None)
     has_numpy_dtype = isinstance(dtype, np.dtype) and dtype.kind != "O"
@@ -127,20 +144,22 @@ def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
         has_views = str(getattr(id_column, "dtype", None) or getattr(id_column, "type", "")).startswith("string_view")
         needs_cast = has_views or not hasattr(id_column, "take")
         ids = frames.take_native_rows(id_column, first_rows) if needs_cast else id_column.take(first_rows)
-    keys = Keys(
-        names=names,
-        library=table.library,
-        ids=ids,
-        order=order,
-        indptr=indptr,
-        timestamps=timestamps,
-        time=time_type,
-        what=what,
-    )
-    is_duplicate = timestamps[1:] == timestamps[:-1]
-    if is_duplicate.any():
-        _check_duplicates(keys, is_duplicate)
-    return keys
+    keys = Keys(names, table.library, ids, order, indptr, timestamps, time_type, what)
+    if report is None or not (timestamps[1:] == timestamps[:-1]).any():
+        return keys
+    return _without_duplicates(keys, report)
+
+
+def _without_duplicates(keys: Keys, report: Report) -> Keys:
+    """The keys without rows that repeat the timestamp of the previous one; these are reported."""
+    is_duplicate = keys.is_duplicate
+    rows = np.flatnonzero(is_duplicate)
+    if not len(rows):
+        return keys
+    report(_duplicates_error(keys, rows))
+    order = np.arange(len(keys.timestamps)) if keys.order is None else keys.order
+    indptr = np.concatenate([[0], np.cumsum(~is_duplicate)])[keys.indptr]
+    return keys._replace(order=order[~is_duplicate], indptr=indptr, timestamps=keys.timestamps[~is_duplicate])
 
 
 def series_label(ids: Any, number: int) -> str:
@@ -165,25 +184,24 @@ def missing_timestamp_error(table: Table, names: Columns, what: str = "frame") -
     )
 
 
-def _check_duplicates(keys: Keys, equals_previous: Any) -> None:
-    """Raise if a timestamp equals the previous one of the same series; `equals_previous` begins with the second row."""
-    rows = np.flatnonzero(equals_previous) + 1
-    rows = rows[~np.isin(rows, keys.indptr)]  # not the first row of a series
-    if not len(rows):
-        return
+def _duplicates_error(keys: Keys, rows: Ints) -> DataError:
+    """The error for rows that repeat a timestamp of their series."""
     time = format_value(keys.names.time)
+    finding: dict[str, Any] = {"problem": "duplicates", "count": len(rows), "where": keys.where(rows)}
     if keys.ids is None:
         timestamp = keys.format_timestamp(rows[0])
-        raise DataError(
+        return DataError(
             f"Timestamps of column {time} must be unique in the {keys.what}, which is one series without an "
             f"id column (unique_id), but {timestamp} is repeated ({pluralize(len(rows), 'duplicate row')} in "
             "all).",
             hint="Pass the id column, e.g. columns={'id': 'shop'}, or drop the duplicates.",
+            **finding,
         )
-    raise DataError(
+    return DataError(
         f"Pairs of {format_value(keys.names.id)} and {time} must be unique in the {keys.what}, but there are "
         f"duplicates in series {keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))}).",
         hint="Drop the duplicates or aggregate them.",
+        **finding,
     )
 
 
@@ -242,6 +260,8 @@ def _no_frequency_error(keys: Keys) -> DataError:
             f"`freq` cannot be inferred from fewer than 2 rows; {series_text} 1.",
             hint="Pass freq, e.g. freq='D', or longer series.",
             parameter="freq",
+            problem="frequency",
+            count=len(lengths),
         )
     if off_grid := find_off_grid(keys.timestamps, keys.indptr, keys.time):
         frequency, rows = off_grid
@@ -251,6 +271,9 @@ def _no_frequency_error(keys: Keys) -> DataError:
             f"({pluralize(len(rows), 'timestamp')} in all, in series {keys.labels(rows)}).",
             hint="Correct these timestamps, or resample irregular events.",
             series=keys.id_texts(rows),
+            problem=f"off the grid of {str(frequency)!r}",
+            count=len(rows),
+            where=keys.where(rows),
         )
     longest_series = int(np.argmax(lengths))
     some_rows = range(int(keys.indptr[longest_series]), int(keys.indptr[longest_series]) + min(5, int(lengths[longest_series])))
@@ -263,6 +286,8 @@ def _no_frequency_error(keys: Keys) -> DataError:
             "Monthly timestamps must be the first or last (business) days of months; those of column "
             f"{time}{series_text} are on other days: {first_timestamps}.",
             hint=f"Move them, e.g. frame[{time!r}].dt.to_period('M').dt.to_timestamp(), and pass freq='MS'.",
+            problem="frequency",
+            count=len(lengths),
         )
     return DataError(
         f"`freq` cannot be inferred unless at least half of the timestamps of column {time} are one step "
@@ -270,6 +295,8 @@ def _no_frequency_error(keys: Keys) -> DataError:
         f"those{series_text} are {first_timestamps}.",
         hint="Pass freq, e.g. freq='D' (check(frame, freq='D') shows what does not fit), or resample the series.",
         parameter="freq",
+        problem="frequency",
+        count=len(lengths),
     )
 
 
@@ -292,9 +319,12 @@ def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> N
         f"Every timestamp of the {keys.what} must be on the grid of "
         f"freq={_format_frequency(calendar.frequency)}{time_of_day}, but "
         f"{keys.describe_row(int(off_grid[0]))} is not ({pluralize(len(off_grid), 'timestamp')} in "
-        f"all, in series {keys.labels(off_grid)}).{inferred_text} Pass the right freq, or correct "
-        "the timestamps.",
+        f"all, in series {keys.labels(off_grid)}).{inferred_text}",
+        hint="Pass the right freq, or correct the timestamps.",
         series=keys.id_texts(off_grid),
+        problem=f"off the grid of {str(calendar.frequency)!r}",
+        count=len(off_grid),
+        where=keys.where(off_grid),
     )
 
 
@@ -351,4 +381,6 @@ def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) ->
                 f"{keys.format_timestamp(rows.start)}, looks like freq={_format_frequency(inferred)} "
                 f"({len(suspects)} such series).",
                 hint="Pass the freq of the data, or resample; forecast series of different frequencies separately.",
+                problem="frequency",
+                count=len(suspects),
             )

@@ -21,8 +21,8 @@ from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints, Table
 from deepforecast.data.frequency import seasons
-from deepforecast.data.keys import Keys, read_keys, series_label
-from deepforecast.errors import DataError, format_list, format_value, pluralize, warn
+from deepforecast.data.keys import Keys, Report, read_keys, series_label
+from deepforecast.errors import DataError, format_list, format_value, pluralize, raise_error, warn
 
 # rows with gaps per row of the frame above which freq must be wrong (days for months, hours for
 # days)
@@ -30,39 +30,51 @@ MAX_EXPANSION = 12
 SMALL_FRAME_ROWS = 100  # additional rows that are allowed in any frame
 
 
-def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
-    """Raise for infinite targets and, unless `may_be_empty`, for series without values."""
-    infinite = np.flatnonzero(np.isinf(y))
+def check_values(y: Floats, keys: Keys, may_be_empty: bool, report: Report) -> Floats:
+    """Report infinite targets and, unless `may_be_empty`, series without values; infinite values become missing."""
     target = format_value(keys.names.target)
-    if len(infinite):
-        raise DataError(
-            f"Column {target} must be finite or missing, but is infinite in "
-            f"{pluralize(len(infinite), 'row')} of series {keys.describe_rows(infinite)}.",
-            hint="Replace these values, e.g. by NaN.",
-        )
+    y = _without_infinite(y, f"Column {target}", "infinite", keys, report)
     missing_before = np.append(0, np.cumsum(np.isnan(y)))[keys.indptr]
     empty = np.flatnonzero(np.diff(missing_before) == np.diff(keys.indptr))
     if len(empty) and not may_be_empty:
-        raise DataError(
-            f"Every series must have at least one value in column {target}; all values are missing in "
-            f"series {keys.labels(keys.indptr[empty])}.",
-            hint="Drop these series, or set on_failure='fallback' or 'drop'.",
-            series=keys.id_texts(keys.indptr[empty]),
+        report(
+            DataError(
+                f"Every series must have at least one value in column {target}; all values are missing in "
+                f"series {keys.labels(keys.indptr[empty])}.",
+                hint="Drop these series, or set on_failure='fallback' or 'drop'.",
+                series=keys.id_texts(keys.indptr[empty]),
+                problem="all missing",
+                count=len(empty),
+                where=keys.labels(keys.indptr[empty]) if keys.ids is not None else "the series",
+            )
         )
+    return y
 
 
-def read_panel_covariate(table: Table, name: str, keys: Keys) -> Covariate:
-    """Read a covariate in the order of the keys; infinite values raise `DataError`."""
+def read_panel_covariate(table: Table, name: str, keys: Keys, report: Report = raise_error) -> Covariate:
+    """Read a covariate in the order of the keys; infinite values are reported and become missing."""
     column = covariates.read_covariate(table.native[name], name)
     column = column if keys.order is None else column.take(keys.order)
-    infinite = np.flatnonzero(np.isinf(column.values))
-    if len(infinite):
-        raise DataError(
-            f"Covariate {format_value(name)} must be finite or missing, but is infinite in "
+    values = _without_infinite(column.values, f"Covariate {format_value(name)}", f"{name} infinite", keys, report)
+    return column if values is column.values else replace(column, values=values)
+
+
+def _without_infinite(values: Floats, subject: str, problem: str, keys: Keys, report: Report) -> Floats:
+    """The values with NaN for infinite ones, which are reported."""
+    infinite = np.flatnonzero(np.isinf(values))
+    if not len(infinite):
+        return values
+    report(
+        DataError(
+            f"{subject} must be finite or missing, but is infinite in "
             f"{pluralize(len(infinite), 'row')} of series {keys.describe_rows(infinite)}.",
             hint="Replace these values, e.g. by NaN.",
+            problem=problem,
+            count=len(infinite),
+            where=keys.where(infinite),
         )
-    return column
+    )
+    return np.where(np.isinf(values), np.nan, values)
 
 
 def is_blown_up(n_rows_with_gaps: float, n_rows: int) -> bool:
@@ -86,6 +98,8 @@ def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
             f"requires {row_bounds[-1]:,.0f} rows, but there are {n_rows:,}; series "
             f"{series.label(longest_series)} alone spans {steps[longest_series]:,} steps.",
             hint="Pass the right freq, or split the series.",
+            problem="frequency",
+            count=len(panel),
         )
     indptr = row_bounds.astype(np.int64)
     row_offset = np.repeat(indptr[:-1] - position[panel.indptr[:-1]] // step, np.diff(panel.indptr))
@@ -254,19 +268,21 @@ class Panel:
         static: Frame | None = None,
         calendar: Calendar | None = None,
         allow_empty: bool = False,
+        report: Report = raise_error,
     ) -> Panel:
         """Validate, sort and flatten a long frame.
 
         The frame is never modified and copied only if necessary.
 
         `calendar` is that of an earlier panel which the rows continue; it replaces `freq`. With it, or with
-        `allow_empty`, a series may have no values.
+        `allow_empty`, a series may have no values. `report` receives the errors: it raises them, or collects them,
+        and then the panel lacks what is invalid; errors without which there is no panel are raised.
         """
         table = frames.read_table(frame)
         names = resolve(columns, table.columns, frame=table.native)
         if not len(table.native):
             raise empty_frame_error()
-        keys = read_keys(table, names)
+        keys = read_keys(table, names, report=report)
         panel_calendar, position = keys.place_on_calendar(freq, calendar)
         series = Series(keys.library, names, panel_calendar, keys.ids, position[keys.indptr[1:] - 1])
         y = frames.read_numbers(table.native[names.target], names.target)
@@ -274,17 +290,23 @@ class Panel:
         with np.errstate(all="ignore"):
             is_finite = bool(np.isfinite(y.sum()))  # NaN or infinite if any value is
         if not is_finite:
-            check_values(y, keys, may_be_empty=allow_empty or calendar is not None)
+            y = check_values(y, keys, allow_empty or calendar is not None, report)
         covariates: dict[str, Covariate] = {}
         for name in (*names.future, *names.past):
-            covariates[name] = read_panel_covariate(table, name, keys)
+            try:
+                covariates[name] = read_panel_covariate(table, name, keys, report)
+            except DataError as error:
+                report(error)
         undeclared = [name for name in table.columns if name not in names.all]
         panel = cls(series, keys.indptr, y, covariates, undeclared=tuple(undeclared))
         steps = (series.last - position[keys.indptr[:-1]]) // series.calendar.step + 1
         if steps.sum(dtype=np.float64) > len(y):
             panel = insert_gaps(panel, position, steps)
         if static is not None or names.static:
-            panel = add_static(panel, table, static, keys)
+            try:
+                panel = add_static(panel, table, static, keys)
+            except DataError as error:
+                report(error)
         if is_finite and len(panel.y) == len(y):
             panel.__dict__["complete"] = True  # fills the cached property
         return panel
@@ -334,6 +356,15 @@ class Panel:
             return self.lengths
         missing = np.flatnonzero(np.isnan(self.y))
         return np.asarray(self.lengths - np.diff(np.searchsorted(missing, self.indptr)))
+
+    def where(self, rows: Ints) -> str:
+        """The series of rows and the first timestamp, for findings."""
+        series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
+        first = f"first at {self.format_timestamp(int(rows[0]))}"
+        if self.series.native_ids is None:
+            return f"the series, {first}"
+        first_series = f" (series {self.series.label(int(series[0]))})" if len(series) > 1 else ""
+        return f"{self.series.labels(series)}, {first}{first_series}"
 
     def format_timestamp(self, row: int) -> str:
         """The timestamp of a row as text for messages."""

@@ -236,7 +236,7 @@ def test_gaps_are_filled_whatever_pandas_calls_its_index() -> None:
 
 def test_of_several_series_the_first_stamp_is_said_with_its_own() -> None:
     report = check(P(2, 20).assign(y=lambda one: one.y.mask(one.index.isin([7, 23]))))
-    assert report.findings[0].where == "s001, s002, first at 2024-01-08 (s001)"
+    assert report.findings[0].where == "s001, s002, first at 2024-01-08 (series s001)"
 
 
 @pytest.mark.parametrize("fill", ["interpolate", "ffill", "zero"])
@@ -268,7 +268,9 @@ def test_no_gaps_are_found_on_a_frequency_that_the_data_do_not_have() -> None:
     found = findings(check(D("A", 178), freq="h"))
     assert set(found) == {"frequency"}
     assert found["frequency"][0] == "error"
-    assert "freq='h' requires 4,249 rows, but there are 178" in repr(check(D("A", 178), freq="h"))
+    with pytest.raises(DataError, match="looks like freq='D'"):
+        Naive(horizon=1).fit(D("A", 178), freq="h")
+    assert "looks like freq='D'" in repr(check(D("A", 178), freq="h"))
 
 
 def test_static_columns_stay_constant_and_order_is_that_of_a_fit() -> None:
@@ -314,10 +316,10 @@ def test_the_last_stamp_of_one_series_may_be_the_first_of_the_next() -> None:
     Naive(horizon=1).fit(frame)
 
 
-def test_infinite_values_of_either_sign_are_counted_and_no_constant() -> None:
+def test_infinite_values_of_either_sign_are_counted_and_then_taken_for_missing() -> None:
     frame = D("A", 30).assign(y=[5.0] * 10 + [np.inf] + [5.0] * 10 + [-np.inf] + [5.0] * 8)
-    assert findings(check(frame)) == {"infinite": ("error", 2)}
-    assert findings(check(frame.assign(y=frame.y.replace(np.inf, 5.0)))) == {"infinite": ("error", 1)}
+    assert findings(check(frame)) == {"infinite": ("error", 2), "constant": ("note", 1)}
+    assert findings(check(frame.assign(y=frame.y.replace(np.inf, 5.0))))["infinite"] == ("error", 1)
     assert findings(check(frame.assign(y=5.0))) == {"constant": ("note", 1)}
 
 
@@ -373,7 +375,7 @@ def test_missing_values_of_a_declared_covariate_are_found_as_fits_tell_them(role
     assert findings(report) == {"x missing": ("warning", 2)}
     assert report.findings[0].where == "s002, first at 2024-01-11"
     assert "capabilities.missing" in report.findings[0].hint
-    assert findings(check(given)) == {}  # not declared
+    assert findings(check(given)) == {"columns without a role": ("note", 1)}
 
 
 @pytest.mark.parametrize("role", ["future", "past"])
@@ -417,7 +419,9 @@ def test_covariates_that_no_fit_reads_are_errors_beside_the_others() -> None:
     frame, columns = with_covariate()
     frame.loc[rows_of(frame, "s002", 5), "x"] = np.inf
     frame = joined(frame, frame.iloc[[7]])
-    assert findings(check(frame, columns=columns)) == {"duplicates": ("error", 1), "x infinite": ("error", 1)}
+    assert findings(check(frame, columns=columns)) == {
+        "duplicates": ("error", 1), "x infinite": ("error", 1), "x missing": ("warning", 1),
+    }  # fmt: skip
     report = check(frame.assign(x="red"), columns=columns)
     assert [one.severity for one in report.findings] == ["error", "error"]
     assert "x" in report.findings[1].where
