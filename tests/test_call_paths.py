@@ -21,7 +21,7 @@ CALLS = {  # family and call -> model, parameters, most functions, most files
     "baselines predict": ("SeasonalNaive", {}, 23, 12),
     "statistical fit": ("AutoETS", {}, 140, 44),
     "statistical predict": ("AutoETS", {}, 38, 20),
-    "regression fit": ("LightGBM", {}, 225, 46),
+    "regression fit": ("LightGBM", {}, 229, 46),
     "regression predict": ("LightGBM", {}, 80, 26),
     "additive fit": ("Prophet", {}, 104, 36),
     "additive predict": ("Prophet", {}, 54, 22),

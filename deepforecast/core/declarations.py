@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from textwrap import fill
-from typing import Any, dataclass_transform
+from typing import Any, ClassVar, dataclass_transform
 
 from deepforecast.core.needs import Needs
 from deepforecast.core.params import (
@@ -114,6 +114,8 @@ class ParameterizedClass:
     Type checkers derive the constructor of each subclass from the declarations.
     """
 
+    _has_needs: ClassVar[bool] = False  # whether a parameter has an effect only with some values of others
+
 
 SEARCH_OPTIONS = ("low", "high", "log", "step", "search", "when")  # inherited all or none
 
@@ -133,6 +135,7 @@ def collect_params(cls: type) -> None:
                 hint=f"To change its default, use {name}: ... = param(default=...).",
             )
     cls._params = declared_params(cls)  # type: ignore[attr-defined]
+    cls._has_needs = any(param.needs is not None for param in cls._params.values())  # type: ignore[attr-defined]
     _check_needs(cls)
     cls.__signature__ = _signature(cls._params)  # type: ignore[attr-defined]
 

@@ -296,3 +296,82 @@ def _refuse_compressed(raw: bytes, description: str) -> None:
         is_compressed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
         if is_compressed or sum(member.file_size for member in members) > len(raw):
             raise UntrustedTypeError(f"{description} must not be compressed, as files of this library are not")
+
+
+class InvalidManifest(Exception):
+    """A value cannot be stored in a file, or a value in a file is invalid."""
+
+
+MAX_INTEGER = 2**63 - 1
+
+
+def to_plain(value: Any) -> Any:
+    """A scalar as None, bool, int, float or str; raises `InvalidManifest` for other types."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    raise InvalidManifest(
+        f"a value to store must be an array, a number or a string, got {format_value(value)} ({type(value).__name__})"
+    )
+
+
+def check_scalar(value: Any) -> Any:
+    """A scalar of a manifest, as it is."""
+    if value is None or isinstance(value, (bool, float, str)) or (isinstance(value, int) and abs(value) <= MAX_INTEGER):
+        return value
+    raise InvalidManifest(f"a stored value must be a number, string, list or tree, got {format_value(value)}")
+
+
+def check_floats(values: np.ndarray, n_dimensions: int) -> np.ndarray:
+    """An array, which must be float64 with this number of dimensions."""
+    if values.dtype != np.float64 or values.ndim != n_dimensions:
+        raise InvalidManifest(
+            f"an array must be float64 with {n_dimensions} dimensions, got {values.dtype} with {values.ndim} dimensions"
+        )
+    return values
+
+
+def is_integer_from(value: Any, minimum: int) -> bool:
+    """Whether the value is an integer, not a bool, of at least `minimum` that fits into int64."""
+    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MAX_INTEGER
+
+
+def check_key(key: Any) -> str:
+    """A key, which must be a string."""
+    if not isinstance(key, str):
+        raise InvalidManifest(f"a key must be a string, got {format_value(key)}")
+    return key
+
+
+def check_text(value: Any) -> str:
+    """A value, which must be a string."""
+    if not isinstance(value, str):
+        raise InvalidManifest(f"the manifest must have a string where it has {format_value(value)}")
+    return value
+
+
+def check_mapping(value: Any) -> Any:
+    """The items of a mapping; raises `InvalidManifest` for another type."""
+    if not isinstance(value, Mapping):
+        raise InvalidManifest(f"the manifest must have an object (a mapping) where it has {format_value(value)}")
+    return value.items()
+
+
+def check_list(value: Any) -> list[Any]:
+    """A value, which must be a list."""
+    if not isinstance(value, list):
+        raise InvalidManifest(f"the manifest must have a list where it has {format_value(value)}")
+    return value
+
+
+def check_keys(content: Any, keys: tuple[str, ...], subject: str) -> None:
+    """Raise `InvalidManifest` unless the content is a mapping with exactly these keys; `subject` names it."""
+    if not isinstance(content, Mapping) or set(content) != set(keys):
+        names = format_list(keys, max_shown=12)
+        description = format_value(list(content) if isinstance(content, Mapping) else content, 200)
+        raise InvalidManifest(f"{subject} must have the keys {names}, got {description}")

@@ -217,7 +217,9 @@ def _fit_most(
         if not is_finite.all():
             text = f"The forecast of {model.name} is not finite."
             reasons |= dict.fromkeys(numbers[~is_finite].tolist(), text)
-            numbers = numbers[is_finite]
+            numbers, first_error = numbers[is_finite], first_error or DataError(text)
+            if not len(numbers):
+                break
             state = state.take(np.flatnonzero(is_finite))
         return state, numbers, reasons, first_error
     return None, numbers, reasons, first_error

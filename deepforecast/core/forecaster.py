@@ -130,8 +130,6 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         self.state_: State  # set by `fit`; not annotated in the class body, where it would look like a field
         self.__dict__.update(params.resolve_values(type(self), args, values))
 
-    # -- fitting and forecasting -------------------------------------------------------------------------------------------
-
     def fit(self, frame: Frame, *extra: Any, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None,
             static: Frame | None = None) -> Self:  # fmt: skip
         """Fit the model to all series of a frame.
@@ -260,7 +258,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             warn_of_missing_intervals(self, series, model_columns)
         columns = series.key_columns(series.calendar.next_positions(series.last, steps))
         refuse_duplicate_columns(model_columns, columns)
-        if len(state.series) and not (range_ratios(fitted_columns, state.value_range, levels, probabilities) <= LIMITS).all():
+        ratios = range_ratios(fitted_columns, state.value_range, levels, probabilities)
+        if not (ratios <= LIMITS).all():
             check_columns(fitted_columns, state, self, levels, probabilities)
         if len(model_columns) > 1 and state.calibration is None:
             self._warn_about_intervals(state)
@@ -639,15 +638,12 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
         """The state after fitting a panel; does not change the model. Warnings are emitted after a successful fit."""
-        refuse_unused_parameters(self)
+        if self._has_needs:
+            refuse_unused_parameters(self)
         if self.bounds is not None:
             resolve_bounds(self.bounds)  # raises unless they increase
-        if self.on_failure == "raise":
-            return self._fit_all_series(panel, monitor)
-        return fit_with_fallback(self, panel, monitor)
-
-    def _fit_all_series(self, panel: Panel, monitor: Monitor) -> State:
-        """The state after fitting all series of a panel."""
+        if self.on_failure != "raise":
+            return fit_with_fallback(self, panel, monitor)
         has_covariates, complete_panel, collected = panel.covariates or panel.static, panel, CollectedWarnings()
         if has_covariates or not (panel.complete and self.accepts_any_value):
             with collect_warnings(collected):
@@ -717,7 +713,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         """The future covariates by name, as arrays (series, steps); raises if `future` does not fit the series."""
-        series = state.all_series
+        series = state.series if state.fallback is None else state.fallback.series
         names, past = series.columns.future, series.columns.past
         if past and self.default_horizon is not None and steps > self.default_horizon:
             raise CapabilityError(
@@ -808,8 +804,7 @@ Forecaster.__doc__ = with_parameters(Forecaster)
 
 
 def _missing_hook_error(model: Forecaster, hook: str) -> CapabilityError:
-    name = type(model).__name__
     return CapabilityError(
-        f"{name} does not support this operation, as its class does not define {hook}.",
+        f"{type(model).__name__} does not support this operation, as its class does not define {hook}.",
         hint=f"Define {hook}, or use another model.",
     )

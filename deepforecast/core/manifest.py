@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +18,27 @@ import numpy as np
 from deepforecast.core import registry
 from deepforecast.core.conformal import METHODS, Calibration, PooledErrors, SeriesErrors
 from deepforecast.core.declarations import ParameterizedClass
-from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.encoding import (
+    InvalidManifest,
+    SkopsSerializer,
+    check_floats,
+    check_key,
+    check_keys,
+    check_list,
+    check_mapping,
+    check_scalar,
+    check_text,
+    is_integer_from,
+    to_plain,
+)
 from deepforecast.core.fallback import FALLBACK_MODELS, Fallback, FallbackPart
-from deepforecast.core.state import InvalidManifest, LearnedState, State
+from deepforecast.core.state import LearnedState, State
 from deepforecast.data import calendar as calendars
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.datetimes import TimeType
+from deepforecast.data.frames import LIBRARIES
 from deepforecast.data.frequency import Frequency, parse
 from deepforecast.data.id_serialization import decode_texts, encode_texts, from_arrays, to_arrays
 from deepforecast.data.panel import Series
@@ -51,10 +64,8 @@ KEYS = (
 FALLBACK_KEYS = ("series", "fitted", "parts", "failed", "reasons")
 PART_KEYS = ("model", "parameters", "numbers", "series", "learned", "value_range")
 SERIES_KEYS = ("library", "columns", "freq", "custom", "step", "time_of_day", "time", "ids", "last")
-LIBRARIES = ("pandas", "polars", "pyarrow")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path or URL scheme, which tz lookups might open
-MAX_INTEGER = 2**63 - 1
 DEFAULT_SERIALIZER = SkopsSerializer()
 
 
@@ -115,10 +126,10 @@ class _Writer:
         if isinstance(value, np.ndarray):
             return self.array(value)
         if isinstance(value, Mapping):
-            return {"tree": {_check_key(key): self.encode(inner) for key, inner in value.items()}}
+            return {"tree": {check_key(key): self.encode(inner) for key, inner in value.items()}}
         if isinstance(value, (list, tuple)):
             return {"list": [self.encode(inner) for inner in value]}
-        return _to_plain(value)
+        return to_plain(value)
 
     def model(self, model: Any) -> dict[str, Any]:
         """Name and parameters of a model, wrapped models included."""
@@ -135,9 +146,9 @@ class _Writer:
         if isinstance(value, (list, tuple)):
             return {"list": [self.parameter(inner, name) for inner in value], "tuple": isinstance(value, tuple)}
         if isinstance(value, Mapping):
-            return {"tree": {_check_key(key): self.parameter(inner, name) for key, inner in value.items()}}
+            return {"tree": {check_key(key): self.parameter(inner, name) for key, inner in value.items()}}
         try:
-            return _to_plain(value)
+            return to_plain(value)
         except InvalidManifest:
             if not hasattr(value, "get_params"):
                 reason = f"parameter `{name}` must be a number, a string or a model, got {format_value(value)}"
@@ -184,7 +195,7 @@ class _Writer:
             ids = {**id_fields, "arrays": self.array_dict(arrays)}
         return {
             "library": series.library,
-            "columns": {field.name: _tuple_to_list(getattr(series.columns, field.name)) for field in fields(Columns)},
+            "columns": {key: list(name) if isinstance(name, tuple) else name for key, name in asdict(series.columns).items()},
             "freq": calendar.freq,
             "custom": _custom_calendar(calendar.frequency),
             "step": calendar.step,
@@ -206,9 +217,9 @@ class _Reader:
 
     def model(self, manifest: Any) -> Forecaster:
         """The fitted model."""
-        _check_keys(manifest, KEYS, "the manifest")
+        check_keys(manifest, KEYS, "the manifest")
         known_libraries = {*_versions(), "torch"}
-        libraries = [name for name, version in _check_mapping(manifest["versions"]) if _check_text(version)]
+        libraries = [name for name, version in check_mapping(manifest["versions"]) if check_text(version)]
         unknown_libraries = [name for name in libraries if name not in known_libraries]
         if unknown_libraries:
             raise InvalidManifest(
@@ -222,8 +233,8 @@ class _Reader:
                 f"the seed must equal that of the parameters, {format_value(parameter_seed)}, got {format_value(seed)}"
             )
         series = self.series(manifest["series"])
-        categories = {name: self.read_texts(node) for name, node in _check_mapping(manifest["categories"])}
-        static_references = _check_mapping(manifest["static"])
+        categories = {name: self.read_texts(node) for name, node in check_mapping(manifest["categories"])}
+        static_references = check_mapping(manifest["static"])
         static = {name: self.static(reference, categories.get(name), len(series)) for name, reference in static_references}
         roles = series.columns
         if set(categories) != set(roles.covariates) or set(static) != set(roles.static):
@@ -234,16 +245,16 @@ class _Reader:
         calibration = None if manifest["calibration"] is None else self.calibration(manifest["calibration"], len(series))
         learned = model._deserialize(replace(self.learned(manifest["learned"], len(series)), series=series), self.serializer)
         value_range = None if manifest["value_range"] is None else self.value_range(manifest["value_range"], len(series))
-        state = State(series, replace(learned, series=None), categories, static, calibration, _check_text(manifest["data"]))
+        state = State(series, replace(learned, series=None), categories, static, calibration, check_text(manifest["data"]))
         fallback = None if manifest["fallback"] is None else self.fallback(manifest["fallback"], len(series))
         model.state_ = replace(state, value_range=value_range, fallback=fallback)
         return model
 
     def fallback(self, content: Any, n_fitted: int) -> Fallback:
         """The series that the model could not fit; each series has at most one forecast, and a reason if it failed."""
-        _check_keys(content, FALLBACK_KEYS, "the fallback")
+        check_keys(content, FALLBACK_KEYS, "the fallback")
         series, fitted = self.series(content["series"]), self.numbers(content["fitted"])
-        parts = tuple(self.fallback_part(part) for part in _check_list(content["parts"]))
+        parts = tuple(self.fallback_part(part) for part in check_list(content["parts"]))
         failed, reasons = self.array(content["failed"]), decode_texts(self.array_dict(content["reasons"]))
         numbers = np.concatenate([fitted, *(part.numbers for part in parts)])
         is_valid = len(fitted) == n_fitted and len(np.unique(numbers)) == len(numbers) and failed.dtype == np.int64
@@ -257,7 +268,7 @@ class _Reader:
 
     def fallback_part(self, content: Any) -> FallbackPart:
         """A naive method with its state."""
-        _check_keys(content, PART_KEYS, "a naive method")
+        check_keys(content, PART_KEYS, "a naive method")
         model = self.forecaster({"model": content["model"], "parameters": content["parameters"]})
         if type(model).__name__ not in FALLBACK_MODELS:
             raise InvalidManifest(f"a naive method must be one of {format_list(FALLBACK_MODELS)}, got {model.name}")
@@ -278,28 +289,28 @@ class _Reader:
         return numbers
 
     def forecaster(self, content: Any) -> Forecaster:
-        _check_keys(content, ("model", "parameters"), "a model")
-        cls = registry.get(_check_text(content["model"]))
-        return cls(**{name: self.parameter(value) for name, value in _check_mapping(content["parameters"])})
+        check_keys(content, ("model", "parameters"), "a model")
+        cls = registry.get(check_text(content["model"]))
+        return cls(**{name: self.parameter(value) for name, value in check_mapping(content["parameters"])})
 
     def parameter(self, value: Any) -> Any:
         """A parameter of the constructor, which validates it."""
         if not isinstance(value, dict):
-            return _check_scalar(value)
+            return check_scalar(value)
         if "model" in value:
             return self.forecaster(value)
         if "object" in value:
-            _check_keys(value, ("object",), "an object")
+            check_keys(value, ("object",), "an object")
             return self.serializer.deserialize(self.array(value["object"]), "a parameter of the model")
         if "list" in value:
-            _check_keys(value, ("list", "tuple"), "a list")
-            elements = [self.parameter(inner) for inner in _check_list(value["list"])]
+            check_keys(value, ("list", "tuple"), "a list")
+            elements = [self.parameter(inner) for inner in check_list(value["list"])]
             return tuple(elements) if value["tuple"] is True else elements
-        _check_keys(value, ("tree",), "a parameter")
-        return {name: self.parameter(inner) for name, inner in _check_mapping(value["tree"])}
+        check_keys(value, ("tree",), "a parameter")
+        return {name: self.parameter(inner) for name, inner in check_mapping(value["tree"])}
 
     def array(self, reference: Any) -> np.ndarray:
-        _check_keys(reference, ("array",), "an array")
+        check_keys(reference, ("array",), "an array")
         if reference["array"] not in self.arrays:
             raise InvalidManifest(
                 f"the array {format_value(reference['array'])} is missing from the file, or the manifest refers to it twice"
@@ -307,7 +318,7 @@ class _Reader:
         return self.arrays.pop(reference["array"])
 
     def array_dict(self, references: Any) -> dict[str, np.ndarray]:
-        return {name: self.array(reference) for name, reference in _check_mapping(references)}
+        return {name: self.array(reference) for name, reference in check_mapping(references)}
 
     def read_texts(self, references: Any) -> tuple[str, ...] | None:
         return None if references is None else tuple(decode_texts(self.array_dict(references)))
@@ -315,18 +326,18 @@ class _Reader:
     def decode(self, value: Any) -> Any:
         """A learned value, the inverse of `_Writer.encode`; tuples become lists."""
         if not isinstance(value, dict):
-            return _check_scalar(value)
+            return check_scalar(value)
         if "array" in value:
             return self.array(value)
         if "list" in value:
-            _check_keys(value, ("list",), "a list")
-            return [self.decode(inner) for inner in _check_list(value["list"])]
-        _check_keys(value, ("tree",), "a node")
-        return {name: self.decode(inner) for name, inner in _check_mapping(value["tree"])}
+            check_keys(value, ("list",), "a list")
+            return [self.decode(inner) for inner in check_list(value["list"])]
+        check_keys(value, ("tree",), "a node")
+        return {name: self.decode(inner) for name, inner in check_mapping(value["tree"])}
 
     def learned(self, content: Any, n_series: int) -> LearnedState:
         """The learned state, whose arrays by series must have `n_series` rows of float64, int64 or bool."""
-        _check_keys(content, ("by_series", "shared"), "the learned state")
+        check_keys(content, ("by_series", "shared"), "the learned state")
         learned = LearnedState(self.decode(content["by_series"]), self.decode(content["shared"]))
         if not isinstance(learned.by_series, dict) or not isinstance(learned.shared, dict):
             raise InvalidManifest("the parts 'by_series' and 'shared' of the learned state must be mappings of names to values")
@@ -350,7 +361,7 @@ class _Reader:
 
     def value_range(self, reference: Any, n_series: int) -> np.ndarray:
         """Minimum and maximum of each series, shape (series, 2)."""
-        value_range = _check_floats(self.array(reference), 2)
+        value_range = check_floats(self.array(reference), 2)
         if value_range.shape != (n_series, 2) or not (np.isfinite(value_range) & (value_range[:, :1] <= value_range)).all():
             raise InvalidManifest("the value ranges must be a finite minimum and maximum of each series")
         return value_range
@@ -358,14 +369,14 @@ class _Reader:
     def calibration(self, content: Any, n_series: int) -> Calibration:
         """The calibration: pooled scores must be sorted and not negative, errors per series must not be infinite."""
         if isinstance(content, Mapping) and content.get("method") == "pooled":
-            _check_keys(content, ("method", "scores", "scale"), "the calibration")
-            scores, scale = _check_floats(self.array(content["scores"]), 2), _check_floats(self.array(content["scale"]), 1)
+            check_keys(content, ("method", "scores", "scale"), "the calibration")
+            scores, scale = check_floats(self.array(content["scores"]), 2), check_floats(self.array(content["scale"]), 1)
             is_valid = len(scale) == n_series and scores.shape[1] and not ((scores < 0).any() or (scale < 0).any())
             if not is_valid or (scores[1:] < scores[:-1]).any():
                 raise InvalidManifest("the calibration must have sorted scores of at least 0 and one scale per series")
             return PooledErrors(scores, scale)
-        _check_keys(content, ("method", "rate", "errors"), "the calibration")
-        errors, rate = _check_floats(self.array(content["errors"]), 3), content["rate"]
+        check_keys(content, ("method", "rate", "errors"), "the calibration")
+        errors, rate = check_floats(self.array(content["errors"]), 3), content["rate"]
         if len(errors) != n_series or not errors.size or content["method"] not in METHODS or np.isinf(errors).any():
             raise InvalidManifest("the calibration must have a known method and errors of each series that are not infinite")
         if not isinstance(rate, float) or not 0 < rate <= 1:
@@ -374,20 +385,20 @@ class _Reader:
 
     def series(self, content: Any) -> Series:
         """Ids, columns, calendar and last timestamps, after checks that they match."""
-        _check_keys(content, SERIES_KEYS, "the series")
+        check_keys(content, SERIES_KEYS, "the series")
         if content["library"] not in LIBRARIES:
             raise InvalidManifest(
                 f"the library must be one of {format_list(LIBRARIES)}, got {format_value(content['library'])}"
             )
-        _check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "the columns")
+        check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "the columns")
         roles: dict[str, Any] = {
-            name: tuple(map(_check_text, value)) if isinstance(value, list) else value
+            name: tuple(map(check_text, value)) if isinstance(value, list) else value
             for name, value in content["columns"].items()
         }
         columns = Columns(**roles)
         last, ids = self.array(content["last"]), None
         if content["ids"] is not None:
-            id_fields = dict(_check_mapping(content["ids"]))
+            id_fields = dict(check_mapping(content["ids"]))
             description = {name: value for name, value in id_fields.items() if name != "arrays"}
             ids = from_arrays(description, self.array_dict(id_fields.get("arrays")), content["library"])
         n_series = 1 if ids is None else len(ids)
@@ -400,13 +411,13 @@ class _Reader:
 
 def _calendar(content: Mapping[str, Any], columns: Columns, last: np.ndarray) -> Calendar:
     """The calendar, which must equal that inferred from the last timestamps."""
-    _check_keys(content["time"], tuple(field.name for field in fields(TimeType)), "the time type")
-    time = TimeType(_check_text(content["time"]["unit"]), content["time"]["tz"], _check_text(content["time"]["dtype"]))
-    is_known_zone = time.tz is None or ZONE.fullmatch(_check_text(time.tz))
+    check_keys(content["time"], tuple(field.name for field in fields(TimeType)), "the time type")
+    time = TimeType(check_text(content["time"]["unit"]), content["time"]["tz"], check_text(content["time"]["dtype"]))
+    is_known_zone = time.tz is None or ZONE.fullmatch(check_text(time.tz))
     if not is_known_zone or not (_dtype_fits(time) if time.unit else INTEGER_TIME.fullmatch(time.dtype)):
         raise InvalidManifest(f"the time has an unknown type: {format_value(content['time'])}")
     step, time_of_day = content["step"], content["time_of_day"]
-    are_integers = _is_integer_from(step, 1) and _is_integer_from(time_of_day, 0)
+    are_integers = is_integer_from(step, 1) and is_integer_from(time_of_day, 0)
     if not are_integers or time_of_day >= calendars.PER_DAY.get(time.unit, 1):
         raise InvalidManifest(
             "step must be a positive integer and time_of_day an integer within a day, got "
@@ -439,13 +450,13 @@ def _custom_calendar(frequency: Frequency) -> dict[str, Any] | None:
 
 def _frequency(content: Mapping[str, Any]) -> Frequency:
     """The frequency of an alias or an integer as text, with the holidays and the weekmask of a custom calendar."""
-    freq, custom = _check_text(content["freq"]), content["custom"]
+    freq, custom = check_text(content["freq"]), content["custom"]
     if custom is None:
         is_integer = freq.isdecimal() and len(freq) < 20  # the digits of int64
         return parse(int(freq) if is_integer else freq)
     import pandas as pd
 
-    _check_keys(custom, ("holidays", "weekmask"), "the custom calendar")
+    check_keys(custom, ("holidays", "weekmask"), "the custom calendar")
     builders: dict[str, Callable[..., Any]] = {
         "C": pd.offsets.CustomBusinessDay,
         "CBMS": pd.offsets.CustomBusinessMonthBegin,
@@ -454,8 +465,8 @@ def _frequency(content: Mapping[str, Any]) -> Frequency:
     base = parse(freq)
     if base.base not in builders:
         raise InvalidManifest(f"freq='{format_value(freq)}' cannot have custom holidays")
-    holidays = [_check_text(day) for day in _check_list(custom["holidays"])]
-    offset = builders[base.base](holidays=holidays, weekmask=_check_text(custom["weekmask"]))
+    holidays = [check_text(day) for day in check_list(custom["holidays"])]
+    offset = builders[base.base](holidays=holidays, weekmask=check_text(custom["weekmask"]))
     return Frequency(base.n, base.base, base.anchor, offset)
 
 
@@ -463,74 +474,3 @@ def _versions() -> dict[str, str]:
     from deepforecast import __version__
 
     return {"deepforecast": __version__, "python": sys.version.split()[0], "numpy": np.__version__}
-
-
-def _to_plain(value: Any) -> Any:
-    """A scalar as None, bool, int, float or str; raises `InvalidManifest` for other types."""
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        return float(value)
-    raise InvalidManifest(
-        f"a value to store must be an array, a number or a string, got {format_value(value)} ({type(value).__name__})"
-    )
-
-
-def _check_scalar(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, float, str)) or (isinstance(value, int) and abs(value) <= MAX_INTEGER):
-        return value
-    raise InvalidManifest(f"a stored value must be a number, string, list or tree, got {format_value(value)}")
-
-
-def _check_floats(values: np.ndarray, n_dimensions: int) -> np.ndarray:
-    if values.dtype != np.float64 or values.ndim != n_dimensions:
-        raise InvalidManifest(
-            f"an array must be float64 with {n_dimensions} dimensions, got {values.dtype} with {values.ndim} dimensions"
-        )
-    return values
-
-
-def _is_integer_from(value: Any, minimum: int) -> bool:
-    """Whether the value is an integer, not a bool, of at least `minimum` that fits into int64."""
-    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MAX_INTEGER
-
-
-def _check_key(key: Any) -> str:
-    if not isinstance(key, str):
-        raise InvalidManifest(f"a key must be a string, got {format_value(key)}")
-    return key
-
-
-def _check_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidManifest(f"the manifest must have a string where it has {format_value(value)}")
-    return value
-
-
-def _check_mapping(value: Any) -> Any:
-    """The items of a mapping; raises `InvalidManifest` for another type."""
-    if not isinstance(value, Mapping):
-        raise InvalidManifest(f"the manifest must have an object (a mapping) where it has {format_value(value)}")
-    return value.items()
-
-
-def _check_list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise InvalidManifest(f"the manifest must have a list where it has {format_value(value)}")
-    return value
-
-
-def _tuple_to_list(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _check_keys(content: Any, keys: tuple[str, ...], subject: str) -> None:
-    """Raise `InvalidManifest` unless the content is a mapping with exactly these keys; `subject` names it."""
-    if not isinstance(content, Mapping) or set(content) != set(keys):
-        names = format_list(keys, max_shown=12)
-        description = format_value(list(content) if isinstance(content, Mapping) else content, 200)
-        raise InvalidManifest(f"{subject} must have the keys {names}, got {description}")

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core import archive
-from deepforecast.core.encoding import SkopsSerializer, UntrustedTypeError, stored_objects
+from deepforecast.core.encoding import InvalidManifest, SkopsSerializer, UntrustedTypeError, stored_objects
 from deepforecast.core.manifest import from_manifest, to_manifest
-from deepforecast.core.state import InvalidManifest
 from deepforecast.core.threads import one_thread_if_forked
 from deepforecast.data.covariates import Covariate
 from deepforecast.errors import (

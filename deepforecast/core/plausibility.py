@@ -107,6 +107,8 @@ def range_ratios(
     point, *bounds = columns.values()
     if extremes is None:
         return np.full((1, 2), np.nan)
+    if not len(extremes):
+        return np.zeros((0, 2))
     lowest, highest = extremes.T[:, :, None]
     shape = (len(highest), -1)
     with np.errstate(over="ignore", invalid="ignore"):

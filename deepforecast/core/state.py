@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core.conformal import Calibration
+from deepforecast.core.encoding import InvalidManifest
 from deepforecast.data.calendar import PER_DAY
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.frequency import GRIDS
@@ -151,10 +152,6 @@ def fingerprint(panel: Panel, categories: Mapping[str, tuple[str, ...] | None]) 
 MAX_GAP = 1_000_000  # missing values at the end of a series; as large as the maximum horizon
 MAX_SIMULATED_GAP = 100_000  # the same for models that simulate them
 MAX_TOTAL_GAPS, MAX_MEAN_GAP = 10_000_000, 1_000  # total over all series: a constant plus an average per series
-
-
-class InvalidManifest(Exception):
-    """A value cannot be stored in a file, or a value in a file is invalid."""
 
 
 def check_integers(learned: LearnedState, name: str, minimum: Any, maximum: Any) -> Ints:

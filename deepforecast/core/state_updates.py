@@ -49,7 +49,8 @@ def prepare_history(model: Forecaster, state: State, frame: Frame, static: Frame
 
 def fit_with_fallback(model: Forecaster, panel: Panel, monitor: Monitor) -> State:
     """The state after fitting the series of a panel that can be fitted, and what became of the others (`on_failure`)."""
-    state = apply_fallback(model, panel, lambda some, _: model._fit_all_series(some, monitor))
+    strict = model.clone(on_failure="raise")
+    state = apply_fallback(model, panel, lambda some, _: strict._fit_panel(some, monitor))
     if state.fallback is None or not state.fallback.parts or model.capabilities.by_series:
         return warn_of_failures(model, state)
     # a global model forecasts the others as unseen series, if they are long enough for that

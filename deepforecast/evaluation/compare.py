@@ -23,7 +23,7 @@ from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.frames import Floats, Frame, materialize
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan
-from deepforecast.errors import CalibrationError, DataError, ParameterError, TrainingError, format_list, format_value, warn
+from deepforecast.errors import CalibrationError, DataError, TrainingError, format_value, warn
 from deepforecast.evaluation.backtesting import (
     DEFAULT_OPTIONS,
     BacktestOptions,
@@ -46,7 +46,6 @@ from deepforecast.evaluation.warm_up import warm_up
 
 __all__ = ["Leaderboard", "compare"]
 
-ON_FAILURE = ("raise", "fallback", "drop")
 
 
 @dataclass(frozen=True)
@@ -188,22 +187,14 @@ def compare(
     >>> board.table["model"].tolist()
     ['SeasonalNaive', 'Naive']
     """
-    start_time = time.perf_counter()
-    created = datetime.now(UTC)
+    start_time, created = time.perf_counter(), datetime.now(UTC)
     options = validate_options(options)
-    if on_failure not in ON_FAILURE:
-        raise ParameterError(
-            f"`on_failure` must be one of {format_list(ON_FAILURE)}, got {format_value(on_failure)}.",
-            parameter="on_failure",
-            value=on_failure,
-        )
     requested = validate_models(models, horizon)
     candidates = [model.clone(on_failure=on_failure) for model in requested]
     names = [model.name for model in candidates]
     frame, tolerant = materialize(frame), on_failure != "raise"
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_empty=tolerant)
-    levels = validate_levels(level)
-    n_jobs = validate_n_jobs(n_jobs)
+    levels, n_jobs = validate_levels(level), validate_n_jobs(n_jobs)
     plan = make_plan(candidates, panel, options, n_windows=n_windows, step_size=step_size, gap=gap)
     plan = replace(_with_min_observations(plan, candidates, panel, levels), skips_short=tolerant)
     refit_intervals = [refit_every(refit, model.capabilities.by_series) for model in candidates]
@@ -217,17 +208,15 @@ def compare(
     main_pid = os.getpid()
 
     def work(index: int, tick: Tick) -> ModelRun:
-        model_run = _run_dropping_levels(
-            candidates[index], panel, plan, refit=refit, levels=levels, seed=options.seed, tick=tick
-        )
+        run = _run_dropping_levels(candidates[index], panel, plan, refit=refit, levels=levels, seed=options.seed, tick=tick)
         if index:  # only the error of the first model is chained; tracebacks keep all locals alive
-            return replace(model_run, cause=None)
-        return model_run if os.getpid() == main_pid else replace(model_run, cause=_picklable_error(model_run.cause))
+            return replace(run, cause=None)
+        return run if os.getpid() == main_pid else replace(run, cause=_picklable_error(run.cause))
 
-    def lost_run(index: int, error: TrainingError) -> ModelRun:
-        return ModelRun(names[index]).with_error(error)
-
-    runs = run_models(work, names, plan.n_windows, n_jobs=n_jobs, progress=options.progress, on_lost=lost_run)
+    runs = run_models(
+        work, names, plan.n_windows, n_jobs=n_jobs, progress=options.progress,
+        on_lost=lambda index, error: ModelRun(names[index]).with_error(error),
+    )  # fmt: skip
     if on_failure == "drop":
         runs, backtest_rows = _drop_failed_series(runs, backtest_rows)
     runs = [check_forecasts(unchecked_run, backtest_rows, panel) for unchecked_run in runs]
@@ -235,7 +224,8 @@ def compare(
         raise _all_failed_error(runs) from runs[0].cause
     settings = _settings(requested, panel, plan, criteria, options=options, levels=levels)
     settings |= _evaluated_series(backtest_rows, panel) | {
-        "refit": str(refit), "level": levels, "on_failure": on_failure, "n_jobs": n_jobs, "made": created.isoformat(timespec="seconds"),
+        "refit": str(refit), "level": levels, "on_failure": on_failure, "n_jobs": n_jobs,
+        "made": created.isoformat(timespec="seconds"),
         "estimate_seconds": None if estimate is None else estimate.likely,
     }  # fmt: skip
     board = make_leaderboard(runs, backtest_rows, panel, history=frame, criteria=criteria, settings=settings)

@@ -122,7 +122,7 @@ def read_rows(table: nw.DataFrame[Any], names: Columns) -> ForecastRows:
         n_samples=n_samples,
         cutoffs=cutoffs,
     )
-    _check_keys(forecast_rows)
+    check_keys(forecast_rows)
     return forecast_rows
 
 
@@ -185,7 +185,7 @@ def _make_cutoffs(table: nw.DataFrame[Any], cutoff: Ints, first_rows: Ints) -> C
     return Cutoffs(codes.astype(np.int64), frames.take_rows(table[CUTOFF], first_rows[first_forecasts]), cutoff)
 
 
-def _check_keys(forecast_rows: ForecastRows) -> None:
+def check_keys(forecast_rows: ForecastRows) -> None:
     """Refuse duplicate keys and timestamps that are not after their cutoff."""
     is_duplicate = forecast_rows.timestamps[1:] == forecast_rows.timestamps[:-1]
     is_duplicate[forecast_rows.indptr[1:-1] - 1] = False

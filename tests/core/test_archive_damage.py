@@ -181,18 +181,18 @@ def test_sparse_file_of_4_gigabytes_is_refused(tmp_path: Path, child: RunChild, 
 
 @pytest.mark.parametrize("intact", [True, False])
 def test_newer_format_is_refused_as_newer(tmp_path: Path, sealed: Callable[..., bytes], intact: bool) -> None:
-    (tmp_path / "m").write_bytes(sealed(b"{}", struct.pack("<Q", 2) + b"{}", version=3) + (b"" if intact else b"more"))
-    with pytest.raises(ModelFileError, match=r"format of the file must be 2, the latest .* got 3"):
+    (tmp_path / "m").write_bytes(sealed(b"{}", struct.pack("<Q", 2) + b"{}", version=4) + (b"" if intact else b"more"))
+    with pytest.raises(ModelFileError, match=r"format of the file must be 3, the latest .* got 4"):
         read(tmp_path / "m")
 
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_older_format_is_refused_with_both_versions(tmp_path: Path, sealed: Callable[..., bytes], version: int) -> None:
     (tmp_path / "m").write_bytes(sealed(b"{}", struct.pack("<Q", 2) + b"{}", version=version))
-    with pytest.raises(ModelFileError, match=f"format of the file must be 2, the only .* got {version}"):
+    with pytest.raises(ModelFileError, match=f"format of the file must be 3, the only .* got {version}"):
         read(tmp_path / "m")
 
 
 def test_current_format_is_read(tmp_path: Path, sealed: Callable[..., bytes]) -> None:
-    (tmp_path / "m").write_bytes(sealed(b"{}", struct.pack("<Q", 2) + b"{}", version=2))
+    (tmp_path / "m").write_bytes(sealed(b"{}", struct.pack("<Q", 2) + b"{}", version=3))
     assert read(tmp_path / "m") == ({}, {})

@@ -15,13 +15,13 @@ import pytest
 import deepforecast
 from deepforecast import LightGBM, LinearModel, UnobservedComponents
 from deepforecast.core import archive
+from deepforecast.core.encoding import InvalidManifest
 from deepforecast.core.manifest import to_manifest
 from deepforecast.core.registry import get
 from deepforecast.core.state import (
     MAX_GAP,
     MAX_MEAN_GAP,
     MAX_TOTAL_GAPS,
-    InvalidManifest,
     LearnedState,
     check_gaps,
     check_integer,

@@ -220,8 +220,8 @@ def test_a_loaded_model_warns_as_the_fitted_one(model: Forecaster, tmp_path: Any
 
 
 def test_a_file_with_a_range_that_does_not_fit_is_refused(tmp_path: Any) -> None:
+    from deepforecast.core.encoding import InvalidManifest
     from deepforecast.core.manifest import from_manifest, to_manifest
-    from deepforecast.core.state import InvalidManifest
 
     model = Naive(horizon=2).fit(history())
     manifest, arrays = to_manifest(model, model.state_)

@@ -35,10 +35,10 @@ def panel(**lengths: int) -> Panel:
 @pytest.mark.parametrize(
     ("lengths", "said"),
     [
-        ({"A": 60, "B": 6}, "requires at least 7 values per series, but series B has 6. Leave"),
-        ({"A": 4, "B": 6}, "requires at least 7 values per series, but series A has 4, B has 6. Leave"),
-        ({"A": 5, "B": 5, "C": 9}, "series A, B have 5 each. Leave"),
-        ({f"s{n}": n for n in range(1, 7)}, "series s1 has 1, s2 has 2, s3 has 3, s4 has 4, s5 has 5 … (6 in all). Leave"),
+        ({"A": 60, "B": 6}, "requires at least 7 values per series, but series B has 6. Set on_failure"),
+        ({"A": 4, "B": 6}, "requires at least 7 values per series, but series A has 4, B has 6. Set on_failure"),
+        ({"A": 5, "B": 5, "C": 9}, "series A, B have 5 each. Set on_failure"),
+        ({f"s{n}": n for n in range(1, 7)}, "series s1 has 1, s2 has 2, s3 has 3, s4 has 4, s5 has 5 … (6 in all). Set on_failure"),
     ],
     ids=["one", "two", "alike", "many"],
 )

@@ -279,9 +279,13 @@ def test_series_no_window_judges_do_not_count_as_compared() -> None:
 
 def test_a_new_series_fails_no_model_where_windows_may_leave_it_out() -> None:
     new = FRAME[(FRAME["unique_id"] != "s2") | (FRAME["ds"] >= "2017-09-01")]
-    found = board(Naive(), SeasonalNaive(), frame=new, options=BacktestOptions(align="calendar"))
+    options = BacktestOptions(align="calendar")
+    with pytest.warns(DataWarning, match=r"SeasonalNaive could not be fitted to 1 of 12 series \(s2\): 1 by Naive"):
+        found = board(Naive(), SeasonalNaive(), frame=new, options=options)
     assert not found.failed
-    assert len(found.forecasts) == 96 - 4
+    assert found.table.set_index("model")["failed_series"].to_dict() == {"Naive": 0, "SeasonalNaive": 1}
+    with pytest.warns(DataWarning, match="1 without a forecast"):
+        assert len(board(Naive(), SeasonalNaive(), frame=new, options=options, on_failure="drop").by_series) == 2 * 11
 
 
 def test_the_frame_is_left_as_it_was() -> None:

@@ -367,10 +367,10 @@ def test_columns_that_would_stand_twice_are_named(alias: str | None, target: str
         cross_validate([Naive(alias=alias), Mean()], frame, horizon=2, level=80, columns={"target": target})
 
 
-def test_a_single_model_refuses_what_it_cannot_use_and_several_run_without() -> None:
+def test_models_run_without_the_covariates_they_cannot_use() -> None:
     frame = noisy().assign(promo=1.0, past=2.0, shop=pd.Categorical(["a", "b"] * 60))
     columns = {"future": ["promo"], "past": ["past"]}
-    with pytest.raises(CapabilityError, match="Naive cannot use future covariates"):
+    with pytest.warns(DataWarning, match="Naive runs without the covariates it cannot use: promo, past"):
         cross_validate(Naive(), frame.drop(columns="shop"), horizon=2, columns=columns)
     with pytest.warns(DataWarning) as said:
         found = cross_validate(

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from deepforecast.core.state import MAX_SIMULATED_GAP, InvalidManifest, LearnedState, check_floats, check_gaps, check_integers
+from deepforecast.core.encoding import InvalidManifest
+from deepforecast.core.state import MAX_SIMULATED_GAP, LearnedState, check_floats, check_gaps, check_integers
 from deepforecast.data.components import ALWAYS, AUTO, EVENT, HOLIDAY, REGRESSOR, SEASON, ComponentSpec, TimeFeatures
 from deepforecast.errors import format_list, format_value
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities
-from deepforecast.core.state import InvalidManifest, LearnedState, State
+from deepforecast.core.state import LearnedState, State
 from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core import params
-from deepforecast.core.state import InvalidManifest, LearnedState
+from deepforecast.core.encoding import InvalidManifest
+from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import passive_waiting
 from deepforecast.data.features import NAMES
 from deepforecast.data.windows import WindowColumns

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.state import InvalidManifest, LearnedState, check_floats
+from deepforecast.core.encoding import InvalidManifest
+from deepforecast.core.state import LearnedState, check_floats
 from deepforecast.data.features import MAX_LAG, parse_lag_feature
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.errors import format_list, format_value

@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deepforecast.core.design_matrix import design_matrix
-from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.encoding import MAX_INTEGER, InvalidManifest, SkopsSerializer
 from deepforecast.core.forecast import Forecast, standard_normal
-from deepforecast.core.manifest import MAX_INTEGER
 from deepforecast.core.registry import Capabilities
-from deepforecast.core.state import InvalidManifest, LearnedState, State, check_floats, check_integer, check_integers
+from deepforecast.core.state import LearnedState, State, check_floats, check_integer, check_integers
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel

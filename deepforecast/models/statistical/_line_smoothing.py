@@ -10,7 +10,7 @@ import numpy as np
 
 from deepforecast.core import seasonality
 from deepforecast.core.arrays import segment_reduce
-from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
 from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.needs import Not
@@ -19,7 +19,6 @@ from deepforecast.core.registry import Capabilities
 from deepforecast.core.seasonality import resolve_season
 from deepforecast.core.state import (
     MAX_SIMULATED_GAP,
-    InvalidManifest,
     LearnedState,
     State,
     check_floats,

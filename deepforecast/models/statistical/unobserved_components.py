@@ -6,13 +6,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.needs import Not
 from deepforecast.core.params import param
 from deepforecast.core.preprocessing import describe_short
 from deepforecast.core.registry import register
-from deepforecast.core.state import InvalidManifest, LearnedState, check_vectors
+from deepforecast.core.state import LearnedState, check_vectors
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import PER_YEAR, seasons
 from deepforecast.data.panel import Panel

@@ -41,7 +41,7 @@ def test_the_parts_of_a_bounded_forecast_add_up_to_it() -> None:
 
 @pytest.mark.parametrize("bounds", [(1, 0), (0, 0)])
 def test_bounds_that_are_none_are_refused(bounds: tuple[float, float]) -> None:
-    with pytest.raises(ParameterError, match="`bounds` must be an increasing pair"):
+    with pytest.raises(ParameterError, match="`bounds` must be a lower and a larger upper bound"):
         MLP(horizon=2, bounds=bounds).fit(panel(1, 30))
 
 
