@@ -28,6 +28,11 @@ def add_backtest(parser: Parser, *, models_required: bool) -> None:
         "--missing", choices=missing.choices, default="auto",
         help="treatment of missing values and gaps in each window, for models that do not set it (auto)",
     )  # fmt: skip
+    on_failure = declared_params(Forecaster)["on_failure"]
+    parser.add_argument(
+        "--on-failure", choices=on_failure.choices, default="fallback",
+        help="what happens to series that a model cannot fit: an error, a naive forecast, or they are left out (fallback)",
+    )  # fmt: skip
     _add_windows(parser)
     add_levels(parser)
     parser.add_argument(
@@ -49,7 +54,7 @@ def parse_backtest(values: argparse.Namespace, models: Sequence[str]) -> dict[st
 
     for name in values.metrics or ():
         _check_metric(name)
-    candidates = [_with_missing(build_model(text), values.missing) for text in models]
+    candidates = [_with_missing(build_model(text), values.missing).clone(on_failure=values.on_failure) for text in models]
     inputs, static = read_inputs(values)
     _require_horizon(values, candidates)
     return {

@@ -47,21 +47,22 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
 def run(values: argparse.Namespace) -> Outcome:
     """Fit and save a model."""
     from deepforecast.cli.data_files import read_inputs
-    from deepforecast.cli.flags import parse_parameters
+    from deepforecast.cli.flags import DEFAULTS, parse_parameters
     from deepforecast.cli.model_names import find_model
     from deepforecast.cli.output_files import check_model_target, save_model
 
     check_model_target(values.save)
     cls = find_model(values.model)
-    model = cls(**parse_parameters(values, cls))
+    model = cls(**{**DEFAULTS, **parse_parameters(values, cls)})
     inputs, static = read_inputs(values)
     started = time.perf_counter()
     model.fit(inputs.frame, freq=parse_frequency(values.freq), columns=inputs.roles, static=static)
     seconds = time.perf_counter() - started
     save_model(model, values.save)
-    series = model.state_.series
-    facts = {"model": repr(model), "series": len(series), "rows": len(inputs.frame), "freq": series.calendar.freq}
-    facts |= {"seconds": seconds, "saved": values.save}
+    series = model.state_.all_series
+    failures = len(model.state_.fallback.reasons) if model.state_.fallback is not None else 0
+    facts = {"model": repr(model), "series": len(series), "failed_series": failures, "rows": len(inputs.frame)}
+    facts |= {"freq": series.calendar.freq, "seconds": seconds, "saved": values.save}
     return Outcome(facts, _text(facts))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from deepforecast.cli.model_names import parse_pair
@@ -13,13 +14,15 @@ from deepforecast.core.params import Param, declared_params, refuse_unknown
 from deepforecast.errors import ParameterError, format_list
 
 PARAMETER_PREFIX = "parameter."  # of parameter names in the argparse namespace
+DEFAULTS = {"on_failure": "fallback"}  # of the command line, where they differ from those of the models
 
 
 def add_flags(parser: Parser, cls: type) -> None:
     """Add an option for each parameter; models and mappings are set with `--set`."""
     group = parser.add_argument_group(f"parameters of {cls.__name__}", (cls.__doc__ or "").partition("\n")[0].strip())
     by_set = {}
-    for name, parameter in declared_params(cls).items():
+    for name, declared in declared_params(cls).items():
+        parameter = replace(declared, default=DEFAULTS.get(name, declared.default))
         try:
             value_types = member_types(parameter.annotation)
             if str not in value_types and any(is_model(value_type) or is_mapping(value_type) for value_type in value_types):

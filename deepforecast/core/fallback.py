@@ -177,6 +177,14 @@ def apply_fallback(model: Forecaster, panel: Panel, fit_some: FitSome, no_series
     return replace(state, fallback=Fallback(panel.series, fitted, parts, reasons))
 
 
+def can_forecast_some(model: Forecaster, panel: Panel, numbers: Ints, fit_some: FitSome) -> bool:
+    """Whether `fit_some` succeeds for some of the series `numbers` of a panel."""
+    try:
+        return _fit_most(model, panel, numbers, fit_some)[0] is not None
+    except CapabilityError:
+        return False
+
+
 def _fit_naive(model: Forecaster, panel: Panel, numbers: Ints) -> tuple[FallbackPart, ...]:
     """The naive methods for the series `numbers` of a panel: each series gets the first one that can be fitted to it."""
     parts = []
@@ -251,8 +259,9 @@ def _failed_series(
 
 
 def _has_finite_forecasts(model: Forecaster, state: State) -> Any:
-    """Mask of the series with finite point forecasts; all of them for models with future covariates, which are unknown."""
-    if state.series.columns.future:
+    """Mask of the series with finite point forecasts; all of them for global models, whose parameters are those of all
+    series, and for models with future covariates, which are unknown."""
+    if state.series.columns.future or not model.capabilities.by_series:
         return np.ones(len(state.series), dtype=bool)
     with np.errstate(all="ignore"):
         try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core.conformal import Calibration
-from deepforecast.core.fallback import apply_fallback, warn_of_failures
+from deepforecast.core.fallback import apply_fallback, can_forecast_some, warn_of_failures
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.preprocessing import drop_unusable, preprocess, refuse_short_series
 from deepforecast.core.state import LearnedState, State, value_range
@@ -57,7 +57,14 @@ def fit_with_fallback(model: Forecaster, panel: Panel, monitor: Monitor) -> Stat
     index_in_state = np.full(len(panel), -1, dtype=np.int64)
     index_in_state[state.fallback.fitted] = np.arange(len(state.series))
     fitted = replace(state, fallback=None)
-    moved = apply_fallback(model, panel, lambda some, numbers: _move_series(model, fitted, some, index_in_state[numbers]))
+
+    def move(some: Panel, numbers: Ints) -> State:
+        return _move_series(strict, fitted, some, index_in_state[numbers])
+
+    failed = np.array([number for number in state.fallback.reasons if panel.observed[number]], dtype=np.int64)
+    if not can_forecast_some(model, panel, failed, move):
+        return warn_of_failures(model, state)
+    moved = apply_fallback(model, panel, move)
     fallback = moved.fallback or replace(state.fallback, fitted=np.arange(len(panel)), parts=())
     return warn_of_failures(model, replace(moved, fallback=replace(fallback, reasons=state.fallback.reasons)))
 

@@ -15,7 +15,8 @@ from deepforecast.cli.fit import find_model_name
 def test_fits_and_saves(run, folder: Path) -> None:
     ran = run("fit", "sales.csv", "--model", "seasonal-naive", "--horizon", "14", "--season-length", "7", "--save", "model.dfc")
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out.startswith("SeasonalNaive(horizon=14, season_length=7) fitted to 2 series of 140 rows, freq D, in ")
+    fitted = "SeasonalNaive(horizon=14, on_failure='fallback', season_length=7) fitted to 2 series of 140 rows, freq D, in "
+    assert ran.out.startswith(fitted)
     assert ran.out.count("\n") == 1
     model = load(folder / "model.dfc")
     frame = pd.read_csv(folder / "sales.csv", dtype={"unique_id": str}, parse_dates=["ds"])
@@ -26,13 +27,25 @@ def test_fits_and_saves(run, folder: Path) -> None:
 def test_as_json(run) -> None:
     facts = run("fit", "sales.csv", "--model=Naive", "--save", "m.dfc", "--json").facts
     assert facts.pop("seconds") >= 0
-    assert facts == {"model": "Naive()", "series": 2, "rows": 140, "freq": "D", "saved": "m.dfc"}
+    model = "Naive(on_failure='fallback')"
+    assert facts == {"model": model, "series": 2, "failed_series": 0, "rows": 140, "freq": "D", "saved": "m.dfc"}
+
+
+def test_series_that_cannot_be_fitted_are_forecast_by_a_naive_method(run, folder: Path) -> None:
+    days = "".join(f"a,2024-01-{day:02d},{day % 7}\n" for day in range(1, 31)) + "b,2024-01-30,4\n"
+    (folder / "short.csv").write_text("unique_id,ds,y\n" + days)
+    base = ["fit", "short.csv", "--model", "SeasonalNaive", "--horizon", "2", "--save", "m.dfc"]
+    ran = run(*base, "--json")
+    assert ran.facts["failed_series"] == 1
+    assert load(folder / "m.dfc").failures_["model"].tolist() == ["Naive"]
+    assert "requires at least 7 values per series" in run(*base, "--on-failure", "raise").refusal()
 
 
 def test_parameters_without_a_flag(run, folder: Path) -> None:
     arguments = ["--set", "model=SeasonalNaive:season_length=7", "--set", "horizon=2", "--n-windows", "30"]
     assert run("fit", "sales.csv", "--model", "Conformal", *arguments, "--save", "m.dfc").status == 0
-    assert load(folder / "m.dfc") == Conformal(SeasonalNaive(season_length=7), horizon=2, n_windows=30)
+    expected = Conformal(SeasonalNaive(season_length=7), horizon=2, n_windows=30, on_failure="fallback")
+    assert load(folder / "m.dfc") == expected
 
 
 @pytest.mark.parametrize(("said", "holidays"), [("DE", "DE"), ('{"strike": ["2024-01-09"]}', {"strike": ["2024-01-09"]})])

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from deepforecast import Naive
-from deepforecast.cli.flags import add_flags, describe_parameter, parse_parameters
+from deepforecast.cli.flags import DEFAULTS, add_flags, describe_parameter, parse_parameters
 from deepforecast.cli.parser import Parser
 from deepforecast.core import registry
 from deepforecast.core.forecaster import Forecaster
@@ -98,4 +98,5 @@ def test_the_help_of_each_model_lists_all_it_declares(run, name: str) -> None:
         flag = f"--{parameter.replace('_', '-')}"
         assert f"{flag} " in text or f"{flag}, --no-" in text or f"{parameter}: " in text
         assert " ".join(one.help.removesuffix(".").split()) in text
-        assert one.required or f"default {'none' if one.default is None else one.default})" in text
+        default = DEFAULTS.get(parameter, one.default)
+        assert one.required or f"default {'none' if default is None else default})" in text
