@@ -180,7 +180,8 @@ class RegressionForecaster(Forecaster):
 
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
     learning_example: ClassVar[dict[str, Any]] = {
-        "lags": None, "lag_transforms": None, "differences": None, "scale": False, "strategy": "direct"
+        "lags": None, "lag_transforms": None, "differences": None, "scale": False, "strategy": "direct",
+        "block_size": 7,
     }  # fmt: skip
     coverage_process: ClassVar[str] = "trend_and_season"
 
