@@ -50,7 +50,7 @@ for call in (
         call()
     except DependencyError as error:
         print(error)
-print(main(["tune", "d.csv", "--model", "Naive", "--horizon", "2", "--trials", "2", "--plot", folder + "/search.html"]))
+print(main(["tune", "d.csv", "--model", "Naive", "--horizon", "2", "--n-trials", "2", "--plot", folder + "/search.html"]))
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"plotly", "skops"}))
 '''
 

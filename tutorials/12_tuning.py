@@ -291,7 +291,7 @@ with tempfile.TemporaryDirectory() as folder:
 # on the command line:
 #
 # ```bash
-# deepforecast tune sales.csv --model lstm --horizon 24 --trials 50 --storage study.log --n-jobs 2
+# deepforecast tune sales.csv --model lstm --horizon 24 --n-trials 50 --storage study.log --n-jobs 2
 # ```
 #
 # A file is suitable for a few machines that share a folder. For many machines, pass the URL of a PostgreSQL or MySQL

@@ -61,7 +61,8 @@ def parse_backtest(values: argparse.Namespace, models: Sequence[str]) -> dict[st
         "models": candidates,
         "frame": inputs.frame,
         "horizon": values.horizon,
-        "n_windows": values.windows,
+        "n_windows": values.n_windows,
+        "step_size": values.step_size,
         "refit": parse_refit(values.refit),
         "level": values.level,
         "freq": parse_frequency(values.freq),
@@ -84,7 +85,8 @@ def _add_windows(parser: Parser) -> None:
 
     parser.add_argument("--horizon", type=int, metavar="STEPS", help="number of steps to forecast from each cutoff")
     windows = parser.add_argument_group("windows")
-    windows.add_argument("--windows", type=int, metavar="N", default=3, help="number of windows, i.e. cutoffs (3)")
+    windows.add_argument("--n-windows", type=int, metavar="N", default=3, help="number of windows, i.e. cutoffs (3)")
+    windows.add_argument("--step-size", type=int, metavar="ROWS", help="rows between consecutive cutoffs (default: the horizon)")
     windows.add_argument(
         "--refit",
         default="auto",

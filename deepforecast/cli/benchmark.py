@@ -50,7 +50,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     )
     parser.add_argument("--seeds", metavar="N", nargs="+", type=int, help="random seeds (default: those of the suite)")
     parser.add_argument("--series", metavar="N", type=int, help="maximum number of series per task, drawn at random")
-    parser.add_argument("--windows", metavar="N", type=int, help="maximum number of windows per task, counted from the last")
+    parser.add_argument("--n-windows", metavar="N", type=int, help="maximum number of windows per task, counted from the last")
     parser.add_argument(
         "--time-limit", metavar="SECONDS", type=parse_number, help="time limit per job (default: that of the suite)"
     )
@@ -79,7 +79,7 @@ def run(values: argparse.Namespace) -> Outcome:
         tasks=values.tasks,
         seeds=values.seeds,
         series=None if audits else values.series,
-        windows=None if audits else values.windows,
+        windows=None if audits else values.n_windows,
         time_limit=values.time_limit,
     )
     suite = select_subset(load_suite(names[0]), cut)

@@ -14,13 +14,12 @@ from deepforecast.cli.parser import Parser
 USAGE = "DATA --model MODEL [MODEL ...] --horizon STEPS [options]"
 EPILOG = """\
 examples:
-  deepforecast cross-validate sales.csv --model SeasonalNaive --model WindowMean:window=28 --horizon 14 --windows 4"""
+  deepforecast cross-validate sales.csv --model SeasonalNaive --model WindowMean:window=28 --horizon 14 --n-windows 4"""
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """Add the options of the command."""
     add_backtest(parser, models_required=True)
-    parser.add_argument("--step", type=int, metavar="ROWS", help="rows between consecutive cutoffs (default: the horizon)")
     parser.add_argument(
         "--by",
         nargs="+",
@@ -42,7 +41,7 @@ def run(values: argparse.Namespace) -> Outcome:
 
     check_frame_target(values.output)
     arguments = parse_backtest(values, values.models)
-    forecasts = cross_validate(**arguments, step_size=values.step)
+    forecasts = cross_validate(**arguments)
     scores = score(
         forecasts, metrics=values.metrics, train=arguments["frame"], by=values.by, season_length=values.season_length,
         columns=arguments["columns"], reference=values.reference,

@@ -52,7 +52,7 @@ exit codes:
   141  broken pipe"""
 
 
-OPTION_NAMES = {"n_windows": "windows", "step_size": "step", "frame": "data", "static": "static-data", "future": "future-data"}
+OPTION_NAMES = {"frame": "data", "static": "static-data", "future": "future-data"}
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

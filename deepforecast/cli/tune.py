@@ -1,7 +1,7 @@
 """Tune the hyperparameters of one or several models on one data file by rolling cross-validation.
 
 With --storage, repeating the command resumes the study, also in parallel from other shells or
-machines; --trials is the total.
+machines; --n-trials is the total.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser, parse_number
 from deepforecast.errors import ParameterError, format_value, pluralize
 
-USAGE = "DATA --model MODEL --horizon STEPS --trials N [options]"
+USAGE = "DATA --model MODEL --horizon STEPS --n-trials N [options]"
 EPILOG = """\
 a search space is a YAML file with the choices or the range of each parameter
   hidden_size: {low: 16, high: 128, log: true}
@@ -24,8 +24,8 @@ a search space is a YAML file with the choices or the range of each parameter
 for several models, the same below the name of each model
 
 examples:
-  deepforecast tune sales.csv --model lstm --horizon 24 --trials 50 --storage study.log --n-jobs 2
-  deepforecast tune sales.csv --model LightGBM LinearModel --horizon 14 --trials 40 --holdout 1 --save model.dfc"""
+  deepforecast tune sales.csv --model lstm --horizon 24 --n-trials 50 --storage study.log --n-jobs 2
+  deepforecast tune sales.csv --model LightGBM LinearModel --horizon 14 --n-trials 40 --holdout 1 --save model.dfc"""
 MAX_SPACE_BYTES = 1_000_000  # bytes of a space file
 EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
@@ -41,7 +41,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--horizon", type=int, required=True, metavar="STEPS", help="number of steps to forecast from each cutoff"
     )
-    parser.add_argument("--trials", type=int, required=True, metavar="N", help="total number of trials, including earlier ones")
+    parser.add_argument("--n-trials", type=int, required=True, metavar="N", help="total number of trials, including earlier ones")
     parser.add_argument("--timeout", type=parse_number, metavar="SECONDS", help="time limit of the search")
     parser.add_argument(
         "--metric", nargs="+", action="extend", metavar="NAME", help="objectives, one or several, e.g. mase seconds (mase)"
@@ -93,7 +93,7 @@ def _add_window_arguments(parser: Parser) -> None:
 
     windows = parser.add_argument_group("windows")
     windows.add_argument(
-        "--windows", type=int, metavar="N", default=DEFAULT_TUNING_OPTIONS.n_windows, help="number of windows (3)"
+        "--n-windows", type=int, metavar="N", default=DEFAULT_TUNING_OPTIONS.n_windows, help="number of windows (3)"
     )
     windows.add_argument(
         "--holdout", type=int, metavar="N", default=0, help="number of final windows held out from the search (0)"
@@ -120,7 +120,7 @@ def run(values: argparse.Namespace) -> Outcome:
     options = _tuning_options(values)
     inputs, static = read_inputs(values)
     study_result = tune(
-        models if len(models) > 1 else models[0], inputs.frame, horizon=values.horizon, n_trials=values.trials,
+        models if len(models) > 1 else models[0], inputs.frame, horizon=values.horizon, n_trials=values.n_trials,
         timeout=values.timeout, metric=values.metric, storage=values.storage, study_name=values.study_name,
         freq=parse_frequency(values.freq), columns=inputs.roles, static=static, options=options,
     )  # fmt: skip
@@ -195,7 +195,7 @@ def _tuning_options(values: argparse.Namespace) -> Any:
 
     return TuningOptions(
         space=None if values.space is None else read_space(values.space),
-        n_windows=values.windows,
+        n_windows=values.n_windows,
         holdout=values.holdout,
         refit=parse_refit(values.refit),
         n_seeds=values.seeds,

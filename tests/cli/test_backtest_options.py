@@ -24,7 +24,7 @@ def gappy(folder: Path) -> pd.DataFrame:
 
 
 def forecasts(run, *arguments: str) -> pd.DataFrame:
-    ran = run("cross-validate", "gaps.csv", "--horizon", "3", "--windows", "2", "--output", "-", *arguments)
+    ran = run("cross-validate", "gaps.csv", "--horizon", "3", "--n-windows", "2", "--output", "-", *arguments)
     assert ran.status == 0, ran.err
     return pd.read_csv(io.StringIO(ran.out))
 

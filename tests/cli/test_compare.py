@@ -11,7 +11,7 @@ import pytest
 from deepforecast.cli.compare import baselines
 from deepforecast.core import registry
 
-THREE = ["compare", "sales.csv", "--models", "Naive", "SeasonalNaive", "Drift", "--horizon", "7", "--windows", "2"]
+THREE = ["compare", "sales.csv", "--models", "Naive", "SeasonalNaive", "Drift", "--horizon", "7", "--n-windows", "2"]
 
 
 def test_the_leaderboard(run) -> None:
@@ -62,10 +62,10 @@ def test_a_model_that_fails_is_a_row_and_exit_code_1(run) -> None:
 
 
 def test_all_baselines_if_none_is_named(run) -> None:
-    facts = run("compare", "sales.csv", "--horizon", "7", "--windows", "1", "--json").facts
+    facts = run("compare", "sales.csv", "--horizon", "7", "--n-windows", "1", "--json").facts
     assert sorted(row["model"] for row in facts["leaderboard"]) == baselines()
     assert {"Naive", "SeasonalNaive", "Naive2"} <= set(baselines()) < set(registry.names())
-    told = run("compare", "sales.csv", "--horizon", "7", "--windows", "1").out.splitlines()
+    told = run("compare", "sales.csv", "--horizon", "7", "--n-windows", "1").out.splitlines()
     assert (
         told[-1] == "Without --models the baselines are compared. Pass e.g. --models AutoETS AutoTheta LinearModel for others."
     )
@@ -79,8 +79,8 @@ def test_all_baselines_if_none_is_named(run) -> None:
         (["compare", "sales.csv"], "Pass --horizon STEPS"),
         ([*THREE, "--models", "Prophet9000"], "must be a registered name, got 'Prophet9000'"),
         ([*THREE, "--models", "Naive"], "Naive"),
-        ([*THREE, "--windows", "0"], "must be at least 1, got 0. (option --windows)"),
-        ([*THREE, "--windows", "50"], "`n_windows` must leave at least one series"),
+        ([*THREE, "--n-windows", "0"], "must be at least 1, got 0. (option --n-windows)"),
+        ([*THREE, "--n-windows", "50"], "`n_windows` must leave at least one series"),
         ([*THREE, "--metrics", "accuracy"], "Unknown metric 'accuracy'"),
         ([*THREE, "--report", "report.pdf"], "must end in .html"),
         ([*THREE, "--plot", "plot.jpg"], "must end in .png, .svg or .pdf"),

@@ -28,7 +28,7 @@ def data(folder: Path) -> pd.DataFrame:
 
 
 def test_scores_are_those_of_the_library(run, folder: Path) -> None:
-    ran = run(*TWO, "--windows", "2", "--level", "80", "--json")
+    ran = run(*TWO, "--n-windows", "2", "--level", "80", "--json")
     assert (ran.status, ran.err) == (0, "")
     models = [Naive(), SeasonalNaive(season_length=7, alias="Weekly")]
     forecasts = cross_validate(models, data(folder), horizon=7, n_windows=2, level=80)
@@ -53,7 +53,7 @@ def test_forecasts_go_to_a_file_or_to_standard_output(run, folder: Path) -> None
 
 
 def test_windows_steps_gaps_and_sizes(run, folder: Path) -> None:
-    options = ["--windows", "4", "--step", "2", "--gap", "1", "--train-size", "20", "--refit", "2", "--seed", "1"]
+    options = ["--n-windows", "4", "--step-size", "2", "--gap", "1", "--train-size", "20", "--refit", "2", "--seed", "1"]
     assert run(*TWO, *options, "--output", "cv.csv").status == 0
     frame = pd.read_csv(folder / "cv.csv", parse_dates=["ds", "cutoff"])
     cutoffs = sorted(frame["cutoff"].unique())
@@ -71,9 +71,9 @@ def test_scores_by_series_and_step(run) -> None:
     [
         (["cross-validate", "sales.csv", "--horizon", "7"], "required: --model"),
         (["cross-validate", "sales.csv", "--model", "naive"], "Pass --horizon STEPS."),
-        ([*TWO, "--windows", "0"], "must be at least 1, got 0. (option --windows)"),
-        ([*TWO, "--windows", "1000"], "`n_windows` must leave at least one series"),
-        ([*TWO, "--step", "0"], "must be at least 1, got 0. (option --step)"),
+        ([*TWO, "--n-windows", "0"], "must be at least 1, got 0. (option --n-windows)"),
+        ([*TWO, "--n-windows", "1000"], "`n_windows` must leave at least one series"),
+        ([*TWO, "--step-size", "0"], "must be at least 1, got 0. (option --step-size)"),
         ([*TWO, "--refit", "sometimes"], "refit"),
         ([*TWO, "--gap", "-1"], "gap"),
         ([*TWO, "--metrics", "mse2"], "Unknown metric 'mse2'"),

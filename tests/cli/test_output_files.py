@@ -133,11 +133,11 @@ OVERWRITES = [
     "compare INPUT --models Naive --horizon 2 --output TARGET",
     "compare INPUT --models Naive --horizon 2 --report TARGET",
     "compare INPUT --models Naive --horizon 2 --plot TARGET",
-    "tune INPUT --model Naive --horizon 2 --trials 1 --output TARGET",
-    "tune INPUT --model Naive --horizon 2 --trials 1 --plot TARGET",
-    "tune INPUT --model Naive --horizon 2 --trials 1 --storage TARGET",
-    "tune sales.csv --model Naive --horizon 2 --trials 1 --space INPUT --storage TARGET",
-    "tune sales.csv --model Naive --horizon 2 --trials 1 --plot INPUT --output TARGET",
+    "tune INPUT --model Naive --horizon 2 --n-trials 1 --output TARGET",
+    "tune INPUT --model Naive --horizon 2 --n-trials 1 --plot TARGET",
+    "tune INPUT --model Naive --horizon 2 --n-trials 1 --storage TARGET",
+    "tune sales.csv --model Naive --horizon 2 --n-trials 1 --space INPUT --storage TARGET",
+    "tune sales.csv --model Naive --horizon 2 --n-trials 1 --plot INPUT --output TARGET",
     "benchmark INPUT --report TARGET",
 ]
 
@@ -185,7 +185,7 @@ def test_a_path_with_a_zero_byte_is_refused_in_words(run) -> None:
 
 def test_two_outputs_are_two_files_also_where_neither_exists(run, folder: Path) -> None:
     (folder / "x.csv").symlink_to("x.html")
-    line = ["tune", "sales.csv", "--model", "Naive", "--horizon", "2", "--trials", "1"]
+    line = ["tune", "sales.csv", "--model", "Naive", "--horizon", "2", "--n-trials", "1"]
     message = run(*line, "--output", "x.csv", "--plot", "x.html").refusal()
     assert "deepforecast tune writes as --plot, got x.csv, which is the same file as x.html" in message
 

@@ -11,7 +11,7 @@ GAPS = "unique_id,ds,y\n" + "".join(f"a,2024-01-{day:02d},{day % 7}\n" for day i
 
 def test_an_error_names_the_option_of_its_parameter(run, folder: Path) -> None:
     (folder / "gaps.csv").write_text(GAPS)
-    base = ["cross-validate", "gaps.csv", "--model", "Naive2", "--horizon", "3", "--windows", "1"]
+    base = ["cross-validate", "gaps.csv", "--model", "Naive2", "--horizon", "3", "--n-windows", "1"]
     assert run(*base).refusal().rstrip().endswith("within each training window. (option --missing)")
     assert run(*base, "--missing", "interpolate").status == 0
 
@@ -19,7 +19,7 @@ def test_an_error_names_the_option_of_its_parameter(run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "option"),
     [
-        ("cross-validate sales.csv --model Naive --horizon 3 --step 0", "--step"),
+        ("cross-validate sales.csv --model Naive --horizon 3 --step-size 0", "--step-size"),
         ("cross-validate sales.csv --model Naive --horizon 0", "--horizon"),
         ("cross-validate sales.csv --model Naive --horizon 3 --level 120", "--level"),
         ("check sales.csv --freq nonsense", "--freq"),
@@ -38,7 +38,7 @@ def test_an_option_that_the_command_lacks_is_not_named(run, folder: Path) -> Non
 
 def test_json_errors_have_the_attributes_of_the_error(run, folder: Path) -> None:
     (folder / "gaps.csv").write_text(GAPS)
-    ran = run("cross-validate", "gaps.csv", "--model", "Naive2", "--horizon", "3", "--windows", "1", "--json")
+    ran = run("cross-validate", "gaps.csv", "--model", "Naive2", "--horizon", "3", "--n-windows", "1", "--json")
     error = ran.facts["error"]
     assert (error["type"], error["parameter"]) == ("DataError", "missing")
     assert error["hint"].startswith("Set missing='interpolate'")

@@ -9,7 +9,7 @@ import pytest
 
 from deepforecast import load
 
-LINE = ["tune", "sales.csv", "--model", "window-mean", "--horizon", "7", "--trials", "6", "--windows", "2"]
+LINE = ["tune", "sales.csv", "--model", "window-mean", "--horizon", "7", "--n-trials", "6", "--n-windows", "2"]
 
 
 def test_the_best_trials(run) -> None:
@@ -128,7 +128,7 @@ def test_bad_spaces(run, folder: Path, text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--trials", "0"], "n_trials"), (["--sampler", "bayes"], "sampler"), (["--storage", "foo://x"], "foo://x"),
+        (["--n-trials", "0"], "n_trials"), (["--sampler", "bayes"], "sampler"), (["--storage", "foo://x"], "foo://x"),
         (["--space", "absent.yaml"], "absent.yaml"), (["--plot", "h.png"], ".html"), (["--model", "Nave"], "Naive"),
     ],
 )  # fmt: skip
