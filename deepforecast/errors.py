@@ -68,11 +68,23 @@ class DataError(DeepForecastError, ValueError):
         Number of affected rows or series.
     where : str, default ""
         The affected series and the first timestamp; "": the message.
+    reason : str, default ""
+        Why each of `series` is refused, in a sentence; "": the message.
     """
 
-    def __init__(self, message: str = "", *, problem: str = "frame", count: int = 1, where: str = "", **attributes: Any) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        problem: str = "frame",
+        count: int = 1,
+        where: str = "",
+        reason: str = "",
+        **attributes: Any,
+    ) -> None:
         super().__init__(message, **attributes)
         self.problem, self.count, self.where = problem, count, where or message.rstrip(".")
+        self.reason = reason or message
 
 
 def raise_error(error: DeepForecastError) -> None:

@@ -221,6 +221,8 @@ def _count_windows(model: Forecaster, panel: Panel, horizon: int, min_observatio
             f"Conformal intervals of {model.name} require {min_observations} values to fit and {horizon} more "
             f"to compare with a forecast, but series {describe_short(panel, short)}.",
             hint="Leave these series out, pass longer series, or use a shorter horizon.",
+            series=panel.series.id_texts(short),
+            reason=f"It is too short to calibrate intervals of {model.name}.",
         )
     half_of_rows = np.maximum((panel.lengths - horizon + 1) // 2, 1)
     return np.asarray(np.minimum(np.minimum(available_windows, half_of_rows), max_windows))

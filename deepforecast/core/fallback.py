@@ -6,7 +6,7 @@ A series fails if it has no values or too few, if its fit fails, or if its forec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,10 @@ from deepforecast.errors import (
     DataError,
     DeepForecastError,
     ParameterError,
+    ParameterTypeError,
     TrainingError,
     format_list,
+    format_value,
     suppress_warnings,
     warn,
 )
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from deepforecast.core.state import State
 
 FALLBACK_MODELS = ("SeasonalNaive", "Naive")  # tried in this order
-NO_VALUES = "The series has no values."
+NO_VALUES = "It has no values."
 FitSome = Callable[[Panel, Ints], Any]  # fits some series of a panel, and their numbers in it, and returns a State
 
 
@@ -102,7 +104,7 @@ class Fallback:
         joined = np.full((len(self.series), samples, steps), np.nan)
         joined[self.fitted] = paths
         for part in self.parts:
-            joined[part.numbers] = part.model._simulate(part.state.learned_with_series, steps, samples, seed, {})
+            joined[part.numbers] = part.model._paths_from(part.state, steps, samples, seed, None)
         with_forecast = self.forecast_series
         return self.series.take(with_forecast), joined[with_forecast]
 
@@ -131,7 +133,14 @@ def failures_frame(model: Forecaster, state: State) -> Frame:
 def find_ids(state: State, ids: Any) -> Ints:
     """The index among all series of those with these ids, in increasing order; raises for ids without a forecast."""
     series = state.all_series
-    requested = list(ids) if hasattr(ids, "__iter__") and not isinstance(ids, (str, bytes)) else [ids]
+    is_column = hasattr(ids, "to_list") or hasattr(ids, "to_pylist")
+    requested = (
+        frames.to_list(ids) if is_column else list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else [ids]
+    )
+    if not all(isinstance(name, Hashable) for name in requested):
+        raise ParameterTypeError(
+            f"`ids` must be an id or a flat list of ids, got {format_value(ids)}.", parameter="ids", value=ids
+        )
     if series.native_ids is None:
         raise ParameterError(
             "`ids` cannot be used, as the model was fitted on a single series without an id column.",
@@ -165,8 +174,10 @@ def apply_fallback(model: Forecaster, panel: Panel, fit_some: FitSome, no_series
     state, fitted, failed, error = _fit_most(model, panel, np.flatnonzero(panel.observed > 0), fit_some)
     if state is None:
         state = no_series
+    if state is None and error is not None:
+        raise error
     if state is None:
-        raise error or DataError(
+        raise DataError(
             f"At least one series must have values, but all values of column {panel.series.columns.target} are missing.",
             hint="Pass series with values.",
         )
@@ -241,7 +252,7 @@ def _failed_series(
         named = set(error.series)
         failed = [int(number) for number, text in zip(numbers, panel.series.id_texts(numbers), strict=True) if text in named]
         if failed:
-            return dict.fromkeys(failed, error.message)
+            return dict.fromkeys(failed, getattr(error, "reason", error.message))
     if error.parameter is not None or isinstance(error, CapabilityError) or not model.capabilities.by_series:
         raise error
     if len(numbers) == 1:
@@ -297,7 +308,7 @@ def warn_of_missing_intervals(model: Forecaster, series: Series, columns: Mappin
     missing: Any = np.any([np.isnan(values.reshape(len(series), -1)).any(axis=1) for values in columns.values()], axis=0)
     if missing.any():
         warn(
-            f"{model.name}: intervals are missing for series that are too short for them: "
+            f"{model.name}: intervals and sample paths are missing for series that are too short for them: "
             f"{series.labels(np.flatnonzero(missing))}.",
             subject=model.name,
         )

@@ -282,7 +282,7 @@ def column_names(name: str, levels: Sequence[float], quantiles: Sequence[float] 
     >>> column_names("Naive", [80], [0.1])
     ['Naive', 'Naive-lo-80', 'Naive-hi-80', 'Naive-q-0.1']
     """
-    interval_names = [f"{name}-{side}-{format_number(level)}" for level in levels for side in ("lo", "hi")]
+    interval_names = [column for _, *columns in interval_columns(name, levels) for column in columns]
     return [name, *interval_names, *(f"{name}-q-{format_number(probability)}" for probability in quantiles)]
 
 

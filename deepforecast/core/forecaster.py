@@ -324,6 +324,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             check_paths(paths, state, self)
         if state.fallback is not None:
             series, paths = state.fallback.join_paths(paths, seed)
+            warn_of_missing_intervals(self, series, {self.name: paths})
         columns = series.key_columns(np.tile(series.calendar.next_positions(series.last, steps), (1, samples)))
         refuse_duplicate_columns(["sample", self.name], columns)
         columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(series))

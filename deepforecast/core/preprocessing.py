@@ -88,6 +88,7 @@ def refuse_short_series(
             f"{describe_short(panel, short)}.",
             hint="Set on_failure='fallback' or 'drop', leave these series out, pass longer series, or use a simpler model.",
             series=panel.series.id_texts(short),
+            reason=f"It has fewer than the {min_observations} {description} that {model.name} requires.",
         )
 
 
@@ -133,6 +134,7 @@ def refuse_out_of_domain(model: Forecaster, panel: Panel, imputed: NDArray[np.bo
             f"{panel.format_timestamp(row)}{_first_series_label(panel, series)} in series {panel.series.labels(series)}.",
             hint="Leave these series out, or use a model whose capabilities.domain is 'real'.",
             series=panel.series.id_texts(series),
+            reason=f"Its values are not all {domain}, as {model.name} requires.",
         )
 
 
@@ -173,6 +175,8 @@ def _handle_missing(model: Forecaster, panel: Panel, continues: bool) -> Panel:
             hint="Set missing='interpolate', 'ffill' or 'zero' to fill them within each training window.",
             parameter="missing",
             value=model.missing_method,
+            series=panel.series.id_texts(_series_with_rows(panel, np.logical_or.reduce(list(missing.values())))),
+            reason=f"It has missing values, which {model.name} cannot handle.",
         )
     if model.capabilities.by_series and not continues:
         _refuse_few_complete_rows(model, panel)
@@ -196,6 +200,7 @@ def _refuse_few_complete_rows(model: Forecaster, panel: Panel) -> None:
             f"{panel.series.label(int(short[0]))} has {n_complete[short[0]]}.",
             hint="Fill in these columns, or leave them or these series out.",
             series=panel.series.id_texts(short),
+            reason=f"It has fewer than the {min_observations} observations with all future covariates that {model.name} requires.",
         )
 
 

@@ -22,7 +22,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.future_covariates import recode_covariate
 from deepforecast.data.panel import Panel, is_blown_up
-from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, format_list, warn
+from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, format_list, pluralize, warn
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -75,6 +75,13 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Int
         return _move_series(model, state, panel, rows)
     no_series = replace(state, fallback=None).take(np.empty(0, dtype=np.int64))
     moved = apply_fallback(model, panel, lambda some, numbers: _move_series(model, state, some, rows[numbers]), no_series)
+    if moved.fallback is not None and not len(moved.fallback.forecast_series):
+        raise DataError(
+            f"{model.name} cannot forecast any series of the frame, but the first, {panel.series.label(0)}, has "
+            f"{pluralize(int(panel.observed[0]), 'value')}.",
+            hint="Pass longer histories, or set on_failure='fallback'.",
+            series=panel.series.id_texts(np.arange(len(panel))),
+        )
     return warn_of_failures(model, moved)
 
 
@@ -89,7 +96,7 @@ def _move_series(model: Forecaster, state: State, panel: Panel, rows: Ints) -> S
             f"{panel.series.labels(new)}.",
             subject=model.name,
         )
-    calibration = _calibration_for_panel(model, state, panel, complete_panel, rows)
+    calibration = _calibration_for_panel(model, state, complete_panel, panel, rows)
     learned = _learned_for_panel(
         model,
         state,
@@ -182,6 +189,17 @@ def fine_tune_state(
     panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
     rows = _rows_of_fitted(state, rows)
     _refuse_off_grid(state, panel, rows)
+
+    def tune(some: Panel, numbers: Ints) -> State:
+        return _fine_tune_series(model, state, some, rows[numbers], options)
+
+    if model.on_failure == "raise":
+        return tune(panel, np.arange(len(panel)))
+    return warn_of_failures(model, apply_fallback(model, panel, tune))
+
+
+def _fine_tune_series(model: Forecaster, state: State, panel: Panel, rows: Ints, options: Mapping[str, Any]) -> State:
+    """`fine_tune_state` for a panel whose series the model can all fit; `rows` is their index in the state, -1 for new ones."""
     complete_panel = _recode_categories(preprocess(model, panel), state)
     refuse_short_series(model, complete_panel, model._min_observations_to_fit(complete_panel))
     calibration = model._calibrate(panel)
@@ -223,7 +241,7 @@ def _learned_for_panel(
 
 
 def _calibration_for_panel(
-    model: Forecaster, state: State, panel: Panel, complete_panel: Panel, rows: Ints
+    model: Forecaster, state: State, complete_panel: Panel, panel: Panel, rows: Ints
 ) -> Calibration | None:
     """The calibration for the series of a panel; `rows` is the index of each in the state, -1 for new ones.
 
@@ -386,9 +404,5 @@ def _insert_gap_rows(panel: Panel, skipped: Ints) -> Panel:
     rows = np.arange(len(panel.y)) + np.repeat(np.cumsum(skipped), panel.lengths)
     y = np.full(int(indptr[-1]), np.nan)
     y[rows] = panel.y
-    covariates = {}
-    for name, covariate in panel.covariates.items():
-        values = np.full(len(y), np.nan if covariate.categories is None else -1.0)
-        values[rows] = covariate.values
-        covariates[name] = replace(covariate, values=values)
+    covariates = {name: covariate.scatter(rows, len(y)) for name, covariate in panel.covariates.items()}
     return replace(panel, indptr=indptr, y=y, covariates=covariates)

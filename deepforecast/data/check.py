@@ -18,7 +18,15 @@ from deepforecast.data.frequency import seasons
 from deepforecast.data.future_covariates import leaking_columns
 from deepforecast.data.keys import Keys, read_keys
 from deepforecast.data.panel import METHODS, Panel, empty_frame_error, ended_early, fill_missing
-from deepforecast.errors import DataError, DeepForecastError, ParameterError, format_list, format_value, suppress_warnings
+from deepforecast.errors import (
+    DataError,
+    DeepForecastError,
+    ParameterError,
+    escape_control_characters,
+    format_list,
+    format_value,
+    suppress_warnings,
+)
 
 MIN_SEASONS = 2  # series with fewer seasons are reported as short
 MISSING_HINT = "use a model with capabilities.missing, or set missing='interpolate'"
@@ -59,14 +67,15 @@ class CheckReport:
         Number of series and rows, frequency, first and last timestamp.
     findings : tuple of Finding
         Errors, warnings and notes.
-    series : DataFrame
-        One row per series with its rows, start, end, gaps, duplicates, missing and infinite values,
+    series : DataFrame or None
+        None if ids, timestamps or targets cannot be read. One row per series with its rows, start, end,
+        gaps (missing if the frequency is unknown), duplicates, missing and infinite values,
         zeros, minimum and maximum.
     """
 
     summary: Mapping[str, Any]
     findings: tuple[Finding, ...]
-    series: Frame
+    series: Frame | None
 
     @property
     def ok(self) -> bool:
@@ -84,7 +93,7 @@ class CheckReport:
             lines.append(f"{finding.severity:8s} {finding.problem:{width}s} {finding.count:>7,}  {finding.where}")
             if finding.hint:
                 lines.append(" " * (width + 19) + f"-> {finding.hint}")
-        return "\n".join(lines)
+        return "\n".join(map(escape_control_characters, lines))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary and the findings as plain values."""
@@ -140,7 +149,7 @@ def check(
         rows = _FrameRows.read(frame, columns)
     except DataError:  # among the errors
         return CheckReport({"series": 0, "rows": 0}, tuple(findings), None)
-    gaps = np.zeros(len(rows.keys.indptr) - 1, dtype=np.int64)
+    gaps: Any = np.full(len(rows.keys.indptr) - 1, np.nan)  # unknown without a calendar
     if panel is not None:
         inserted = _source_rows(frame, panel) < 0
         gaps = np.add.reduceat(inserted.astype(np.int64), panel.indptr[:-1])
@@ -200,7 +209,7 @@ def fill_gaps(
         )
     table = frames.to_narwhals(frame)
     names = resolve(columns, table.columns, frame=table.to_native())
-    panel = Panel.from_frame(_encode_text_covariates(table, names), columns=columns, freq=freq)
+    panel = Panel.from_frame(_encode_text_covariates(table, names), columns=columns, freq=freq, allow_empty=True)
     names = panel.series.columns
     source = _source_rows(table.to_native(), panel)
     first_source = source[np.repeat(panel.indptr[:-1], panel.lengths)]
@@ -273,7 +282,7 @@ class _FrameRows:
             findings.append(Finding("warning", "missing", len(missing), self.keys.where(missing), MISSING_HINT))
         return findings
 
-    def series_frame(self, gaps: Ints) -> Frame:
+    def series_frame(self, gaps: Any) -> Frame:
         """The statistics of each series, with the ids first; these replace a statistic of the same name."""
         keys, begin, finite = self.keys, self.keys.indptr[:-1], np.isfinite(self.y)
         counts = {

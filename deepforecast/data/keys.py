@@ -83,7 +83,10 @@ class Keys(NamedTuple):
 
     def id_texts(self, rows: Ints) -> tuple[str, ...]:
         """The ids of the series of sorted rows as text, for errors."""
-        return tuple(self.label(int(number)) for number in self._series_with(rows))
+        series = self._series_with(rows)
+        if self.ids is None:
+            return (self.label(0),) * len(series)
+        return tuple(map(str, frames.to_list(frames.take_native_rows(self.ids, series))))
 
     def _series_with(self, rows: Ints) -> Ints:
         """The numbers of the series of sorted rows."""

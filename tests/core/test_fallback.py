@@ -71,7 +71,7 @@ def test_each_series_with_a_value_has_a_forecast(fallback: d.SeasonalNaive) -> N
     assert failures["unique_id"].tolist() == ["b", "d"]
     assert failures["model"].tolist()[0] == "Naive"
     assert pd.isna(failures["model"].iloc[1])
-    assert failures["reason"].iloc[1] == "The series has no values."
+    assert failures["reason"].iloc[1] == "It has no values."
 
 
 @pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
@@ -83,7 +83,7 @@ def test_the_others_are_forecast_as_without_them(fallback: d.SeasonalNaive) -> N
 
 
 def test_intervals_that_cannot_be_estimated_are_missing_with_a_warning(fallback: d.SeasonalNaive) -> None:
-    with pytest.warns(DataWarning, match="intervals are missing for series that are too short for them: b"):
+    with pytest.warns(DataWarning, match="are missing for series that are too short for them: b"):
         forecast = fallback.predict(level=80)
     missing = forecast["SeasonalNaive-lo-80"].isna()
     assert set(forecast.loc[missing, "unique_id"]) == {"b"}
@@ -240,3 +240,50 @@ def test_points_intervals_and_paths_are_within_bounds(bounds: tuple[Any, Any]) -
 def test_bounds_must_increase(bounds: tuple[Any, Any]) -> None:
     with pytest.raises(ParameterError, match="`bounds` must be a lower and a larger upper bound"):
         d.Naive(horizon=1, bounds=bounds).fit(months("a", 9))
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+@pytest.mark.parametrize("mode", ["fallback", "drop"])
+def test_a_frame_none_of_whose_series_can_be_forecast_is_refused(mode: Any) -> None:
+    model = d.SeasonalNaive(horizon=3, on_failure=mode).fit(FRAME)
+    empty = months("x", 5, np.nan)
+    for call in (model.predict, lambda frame: model.simulate(2, frame=frame)):
+        with pytest.raises(DataError, match="cannot forecast any series of the frame"):
+            call(frame=empty)
+    if mode == "drop":
+        with pytest.raises(DataError, match="cannot forecast any series of the frame"):
+            model.predict(frame=months("x", 5))
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_paths_of_naive_methods_are_within_bounds() -> None:
+    frame = pd.concat([months("a", 48), months("b", 4, [1.0, 9.0, 0.5, 8.0])])
+    model = d.SeasonalNaive(horizon=6, bounds=(0, None), on_failure="fallback").fit(frame)
+    assert (model.simulate(50)["SeasonalNaive"] >= 0).all()
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_series_that_cannot_be_calibrated_or_have_missing_values_fall_back() -> None:
+    frame = pd.concat([months("a", 48), months("b", 3), months("c", 48).iloc[[*range(20), *range(22, 48)]]])
+    conformal = d.Conformal(d.Naive(), horizon=2, pool=True, on_failure="fallback").fit(frame)
+    assert "b" in conformal.failures_["unique_id"].tolist()
+    naive2 = d.Naive2(horizon=2, on_failure="fallback").fit(frame[frame["unique_id"] != "b"])
+    assert naive2.failures_[["unique_id", "reason", "model"]].to_numpy().tolist() == [
+        ["c", "It has missing values, which Naive2 cannot handle.", "SeasonalNaive"]
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_fine_tuning_falls_back_too() -> None:
+    model = d.SeasonalNaive(horizon=3, on_failure="fallback").fit(FRAME)
+    model.fine_tune(pd.concat([months("a", 30), months("b", 2)]))
+    assert model.failures_["unique_id"].tolist() == ["b"]
+    assert len(model.predict()) == 6
+
+
+def test_reasons_are_those_of_the_series() -> None:
+    with pytest.warns(DataWarning):
+        model = d.SeasonalNaive(horizon=3, on_failure="fallback").fit(FRAME)
+    assert model.failures_["reason"].tolist() == [
+        "It has fewer than the 12 values that SeasonalNaive requires.", "It has no values.",
+    ]  # fmt: skip
