@@ -54,7 +54,7 @@ def _format_report(report: Any) -> str:
             lines.append(f"{'':8s} {paint('hint:', 'dim')} {one_line(finding.hint)}")
     errors = sum(finding.severity == "error" for finding in report.findings)
     verdict = (
-        f"{errors} kind{'s' * (errors > 1)} of error: models cannot be fitted to these data."
+        f"{errors} kind{'s' * (errors > 1)} of error: models refuse these data, unless on_failure leaves such series out."
         if errors
         else "No errors: models can be fitted to these data."
     )

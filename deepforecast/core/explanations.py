@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deepforecast.core.forecast import refuse_duplicate_columns, resolve_bounds
 from deepforecast.data import datetimes, frames
 from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.errors import CapabilityError, DataError
+from deepforecast.errors import CapabilityError, DataError, warn
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -66,7 +66,14 @@ def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future:
         )
     state = model._state_for_frame(frame, static)
     covariates = model._future_covariates(state, steps, future)
-    if state.fallback is not None:  # what the model could not fit, it cannot explain
+    if state.fallback is not None:
+        others = np.setdiff1d(np.arange(len(state.all_series)), state.fallback.fitted)
+        if len(others):
+            warn(
+                f"{model.name} cannot explain forecasts of series that it could not fit, which are left out: "
+                f"{state.all_series.labels(others)}.",
+                subject=model.name,
+            )
         covariates = {name: covariate.take(state.fallback.fitted) for name, covariate in covariates.items()}
     attention_maps = model._attention_maps(state.learned_with_series, steps, covariates)
     if attention_maps:

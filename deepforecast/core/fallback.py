@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core import registry
+from deepforecast.core.encoding import InvalidManifest, check_keys, check_list
 from deepforecast.core.forecast import Forecast, JoinedForecast
 from deepforecast.core.preprocessing import drop_unusable
+from deepforecast.core.state import State
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.id_serialization import decode_texts, encode_texts
 from deepforecast.data.panel import Panel, Series
 from deepforecast.errors import (
     CapabilityError,
@@ -34,9 +37,10 @@ from deepforecast.errors import (
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
-    from deepforecast.core.state import State
 
 FALLBACK_MODELS = ("SeasonalNaive", "Naive")  # tried in this order
+FALLBACK_KEYS = ("series", "fitted", "parts", "failed", "reasons")  # in a model file
+PART_KEYS = ("model", "parameters", "numbers", "series", "learned", "value_range")
 NO_VALUES = "It has no values."
 FitSome = Callable[[Panel, Ints], Any]  # fits some series of a panel, and their numbers in it, and returns a State
 
@@ -109,7 +113,7 @@ class Fallback:
         return self.series.take(with_forecast), joined[with_forecast]
 
     def failures(self, model: Forecaster) -> dict[str, Any]:
-        """The failed series as columns: id, reason and the model that forecasts it (None: no forecast)."""
+        """The failed series as columns: id, reason and the model that forecasts it ("": no forecast)."""
         numbers = np.array(sorted(self.reasons), dtype=np.int64)
         model_by_number = dict.fromkeys(self.fitted.tolist(), type(model).__name__)
         for part in self.parts:
@@ -117,8 +121,8 @@ class Fallback:
         columns: dict[str, Any] = {}
         if self.series.columns.id is not None and self.series.native_ids is not None:
             columns[self.series.columns.id] = frames.take_native_values(self.series.native_ids, numbers)
-        columns["reason"] = np.array([self.reasons[number] for number in numbers.tolist()], dtype=object)
-        columns["model"] = np.array([model_by_number.get(number) for number in numbers.tolist()], dtype=object)
+        columns["reason"] = [self.reasons[number] for number in numbers.tolist()]
+        columns["model"] = [model_by_number.get(number, "") for number in numbers.tolist()]
         return columns
 
 
@@ -133,10 +137,12 @@ def failures_frame(model: Forecaster, state: State) -> Frame:
 def find_ids(state: State, ids: Any) -> Ints:
     """The index among all series of those with these ids, in increasing order; raises for ids without a forecast."""
     series = state.all_series
-    is_column = hasattr(ids, "to_list") or hasattr(ids, "to_pylist")
-    requested = (
-        frames.to_list(ids) if is_column else list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else [ids]
-    )
+    if isinstance(ids, np.ndarray) and not ids.ndim:
+        ids = ids.item()
+    if hasattr(ids, "to_list") or hasattr(ids, "to_pylist"):
+        requested = frames.to_list(ids)
+    else:
+        requested = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else [ids]
     if not all(isinstance(name, Hashable) for name in requested):
         raise ParameterTypeError(
             f"`ids` must be an id or a flat list of ids, got {format_value(ids)}.", parameter="ids", value=ids
@@ -172,7 +178,7 @@ def apply_fallback(model: Forecaster, panel: Panel, fit_some: FitSome, no_series
     """
     reasons = {int(number): NO_VALUES for number in np.flatnonzero(panel.observed == 0)}
     state, fitted, failed, error = _fit_most(model, panel, np.flatnonzero(panel.observed > 0), fit_some)
-    if state is None:
+    if state is None and (error is None or error.series):  # not if the model itself is broken
         state = no_series
     if state is None and error is not None:
         raise error
@@ -200,7 +206,7 @@ def _fit_naive(model: Forecaster, panel: Panel, numbers: Ints) -> tuple[Fallback
     """The naive methods for the series `numbers` of a panel: each series gets the first one that can be fitted to it."""
     parts = []
     for name in FALLBACK_MODELS if len(numbers) else ():
-        naive: Forecaster = registry.get(name)(alias=model.name, horizon=model.default_horizon, bounds=model.bounds)
+        naive: Forecaster = registry.get(name)(alias=model.name, horizon=model.default_horizon)
         plain_panel, _ = drop_unusable(panel, naive.capabilities)
         try:
             with suppress_warnings():
@@ -270,8 +276,11 @@ def _failed_series(
 
 
 def _has_finite_forecasts(model: Forecaster, state: State) -> Any:
-    """Mask of the series with finite point forecasts; all of them for global models, whose parameters are those of all
-    series, and for models with future covariates, which are unknown."""
+    """Mask of the series with finite point forecasts.
+
+    All series of global models, whose parameters are those of all series, and of models with future covariates, which are
+    unknown.
+    """
     if state.series.columns.future or not model.capabilities.by_series:
         return np.ones(len(state.series), dtype=bool)
     with np.errstate(all="ignore"):
@@ -297,7 +306,7 @@ def warn_of_failures(model: Forecaster, state: State) -> State:
         used.append(f"{n_dropped:,} without a forecast")
     warn(
         f"{model.name} could not be fitted to {len(failed):,} of {len(fallback.series):,} series "
-        f"({fallback.series.labels(failed)}): {', '.join(used)}. See failures_ for the reasons.",
+        f"({fallback.series.labels(failed)}): {', '.join(used)}. The first reason: {fallback.reasons[int(failed[0])]}",
         subject=model.name,
     )
     return state
@@ -312,3 +321,63 @@ def warn_of_missing_intervals(model: Forecaster, series: Series, columns: Mappin
             f"{series.labels(np.flatnonzero(missing))}.",
             subject=model.name,
         )
+
+
+def write_fallback(writer: Any, fallback: Fallback) -> dict[str, Any]:
+    """The series that the model could not fit, and the naive methods that forecast them."""
+    parts = [
+        {
+            **writer.model(part.model),
+            "numbers": writer.array(part.numbers),
+            "series": writer.series(part.state.series),
+            "learned": writer.learned(part.state.learned),
+            "value_range": None if part.state.value_range is None else writer.array(part.state.value_range),
+        }
+        for part in fallback.parts
+    ]
+    return {
+        "series": writer.series(fallback.series),
+        "fitted": writer.array(fallback.fitted),
+        "parts": parts,
+        "failed": writer.array(np.array(list(fallback.reasons), dtype=np.int64)),
+        "reasons": writer.array_dict(encode_texts(fallback.reasons.values())),
+    }
+
+
+def read_fallback(reader: Any, content: Any) -> Fallback:
+    """The series that the model could not fit; each series has at most one forecast, and a reason if it failed."""
+    check_keys(content, FALLBACK_KEYS, "the fallback")
+    series, fitted = reader.series(content["series"]), _read_numbers(reader, content["fitted"])
+    parts = tuple(_read_part(reader, part) for part in check_list(content["parts"]))
+    failed, reasons = reader.array(content["failed"]), decode_texts(reader.array_dict(content["reasons"]))
+    numbers = np.concatenate([fitted, *(part.numbers for part in parts)])
+    is_valid = len(np.unique(numbers)) == len(numbers) and failed.dtype == np.int64
+    for indices in (numbers, failed):
+        is_valid = is_valid and indices.ndim == 1 and not ((indices < 0) | (indices >= len(series))).any()
+    if not is_valid or len(failed) != len(reasons) or len(set(failed.tolist())) != len(reasons):
+        raise InvalidManifest("the fallback must have one forecast at most for each series, and one reason for each failure")
+    return Fallback(series, fitted, parts, dict(zip(failed.tolist(), reasons, strict=True)))
+
+
+def _read_part(reader: Any, content: Any) -> FallbackPart:
+    """A naive method with its state."""
+    check_keys(content, PART_KEYS, "a naive method")
+    model = reader.forecaster({"model": content["model"], "parameters": content["parameters"]})
+    if type(model).__name__ not in FALLBACK_MODELS:
+        raise InvalidManifest(f"a naive method must be one of {format_list(FALLBACK_MODELS)}, got {model.name}")
+    series, numbers = reader.series(content["series"]), _read_numbers(reader, content["numbers"])
+    learned = model._deserialize(replace(reader.learned(content["learned"], len(series)), series=series), reader.serializer)
+    value_range = None if content["value_range"] is None else reader.value_range(content["value_range"], len(series))
+    if len(numbers) != len(series):
+        raise InvalidManifest("the numbers and the series of a naive method do not match")
+    state = State(series, replace(learned, series=None), value_range=value_range)
+    model.state_ = state
+    return FallbackPart(model, numbers, state)
+
+
+def _read_numbers(reader: Any, reference: Any) -> np.ndarray:
+    """Increasing int64 numbers."""
+    numbers: np.ndarray = reader.array(reference)
+    if numbers.dtype != np.int64 or numbers.ndim != 1 or (numbers[1:] <= numbers[:-1]).any():
+        raise InvalidManifest("the numbers of series must be increasing int64")
+    return numbers

@@ -255,6 +255,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         series, fitted_columns = state.series, model_columns
         if state.fallback is not None:
             series, fitted_columns, model_columns = state.fallback.split_columns(model_columns, steps)
+        if self.on_failure != "raise":
             warn_of_missing_intervals(self, series, model_columns)
         columns = series.key_columns(series.calendar.next_positions(series.last, steps))
         refuse_duplicate_columns(model_columns, columns)
@@ -324,6 +325,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             check_paths(paths, state, self)
         if state.fallback is not None:
             series, paths = state.fallback.join_paths(paths, seed)
+            paths = np.clip(paths, *resolve_bounds(self.bounds))
             warn_of_missing_intervals(self, series, {self.name: paths})
         columns = series.key_columns(np.tile(series.calendar.next_positions(series.last, steps), (1, samples)))
         refuse_duplicate_columns(["sample", self.name], columns)
@@ -475,8 +477,6 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         """
         model_file.save(self, path, allow_skops)
 
-    # -- parameters, as in scikit-learn ----------------------------------------------------------------------------------------
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the constructor.
 
@@ -566,8 +566,6 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     def __repr__(self) -> str:
         return params.format_model(self)
 
-    # -- for evaluation, tuning and serialization ------------------------------------------------------------------------------
-
     @property
     def name(self) -> str:
         """Name of the forecast column."""
@@ -600,7 +598,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     @property
     def failures_(self) -> Frame:
-        """The series that the model could not fit: id, reason, and the model that forecasts them (missing: no forecast)."""
+        """The series that the model could not fit: id, reason, and the model that forecasts them ("": no forecast)."""
         return failures_frame(self, self.fitted_state())
 
     def fitted_state(self) -> State:
@@ -619,7 +617,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             if len(fitted):
                 covariates = {name: covariate.take(fitted) for name, covariate in future.items()}
                 forecast = self.forecast_from(replace(state, fallback=None), steps, covariates)
-            return state.fallback.join(forecast, steps)
+            joined = state.fallback.join(forecast, steps)
+            return joined if self.bounds is None else BoundedForecast(joined, resolve_bounds(self.bounds))
         forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
         point = forecast.point(self.point_kind)
         if not np.isfinite(point).all():

@@ -31,7 +31,7 @@ from deepforecast.core.encoding import (
     is_integer_from,
     to_plain,
 )
-from deepforecast.core.fallback import FALLBACK_MODELS, Fallback, FallbackPart
+from deepforecast.core.fallback import Fallback, read_fallback, write_fallback
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data import calendar as calendars
 from deepforecast.data.calendar import Calendar
@@ -61,8 +61,6 @@ KEYS = (
     "value_range",
     "fallback",
 )
-FALLBACK_KEYS = ("series", "fitted", "parts", "failed", "reasons")
-PART_KEYS = ("model", "parameters", "numbers", "series", "learned", "value_range")
 SERIES_KEYS = ("library", "columns", "freq", "custom", "step", "time_of_day", "time", "ids", "last")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path or URL scheme, which tz lookups might open
@@ -75,19 +73,19 @@ def to_manifest(
     """The manifest of a fitted model, and its arrays; raises `InvalidManifest` if a value cannot be stored."""
     arrays: dict[str, np.ndarray] = {}
     writer = _Writer(arrays, serializer)
-    learned = model._serialize(state.learned, serializer)
+    learned = model._serialize(state.learned, serializer) if len(state.series) else state.learned
     manifest = {
         **writer.model(model),
         "seed": getattr(model, "seed", None),
         "versions": _versions(),
         "data": state.fingerprint,
-        "series": writer.series(state.series),
+        "series": writer.series(state.series) if len(state.series) else None,
         "learned": writer.learned(learned),
         "categories": {name: writer.text_arrays_of(labels) for name, labels in state.categories.items()},
         "static": {name: writer.array(covariate.values) for name, covariate in state.static.items()},
         "calibration": None if state.calibration is None else writer.calibration(state.calibration),
         "value_range": None if state.value_range is None else writer.array(state.value_range),
-        "fallback": None if state.fallback is None else writer.fallback(state.fallback),
+        "fallback": None if state.fallback is None else write_fallback(writer, state.fallback),
     }
     return manifest, arrays
 
@@ -159,26 +157,6 @@ class _Writer:
         """The learned arrays and values."""
         return {"by_series": self.encode(dict(learned.by_series)), "shared": self.encode(dict(learned.shared))}
 
-    def fallback(self, fallback: Fallback) -> dict[str, Any]:
-        """The series that the model could not fit, and the naive methods that forecast them."""
-        parts = [
-            {
-                **self.model(part.model),
-                "numbers": self.array(part.numbers),
-                "series": self.series(part.state.series),
-                "learned": self.learned(part.state.learned),
-                "value_range": None if part.state.value_range is None else self.array(part.state.value_range),
-            }
-            for part in fallback.parts
-        ]
-        return {
-            "series": self.series(fallback.series),
-            "fitted": self.array(fallback.fitted),
-            "parts": parts,
-            "failed": self.array(np.array(list(fallback.reasons), dtype=np.int64)),
-            "reasons": self.array_dict(encode_texts(fallback.reasons.values())),
-        }
-
     def calibration(self, calibration: Calibration) -> dict[str, Any]:
         """The errors of a calibration, and how they are used."""
         if isinstance(calibration, SeriesErrors):
@@ -232,7 +210,8 @@ class _Reader:
             raise InvalidManifest(
                 f"the seed must equal that of the parameters, {format_value(parameter_seed)}, got {format_value(seed)}"
             )
-        series = self.series(manifest["series"])
+        fallback = None if manifest["fallback"] is None else read_fallback(self, manifest["fallback"])
+        series = self.fitted_series(manifest["series"], fallback)
         categories = {name: self.read_texts(node) for name, node in check_mapping(manifest["categories"])}
         static_references = check_mapping(manifest["static"])
         static = {name: self.static(reference, categories.get(name), len(series)) for name, reference in static_references}
@@ -243,50 +222,23 @@ class _Reader:
                 f"({format_list(roles.covariates) or 'none'})"
             )
         calibration = None if manifest["calibration"] is None else self.calibration(manifest["calibration"], len(series))
-        learned = model._deserialize(replace(self.learned(manifest["learned"], len(series)), series=series), self.serializer)
+        learned = self.learned(manifest["learned"], len(series))
+        if len(series):
+            learned = model._deserialize(replace(learned, series=series), self.serializer)
         value_range = None if manifest["value_range"] is None else self.value_range(manifest["value_range"], len(series))
         state = State(series, replace(learned, series=None), categories, static, calibration, check_text(manifest["data"]))
-        fallback = None if manifest["fallback"] is None else self.fallback(manifest["fallback"], len(series))
         model.state_ = replace(state, value_range=value_range, fallback=fallback)
         return model
 
-    def fallback(self, content: Any, n_fitted: int) -> Fallback:
-        """The series that the model could not fit; each series has at most one forecast, and a reason if it failed."""
-        check_keys(content, FALLBACK_KEYS, "the fallback")
-        series, fitted = self.series(content["series"]), self.numbers(content["fitted"])
-        parts = tuple(self.fallback_part(part) for part in check_list(content["parts"]))
-        failed, reasons = self.array(content["failed"]), decode_texts(self.array_dict(content["reasons"]))
-        numbers = np.concatenate([fitted, *(part.numbers for part in parts)])
-        is_valid = len(fitted) == n_fitted and len(np.unique(numbers)) == len(numbers) and failed.dtype == np.int64
-        for indices in (numbers, failed):
-            is_valid = is_valid and indices.ndim == 1 and not ((indices < 0) | (indices >= len(series))).any()
-        if not is_valid or len(failed) != len(reasons) or len(set(failed.tolist())) != len(reasons):
-            raise InvalidManifest(
-                "the fallback must have one forecast at most for each series, and one reason for each failure"
-            )
-        return Fallback(series, fitted, parts, dict(zip(failed.tolist(), reasons, strict=True)))
-
-    def fallback_part(self, content: Any) -> FallbackPart:
-        """A naive method with its state."""
-        check_keys(content, PART_KEYS, "a naive method")
-        model = self.forecaster({"model": content["model"], "parameters": content["parameters"]})
-        if type(model).__name__ not in FALLBACK_MODELS:
-            raise InvalidManifest(f"a naive method must be one of {format_list(FALLBACK_MODELS)}, got {model.name}")
-        series, numbers = self.series(content["series"]), self.numbers(content["numbers"])
-        learned = model._deserialize(replace(self.learned(content["learned"], len(series)), series=series), self.serializer)
-        value_range = None if content["value_range"] is None else self.value_range(content["value_range"], len(series))
-        if len(numbers) != len(series):
-            raise InvalidManifest("the numbers and the series of a naive method do not match")
-        state = State(series, replace(learned, series=None), value_range=value_range)
-        model.state_ = state
-        return FallbackPart(model, numbers, state)
-
-    def numbers(self, reference: Any) -> np.ndarray:
-        """Increasing int64 numbers."""
-        numbers = self.array(reference)
-        if numbers.dtype != np.int64 or numbers.ndim != 1 or (numbers[1:] <= numbers[:-1]).any():
-            raise InvalidManifest("the numbers of series must be increasing int64")
-        return numbers
+    def fitted_series(self, content: Any, fallback: Fallback | None) -> Series:
+        """The series that the model fitted; none (null) if naive methods forecast all of them."""
+        if content is not None:
+            series = self.series(content)
+        elif fallback is not None:
+            series = fallback.series.take(np.empty(0, dtype=np.int64))
+        if (content is None and fallback is None) or (fallback is not None and len(fallback.fitted) != len(series)):
+            raise InvalidManifest("the fallback does not match the series that the model fitted")
+        return series
 
     def forecaster(self, content: Any) -> Forecaster:
         check_keys(content, ("model", "parameters"), "a model")

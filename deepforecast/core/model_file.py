@@ -134,6 +134,8 @@ def _trial_forecast(model: Forecaster) -> None:
         for part in state.fallback.parts:
             _trial_forecast(part.model)
         state = replace(state, fallback=None)
+        if not len(state.series):
+            return
     if model.calibrates and state.calibration is None:
         raise InvalidManifest("the intervals of the model must be calibrated, but the file has no calibration")
     trial_state = state.take(np.arange(min(N_TRIAL_SERIES, len(state.series))))

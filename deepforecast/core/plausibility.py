@@ -71,7 +71,8 @@ def check_columns(
     `columns` are the `output_columns` for these levels and quantiles.
     """
     for label, values in columns.items():
-        if not np.isfinite(values).all():
+        may_be_missing = label != model.name and model.on_failure != "raise"  # `warn_of_missing_intervals` lists them
+        if not may_be_missing and not np.isfinite(values).all():
             distribution_model = None if label == model.name else model
             check_finite(values.reshape(len(state.series), -1), state, label, distribution_model=distribution_model)
     warn_of_far_forecasts(model.name, state.series, range_ratios(columns, state.value_range, levels, quantiles))

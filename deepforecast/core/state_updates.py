@@ -50,8 +50,14 @@ def prepare_history(model: Forecaster, state: State, frame: Frame, static: Frame
 def fit_with_fallback(model: Forecaster, panel: Panel, monitor: Monitor) -> State:
     """The state after fitting the series of a panel that can be fitted, and what became of the others (`on_failure`)."""
     strict = model.clone(on_failure="raise")
-    state = apply_fallback(model, panel, lambda some, _: strict._fit_panel(some, monitor))
-    if state.fallback is None or not state.fallback.parts or model.capabilities.by_series:
+    no_series = None
+    if model.on_failure == "fallback" and panel.observed.any():  # naive methods may forecast all series
+        categories = {name: covariate.categories for name, covariate in {**panel.covariates, **panel.static}.items()}
+        no_series = replace(State(panel.series, LearnedState(), categories, panel.static), undeclared=panel.undeclared)
+        no_series = no_series.take(np.empty(0, dtype=np.int64))
+    with np.errstate(all="ignore"):  # forecasts that are not finite are found
+        state = apply_fallback(model, panel, lambda some, _: strict._fit_panel(some, monitor), no_series)
+    if state.fallback is None or not state.fallback.parts or model.capabilities.by_series or not len(state.series):
         return warn_of_failures(model, state)
     # a global model forecasts the others as unseen series, if they are long enough for that
     index_in_state = np.full(len(panel), -1, dtype=np.int64)
@@ -87,6 +93,13 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Int
 
 def _move_series(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
     """The state of the model at the end of a panel, all of whose series it can forecast."""
+    if not len(state.series) and not model.capabilities.by_series:
+        raise DataError(
+            f"{model.name} cannot forecast new series, as it could be fitted to none in fit.",
+            hint="Fit it to longer series.",
+            series=panel.series.id_texts(np.arange(len(panel))),
+            reason=f"{model.name} could be fitted to no series.",
+        )
     complete_panel = _recode_categories(preprocess(model, panel), state)
     refuse_short_series(model, complete_panel, model._min_observations(complete_panel), "values of history")
     new = np.flatnonzero(rows < 0)

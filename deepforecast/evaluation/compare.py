@@ -323,13 +323,11 @@ def _with_min_observations(
 
 def _drop_failed_series(runs: Sequence[ModelRun], rows: BacktestRows) -> tuple[list[ModelRun], BacktestRows]:
     """The runs and the rows without the series that have no forecast of some model."""
-    missing = np.zeros(len(rows.series), dtype=bool)
-    for run in runs:
-        if run.name in run.columns:
-            missing |= np.isnan(run.columns[run.name])
-    kept = ~np.isin(rows.series, rows.series[missing])
-    runs = [replace(run, columns={name: values[kept] for name, values in run.columns.items()}) for run in runs]
-    return runs, rows.take(kept)
+    columns = {name: values for run in runs for name, values in run.columns.items()}
+    if not columns:  # all models failed
+        return list(runs), rows
+    kept = rows.of_complete_series(columns, [run.name for run in runs])
+    return [replace(run, columns={name: values[kept] for name, values in run.columns.items()}) for run in runs], rows.take(kept)
 
 
 def _prepare_model(model: Forecaster, levels: Sequence[float], seed: int | None = None) -> Forecaster:

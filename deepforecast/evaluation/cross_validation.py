@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deepforecast.core.backtest import refit_every, rolling_folds
 from deepforecast.core.forecast import (
@@ -141,6 +142,8 @@ def cross_validate(
     names = [model.name for model in candidates]
     for backtested in run_models(work, names, plan.n_windows, n_jobs=n_jobs, progress=options.progress, on_lost=_raise_error):
         backtest_rows.columns |= backtested.columns
+    if any(model.on_failure == "drop" for model in candidates):
+        backtest_rows = backtest_rows.take(backtest_rows.of_complete_series(backtest_rows.columns, names))
     return backtest_rows.frame(panel)
 
 
@@ -291,11 +294,17 @@ class BacktestRows:
         order = np.lexsort((row_position, row_cutoff, row_series))  # the last key is the primary one
         return cls(row_series, row_position, row_cutoff, actual=np.concatenate(actual), order=order, columns={})
 
-    def take(self, kept: Any) -> BacktestRows:
-        """The rows where a mask is True, without columns."""
+    def of_complete_series(self, columns: Mapping[str, Floats], names: Sequence[str]) -> NDArray[np.bool_]:
+        """Mask of the rows of series with a forecast of every model; `names` are their columns."""
+        missing = np.logical_or.reduce([np.isnan(columns[name]) for name in names if name in columns])
+        return ~np.isin(self.series, self.series[missing])
+
+    def take(self, kept: NDArray[np.bool_]) -> BacktestRows:
+        """The rows where a mask is True."""
         rank = np.argsort(self.order)[kept]  # the position of each row in the sorted frame
+        columns = {name: values[kept] for name, values in self.columns.items()}
         return BacktestRows(
-            self.series[kept], self.position[kept], self.cutoff[kept], self.actual[kept], order=np.argsort(rank), columns={}
+            self.series[kept], self.position[kept], self.cutoff[kept], self.actual[kept], np.argsort(rank), columns
         )
 
     def frame(self, panel: Panel) -> Frame:

@@ -18,7 +18,7 @@ from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError
+from deepforecast.errors import ParameterError, format_value
 
 
 @register
@@ -115,11 +115,20 @@ class Conformal(Forecaster):
     def _inner(self) -> Forecaster:
         """A new copy of the inner model, without intervals and with the settings of this model."""
         return self.model.clone(
-            horizon=self.default_horizon, missing=self.missing_method, point=self.point_kind, intervals=None
+            horizon=self.default_horizon, missing=self.missing_method, point=self.point_kind, intervals=None, on_failure="raise"
         )
 
     def _calibrate(self, panel: Panel) -> Calibration:
         """Errors of the inner model in rolling windows; `ParameterError` for pool=True with method='adaptive'."""
+        for name, default in (("bounds", None), ("on_failure", "raise")):
+            value = getattr(self.model, name)
+            if value != default:
+                raise ParameterError(
+                    f"`{name}` has no effect on the model of Conformal, got {name}={format_value(value)}.",
+                    hint=f"Set it on Conformal: Conformal(model, {name}=...).",
+                    parameter=name,
+                    value=value,
+                )
         if self.default_horizon is None:
             raise ParameterError(
                 "`horizon` must be set, because Conformal calibrates each step.",

@@ -26,7 +26,7 @@ def test_findings_and_exit_code(run, folder: Path) -> None:
     assert "warning  gaps (2): 007, first at 2024-01-05" in gap.out
     assert double.status == 1
     assert "error    duplicates (1): 007, first at 2024-01-03" in double.out
-    assert double.out.splitlines()[-1] == "1 kind of error: models cannot be fitted to these data."
+    assert double.out.splitlines()[-1] == "1 kind of error: models refuse these data, unless on_failure leaves such series out."
 
 
 def test_as_json(run, folder: Path) -> None:

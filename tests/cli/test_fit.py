@@ -112,7 +112,7 @@ GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]
         ([*GOOD, "--season-length", "1.5"], "`season_length` must be"),
         ([*GOOD, "--horizon", "0"], "`horizon` must be"),
         ([*GOOD, "--missing", "maybe"], "`missing` must be"),
-        ([*GOOD, "--season-length", "100"], "SeasonalNaive requires at least 100 values per series"),
+        ([*GOOD, "--season-length", "100", "--on-failure", "raise"], "SeasonalNaive requires at least 100 values per series"),
         ([*GOOD, "--freq", "W"], "freq"),
         ([*GOOD, "--static", "size"], "size"),
         (["fit", "sales.csv", "--model", "Conformal", "--save", "m.dfc"], "Conformal requires `model`"),

@@ -14,6 +14,7 @@ from deepforecast.core.monitor import Monitor
 from deepforecast.core.state import LearnedState
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, DataWarning, ParameterError, TrainingError
+from tests.frames import converted, plain
 
 
 def months(series_id: str, n_rows: int, values: Any = None, end: str = "2024-12-01") -> pd.DataFrame:
@@ -69,8 +70,7 @@ def test_each_series_with_a_value_has_a_forecast(fallback: d.SeasonalNaive) -> N
     assert forecast.loc[forecast["unique_id"] == "b", "SeasonalNaive"].tolist() == [50.0] * 3
     failures = fallback.failures_
     assert failures["unique_id"].tolist() == ["b", "d"]
-    assert failures["model"].tolist()[0] == "Naive"
-    assert pd.isna(failures["model"].iloc[1])
+    assert failures["model"].tolist() == ["Naive", ""]
     assert failures["reason"].iloc[1] == "It has no values."
 
 
@@ -104,9 +104,9 @@ def test_a_model_that_fits_all_series_has_no_failures() -> None:
     assert len(model.failures_) == 0
 
 
-def test_a_panel_of_which_no_series_can_be_fitted_is_an_error() -> None:
+def test_a_panel_without_any_forecast_is_an_error() -> None:
     with pytest.raises(DataError, match="requires at least 12 values"):
-        d.SeasonalNaive(horizon=3, on_failure="fallback").fit(pd.concat([months("a", 1), months("b", 2)]))
+        d.SeasonalNaive(horizon=3, on_failure="drop").fit(pd.concat([months("a", 1), months("b", 2)]))
     with pytest.raises(DataError, match="At least one series must have values"):
         d.SeasonalNaive(horizon=3, on_failure="fallback").fit(months("a", 20, np.nan))
 
@@ -287,3 +287,55 @@ def test_reasons_are_those_of_the_series() -> None:
     assert model.failures_["reason"].tolist() == [
         "It has fewer than the 12 values that SeasonalNaive requires.", "It has no values.",
     ]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+@pytest.mark.parametrize("model", [d.HoltWinters(season_length=12), d.LightGBM(n_estimators=2)], ids=["local", "global"])
+def test_naive_methods_may_forecast_all_series(model: Any, tmp_path: Path) -> None:
+    frame = pd.concat([months("a", 2, [3.0, 4.0]), months("b", 2, [2.0, 5.0])])
+    fitted = model.clone(horizon=2, on_failure="fallback").fit(frame)
+    assert fitted.predict()[model.name].tolist() == [4.0, 4.0, 5.0, 5.0]
+    fitted.save(tmp_path / "m")
+    pd.testing.assert_frame_equal(d.load(tmp_path / "m").predict(), fitted.predict())
+    assert len(fitted.predict(frame=months("c", 2))) == 2
+    assert len(fitted.predict(ids="b")) == 2
+    single = frame[frame["unique_id"] == "a"].drop(columns="unique_id")
+    assert len(model.clone(horizon=2, on_failure="fallback").fit(single, freq="MS").predict()) == 2
+    if isinstance(model, d.HoltWinters):  # scores of naive methods alone would not be those of the model
+        board = d.compare([model, d.Naive()], pd.concat([months("a", 18), months("b", 18)]), horizon=3, n_windows=3)
+        assert board.failed == ["HoltWinters"]
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_new_bounds_reach_the_naive_methods(fallback: d.SeasonalNaive) -> None:
+    fallback.set_params(bounds=(0, 45))
+    assert fallback.predict(ids="b")["SeasonalNaive"].tolist() == [45.0] * 3
+    fallback.set_params(bounds=None)
+    assert fallback.predict(ids="b")["SeasonalNaive"].tolist() == [50.0] * 3
+
+
+@pytest.mark.parametrize("parameters", [{"bounds": (0, None)}, {"on_failure": "drop"}], ids=str)
+def test_the_model_of_a_wrapper_has_neither_bounds_nor_fallback(parameters: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="has no effect on the model of Conformal"):
+        d.Conformal(d.Naive(**parameters), horizon=2).fit(months("a", 30))
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_failures_are_text_in_every_library(library: str) -> None:
+    frame = converted(FRAME.reset_index(drop=True), library)
+    failures = d.SeasonalNaive(horizon=3, on_failure="drop").fit(frame).failures_
+    assert plain(failures)["model"].tolist() == ["", ""]
+    assert "bject" not in str(failures.schema)
+
+
+def test_series_without_an_interval_have_missing_ones_with_a_warning() -> None:
+    frame = pd.concat([months("a", 30), months("b", 2, [3.0, 5.0])])
+    with pytest.raises(DataError, match="Drift-lo-80 for series b are not"):
+        d.Drift(horizon=2).fit(frame).predict(level=80)
+    model = d.Drift(horizon=2, on_failure="fallback").fit(frame)
+    assert len(model.failures_) == 0
+    with pytest.warns(DataWarning, match="missing for series that are too short for them: b"):
+        forecast = model.predict(level=80)
+    assert forecast.loc[forecast["unique_id"] == "a"].notna().all(axis=None)
+    assert forecast["Drift"].notna().all()
