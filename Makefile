@@ -34,12 +34,12 @@ demo: $(READY)  ## compare models, tune, see attention, forecast, report, on dat
 	@echo "demo: fitting, comparing, tuning models on data that ships with the library (about 30 s)"
 	@$(RUN)/deepforecast demo
 
-test: $(READY)  ## the quick tests and every docstring example (about 6 min, 680 CPU s)
-	@echo "test: quick tests and the examples in docstrings (about 6 minutes)"
+test: $(READY)  ## the quick tests and every docstring example (5 min 40 s, 620 CPU s)
+	@echo "test: quick tests and the examples in docstrings (5 to 6 minutes)"
 	@$(PYTEST) -m "not slow and not data and not gpu"
 
-test-all: $(READY)  ## every test: slow ones, faults, benchmark data, GPU where there is one (10 to 30 min)
-	@echo "test-all: every test (10 to 30 minutes); what is skipped is listed with its reason at the end"
+test-all: $(READY)  ## every test: slow ones, faults, benchmark data, GPU where there is one (25 min)
+	@echo "test-all: every test (about 25 minutes); what is skipped is listed with its reason at the end"
 	@$(PYTEST)
 
 golden: $(READY)  ## forecasts of every model, bit for bit those of the commit BASE (30 s a side)

@@ -71,7 +71,7 @@ def main() -> None:
             times["all"].append(seconds)
         alone, together = statistics.median(times["good"]), statistics.median(times["all"])
         fitted = tolerant.clone().fit(everything)
-        used = fitted.failures_["model"].fillna("none").value_counts().to_dict()
+        used = fitted.failures_["model"].replace("", "none").value_counts().to_dict()
         ratio = together / alone
         verdict = "yes" if ratio <= BUDGET else "NO"
         lines.append(f"| {name} | {alone:.2f} | {together:.2f} | {ratio:.3f} | {verdict} | {n_forecasts:,} | {used} |")

@@ -97,7 +97,8 @@ def rolling_folds(
         with collect_warnings(collected):
             if state is None or (refit_interval and window.number % refit_interval == 0):
                 state = clone._fit_panel(history, monitor.fold(window.number))
-                _refuse_all_failed(clone, history, state)
+                if state.fallback is not None and not len(state.series):  # scores would be those of naive methods alone
+                    clone.clone(on_failure="raise")._fit_panel(history)  # raises
                 fitted_series, state_at_cutoff = window.series[state.fitted_numbers], state
             else:
                 state_at_cutoff = move_state_to_panel(
@@ -117,12 +118,6 @@ def rolling_folds(
             failed=_failed_series(window, state_at_cutoff),
         )
     emit_warnings(collected)
-
-
-def _refuse_all_failed(model: Forecaster, history: Panel, state: State) -> None:
-    """Raise the error of the fit if the model could fit no series, as the scores would be those of naive methods alone."""
-    if state.fallback is not None and not len(state.series):
-        model.clone(on_failure="raise")._fit_panel(history)
 
 
 def _failed_series(window: BacktestWindow, state: State) -> Ints:

@@ -54,7 +54,7 @@ class FallbackPart:
     state: State
 
     def take(self, numbers: Ints) -> FallbackPart:
-        """The part with the series among `numbers`, which are indexed by their position there."""
+        """The part restricted to `numbers`; its series then have the index that they have in `numbers`."""
         kept = np.flatnonzero(np.isin(numbers, self.numbers))
         return FallbackPart(self.model, kept, self.state.take(np.searchsorted(self.numbers, numbers[kept])))
 
@@ -86,7 +86,7 @@ class Fallback:
         return JoinedForecast(len(self.series), tuple(forecasts))
 
     def take(self, numbers: Ints) -> tuple[Ints, Fallback]:
-        """Some of the series: the index among the fitted ones of those that the model fitted, and the others."""
+        """Some of the series: those that the model fitted, as index among the fitted ones, and the fallback of all of them."""
         kept = np.flatnonzero(np.isin(numbers, self.fitted))
         reasons = {index: self.reasons[int(number)] for index, number in enumerate(numbers) if int(number) in self.reasons}
         parts = tuple(part for part in (part.take(numbers) for part in self.parts) if len(part.numbers))
@@ -156,15 +156,21 @@ def find_ids(state: State, ids: Any) -> Ints:
         )
     index_by_id = series.index_by_id
     unknown = [name for name in requested if name not in index_by_id]
-    numbers = np.unique(np.array([index_by_id[name] for name in requested if name in index_by_id], dtype=np.int64))
-    if state.fallback is not None:
-        without = np.setdiff1d(numbers, state.fallback.forecast_series)
-        unknown += list(series.id_texts(without))
-    if unknown or not len(numbers):
-        found = f"got {format_list(unknown)}" if unknown else "got none"
+    if unknown or not requested:
+        example = next(iter(index_by_id))
         raise ParameterError(
-            f"`ids` must be ids of series that the model forecasts, {found}.",
-            hint="See failures_ for series without a forecast." if state.fallback is not None else "Pass ids seen in fit.",
+            f"`ids` must be ids of series seen in fit, got {', '.join(map(repr, unknown[:5])) or 'none'}.",
+            hint=f"Pass ids such as {example!r}.",
+            parameter="ids",
+            value=ids,
+        )
+    numbers = np.unique(np.array([index_by_id[name] for name in requested], dtype=np.int64))
+    forecast_series = numbers if state.fallback is None else state.fallback.forecast_series
+    without = np.setdiff1d(numbers, forecast_series)
+    if len(without):
+        raise ParameterError(
+            f"`ids` must be ids of series with a forecast, got {format_list(series.id_texts(without[:5]), len(without))}.",
+            hint="Leave them out; failures_ says why they have none.",
             parameter="ids",
             value=ids,
         )

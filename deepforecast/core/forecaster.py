@@ -314,7 +314,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         steps = self._resolve_horizon(horizon)
         samples = validate_horizon(n_samples, name="n_samples")
         if not self.capabilities.simulates:
-            reason, suggestion = "", "Set intervals='conformal', and use predict(level=...) instead."
+            reason, suggestion = "", "Use predict(level=...) instead."
             if self.intervals is not None and self.clone(intervals=None).capabilities.simulates:
                 reason = f" with intervals={self.intervals!r}, which correct the intervals but not the paths"
                 suggestion = "Set intervals=None, or use predict(level=...)."

@@ -90,12 +90,13 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
         rows = match_ids(series.ids, table[str(key)], frame_name="static frame", column_name=str(key))
     absent = np.flatnonzero(rows < 0)
     if len(absent):
-        type_hint = ""
+        type_hint, hint = "", "Add them."
         if len(absent) == len(rows):
+            hint = "Add them, or convert the ids to the dtype of those of the series."
             type_hint = f" (its ids have dtype {table[str(key)].dtype}, those of the series {series.ids.dtype})"
         raise DataError(
             f"The static frame must have one row per series; rows are missing for series: {series.labels(absent)}{type_hint}.",
-            hint="Add them.",
+            hint=hint,
             series=series.id_texts(absent),
         )
     return {name: _check_complete(read_covariate(table[name], name).take(rows), name, series) for name in static_names}

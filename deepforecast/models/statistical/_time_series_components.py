@@ -18,7 +18,15 @@ from deepforecast.core.state import LearnedState, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError, TrainingError, TrainingWarning, format_list, format_value, warn
+from deepforecast.errors import (
+    DataError,
+    ParameterError,
+    TrainingError,
+    TrainingWarning,
+    format_value,
+    join_alternatives,
+    warn,
+)
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._noise_floor import update_interval_factors
 from deepforecast.models.statistical._state_space import StateSpace
@@ -94,7 +102,7 @@ class Structural(Statistical):
         if len(stopped):
             out_of_iterations = all(bool(fits[index][OUT_OF_ITERATIONS]) for index in stopped)
             remedy = (
-                f"Set max_iter above {self.max_iter}" if out_of_iterations else f"Use {format_list(self._simplifications())}"
+                f"Set max_iter above {self.max_iter}" if out_of_iterations else f"Use {join_alternatives(self._simplifications())}"
             )
             warn(
                 f"{self.name}: the optimizer of statsmodels did not converge for series "

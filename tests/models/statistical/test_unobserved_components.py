@@ -228,7 +228,7 @@ def test_an_optimiser_that_found_no_maximum_is_said() -> None:
 
 def test_warning_of_a_failed_line_search_does_not_suggest_more_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_component_fit, "_converged", lambda optimiser: False)
-    with pytest.warns(TrainingWarning, match=r"a narrower cycle_period, damped_cycle=False, longer series\."):
+    with pytest.warns(TrainingWarning, match=r"a narrower cycle_period, damped_cycle=False or longer series\."):
         UnobservedComponents(horizon=3, level="random walk", season_length=1, cycle=True, damped_cycle=True).fit(monthly(1))
 
 
