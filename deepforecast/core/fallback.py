@@ -143,7 +143,7 @@ def find_ids(state: State, ids: Any) -> Ints:
         requested = frames.to_list(ids)
     else:
         requested = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else [ids]
-    if not all(isinstance(name, Hashable) for name in requested):
+    if not all(isinstance(name, Hashable) and not isinstance(name, bool | np.bool_) for name in requested):
         raise ParameterTypeError(
             f"`ids` must be an id or a flat list of ids, got {format_value(ids)}.", parameter="ids", value=ids
         )

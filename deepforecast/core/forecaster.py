@@ -262,7 +262,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         ratios = range_ratios(fitted_columns, state.value_range, levels, probabilities)
         if not (ratios <= LIMITS).all():
             check_columns(fitted_columns, state, self, levels, probabilities)
-        if len(model_columns) > 1 and state.calibration is None:
+        if len(model_columns) > 1 and state.calibration is None and state.learned.is_fitted:
             self._warn_about_intervals(state)
         if np.ptp(series.last) > steps * series.calendar.step:
             series.warn_of_past_forecasts(self.name, steps)
@@ -725,7 +725,13 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             )
         if future is None and not names:
             return {}
-        return read_future_covariates(future, series, steps, {name: state.categories[name] for name in names}, state.undeclared)
+        categories = {name: state.categories[name] for name in names}
+        covariates = read_future_covariates(future, series, steps, categories, state.undeclared)
+        if len(state.series):
+            fitted = state.fitted_numbers
+            known = covariates if state.fallback is None else {name: covariates[name].take(fitted) for name in names}
+            self._check_future(state, known)
+        return covariates
 
     # -- hooks, implemented by model classes -----------------------------------------------------------------------------------
 
@@ -759,6 +765,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     def _warn_about_intervals(self, state: State) -> None:
         """Warn if the model's own prediction intervals are unreliable."""
+
+    def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
+        """Check the future covariates (series, steps) of the fitted series, e.g. warn of effects that could not be estimated."""
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Estimate the parameters from a preprocessed panel; does not change the model."""

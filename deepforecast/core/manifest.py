@@ -124,7 +124,7 @@ class _Writer:
         if isinstance(value, np.ndarray):
             return self.array(value)
         if isinstance(value, Mapping):
-            return {"tree": {check_key(key): self.encode(inner) for key, inner in value.items()}}
+            return _tree({check_key(key): self.encode(inner) for key, inner in value.items()})
         if isinstance(value, (list, tuple)):
             return {"list": [self.encode(inner) for inner in value]}
         return to_plain(value)
@@ -144,7 +144,7 @@ class _Writer:
         if isinstance(value, (list, tuple)):
             return {"list": [self.parameter(inner, name) for inner in value], "tuple": isinstance(value, tuple)}
         if isinstance(value, Mapping):
-            return {"tree": {check_key(key): self.parameter(inner, name) for key, inner in value.items()}}
+            return _tree({check_key(key): self.parameter(inner, name) for key, inner in value.items()})
         try:
             return to_plain(value)
         except InvalidManifest:
@@ -221,6 +221,9 @@ class _Reader:
                 f"the covariates ({format_list([*categories, *static]) or 'none'}) do not match the columns "
                 f"({format_list(roles.covariates) or 'none'})"
             )
+        # JSON objects are sorted by name; the order of the columns counts, as models learn from them in this order
+        categories = {name: categories[name] for name in roles.covariates}
+        static = {name: static[name] for name in roles.static}
         calibration = None if manifest["calibration"] is None else self.calibration(manifest["calibration"], len(series))
         learned = self.learned(manifest["learned"], len(series))
         if len(series):
@@ -258,8 +261,7 @@ class _Reader:
             check_keys(value, ("list", "tuple"), "a list")
             elements = [self.parameter(inner) for inner in check_list(value["list"])]
             return tuple(elements) if value["tuple"] is True else elements
-        check_keys(value, ("tree",), "a parameter")
-        return {name: self.parameter(inner) for name, inner in check_mapping(value["tree"])}
+        return {name: self.parameter(inner) for name, inner in _tree_items(value, "a parameter")}
 
     def array(self, reference: Any) -> np.ndarray:
         check_keys(reference, ("array",), "an array")
@@ -284,8 +286,7 @@ class _Reader:
         if "list" in value:
             check_keys(value, ("list",), "a list")
             return [self.decode(inner) for inner in check_list(value["list"])]
-        check_keys(value, ("tree",), "a node")
-        return {name: self.decode(inner) for name, inner in check_mapping(value["tree"])}
+        return {name: self.decode(inner) for name, inner in _tree_items(value, "a node")}
 
     def learned(self, content: Any, n_series: int) -> LearnedState:
         """The learned state, whose arrays by series must have `n_series` rows of float64, int64 or bool."""
@@ -359,6 +360,21 @@ class _Reader:
         if ids is not None and len(set(ids.to_list())) < n_series:  # pandas 2 considers ids equal up to a NUL character
             raise InvalidManifest("the ids must be unique")
         return Series(content["library"], columns, _calendar(content, columns, last), ids, last)
+
+
+def _tree(values: dict[str, Any]) -> dict[str, Any]:
+    """A node of a tree, with the order of its keys if JSON, which sorts them, would change it."""
+    return {"tree": values} if list(values) == sorted(values) else {"tree": values, "keys": list(values)}
+
+
+def _tree_items(content: dict[str, Any], subject: str) -> list[tuple[str, Any]]:
+    """The keys and values of a node in their original order, the inverse of `_tree`."""
+    check_keys(content, ("tree", "keys") if "keys" in content else ("tree",), subject)
+    values = dict(check_mapping(content["tree"]))
+    keys = [check_text(key) for key in check_list(content.get("keys", list(values)))]
+    if sorted(keys) != sorted(values):
+        raise InvalidManifest(f"{subject} must have each of its keys once, got {format_list(keys)}")
+    return [(key, values[key]) for key in keys]
 
 
 def _calendar(content: Mapping[str, Any], columns: Columns, last: np.ndarray) -> Calendar:

@@ -34,7 +34,7 @@ N_TRIAL_SERIES, N_TRIAL_STEPS = 16, 3  # size of the forecast that checks a file
 def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
     """Save a fitted model; see `Forecaster.save`."""
     state, serializer = model.fitted_state(), SkopsSerializer(allow_any=allow_skops)
-    if model.calibrates and state.calibration is None:
+    if model.calibrates and state.calibration is None and len(state.series):
         raise _save_error(model, path, "`intervals` was set after the fit, so there is no calibration. Fit the model again")
     try:
         manifest, arrays = to_manifest(model, state, serializer)

@@ -16,7 +16,7 @@ from deepforecast.data.calendar import PER_DAY
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.frequency import GRIDS
 from deepforecast.data.panel import Panel, Series
-from deepforecast.errors import format_value
+from deepforecast.errors import CapabilityError, format_value
 
 if TYPE_CHECKING:
     from deepforecast.core.fallback import Fallback
@@ -37,7 +37,17 @@ class LearnedState:
     history: Panel | None = field(default=None, compare=False, repr=False)
     series: Series | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the model could be fitted to at least one series; otherwise naive methods forecast all of them."""
+        return bool(self.by_series or self.shared)
+
     def __getitem__(self, name: str) -> Any:
+        if not self.is_fitted:
+            raise CapabilityError(
+                "The model has no parameters, as it could be fitted to none of the series, which naive methods forecast.",
+                hint="Use failures_ to see the reasons, and pass longer series.",
+            )
         return self.by_series[name] if name in self.by_series else self.shared[name]
 
     def take(self, numbers: Ints) -> LearnedState:

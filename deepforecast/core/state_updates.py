@@ -263,6 +263,8 @@ def _calibration_for_panel(
     cannot calibrate them and raise `CapabilityError`.
     """
     known_series, new_series = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+    if state.calibration is None and model.calibrates and len(new_series) == len(rows):  # the model was fitted to no series
+        return model._calibrate(panel)
     if state.calibration is None or state.calibration.shared or not len(new_series):
         return None if state.calibration is None else state.calibration.for_panel(complete_panel, rows)
     if not model.capabilities.by_series:

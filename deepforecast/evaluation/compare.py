@@ -327,6 +327,12 @@ def _drop_failed_series(runs: Sequence[ModelRun], rows: BacktestRows) -> tuple[l
     if not columns:  # all models failed
         return list(runs), rows
     kept = rows.of_complete_series(columns, [run.name for run in runs])
+    if not kept.any():
+        raise DataError(
+            "At least one series must be fitted by all models for on_failure='drop', but there is none.",
+            hint="Use on_failure='fallback', or leave out the models that fail (failures_ of each model).",
+            parameter="on_failure",
+        )
     return [replace(run, columns={name: values[kept] for name, values in run.columns.items()}) for run in runs], rows.take(kept)
 
 

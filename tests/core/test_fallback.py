@@ -13,7 +13,7 @@ import deepforecast as d
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.state import LearnedState
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, DataWarning, ParameterError, TrainingError
+from deepforecast.errors import CapabilityError, DataError, DataWarning, ParameterError, ParameterTypeError, TrainingError
 from tests.frames import converted, plain
 
 
@@ -339,3 +339,41 @@ def test_series_without_an_interval_have_missing_ones_with_a_warning() -> None:
         forecast = model.predict(level=80)
     assert forecast.loc[forecast["unique_id"] == "a"].notna().all(axis=None)
     assert forecast["Drift"].notna().all()
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+@pytest.mark.parametrize("model", [d.Prophet(), d.AutoARIMA()], ids=str)
+@pytest.mark.parametrize("mode", ["fallback", "drop"])
+def test_future_covariates_are_those_of_the_fitted_series(model: Any, mode: str) -> None:
+    frame = pd.concat([months("a", 48), months("b", 1), months("c", 48)])
+    frame = frame.assign(x=np.random.default_rng(0).normal(size=len(frame)))
+    fitted = model.clone(horizon=3, on_failure=mode).fit(frame, columns={"future": ["x"]})
+    future = fitted.future_frame().assign(x=1.0)
+    good = model.clone(horizon=3).fit(frame[frame["unique_id"] != "b"], columns={"future": ["x"]})
+    forecast, expected = fitted.predict(future=future), good.predict(future=future[future["unique_id"] != "b"])
+    others = forecast[forecast["unique_id"] != "b"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(others, expected)
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_networks_that_fit_no_series_forecast_by_naive_methods(tmp_path: Path) -> None:
+    model = d.MLP(horizon=2, max_steps=1, on_failure="fallback")
+    model.fit(pd.concat([months("a", 1), months("b", 1)]), freq="MS")
+    assert len(model.predict(level=80)) == 4
+    with pytest.raises(CapabilityError, match="could be fitted to none of the series"):
+        model.explain()
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_intervals_are_calibrated_on_histories_after_a_fit_of_no_series(tmp_path: Path) -> None:
+    model = d.AutoETS(intervals="conformal", on_failure="fallback", horizon=3).fit(months("a", 2))
+    model.save(tmp_path / "m")
+    history = months("b", 48)
+    expected = d.AutoETS(intervals="conformal", horizon=3).fit(history).predict(level=80)
+    pd.testing.assert_frame_equal(d.load(tmp_path / "m").predict(frame=history, level=80), expected)
+
+
+def test_booleans_are_no_ids() -> None:
+    frame = pd.concat([months("a", 9), months("b", 9)]).assign(unique_id=np.repeat([0, 1], 9))
+    with pytest.raises(ParameterTypeError, match="`ids` must be an id or a flat list of ids"):
+        d.Naive(horizon=1).fit(frame).predict(ids=np.array([True, False]))

@@ -376,3 +376,21 @@ def test_a_model_of_polars_frames_without_polars_names_what_to_install(tmp_path:
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(DependencyError, match="pip install polars"):
         deepforecast.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("columns", [{"static": ["st", "sc"]}, {"future": ["x", "b"], "static": ["st"]}], ids=str)
+def test_the_order_of_columns_is_kept(columns: dict[str, Any], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    ids = np.repeat(["a", "b"], 60)
+    frame = pd.DataFrame({
+        "unique_id": ids, "ds": np.tile(pd.date_range("2024-01-01", periods=60), 2), "y": rng.normal(size=120).cumsum(),
+        "st": (ids == "b") * 1.0, "sc": pd.Categorical(ids), "x": rng.normal(size=120), "b": rng.normal(size=120),
+    })  # fmt: skip
+    roles = [name for names in columns.values() for name in names]
+    model = deepforecast.LinearModel(horizon=3, lags=5).fit(frame[["unique_id", "ds", "y", *roles]], columns=columns)
+    model.save(tmp_path / "m")
+    loaded = deepforecast.load(tmp_path / "m")
+    future = model.future_frame().assign(x=1.0, b=2.0)[["unique_id", "ds", "x", "b"]] if "future" in columns else None
+    assert list(loaded.state_.categories) == list(model.state_.categories)
+    assert list(loaded.state_.static) == list(model.state_.static)
+    pd.testing.assert_frame_equal(loaded.predict(future=future), model.predict(future=future))

@@ -14,7 +14,6 @@ from deepforecast.models.additive._declarations import holidays_as_events, plain
 if TYPE_CHECKING:
     from deepforecast.core.state import State
     from deepforecast.data.covariates import Covariate
-    from deepforecast.data.frames import Frame
 
 SEASONALITY = (
     "number of Fourier terms (pairs of sine and cosine); True: the default number; False: no such seasonality; 'auto': "
@@ -134,10 +133,9 @@ class AdditiveForecaster(Forecaster):
         """Names of components that seasonalities, events and covariates cannot have."""
         return ("trend",)
 
-    def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        """The future covariates; `DataError` if a condition of a seasonality has other values than 0 and 1."""
+    def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
+        """Raise `DataError` if a condition of a seasonality has other values than 0 and 1."""
         from deepforecast.models.additive._specification import check_future_conditions
 
-        covariates = super()._future_covariates(state, steps, future)
-        check_future_conditions(self, covariates)
-        return covariates
+        super()._check_future(state, future)
+        check_future_conditions(self, future)

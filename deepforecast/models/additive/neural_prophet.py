@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deepforecast.core.state import LearnedState, State
     from deepforecast.data.components import TimeFeatures
     from deepforecast.data.covariates import Covariate
-    from deepforecast.data.frames import Floats, Frame
+    from deepforecast.data.frames import Floats
     from deepforecast.data.panel import Panel
     from deepforecast.data.windows import WindowColumns
     from deepforecast.models.neural._array_predictor import Predictor
@@ -185,14 +185,13 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
 
         return NeuralProphetBody(sizes, network_spec(self, sizes.window_columns))
 
-    def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        """The future covariates; a warning names those that were constant in fit and change now."""
+    def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
+        """Warn of covariates that were constant in fit and change now."""
         from deepforecast.models.additive._constant_covariates import warn_unlearned
 
-        covariates = super()._future_covariates(state, steps, future)
-        if covariates:
-            warn_unlearned(self.name, state, covariates)
-        return covariates
+        super()._check_future(state, future)
+        if future:
+            warn_unlearned(self.name, state, future)
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         from deepforecast.models.additive._networks import merge_level

@@ -180,14 +180,13 @@ class Prophet(AdditiveForecaster):
         constants = constant_covariate_values(self, panel)
         return replace(learned, by_series={**learned.by_series, "constant_covariates": constants})
 
-    def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        """The future covariates; a warning names those that were constant in fit and change now."""
+    def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
+        """Warn of covariates that were constant in fit and change now."""
         from deepforecast.core.design_matrix import warn_constant_in_fit
 
-        covariates = super()._future_covariates(state, steps, future)
-        if covariates and "constant_covariates" in state.learned.by_series:
-            warn_constant_in_fit(self.name, state.learned["constant_covariates"], covariates, state.series)
-        return covariates
+        super()._check_future(state, future)
+        if future and "constant_covariates" in state.learned.by_series:
+            warn_constant_in_fit(self.name, state.learned["constant_covariates"], future, state.series)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         from deepforecast.models.additive._fit import fit_panel

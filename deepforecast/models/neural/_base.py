@@ -397,10 +397,8 @@ class NeuralForecaster(Forecaster):
         explanations = self.has_components, self.has_attention
         return _fit.narrow_capabilities(declared, self.head, self.loss, self.scaler, explanations)
 
-    def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        covariates = super()._future_covariates(state, steps, future)
-        _series_state.warn_constant_covariates(self.name, state, covariates)
-        return covariates
+    def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
+        _series_state.warn_constant_covariates(self.name, state, future)
 
     def _warn_about_intervals(self, state: State) -> None:
         """Warn that intervals can be too narrow if the network was trained for many epochs."""

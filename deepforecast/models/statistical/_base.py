@@ -149,11 +149,9 @@ class Statistical(Forecaster):
             return learned
         return replace(learned, by_series={**learned.by_series, "constant_covariates": constant_values(panel)})
 
-    def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        covariates = super()._future_covariates(state, steps, future)
-        if covariates and "constant_covariates" in state.learned.by_series:
-            warn_constant_in_fit(self.name, state.learned["constant_covariates"], covariates, state.series)
-        return covariates
+    def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
+        if future and "constant_covariates" in state.learned.by_series:
+            warn_constant_in_fit(self.name, state.learned["constant_covariates"], future, state.series)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Fit slices of the series by `_estimate` in threads, and join the results."""
