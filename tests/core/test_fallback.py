@@ -357,11 +357,12 @@ def test_future_covariates_are_those_of_the_fitted_series(model: Any, mode: str)
 
 @pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
 def test_networks_that_fit_no_series_forecast_by_naive_methods(tmp_path: Path) -> None:
-    model = d.MLP(horizon=2, max_steps=1, on_failure="fallback")
-    model.fit(pd.concat([months("a", 1), months("b", 1)]), freq="MS")
-    assert len(model.predict(level=80)) == 4
+    frame = pd.concat([months("a", 1), months("b", 1)])
+    for model in (d.MLP(horizon=2, max_steps=1), d.HoltWinters(horizon=2, season_length=12)):
+        fitted = model.clone(on_failure="fallback").fit(frame, freq="MS")
+        assert len(fitted.predict(level=80)) == 4
     with pytest.raises(CapabilityError, match="could be fitted to none of the series"):
-        model.explain()
+        fitted.explain()
 
 
 @pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
