@@ -99,7 +99,9 @@ def rolling_folds(
                 state = clone._fit_panel(history, monitor.fold(window.number))
                 if state.fallback is not None and not len(state.series):  # scores would be those of naive methods alone
                     clone.clone(on_failure="raise")._fit_panel(history)  # raises
-                fitted_series, state_at_cutoff = window.series[state.fitted_numbers], state
+                fitted_series, state_at_cutoff = window.series, state
+                if state.fallback is not None:
+                    fitted_series = window.series[state.fallback.fitted]
             else:
                 state_at_cutoff = move_state_to_panel(
                     clone, state, history, _rows_in_state(fitted_series, window.series, len(panel))

@@ -19,6 +19,7 @@ from deepforecast.core.forecast import Forecast, JoinedForecast
 from deepforecast.core.preprocessing import drop_unusable
 from deepforecast.core.state import State
 from deepforecast.data import frames
+from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.id_serialization import decode_texts, encode_texts
 from deepforecast.data.panel import Panel, Series
@@ -78,6 +79,10 @@ class Fallback:
     def forecast_series(self) -> Ints:
         """Index in `series` of those with a forecast, in increasing order."""
         return np.sort(np.concatenate([self.fitted, *(part.numbers for part in self.parts)]))
+
+    def of_fitted(self, covariates: Mapping[str, Covariate]) -> dict[str, Covariate]:
+        """The rows of covariates that are of series that the model fitted."""
+        return {name: covariate.take(self.fitted) for name, covariate in covariates.items()}
 
     def join(self, forecast: Forecast | None, steps: int) -> Forecast:
         """The forecasts of all series, NaN for those without one; `forecast` is that of the model, None if it fitted none."""

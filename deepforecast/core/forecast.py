@@ -227,6 +227,25 @@ def no_distribution_error(name: str) -> CapabilityError:
     )
 
 
+def no_paths_error(model: Any) -> CapabilityError:
+    """The error for sample paths of a model that draws none."""
+    if model.intervals is not None and model.clone(intervals=None).capabilities.simulates:
+        return CapabilityError(
+            f"{model.name} cannot simulate sample paths with intervals={model.intervals!r}, which correct the intervals but "
+            "not the paths.",
+            hint="Set intervals=None, or use predict(level=...).",
+        )
+    return CapabilityError(f"{model.name} cannot simulate sample paths.", hint="Use predict(level=...) instead.")
+
+
+def missing_hook_error(model: Any, hook: str) -> CapabilityError:
+    """The error for an operation whose hook a model class does not define."""
+    return CapabilityError(
+        f"{type(model).__name__} does not support this operation, as its class does not define {hook}.",
+        hint=f"Define {hook}, or use another model.",
+    )
+
+
 def validate_levels(level: Any) -> list[float]:
     """Validate one or more levels, between 0 and 100; return them sorted, without duplicates.
 

@@ -22,6 +22,8 @@ from deepforecast.core.fallback import failures_frame, find_ids, warn_of_missing
 from deepforecast.core.forecast import (
     BoundedForecast,
     Forecast,
+    missing_hook_error,
+    no_paths_error,
     output_columns,
     refuse_duplicate_columns,
     resolve_bounds,
@@ -262,7 +264,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         ratios = range_ratios(fitted_columns, state.value_range, levels, probabilities)
         if not (ratios <= LIMITS).all():
             check_columns(fitted_columns, state, self, levels, probabilities)
-        if len(model_columns) > 1 and state.calibration is None and state.learned.is_fitted:
+        if len(model_columns) > 1 and state.calibration is None and len(state.series):
             self._warn_about_intervals(state)
         if np.ptp(series.last) > steps * series.calendar.step:
             series.warn_of_past_forecasts(self.name, steps)
@@ -314,11 +316,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         steps = self._resolve_horizon(horizon)
         samples = validate_horizon(n_samples, name="n_samples")
         if not self.capabilities.simulates:
-            reason, suggestion = "", "Use predict(level=...) instead."
-            if self.intervals is not None and self.clone(intervals=None).capabilities.simulates:
-                reason = f" with intervals={self.intervals!r}, which correct the intervals but not the paths"
-                suggestion = "Set intervals=None, or use predict(level=...)."
-            raise CapabilityError(f"{self.name} cannot simulate sample paths{reason}.", hint=suggestion)
+            raise no_paths_error(self)
         state = self._state_for_frame(frame, static)
         series, paths = state.series, self._paths_from(state, steps, samples, seed, future)
         if len(series):
@@ -613,10 +611,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         Raises if a point forecast is not finite. The rows of `future` are those of `state.all_series`.
         """
         if state.fallback is not None:
-            fitted, forecast = state.fallback.fitted, None
-            if len(fitted):
-                covariates = {name: covariate.take(fitted) for name, covariate in future.items()}
-                forecast = self.forecast_from(replace(state, fallback=None), steps, covariates)
+            forecast = None
+            if len(state.series):
+                forecast = self.forecast_from(replace(state, fallback=None), steps, state.fallback.of_fitted(future))
             joined = state.fallback.join(forecast, steps)
             return joined if self.bounds is None else BoundedForecast(joined, resolve_bounds(self.bounds))
         forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
@@ -630,7 +627,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         """Sample paths of the fitted series, shape (series, samples, steps)."""
         covariates = self._future_covariates(state, steps, future)
         if state.fallback is not None:
-            covariates = {name: covariate.take(state.fallback.fitted) for name, covariate in covariates.items()}
+            covariates = state.fallback.of_fitted(covariates)
             if not len(state.series):
                 return np.empty((0, samples, steps))
         paths = self._simulate(state.learned_with_series, steps, samples, seed, covariates)
@@ -728,9 +725,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         categories = {name: state.categories[name] for name in names}
         covariates = read_future_covariates(future, series, steps, categories, state.undeclared)
         if len(state.series):
-            fitted = state.fitted_numbers
-            known = covariates if state.fallback is None else {name: covariates[name].take(fitted) for name in names}
-            self._check_future(state, known)
+            self._check_future(state, covariates if state.fallback is None else state.fallback.of_fitted(covariates))
         return covariates
 
     # -- hooks, implemented by model classes -----------------------------------------------------------------------------------
@@ -771,7 +766,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Estimate the parameters from a preprocessed panel; does not change the model."""
-        raise _missing_hook_error(self, "_fit")
+        raise missing_hook_error(self, "_fit")
 
     def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
         """Run the recursions over the rows of `panel` with fixed parameters; `shared` does not change.
@@ -779,19 +774,19 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         from_start: the state starts before the first row of `panel`; for a global model, `learned` may be of other series.
         Otherwise the rows follow the last observation of each series.
         """
-        raise _missing_hook_error(self, "_advance")
+        raise missing_hook_error(self, "_advance")
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         """Forecast `steps` steps from the end of each series."""
-        raise _missing_hook_error(self, "_forecast")
+        raise missing_hook_error(self, "_forecast")
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         """Sample paths, shape (series, samples, steps)."""
-        raise _missing_hook_error(self, "_simulate")
+        raise missing_hook_error(self, "_simulate")
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         """Components that add up to the forecast, each of shape (series, steps)."""
-        raise _missing_hook_error(self, "_explain")
+        raise missing_hook_error(self, "_explain")
 
     def _attention_maps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Sequence[Any]:
         """The attention weights; empty for models without attention, for which `_explain` is called."""
@@ -810,10 +805,3 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
 collect_params(Forecaster)
 Forecaster.__doc__ = with_parameters(Forecaster)
-
-
-def _missing_hook_error(model: Forecaster, hook: str) -> CapabilityError:
-    return CapabilityError(
-        f"{type(model).__name__} does not support this operation, as its class does not define {hook}.",
-        hint=f"Define {hook}, or use another model.",
-    )

@@ -37,13 +37,8 @@ class LearnedState:
     history: Panel | None = field(default=None, compare=False, repr=False)
     series: Series | None = field(default=None, compare=False, repr=False)
 
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the model could be fitted to at least one series; otherwise naive methods forecast all of them."""
-        return bool(self.by_series or self.shared)
-
     def __getitem__(self, name: str) -> Any:
-        if not self.is_fitted:
+        if not (self.by_series or self.shared):
             raise CapabilityError(
                 "The model has no parameters, as it could be fitted to none of the series, which naive methods forecast.",
                 hint="Use failures_ to see the reasons, and pass longer series.",
@@ -99,11 +94,6 @@ class State:
     def all_series(self) -> Series:
         """The series, and those that the model could not fit."""
         return self.series if self.fallback is None else self.fallback.series
-
-    @property
-    def fitted_numbers(self) -> Ints:
-        """Index in `all_series` of the series that the model fitted."""
-        return np.arange(len(self.series)) if self.fallback is None else self.fallback.fitted
 
     @property
     def all_ranges(self) -> Floats | None:
