@@ -35,9 +35,10 @@ def generate_panels(n_series: int, n_failing: int) -> tuple[pd.DataFrame, pd.Dat
     y = 50 + season + rng.normal(size=(n_series, ROWS)).cumsum(axis=1) / 4
     months = pd.date_range("2020-01-01", periods=ROWS, freq="MS")
     frame = pd.DataFrame({"unique_id": np.repeat(np.arange(n_series), ROWS), "ds": np.tile(months, n_series), "y": y.reshape(-1)})
-    failing = frame["unique_id"] % (n_series // n_failing) == 0
+    step = n_series // n_failing
+    failing = (frame["unique_id"] % step == 0) & (frame["unique_id"] < step * n_failing)
     row = frame.groupby("unique_id").cumcount()
-    kind = frame["unique_id"] // (n_series // n_failing) % 3  # one value, two values, none
+    kind = frame["unique_id"] // step % 3  # one value, two values, none
     kept = ~failing | (row >= ROWS - 1) | ((kind == 1) & (row >= ROWS - 2))
     everything = frame[kept].assign(y=frame["y"].mask(failing & (kind == 2)))
     return frame[~failing].reset_index(drop=True), everything.reset_index(drop=True)

@@ -87,7 +87,7 @@ def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
             raise ParameterError(
                 f"{format_value(str(folder))} contains a run of suite {format_value(stored.suite)} with other settings: "
                 f"{description}.",
-                hint=hint
+                hint=hint,
             )
         tasks[task.name] = task
     models = None

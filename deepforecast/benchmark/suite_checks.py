@@ -82,7 +82,7 @@ def _refuse_files_of(parameters: Mapping[str, Any], where: str) -> None:
             raise ParameterError(
                 f"{where}: `{name}` cannot be set in a benchmark, as it may write files outside of the folder of the run, "
                 f"got {format_value(value)}.",
-                hint="Use the default, None."
+                hint="Use the default, None.",
             )
         for inner in value if isinstance(value, list | tuple) else [value]:
             if isinstance(inner, Mapping):
@@ -160,6 +160,5 @@ def _refuse_long_windows(task: Task) -> None:
         raise ParameterError(
             f"{pluralize(count, 'window')} of horizon {horizon} and {pluralize(n_learning_rows, 'training row')} require "
             f"{pluralize(n_required, 'row')}, but the series of the task have at most {max_rows:,}.",
-            hint="Set a shorter "
-            f"horizon{' or fewer windows' if count > 1 else ''}."
+            hint=f"Set a shorter horizon{' or fewer windows' if count > 1 else ''}.",
         )

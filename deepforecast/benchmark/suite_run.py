@@ -215,7 +215,9 @@ class ServerClient:
         self.stderr_file.seek(0)
         lines = [line for line in self.stderr_file.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
         message = format_value(lines[-1], 500) if lines else "none"
-        return DataError(f"The benchmark server ended unexpectedly; its last output: {message}.", hint="Repeat the call to resume.")
+        return DataError(
+            f"The benchmark server ended unexpectedly; its last output: {message}.", hint="Repeat the call to resume."
+        )
 
 
 def _needs_run(row: Row | None, job: Mapping[str, Any], retry: bool) -> bool:

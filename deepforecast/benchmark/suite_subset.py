@@ -149,8 +149,7 @@ def _select_tasks(suite: Suite, patterns: Sequence[str]) -> Suite:
         if not any(fnmatchcase(task.name, pattern) for task in suite.tasks):
             available = format_list([task.name for task in suite.tasks], max_shown=30)
             raise ParameterError(
-                f"tasks must match a task of suite {suite.suite}, got {format_value(pattern)}.",
-                hint=f"Available: {available}."
+                f"tasks must match a task of suite {suite.suite}, got {format_value(pattern)}.", hint=f"Available: {available}."
             )
     return replace(
         suite,

@@ -86,7 +86,9 @@ def _add_windows(parser: Parser) -> None:
     parser.add_argument("--horizon", type=int, metavar="STEPS", help="number of steps to forecast from each cutoff")
     windows = parser.add_argument_group("windows")
     windows.add_argument("--n-windows", type=int, metavar="N", default=3, help="number of windows, i.e. cutoffs (3)")
-    windows.add_argument("--step-size", type=int, metavar="ROWS", help="rows between consecutive cutoffs (default: the horizon)")
+    windows.add_argument(
+        "--step-size", type=int, metavar="ROWS", help="rows between consecutive cutoffs (default: the horizon)"
+    )
     windows.add_argument(
         "--refit",
         default="auto",

@@ -71,7 +71,7 @@ def run(values: argparse.Namespace) -> Outcome:
     if len(names) != 1:
         raise ParameterError(
             f"Exactly one suite must be given, got {format_value(' '.join(names) or 'none')}.",
-            hint="Pass the name or path of one suite."
+            hint="Pass the name or path of one suite.",
         )
     cut = SuiteSubset(
         models=None if values.models is None else [parse_entry(text) for text in values.models],
@@ -98,9 +98,8 @@ def _refuse_own_suite(name: str, folder: str | None) -> None:
     record = os.path.join(folder, SUITE)
     if os.path.exists(record) and os.path.samefile(record, find_suite(name)):
         raise ParameterError(
-            f"--output must be a folder without the suite that is run: {format_value(record)} would be "
-            "replaced.",
-            hint="Pass another folder."
+            f"--output must be a folder without the suite that is run: {format_value(record)} would be replaced.",
+            hint="Pass another folder.",
         )
 
 

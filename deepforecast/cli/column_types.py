@@ -45,7 +45,7 @@ def _convert_covariate(text: Any, name: str, text_format: TextFormat) -> Any:
             raise DataError(
                 f"Column {name} must contain either numbers or categories: {describe_cells(pc.invert(numeric), text)}, and "
                 f"{pc.sum(numeric).as_py():,} rows contain numbers.",
-                hint=f"Correct these rows, or pass --categorical {name}."
+                hint=f"Correct these rows, or pass --categorical {name}.",
             )
     categories = pc.if_else(pc.is_null(cleaned), cleaned, text)
     return categories.dictionary_encode().to_pandas()

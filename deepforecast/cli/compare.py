@@ -41,9 +41,7 @@ def run(values: argparse.Namespace) -> Outcome:
     check_target(values.report, ".html")
     check_target(values.plot, *FIGURE_SUFFIXES)
     arguments = parse_backtest(values, values.models or baselines())
-    board = compare(
-        **arguments, metrics=values.metrics, season_length=values.season_length, on_failure=values.on_failure
-    )
+    board = compare(**arguments, metrics=values.metrics, season_length=values.season_length, on_failure=values.on_failure)
     written = _write(board, values)
     facts: dict[str, Any] = {"leaderboard": to_records(board.table), "failed": board.failed, "written": written}
     return _outcome(board, facts, values)

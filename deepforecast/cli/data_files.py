@@ -115,14 +115,15 @@ def read_table(path: str, text_format: TextFormat) -> Any:
     suffix = Path(path).suffix.lower()
     try:
         if "\0" in path:
-            raise DataError(f"{_format_path(path)} cannot be read: a path cannot contain a null byte.", hint="Pass another path.")
+            raise DataError(
+                f"{_format_path(path)} cannot be read: a path cannot contain a null byte.", hint="Pass another path."
+            )
         if path == "-":
             return _read_csv(_read_standard_input(), path, text_format)
         pipe = stat.S_ISFIFO(os.stat(path).st_mode)
         if not pipe and not os.path.isfile(path):
             raise DataError(
-                f"{_format_path(path)} must be a file, got a folder or a special file.",
-                hint="Pass a .csv or .parquet file."
+                f"{_format_path(path)} must be a file, got a folder or a special file.", hint="Pass a .csv or .parquet file."
             )
         if suffix in PARQUET:
             return _read_parquet(path)
@@ -135,8 +136,7 @@ def read_table(path: str, text_format: TextFormat) -> Any:
         raise DataError(f"{_format_path(path)} must be a complete, valid file: {format_value(str(error), 200)}") from error
     raise DataError(
         f"A data file must end in .csv, .tsv or .parquet, got {_format_path(path)}.",
-        hint="Convert it, or pass - to "
-        "read CSV from standard input."
+        hint="Convert it, or pass - to read CSV from standard input.",
     )
 
 
@@ -205,13 +205,14 @@ def _read_header(file: BinaryIO, path: str, separator: str) -> list[str]:
     head = file.read(MAX_HEADER)
     file.seek(0)
     if b"\0" in head:
-        raise DataError(f"{_format_path(path)} must be text in UTF-8, but contains null bytes.", hint="Save it as CSV in UTF-8.")
+        raise DataError(
+            f"{_format_path(path)} must be text in UTF-8, but contains null bytes.", hint="Save it as CSV in UTF-8."
+        )
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
     except UnicodeDecodeError:
         raise DataError(
-            f"{_format_path(path)} must be text in UTF-8, but has another encoding.",
-            hint="Save it as CSV in UTF-8."
+            f"{_format_path(path)} must be text in UTF-8, but has another encoding.", hint="Save it as CSV in UTF-8."
         ) from None
     try:
         names = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row), [])
@@ -222,7 +223,9 @@ def _read_header(file: BinaryIO, path: str, separator: str) -> list[str]:
     separators = [sign for sign in (";", "\t", "|", ",") if len(names) == 1 and sign in names[0] and sign != separator]
     if separators:
         sign = "tab" if separators[0] == "\t" else repr(separators[0])
-        raise DataError(f"{_format_path(path)} has only one column, {format_value(names[0])!r}.", hint=f"Pass --separator {sign}.")
+        raise DataError(
+            f"{_format_path(path)} has only one column, {format_value(names[0])!r}.", hint=f"Pass --separator {sign}."
+        )
     _check_unique(names, path)
     return names
 
@@ -233,8 +236,7 @@ def _check_unique(names: list[str], path: str) -> None:
     if duplicates:
         raise DataError(
             f"Column names of {_format_path(path)} must be unique; repeated names: {format_list(duplicates)}.",
-            hint="Drop or rename "
-            "these columns."
+            hint="Drop or rename these columns.",
         )
 
 

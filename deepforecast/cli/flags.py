@@ -49,7 +49,9 @@ def parse_parameters(values: argparse.Namespace, cls: type) -> dict[str, Any]:
         name, value = parse_pair(text)
         refuse_unknown(cls, {name: value})
         if name in raw_values:
-            raise ParameterError(f"Each parameter must be given once; {name} is given more than once.", hint="Drop the repetitions.")
+            raise ParameterError(
+                f"Each parameter must be given once; {name} is given more than once.", hint="Drop the repetitions."
+            )
         raw_values[name] = value
     return {name: value if isinstance(value, bool) else parse_value(value, cls, name) for name, value in raw_values.items()}
 

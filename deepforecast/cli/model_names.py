@@ -21,7 +21,7 @@ def find_model(name: str) -> type[Forecaster]:
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Available: {format_list(registry.names(), max_shown=60)}."
         raise ParameterError(
             f"The model must be a registered name, got {format_value(name)!r}.",
-            hint=f"{hint} deepforecast models describes them."
+            hint=f"{hint} deepforecast models describes them.",
         )
     return registry.get(names[_normalize(name)])
 
@@ -72,8 +72,7 @@ def _parse_pairs(text: str, full_text: str) -> list[tuple[str, str]]:
     if duplicates:
         raise ParameterError(
             f"Each parameter must be given once; repeated in '{format_value(full_text)}': {format_list(duplicates)}.",
-            hint="Drop the "
-            "repetitions."
+            hint="Drop the repetitions.",
         )
     return pairs
 
@@ -97,8 +96,7 @@ def _build_from_call(node: ast.Call, text: str) -> Forecaster:
     cls = find_model(node.func.id if isinstance(node.func, ast.Name) else "")
     if any(keyword.arg is None for keyword in node.keywords):
         raise ParameterError(
-            f"The parameters of a model cannot be given with **, got '{format_value(text)}'.",
-            hint="Pass each as name=value."
+            f"The parameters of a model cannot be given with **, got '{format_value(text)}'.", hint="Pass each as name=value."
         )
     return cls(
         *[_evaluate(argument, text) for argument in node.args], **{str(k.arg): _evaluate(k.value, text) for k in node.keywords}

@@ -63,7 +63,7 @@ def _parse_integers(text: Any, name: str) -> Any:
     if largest > MAX_EXACT_INTEGER:
         raise DataError(
             f"Column {name} cannot contain integers beyond 2^53, which float64 cannot represent exactly.",
-            hint="Rescale or round them."
+            hint="Rescale or round them.",
         )
     return integers
 

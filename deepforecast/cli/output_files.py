@@ -45,8 +45,7 @@ def refuse_overwritten_inputs(parser: Parser, values: argparse.Namespace) -> Non
                 raise ParameterError(
                     f"{_option_name(action)} must not be a file that {parser.prog} {role} as {_option_name(other_action)}, got "
                     f"{format_value(value, 200)}{_same_file_note(value, path)}.",
-                    hint="Pass another file name to "
-                    f"{_option_name(action)}."
+                    hint=f"Pass another file name to {_option_name(action)}.",
                 )
         files.append((action, target))
 
@@ -89,7 +88,9 @@ def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> 
         expected = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise ParameterError(f"The output file must end in {expected}, got {format_value(path, 200)}.")
     if "\0" in path:
-        raise SaveError(f"{format_value(path, 200)} cannot be written: a path cannot contain a null byte.", hint="Pass another path.")
+        raise SaveError(
+            f"{format_value(path, 200)} cannot be written: a path cannot contain a null byte.", hint="Pass another path."
+        )
     if os.path.isdir(path):
         raise SaveError(f"{format_value(path, 200)} must be a file, but is a folder.", hint="Pass the name of a file in it.")
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
@@ -102,8 +103,7 @@ def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> 
         name = format_value(str(parent), 200)
         raise SaveError(
             f"{format_value(path, 200)} cannot be written: the folder {name} does not exist.",
-            hint="Create it first, "
-            "e.g. with mkdir -p."
+            hint="Create it first, e.g. with mkdir -p.",
         )
 
 
@@ -121,13 +121,13 @@ def check_model_target(path: str) -> None:
         raise SaveError(
             f"--save must be a new file or a model file, got {format_value(path, 200)}, which cannot be read. "
             "It was not replaced.",
-            hint="Pass another file name to --save."
+            hint="Pass another file name to --save.",
         )
     if os.path.exists(path) and not _is_model_file(path):
         raise SaveError(
             f"--save must be a new file or a model file, got {format_value(path, 200)}, which is another "
             "file. It was not replaced.",
-            hint="Pass another file name to --save."
+            hint="Pass another file name to --save.",
         )
 
 

@@ -27,7 +27,7 @@ def parse_timestamps(text: Any, name: str, text_format: TextFormat) -> Any:
     if pc.any(is_empty).as_py():
         raise DataError(
             f"Column {name} must have a timestamp in every row; {describe_cells(is_empty, text)}.",
-            hint="Correct or drop these rows."
+            hint="Correct or drop these rows.",
         )
     if text_format.date_format == INTEGER or (text_format.date_format is None and _all_match(trimmed, DIGITS)):
         return _parse_integers(trimmed, name, is_requested=text_format.date_format == INTEGER)
@@ -47,15 +47,13 @@ def _parse_integers(text: Any, name: str, is_requested: bool) -> Any:
             raise DataError(
                 f"Column {name} must be unambiguous, but contains integers that look like dates, e.g. "
                 f"'{format_value(text[0].as_py())}'.",
-                hint=f"Pass --date-format {date_format} for dates or --date-format integer for "
-                "integers."
+                hint=f"Pass --date-format {date_format} for dates or --date-format integer for integers.",
             )
     is_invalid = pc.invert(pc.match_substring_regex(text, DIGITS))
     if pc.any(is_invalid).as_py():
         raise DataError(
             f"Column {name} must contain integers; {describe_cells(is_invalid, text)}.",
-            hint="Correct these cells, or pass another "
-            "--date-format."
+            hint="Correct these cells, or pass another --date-format.",
         )
     try:
         return pc.cast(text, pa.int64()).to_pandas()
@@ -79,7 +77,7 @@ def _require_iso(text: Any, name: str) -> None:
     )
     raise DataError(
         f"Column {name} must contain ISO-8601 timestamps (2024-01-31, 2024-01-31T09:00); {describe_cells(is_invalid, text)}.",
-        hint=f"Pass the format of the column: {suggestion}."
+        hint=f"Pass the format of the column: {suggestion}.",
     )
 
 
@@ -90,7 +88,9 @@ def _parse_datetimes(text: Any, name: str, text_format: TextFormat) -> Any:
     offsets = _utc_offsets(text) if text_format.date_format is None or "%z" in text_format.date_format else {""}
     to_be_converted = text_format.time_zone is not None and "" not in offsets
     if len(offsets) > 1 and not to_be_converted:
-        raise DataError(f"Column {name} cannot mix UTC offsets without a time zone.", hint="Pass one, e.g. --time-zone Europe/Berlin.")
+        raise DataError(
+            f"Column {name} cannot mix UTC offsets without a time zone.", hint="Pass one, e.g. --time-zone Europe/Berlin."
+        )
     try:
         parsed = pd.to_datetime(text.to_pandas(), format=text_format.date_format or "ISO8601", utc=to_be_converted)
     except (ValueError, OverflowError) as error:
@@ -127,7 +127,7 @@ def _to_time_zone(times: Any, name: str, text_format: TextFormat) -> Any:
         raise DataError(
             f"Column {name} cannot contain local times that do not exist or occur twice in {zone}: data row {first + 1} contains "
             f"{times[first]}.",
-            hint="Use times with an offset, e.g. 2024-10-27T02:00+01:00."
+            hint="Use times with an offset, e.g. 2024-10-27T02:00+01:00.",
         )
     return local
 

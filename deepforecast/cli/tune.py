@@ -41,7 +41,9 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--horizon", type=int, required=True, metavar="STEPS", help="number of steps to forecast from each cutoff"
     )
-    parser.add_argument("--n-trials", type=int, required=True, metavar="N", help="total number of trials, including earlier ones")
+    parser.add_argument(
+        "--n-trials", type=int, required=True, metavar="N", help="total number of trials, including earlier ones"
+    )
     parser.add_argument("--timeout", type=parse_number, metavar="SECONDS", help="time limit of the search")
     parser.add_argument(
         "--metric", nargs="+", action="extend", metavar="NAME", help="objectives, one or several, e.g. mase seconds (mase)"
@@ -172,8 +174,7 @@ def read_space(path: str) -> Any:
     if len(text) > MAX_SPACE_BYTES or (b"&" in text.replace(b"&&", b"") and b"*" in text):
         raise ParameterError(
             f"--space must be a YAML file of at most 1 MB without references (& and *), got {format_value(path)}.",
-            hint="Pass another "
-            "file."
+            hint="Pass another file.",
         )
     mapping = parse_mapping(text.decode(errors="replace"), format_value(path), "`name: [...]` or `name: {low: 1, high: 9}`")
     return _convert_numbers(dict(mapping))

@@ -117,14 +117,9 @@ def rolling_folds(
             fit_cpu=cpu_fitted - cpu_started,
             predict_cpu=time.process_time() - cpu_fitted,
             value_range=state_at_cutoff.all_ranges,
-            failed=_failed_series(window, state_at_cutoff),
+            failed=window.series[sorted(state_at_cutoff.fallback.reasons) if state_at_cutoff.fallback is not None else []],
         )
     emit_warnings(collected)
-
-
-def _failed_series(window: BacktestWindow, state: State) -> Ints:
-    """Index in the panel of the series of a window that the model could not fit."""
-    return window.series[[] if state.fallback is None else sorted(state.fallback.reasons)]
 
 
 def forecast_window(model: Forecaster, panel: Panel, window: BacktestWindow, state: State, gap: int, horizon: int) -> Fold:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -219,19 +218,19 @@ def _fit_naive(model: Forecaster, panel: Panel, numbers: Ints) -> tuple[Fallback
     for name in FALLBACK_MODELS if len(numbers) else ():
         naive: Forecaster = registry.get(name)(alias=model.name, horizon=model.default_horizon)
         plain_panel, _ = drop_unusable(panel, naive.capabilities)
+
+        def fit_some(some: Panel, _: Ints, model: Forecaster = naive) -> State:
+            return model._fit_panel(some)
+
         try:
             with suppress_warnings():
-                state, fitted, *_ = _fit_most(naive, plain_panel, numbers, partial(_fit_plain, naive))
+                state, fitted, *_ = _fit_most(naive, plain_panel, numbers, fit_some)
         except ParameterError:  # integer time has no usual season
             continue
         if state is not None:
             parts.append(FallbackPart(naive, fitted, state))
             numbers = np.setdiff1d(numbers, fitted)
     return tuple(parts)
-
-
-def _fit_plain(model: Forecaster, panel: Panel, numbers: Ints) -> State:
-    return model._fit_panel(panel)
 
 
 def _fit_most(

@@ -596,7 +596,24 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     @property
     def failures_(self) -> Frame:
-        """The series that the model could not fit: id, reason, and the model that forecasts them ("": no forecast)."""
+        """The series that the model could not fit (`on_failure`).
+
+        Returns
+        -------
+        DataFrame
+            One row per series: its id, the `reason`, and the `model` that forecasts it instead ("": no forecast).
+
+        Raises
+        ------
+        NotFittedError
+            If the model has not been fitted.
+
+        Examples
+        --------
+        >>> from deepforecast import SeasonalNaive, datasets
+        >>> len(SeasonalNaive().fit(datasets.load("air_passengers")).failures_)
+        0
+        """
         return failures_frame(self, self.fitted_state())
 
     def fitted_state(self) -> State:

@@ -137,7 +137,7 @@ def register(cls: Model) -> Model:
     """
     if not (isinstance(cls, type) and hasattr(cls, "_own_params")):
         raise ParameterTypeError(
-            f"`register` must be passed a subclass of Forecaster, got {format_value(cls)}.", parameter="register", value=cls
+            f"`register` must be passed a subclass of Forecaster, got {format_value(cls)}.", parameter="cls", value=cls
         )
     registered = _registered.get(cls.__name__)
     module = MODELS.get(cls.__name__, cls.__module__) if registered is None else registered.__module__

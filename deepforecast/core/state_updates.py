@@ -53,8 +53,8 @@ def fit_with_fallback(model: Forecaster, panel: Panel, monitor: Monitor) -> Stat
     no_series = None
     if model.on_failure == "fallback" and panel.observed.any():  # naive methods may forecast all series
         categories = {name: covariate.categories for name, covariate in {**panel.covariates, **panel.static}.items()}
-        no_series = replace(State(panel.series, LearnedState(), categories, panel.static), undeclared=panel.undeclared)
-        no_series = no_series.take(np.empty(0, dtype=np.int64))
+        unfitted = State(panel.series, LearnedState(), categories, panel.static, undeclared=panel.undeclared)
+        no_series = unfitted.take(np.empty(0, dtype=np.int64))
     with np.errstate(all="ignore"):  # forecasts that are not finite are found
         state = apply_fallback(model, panel, lambda some, _: strict._fit_panel(some, monitor), no_series)
     if state.fallback is None or not state.fallback.parts or model.capabilities.by_series or not len(state.series):
@@ -197,7 +197,7 @@ def fine_tune_state(
     unknown = [name for name in options if name not in signature(model._fine_tune).parameters]
     if unknown:
         raise ParameterTypeError(
-            f"`fine_tune` of {model.name} has no parameter {unknown[0]}.", hint="Leave it out.", parameter="fine_tune"
+            f"`fine_tune` of {model.name} has no parameter {unknown[0]}.", hint="Leave it out.", parameter=unknown[0]
         )
     panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
     rows = _rows_of_fitted(state, rows)

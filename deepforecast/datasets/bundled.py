@@ -161,7 +161,8 @@ def _read_csv(file: str, encoding: str = "utf-8") -> pd.DataFrame:
     package = importlib.util.find_spec("statsmodels")
     if package is None or not package.submodule_search_locations:
         raise DependencyError(
-            f"The dataset file {file} requires the package statsmodels, which is not installed.", hint="Run: pip install statsmodels"
+            f"The dataset file {file} requires the package statsmodels, which is not installed.",
+            hint="Run: pip install statsmodels",
         )
     path = Path(package.submodule_search_locations[0], "datasets", *file.split("/"))
     # the python engine rounds decimals correctly in every version of pandas

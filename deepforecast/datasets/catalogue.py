@@ -57,7 +57,8 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
         splits = ", ".join(map(repr, entry.card.splits))
         raise ParameterError(
             f"`split` of dataset {name!r} must be one of {splits}, or None for train and test together, got "
-            f"'{format_value(split)}'.", parameter="split"
+            f"'{format_value(split)}'.",
+            parameter="split",
         )
     _download_if_missing(entry, download)
     return entry.read(split)
@@ -149,6 +150,7 @@ def _find_entry(name: str) -> Entry:
         similar = difflib.get_close_matches(name.lower(), entries, n=3)
         hint = f"Did you mean {' or '.join(map(repr, similar))}? " if similar else ""
         raise ParameterError(
-            f"Unknown dataset '{format_value(name)}'.", hint=f"{hint}Available: {format_list(sorted(entries), max_shown=len(entries))}."
+            f"Unknown dataset '{format_value(name)}'.",
+            hint=f"{hint}Available: {format_list(sorted(entries), max_shown=len(entries))}.",
         )
     return entries[name]

@@ -77,7 +77,9 @@ def make_timeline(freq: Any, start: Any, length: int) -> Timeline:
     except (ValueError, TypeError, OverflowError) as error:
         raise ParameterError(
             f"`start` must be a timestamp that can be followed by {length} steps of {frequency}, got "
-            f"{format_value(start)} ({format_value(str(error))}).", parameter="start", value=start
+            f"{format_value(start)} ({format_value(str(error))}).",
+            parameter="start",
+            value=start,
         ) from error
 
 

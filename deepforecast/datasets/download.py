@@ -92,8 +92,8 @@ def _write_table(frame: pd.DataFrame, path: Path) -> None:
         os.replace(temporary, path)
     except OSError as error:
         raise SaveError(
-            f"{path} cannot be written ({format_value(str(error))}).", hint="Free disk space, or set the "
-            f"environment variable {CACHE_VARIABLE} to another folder."
+            f"{path} cannot be written ({format_value(str(error))}).",
+            hint=f"Free disk space, or set the environment variable {CACHE_VARIABLE} to another folder.",
         ) from error
     finally:
         temporary.unlink(missing_ok=True)

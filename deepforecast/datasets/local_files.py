@@ -75,7 +75,8 @@ def find_table(folder: str, table_name: str) -> Path:
     if not isinstance(table_name, str) or not re.fullmatch(r"[a-z0-9_]+", table_name):
         raise ParameterError(
             f"`table_name` must consist of lower-case letters, digits and underscores, e.g. 'info', got "
-            f"'{format_value(table_name)}'.", parameter="table_name"
+            f"'{format_value(table_name)}'.",
+            parameter="table_name",
         )
     for data_folder in data_folders():
         if (path := data_folder / folder / f"{table_name}.parquet").is_file():
@@ -85,7 +86,7 @@ def find_table(folder: str, table_name: str) -> Path:
     )
     raise DataError(
         f"{folder}/{table_name}.parquet was not found. Searched: {searched}.",
-        hint=f"Set the environment variable {FOLDER_VARIABLE} to the folder that contains {folder}/."
+        hint=f"Set the environment variable {FOLDER_VARIABLE} to the folder that contains {folder}/.",
     )
 
 
@@ -141,8 +142,8 @@ def _read_table(path: Path, columns: list[str] | None, prefix: str) -> Any:
     except (pa.ArrowException, OSError, KeyError) as error:
         expected = f"columns {', '.join(columns)}" if columns else "column unique_id"
         raise DataError(
-            f"{path} must be a parquet file with the {expected}, but reading it failed "
-            f"({format_value(str(error))}).", hint="Replace the file by a new copy."
+            f"{path} must be a parquet file with the {expected}, but reading it failed ({format_value(str(error))}).",
+            hint="Replace the file by a new copy.",
         ) from error
 
 
@@ -177,8 +178,8 @@ def _add_static(frame: pd.DataFrame, statics: pd.DataFrame, card: Card) -> pd.Da
     if (row < 0).any():
         missing_id = format_value(ids.categories[row < 0][0])
         raise DataError(
-            f"Each series of {card.name} must have a row of static values, but series '{missing_id}' has "
-            "none.", hint="Replace the set by a new copy."
+            f"Each series of {card.name} must have a row of static values, but series '{missing_id}' has none.",
+            hint="Replace the set by a new copy.",
         )
     rows = row[ids.codes.to_numpy()]
     for column in card.static:

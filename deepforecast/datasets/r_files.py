@@ -30,11 +30,13 @@ def read_objects(path: Path) -> dict[str, Any]:
             r_objects = _to_python(parse_file(path).object)
     except (UserWarning, ValueError, NotImplementedError, EOFError, IndexError, KeyError) as error:
         raise DataError(
-            f"{path} must be an R data file (.rda), but reading it failed "
-            f"({format_value(str(error))}).", hint="Delete the file and load again."
+            f"{path} must be an R data file (.rda), but reading it failed ({format_value(str(error))}).",
+            hint="Delete the file and load again.",
         ) from error
     if not isinstance(r_objects, dict):
-        raise DataError(f"{path} must contain named R objects, got {type(r_objects).__name__}.", hint="Delete the file and load again.")
+        raise DataError(
+            f"{path} must contain named R objects, got {type(r_objects).__name__}.", hint="Delete the file and load again."
+        )
     return r_objects
 
 

@@ -145,7 +145,8 @@ class Recipe:
         if not isinstance(self.effects, Effects):
             raise ParameterTypeError(
                 f"`effects` must be an Effects object, got {format_value(self.effects)} ({type(self.effects).__name__}).",
-                parameter="effects", value=self.effects
+                parameter="effects",
+                value=self.effects,
             )
 
     @property
@@ -180,7 +181,9 @@ def _validate_covariates(value: Any) -> tuple[str, ...]:
     names = tuple(value)
     unknown = [name for name in names if name not in COVARIATES]
     if unknown:
-        raise ParameterError(f"`covariates` must be among {', '.join(COVARIATES)}, got {format_list(unknown)}.", parameter="covariates")
+        raise ParameterError(
+            f"`covariates` must be among {', '.join(COVARIATES)}, got {format_list(unknown)}.", parameter="covariates"
+        )
     return tuple(name for name in COVARIATES if name in names)
 
 

@@ -80,7 +80,7 @@ def _verify(remote: Remote, path: Path, origin: str) -> Path:
     if remote.sha256 is not None and (actual := sha256(path)) != remote.sha256:
         raise DataError(
             f"The file {path} ({origin}) must have the SHA-256 {remote.sha256}, got {actual}.",
-            hint=f"Delete it, or replace it by the file at {remote.address}."
+            hint=f"Delete it, or replace it by the file at {remote.address}.",
         )
     return path
 
@@ -208,6 +208,6 @@ def _call_on_disk(operation: Any, path: Path) -> Any:
         return operation()
     except OSError as error:
         raise SaveError(
-            f"The file {path} cannot be written ({format_value(str(error))}).", hint="Free disk space, or set the "
-            "environment variable DEEPFORECAST_CACHE to another folder."
+            f"The file {path} cannot be written ({format_value(str(error))}).",
+            hint="Free disk space, or set the environment variable DEEPFORECAST_CACHE to another folder.",
         ) from error

@@ -24,10 +24,8 @@ def read_actuals(forecast_rows: ForecastRows, table: nw.DataFrame[Any], actual: 
         values = _read_actuals_from_forecasts(forecast_rows, table, names)
     elif names.target in table.columns:
         raise ParameterError(
-            "Actual values cannot be in both the forecasts and `actual`, and the forecasts have column "
-            f"{names.target}.",
-            hint="Drop it "
-            "from the forecasts, or leave out `actual`."
+            f"Actual values cannot be in both the forecasts and `actual`, and the forecasts have column {names.target}.",
+            hint="Drop it from the forecasts, or leave out `actual`.",
         )
     else:
         values = _match_actuals(forecast_rows, frames.to_narwhals(actual, "actual frame"), names)
@@ -37,12 +35,12 @@ def read_actuals(forecast_rows: ForecastRows, table: nw.DataFrame[Any], actual: 
             f"Actual values must be below {MAX_MAGNITUDE:g} in magnitude or missing; column {names.target} is "
             f"{values[invalid_points[0]]} for "
             f"{forecast_rows.describe_point(int(invalid_points[0]))} ({len(invalid_points)} such values).",
-            hint="Correct them or set them to missing."
+            hint="Correct them or set them to missing.",
         )
     if np.isnan(values).all():
         raise DataError(
             f"At least one point must have an actual value, but column {names.target} is missing at all {len(values)} points.",
-            hint="Use forecasts of timestamps that have been observed."
+            hint="Use forecasts of timestamps that have been observed.",
         )
     return values
 
@@ -54,7 +52,7 @@ def _read_actuals_from_forecasts(forecast_rows: ForecastRows, table: nw.DataFram
         raise ParameterError(
             f"The forecasts must have a column {names.target} with the actual values.",
             hint="Add it, or pass `actual`, a frame "
-            f"with the columns {format_list([name for name in (names.id, names.time, names.target) if name])}."
+            f"with the columns {format_list([name for name in (names.id, names.time, names.target) if name])}.",
         )
     values = forecast_rows.in_point_order(frames.read_numbers(table[names.target], names.target))
     if not forecast_rows.n_samples:
@@ -64,7 +62,7 @@ def _read_actuals_from_forecasts(forecast_rows: ForecastRows, table: nw.DataFram
         location = forecast_rows.describe_point(int(np.argmax(is_different)))
         raise DataError(
             f"All sample paths of a point must have the same actual value, but column {names.target} differs for {location}.",
-            hint="Correct it, or drop the column and pass `actual`."
+            hint="Correct it, or drop the column and pass `actual`.",
         )
     return np.asarray(values[0])
 
@@ -93,7 +91,7 @@ def _match_actuals(forecast_rows: ForecastRows, table: nw.DataFrame[Any], names:
             f"`actual` must have a row for every forecast point; {len(missing)} of {len(row_index)} are missing, in "
             f"{len(missing_series)} series, the first {forecast_rows.describe_point(int(missing[0]))}. Score only forecasts "
             f"with actual values, or add the rows (with a missing {names.target} where it is unknown).",
-            parameter="actual"
+            parameter="actual",
         )
     return keys.sorted(frames.read_numbers(table[names.target], names.target))[row_index]
 

@@ -49,13 +49,15 @@ class Groups:
         if self.codes.ndim != 1 or (self.forecasts is not None and self.forecasts.shape != self.codes.shape):
             raise ParameterError(
                 "`codes` and `forecasts` must be one-dimensional with one integer per point, got shapes "
-                f"{self.codes.shape} and {None if self.forecasts is None else self.forecasts.shape}.", parameter="codes"
+                f"{self.codes.shape} and {None if self.forecasts is None else self.forecasts.shape}.",
+                parameter="codes",
             )
         if self.codes.size and not (self.codes.min() >= 0 and self.codes.max() < self.count):
             raise ParameterError(
                 f"`codes` must be from 0 to count - 1 = {self.count - 1}, got {self.codes.min()} to {self.codes.max()}.",
                 hint="Pass the number of groups as `count`.",
-parameter="codes")
+                parameter="codes",
+            )
 
     @cached_property
     def sizes(self) -> Integers:

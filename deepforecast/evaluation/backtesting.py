@@ -79,7 +79,8 @@ def validate_options(options: Any, name: str = "options") -> BacktestOptions:
         raise ParameterTypeError(
             f"`{name}` must be a BacktestOptions, got {description}.",
             hint="Pass for example BacktestOptions(train_size=100).",
-            parameter=name, value=options,
+            parameter=name,
+            value=options,
         )
     return options
 
@@ -100,14 +101,14 @@ def validate_models(models: Any, horizon: int | None, name: str = "models") -> l
             raise ParameterTypeError(
                 f"`{name}` must contain model objects, got {format_value(model)} ({type(model).__name__}).",
                 hint=hint,
-                parameter=name, value=model,
+                parameter=name,
+                value=model,
             )
     names = [model.name for model in forecasters]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:
         raise ParameterError(
-            f"Names of models must be unique, got more than once: {format_list(duplicates)}.",
-            hint="Set `alias` on the others."
+            f"Names of models must be unique, got more than once: {format_list(duplicates)}.", hint="Set `alias` on the others."
         )
     if horizon is not None:
         return [model.clone(horizon=validate_horizon(horizon)) for model in forecasters]

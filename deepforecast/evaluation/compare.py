@@ -47,7 +47,6 @@ from deepforecast.evaluation.warm_up import warm_up
 __all__ = ["Leaderboard", "compare"]
 
 
-
 @dataclass(frozen=True)
 class ModelRun:
     """The outcome of one model: forecast columns over the evaluated rows, or the error that ended

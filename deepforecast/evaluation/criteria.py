@@ -135,8 +135,7 @@ def check_model_names(models: Sequence[str], columns: Columns, levels: Sequence[
         if name in used_names:
             raise ParameterError(
                 f"The frame cannot have a column {name}: {CUTOFF} and {SAMPLE} are reserved column names of forecasts.",
-                hint="Rename "
-                "the column."
+                hint="Rename the column.",
             )
     used_names |= dict.fromkeys((CUTOFF, STEP, SAMPLE), "reserved column name")
     for name in models:
@@ -146,7 +145,7 @@ def check_model_names(models: Sequence[str], columns: Columns, levels: Sequence[
                 raise ParameterError(
                     f"Columns of models must be unique, but {format_value(column)} of model {format_value(name)} is a "
                     f"{used_names[column]}.",
-                    hint="Set another `alias` on the model."
+                    hint="Set another `alias` on the model.",
                 )
         used_names |= dict.fromkeys(model_columns, f"column of model {format_value(name)}")
     refuse_ambiguous_names(models)
@@ -161,14 +160,12 @@ def _check_metrics(metrics: Sequence[Any], scaled: bool) -> None:
         if "reference" in metric.needs:
             raise ParameterError(
                 f"{metric.name} cannot be computed per series, only from totals over all series.",
-                hint="Use, for example, "
-                f"score(board.forecasts, metrics={metric.name!r}, train=frame, reference='Naive2')."
+                hint=f"Use, for example, score(board.forecasts, metrics={metric.name!r}, train=frame, reference='Naive2').",
             )
         if not scaled and {"scale", "squared_scale"} & set(metric.needs):
             raise ParameterError(
                 f"{metric.name} requires a season, which cannot be inferred from integer timestamps.",
-                hint="Pass `season_length` "
-                "(1: no season)."
+                hint="Pass `season_length` (1: no season).",
             )
 
 
@@ -215,7 +212,7 @@ def _check_columns(columns: Columns, criteria: Sequence[Criterion]) -> None:
     if duplicates:
         raise ParameterError(
             f"Columns of metrics must be unique, but two metrics have a column {format_value(duplicates[0])}.",
-            hint="Rename one of them."
+            hint="Rename one of them.",
         )
     reserved = [
         MODEL,
@@ -225,6 +222,5 @@ def _check_columns(columns: Columns, criteria: Sequence[Criterion]) -> None:
     if columns.id in reserved:
         raise ParameterError(
             f"The id column cannot be named {columns.id}, because the table of scores has a column of that name.",
-            hint="Rename the id "
-            "column."
+            hint="Rename the id column.",
         )

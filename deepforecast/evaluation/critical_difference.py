@@ -73,13 +73,15 @@ def friedman(values: ArrayLike, *, level: float = 95) -> FriedmanTest:
     ([1.0, 2.0, 3.0], 0.0183, 1.657, ((0, 1), (1, 2)))
     """
     if not 0 < level < 100:
-        raise ParameterError(f"`level` must be above 0 and below 100, got {format_value(level)}.", parameter="level", value=level)
+        raise ParameterError(
+            f"`level` must be above 0 and below 100, got {format_value(level)}.", parameter="level", value=level
+        )
     errors = to_float64("values", values)
     if errors.ndim != 2:
         raise ParameterError(
             f"`values` must have shape (models, datasets), got {errors.shape}.",
             parameter="values",
-            value=errors.shape,
+            value=values,
         )
     complete = errors[:, ~np.isnan(errors).any(axis=0)]
     n_models, n_datasets = complete.shape
@@ -88,7 +90,8 @@ def friedman(values: ArrayLike, *, level: float = 95) -> FriedmanTest:
             "`values` must contain at least two models and two datasets with values of all models, got "
             f"{n_models} models and {n_datasets} such datasets.",
             hint="Drop failed models, or add datasets.",
-            parameter="values", value=n_models,
+            parameter="values",
+            value=values,
         )
     rank_matrix = ranks(complete)
     mean_ranks = rank_matrix.mean(axis=1)

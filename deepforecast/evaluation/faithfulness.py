@@ -89,7 +89,8 @@ def faithfulness(
         raise ParameterError(
             f"`share` must be a number above 0 and at most 0.5, got {format_value(share)}.",
             hint="Pass for example share=0.1.",
-            parameter="share", value=share,
+            parameter="share",
+            value=share,
         )
     n_draws = validate_integer(n_draws, "n_draws")
     n_steps = model._resolve_horizon(horizon)
@@ -98,8 +99,7 @@ def faithfulness(
     if not model.capabilities.missing:
         raise CapabilityError(
             f"{model.name} cannot handle missing values, which are used to mask observations.",
-            hint="Use a model that accepts missing "
-            "values."
+            hint="Use a model that accepts missing values.",
         )
     panel, state_series = prepare_history(model, fitted_state, frame, static)
     state = move_state_to_panel(model, fitted_state, panel, state_series)
@@ -142,7 +142,9 @@ def row_importance(attention_maps: Any, panel: Panel, name: str) -> Floats:
     forecast_maps = [attention_map for attention_map in latest_maps if (attention_map.queries > 0).any()]
     selected_maps = cross_maps or forecast_maps
     if not selected_maps:
-        raise CapabilityError(f"{name} has no attention to past observations.", hint="Use a model with attention, such as Transformer.")
+        raise CapabilityError(
+            f"{name} has no attention to past observations.", hint="Use a model with attention, such as Transformer."
+        )
     # keys are time steps relative to the cutoff, 0 being the last observation; a patch ends at its key
     n_window_rows = 1 - min(int(attention_map.keys.min()) - _key_spacing(attention_map) + 1 for attention_map in selected_maps)
     importance = np.zeros((len(panel), n_window_rows))

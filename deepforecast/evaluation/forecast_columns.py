@@ -40,7 +40,7 @@ def refuse_ambiguous_names(models: Sequence[str]) -> None:
             raise ParameterError(
                 f"The name of a model cannot look like an interval or quantile column of another model: {format_value(name)} "
                 f"looks like a column of {format_value(match['model'])}.",
-                hint="Set another `alias`."
+                hint="Set another `alias`.",
             )
 
 
@@ -88,5 +88,5 @@ def _check_intervals(model: ModelColumns) -> None:
         raise DataError(
             f"An interval must have two bounds, but the forecasts have a column {model.name}-{present}-{level} and no column "
             f"{model.name}-{absent}-{level}.",
-            hint="Add the second column, or drop the first."
+            hint="Add the second column, or drop the first.",
         )

@@ -159,7 +159,7 @@ def _sort_layout(table: nw.DataFrame[Any], runs: Runs, timestamps: Ints) -> tupl
     if not table[SAMPLE].dtype.is_integer() or table[SAMPLE].null_count():
         raise DataError(
             f"Column {SAMPLE} must have integers without missing values, got dtype {table[SAMPLE].dtype}.",
-            hint="Convert or drop it."
+            hint="Convert or drop it.",
         )
     sample_code, sample_numbers = pd.factorize(np.asarray(table[SAMPLE].to_numpy()), sort=True)
     n_samples = len(sample_numbers)
@@ -173,8 +173,7 @@ def _sort_layout(table: nw.DataFrame[Any], runs: Runs, timestamps: Ints) -> tupl
     if not is_complete or (point_key[::n_samples] % n_samples).any() or (indptr % n_samples).any():
         raise DataError(
             f"Every series and step must have each of the {n_samples} sample paths exactly once.",
-            hint="Drop duplicate rows, or score "
-            "each set of paths separately."
+            hint="Drop duplicate rows, or score each set of paths separately.",
         )
     return order, indptr, n_samples
 
@@ -200,7 +199,7 @@ def check_keys(forecast_rows: ForecastRows) -> None:
         raise DataError(
             f"({', '.join(key_columns)}) must be unique in the forecasts, but {location} is a duplicate "
             f"({np.count_nonzero(is_duplicate)} such rows).",
-            hint=f"Drop duplicates.{hint}"
+            hint=f"Drop duplicates.{hint}",
         )
     if forecast_rows.cutoffs is not None:
         early = np.flatnonzero(forecast_rows.first_timestamps <= forecast_rows.cutoffs.timestamps)
@@ -208,5 +207,5 @@ def check_keys(forecast_rows: ForecastRows) -> None:
             raise DataError(
                 f"Forecasts must be after their cutoff, but {forecast_rows.describe_forecast(int(early[0]))} is not ({len(early)} such "
                 "forecasts).",
-                hint=f"Set {CUTOFF} to the last timestamp of the training data."
+                hint=f"Set {CUTOFF} to the last timestamp of the training data.",
             )

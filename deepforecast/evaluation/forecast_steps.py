@@ -44,8 +44,7 @@ def steps_ahead(forecast_rows: ForecastRows, table: nw.DataFrame[Any], freq: Any
         raise DataError(
             f"Every timestamp must be a whole number of steps of freq={calendar.freq!r} after the cutoff; "
             f"{forecast_rows.describe_point(int(off_grid[0]))} is not ({len(off_grid)} such timestamps).",
-            hint="Pass the correct `freq`, or "
-            "correct the timestamps."
+            hint="Pass the correct `freq`, or correct the timestamps.",
         )
     return np.asarray(steps, dtype=np.int64)
 
@@ -55,8 +54,7 @@ def _read_steps(forecast_rows: ForecastRows, table: nw.DataFrame[Any]) -> Ints:
     column = table[STEP]
     if not column.dtype.is_integer() or column.null_count():
         raise DataError(
-            f"Column {STEP} must have integers without missing values, got dtype {column.dtype}.",
-            hint="Convert or drop it."
+            f"Column {STEP} must have integers without missing values, got dtype {column.dtype}.", hint="Convert or drop it."
         )
     values = forecast_rows.in_point_order(np.asarray(column.to_numpy()).astype(np.int64))
     return np.asarray(values[0] if forecast_rows.n_samples else values)
@@ -73,6 +71,6 @@ def _infer_calendar(forecast_rows: ForecastRows, freq: Any) -> Calendar:
     if frequency is None:
         raise DataError(
             f"The frequency, in which steps are counted, cannot be inferred from column {forecast_rows.names.time}.",
-            hint="Pass `freq`, e.g. freq='D', or `train`."
+            hint="Pass `freq`, e.g. freq='D', or `train`.",
         )
     return calendars.make_calendar(frequency, forecast_rows.time, int(timestamps[0]))

@@ -109,8 +109,7 @@ def write_page(text: str, path: str | os.PathLike[str]) -> None:
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise SaveError(
             f"The report cannot be written to {format_value(os.fspath(path), 500)}: {error}.",
-            hint="Free disk space or pass another "
-            "path."
+            hint="Free disk space or pass another path.",
         ) from error
 
 

@@ -176,7 +176,8 @@ class Leaderboard:
             raise ParameterError(
                 f"`metric` must be a column of scores of the board, got {format_value(metric)}.",
                 hint=f"Use one of {columns}.",
-                parameter="metric", value=metric,
+                parameter="metric",
+                value=metric,
             )
         criterion = self.criteria[metric]
         label = metric if criterion.target_value is None else f"{metric}, {describe_direction(criterion)}"

@@ -178,15 +178,19 @@ def left_out_notes(board: Leaderboard) -> list[str]:
             sentences.append(f"Left out: {n_left_out:,} of {n_points:,} points {reason}.")
     if board.settings["not_judged"]:
         sentences.append(f"These series are in no window: {board.settings['not_judged']}.")
-    return sentences + [
-        f"{format_model_name(row.model)} ran without covariates it cannot use: {format_value(row.unused, 200)}."
-        for row in board.table.itertuples()
-        if row.unused
-    ] + [
-        f"{format_model_name(row.model)} could not fit {row.failed_series:,} series, which a naive method forecast."
-        for row in board.table.itertuples()
-        if row.failed_series and board.settings["on_failure"] == "fallback"
-    ]
+    return (
+        sentences
+        + [
+            f"{format_model_name(row.model)} ran without covariates it cannot use: {format_value(row.unused, 200)}."
+            for row in board.table.itertuples()
+            if row.unused
+        ]
+        + [
+            f"{format_model_name(row.model)} could not fit {row.failed_series:,} series, which a naive method forecast."
+            for row in board.table.itertuples()
+            if row.failed_series and board.settings["on_failure"] == "fallback"
+        ]
+    )
 
 
 def format_model_name(model: object, max_length: int = 60) -> str:

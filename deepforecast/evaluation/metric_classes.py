@@ -61,7 +61,7 @@ class Metric(ABC):
         if unknown:
             raise ParameterError(
                 f"`needs` must contain only {', '.join(CHECKS)}; unknown: {', '.join(map(format_value, unknown))}.",
-                parameter="needs"
+                parameter="needs",
             )
 
     def by_group(self, actual: ArrayLike, groups: Groups, **inputs: ArrayLike | None) -> Aggregate:
@@ -87,7 +87,7 @@ class Metric(ABC):
             raise ParameterError(
                 f"`groups` and `actual` must have the same number of points, got {groups.codes.size} and {values.size}.",
                 parameter="groups",
-                value=groups.codes.size
+                value=groups.codes.size,
             )
         # overflow is reported below with the name of the metric
         with np.errstate(over="ignore", invalid="ignore"):
@@ -118,7 +118,9 @@ class Metric(ABC):
         values = np.asarray(value, dtype=np.float64)
         if self.better == "level":
             if level is None:
-                raise ParameterError(f"{self.name} requires the level of the interval, which is its best value.", hint="Pass `level`.")
+                raise ParameterError(
+                    f"{self.name} requires the level of the interval, which is its best value.", hint="Pass `level`."
+                )
             return np.abs(values - level / 100)
         return {"low": values, "high": -values, "zero": np.abs(values)}[self.better]
 
@@ -154,7 +156,9 @@ class Metric(ABC):
         """
         name = str(name or getattr(function, "__name__", type(function).__name__))
         if name == "<lambda>":
-            raise ParameterError("A metric created from a lambda must have a name.", hint="Pass `name` to Metric.from_function.")
+            raise ParameterError(
+                "A metric created from a lambda must have a name.", hint="Pass `name` to Metric.from_function."
+            )
         fields = {"rewards": "User-defined function.", **fields}
         metric = FunctionMetric(name, function=function, **fields)
         if not pointwise:
@@ -241,7 +245,7 @@ class FunctionMetric(Metric):
         if output.size != 1 or output.dtype.kind not in "iufb":
             raise ParameterError(
                 f"The function of metric {self.name} must return one number, got {format_value(output.tolist())}.",
-                hint="Pass pointwise=True if it returns an error per point."
+                hint="Pass pointwise=True if it returns an error per point.",
             )
         return float(output.reshape(()))
 
@@ -291,7 +295,7 @@ def _pointwise_errors(function: Callable[..., Any], needs: tuple[str, ...]) -> C
             raise ParameterError(
                 f"The function of a pointwise metric must return an error per point, shape {expected}, got shape "
                 f"{point_errors.shape}.",
-                hint="Pass pointwise=False if it returns one number."
+                hint="Pass pointwise=False if it returns one number.",
             )
         return np.where(np.isnan(actual), np.nan, point_errors)
 

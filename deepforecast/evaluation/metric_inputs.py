@@ -31,8 +31,7 @@ def check_inputs(
     missing = [name for name in needs if inputs.get(name) is None]
     if missing:
         raise ParameterError(
-            f"This metric requires the inputs {', '.join(needs)}; missing: {', '.join(missing)}.",
-            hint="Pass them by name."
+            f"This metric requires the inputs {', '.join(needs)}; missing: {', '.join(missing)}.", hint="Pass them by name."
         )
     arrays = {name: CHECKS[name](name, to_float64(name, inputs[name]), values) for name in needs}
     if "lo" in arrays and "hi" in arrays:
@@ -69,7 +68,9 @@ def check_actual(actual: ArrayLike) -> Array:
     """Actual values as float64; NaN is allowed, infinity is not."""
     values = to_float64("actual", actual)
     if values.ndim == 0 or values.size == 0:
-        raise ParameterError(f"`actual` must be an array with at least one point, got shape {values.shape}.", parameter="actual")
+        raise ParameterError(
+            f"`actual` must be an array with at least one point, got shape {values.shape}.", parameter="actual"
+        )
     too_large = np.abs(values) >= MAX_MAGNITUDE
     if too_large.any():
         index = _first_index(too_large)
@@ -95,7 +96,7 @@ def _check_forecast(name: str, array: Array, actual: Array) -> Array:
         raise DataError(
             f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude; `{name}` is {array[index]} at position "
             f"{_format_index(index)} ({np.count_nonzero(~is_valid)} such values).",
-            hint="Correct the forecasts, or drop these points."
+            hint="Correct the forecasts, or drop these points.",
         )
     return array.reshape(*array.shape[: array.ndim - actual.ndim], -1)
 
@@ -106,7 +107,9 @@ def _check_stack(name: str, array: Array, actual: Array) -> Array:
         axis_name = "quantiles" if name == "quantile_forecast" else "samples"
         raise ParameterError(
             f"`{name}` must have a first axis over the {axis_name} and then the shape of `actual`, got "
-            f"{array.shape} and {actual.shape}.", parameter=name, value=array.shape
+            f"{array.shape} and {actual.shape}.",
+            parameter=name,
+            value=array,
         )
     return _check_forecast(name, array, actual)
 
@@ -118,13 +121,13 @@ def _check_scale(name: str, array: Array, actual: Array) -> Array:
     elif array.shape != actual.shape:
         raise ParameterError(
             f"`{name}` must have one number per forecast, shape {actual.shape[:-1]}, or per point, shape {actual.shape}, "
-            f"got shape {array.shape}.", parameter=name
+            f"got shape {array.shape}.",
+            parameter=name,
         )
     if np.isinf(array).any() or (array < 0).any():
         raise ParameterError(
             f"`{name}` must be finite and not negative, got values from {np.nanmin(array)} to {np.nanmax(array)}.",
-            hint="Use "
-            "seasonal_scale(train, season_length) to compute it.",
+            hint="Use seasonal_scale(train, season_length) to compute it.",
             parameter=name,
         )
     return array.reshape(-1)
@@ -135,7 +138,7 @@ def _check_quantiles(name: str, array: Array, actual: Array) -> Array:
     if array.ndim != 1 or not array.size or not (array[0] > 0 and array[-1] < 1 and (np.diff(array) > 0).all()):
         raise ParameterError(
             f"`{name}` must be increasing numbers between 0 and 1, e.g. [0.1, 0.5, 0.9], got {format_value(array.tolist())}.",
-            parameter=name
+            parameter=name,
         )
     return array
 
@@ -170,13 +173,16 @@ CHECKS: dict[str, Callable[[str, Array, Array], Array]] = {
 def _check_bounds(lo: Array, hi: Array) -> None:
     """Raise if the shapes differ or a lower bound is above its upper bound."""
     if lo.shape != hi.shape:
-        raise ParameterError(f"`lo` and `hi` must have the same shape, got {lo.shape} and {hi.shape}.", parameter="lo", value=lo.shape)
+        raise ParameterError(
+            f"`lo` and `hi` must have the same shape, got {lo.shape} and {hi.shape}.", parameter="lo", value=lo
+        )
     crossed = lo > hi
     if crossed.any():
         index = _first_index(crossed)
         raise DataError(
             f"`lo` cannot be above `hi`, got {lo[index]} and {hi[index]} at position {_format_index(index)} "
-            f"({np.count_nonzero(crossed)} such intervals). Were the two columns swapped?", parameter="lo"
+            f"({np.count_nonzero(crossed)} such intervals). Were the two columns swapped?",
+            parameter="lo",
         )
 
 

@@ -48,8 +48,7 @@ def select_metrics(metrics: Any, scoring_data: ScoringData) -> list[MetricColumn
             if existing.metric != metric_column.metric:
                 raise ParameterError(
                     f"Names of metrics must be unique, but two metrics are named {metric_column.column}.",
-                    hint="Use "
-                    "Metric.from_function(function, name=...) to rename one."
+                    hint="Use Metric.from_function(function, name=...) to rename one.",
                 )
     return list(selected.values())
 
@@ -82,7 +81,7 @@ def _expand_levels(metric_spec: Any, scoring_data: ScoringData) -> list[MetricCo
         available = format_list([format_number(interval_level) for interval_level in scoring_data.levels], max_shown=10)
         raise ParameterError(
             f"{metric_spec} requires intervals of level {format_number(level)}; the forecasts have the levels {available}.",
-            hint=f"Pass level={format_number(level)} when forecasting."
+            hint=f"Pass level={format_number(level)} when forecasting.",
         )
     if not levels:
         scoring_data.check_available(metric, None)

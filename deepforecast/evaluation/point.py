@@ -311,7 +311,9 @@ def owa(smape: ArrayLike, mase: ArrayLike, smape_reference: ArrayLike, mase_refe
     ]
     for name, total in zip(names, totals, strict=True):
         if (total < 0).any() or np.isinf(total).any():
-            raise ParameterError(f"`{name}` must be finite and not negative, got {format_value(total.tolist())}.", parameter=name)
+            raise ParameterError(
+                f"`{name}` must be finite and not negative, got {format_value(total.tolist())}.", parameter=name
+            )
     smape_model, mase_model = totals[:2]
     smape_nonzero, mase_nonzero = (np.where(total > 0, total, np.nan) for total in totals[2:])
     average = 0.5 * (smape_model / smape_nonzero + mase_model / mase_nonzero)

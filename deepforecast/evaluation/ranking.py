@@ -160,7 +160,7 @@ def _undefined_error(criteria: Criteria) -> DataError:
     return DataError(
         f"At least one of the metrics {names} must be defined for at least one series, but all are undefined (actual values "
         "missing in all windows, a scale of zero, or no prediction intervals).",
-        hint="Use other windows or metrics."
+        hint="Use other windows or metrics.",
     )
 
 

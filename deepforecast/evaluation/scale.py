@@ -79,16 +79,19 @@ def _split_series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | Non
     if values.ndim != 1:
         raise ParameterError(
             f"`train` must be one-dimensional, got shape {values.shape}. Concatenate series and pass `indptr`.",
-            parameter="train"
+            parameter="train",
         )
     if np.isinf(values).any():
         position = int(np.argmax(np.isinf(values)))
-        raise DataError(f"`train` must be finite or missing (NaN), got {values[position]} at position {position}.", parameter="train")
+        raise DataError(
+            f"`train` must be finite or missing (NaN), got {values[position]} at position {position}.", parameter="train"
+        )
     bounds = np.asarray([0, values.size] if indptr is None else indptr)
     if bounds.ndim != 1 or bounds.dtype.kind not in "iu" or bounds.size < 2 or bounds[0] < 0 or bounds[-1] > values.size:
         raise ParameterError(
             f"`indptr` must contain at least two integers from 0 to the number of training values ({values.size}), got "
-            f"{format_value(bounds.tolist())}.", parameter="indptr"
+            f"{format_value(bounds.tolist())}.",
+            parameter="indptr",
         )
     starts = bounds[:-1].astype(np.int64)
     stops = bounds[1:].astype(np.int64)
@@ -98,14 +101,14 @@ def _split_series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | Non
             raise ParameterError(
                 "`ends` must contain one integer per series, a position in `train` that is not after the end of the series, "
                 f"got {format_value(stop_values.tolist())} for series that end at {format_value(stops.tolist())}.",
-                parameter="ends"
+                parameter="ends",
             )
         stops = stop_values.astype(np.int64)
     if (stops < starts).any():
         raise ParameterError(
             f"No series can end before it starts, got starts {format_value(starts.tolist())} and ends "
             f"{format_value(stops.tolist())}.",
-            hint="Pass a non-decreasing `indptr`, and `ends` not before the starts."
+            hint="Pass a non-decreasing `indptr`, and `ends` not before the starts.",
         )
     return values, starts, stops
 

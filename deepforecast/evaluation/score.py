@@ -132,7 +132,7 @@ def score(
         raise DataError(
             "The frame of forecasts must have a numeric column for each model, got a decomposition with the columns "
             f"{format_list(table.columns)}.",
-            hint="Pass what `cross_validate` or `predict` returns, or list the models in `models`."
+            hint="Pass what `cross_validate` or `predict` returns, or list the models in `models`.",
         )
     names, covariates = _resolve_columns(columns, table.columns, actual)
     if not len(table):
@@ -195,8 +195,7 @@ def _add_columns(table: dict[str, Any], new_columns: dict[str, Any]) -> dict[str
     if duplicates:
         raise ParameterError(
             f"Columns of the table of scores must be unique, but two are named {duplicates[0]}.",
-            hint="Rename the id column or the "
-            "metric."
+            hint="Rename the id column or the metric.",
         )
     return {**table, **new_columns}
 

@@ -71,7 +71,7 @@ class ScoringData:
                 raise ParameterError(f"{metric.name} cannot be computed without {MISSING_INPUT_HINTS[need]}.")
         raise ParameterError(
             f"{metric.name} requires a model that has all of {format_list(metric.needs)}, and there is none.",
-            hint="Use another metric."
+            hint="Use another metric.",
         )
 
     def inputs(self, metric: Metric, model: ModelColumns, level: float | None) -> dict[str, Any] | None:
@@ -126,7 +126,7 @@ class ScoringData:
                 f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude; column {name} of model {model.name} is "
                 f"{values[index]} for {self.forecast_rows.describe_point(int(index[-1]))} ({np.count_nonzero(~is_valid)} such "
                 "values).",
-                hint="Correct the forecasts, or pass `models` to score only the other models."
+                hint="Correct the forecasts, or pass `models` to score only the other models.",
             )
         self._cache[name] = values
         return values

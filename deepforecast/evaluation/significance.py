@@ -82,7 +82,9 @@ def mean_interval(
     """
     errors = _check_values(values)
     if not 0 < level < 100:
-        raise ParameterError(f"`level` must be above 0 and below 100, got {format_value(level)}.", parameter="level", value=level)
+        raise ParameterError(
+            f"`level` must be above 0 and below 100, got {format_value(level)}.", parameter="level", value=level
+        )
     if n_resamples < 1:
         raise ParameterError(
             f"`n_resamples` must be at least 1, got {format_value(n_resamples)}.",
@@ -208,7 +210,7 @@ def _check_values(values: ArrayLike) -> Array:
         raise ParameterError(
             f"`values` must have shape (models, series) with at least one of each, got {errors.shape}.",
             parameter="values",
-            value=errors.shape,
+            value=values,
         )
     if np.isinf(errors).any():
         raise ParameterError(
@@ -230,7 +232,8 @@ def _check_weights(weights: ArrayLike | None, errors: Array) -> Array:
         raise ParameterError(
             "`weights` must be finite, not negative and of shape (series,) or (models, series), got values from "
             f"{weight_array.min(initial=np.inf)} to {weight_array.max(initial=-np.inf)} and shape {weight_array.shape} for "
-            f"`values` of shape {errors.shape}.", parameter="weights"
+            f"`values` of shape {errors.shape}.",
+            parameter="weights",
         )
     scaled_weights = np.where(np.isnan(errors), 0.0, weight_array)
     return scaled_weights / max(float(scaled_weights.max()), np.finfo(np.float64).tiny)

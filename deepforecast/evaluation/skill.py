@@ -144,17 +144,19 @@ def _check_values(values: ArrayLike, reference: int, n_resamples: int) -> Array:
         raise ParameterError(
             f"`values` must have shape (models, datasets) with at least one of each, got {errors.shape}.",
             parameter="values",
-            value=errors.shape,
+            value=values,
         )
     if (errors < 0).any() or np.isinf(errors).any():
         raise ParameterError(
             f"`values` must be finite and not negative, or missing (NaN), got values from {np.nanmin(errors)} to "
-            f"{np.nanmax(errors)}.", parameter="values"
+            f"{np.nanmax(errors)}.",
+            parameter="values",
         )
     if not 0 <= reference < len(errors):
         raise ParameterError(
-            f"`reference` must be the index of a model, 0 to {len(errors) - 1}, got {format_value(reference)}.", parameter="reference",
-            value=reference
+            f"`reference` must be the index of a model, 0 to {len(errors) - 1}, got {format_value(reference)}.",
+            parameter="reference",
+            value=reference,
         )
     if n_resamples < 1:
         raise ParameterError(

@@ -23,8 +23,7 @@ def read_time_column(table: nw.DataFrame[Any], name: str, what: str) -> tuple[In
         row = int(np.flatnonzero(table[name].is_null().to_numpy())[0])
         raise DataError(
             f"Column {name} of the {what} cannot have missing timestamps, but data row {row} has one.",
-            hint="Drop the row or correct "
-            "it."
+            hint="Drop the row or correct it.",
         )
     return datetimes.read_timestamps(table[name], name)
 
@@ -35,7 +34,7 @@ def finer_unit(first: TimeType, second: TimeType, what: str) -> str:
         raise DataError(
             f"The times of {what} must be of the same kind: integers, timestamps, or timestamps with a time zone; got "
             f"{first.dtype} and {second.dtype}.",
-            hint="Convert one of them."
+            hint="Convert one of them.",
         )
     return max(first.unit, second.unit, key=lambda unit: PER_DAY.get(unit, 0))
 
@@ -49,7 +48,7 @@ def convert_unit(timestamps: Ints, time: TimeType, unit: str) -> Ints:
         raise DataError(
             f"Timestamps of dtype {time.dtype} cannot be converted to the unit {unit!r} of the other time column, because they "
             "exceed its range.",
-            hint="Convert the other column to a coarser unit."
+            hint="Convert the other column to a coarser unit.",
         )
     return timestamps * factor
 
@@ -67,6 +66,6 @@ def calendar_positions(timestamps: Ints, time: TimeType, calendar: Calendar, des
         raise DataError(
             f"Every timestamp must be on the grid of freq={calendar.freq!r}; that of {describe_row(int(off_grid[0]))} is not "
             f"({len(off_grid)} such timestamps).",
-            hint="Pass the correct `freq`, or correct the timestamps."
+            hint="Pass the correct `freq`, or correct the timestamps.",
         )
     return calendar_index

@@ -64,7 +64,9 @@ class TrainingData:
 def read_training(train: Frame, forecast_rows: ForecastRows, freq: Any, season_length: Any) -> TrainingData:
     """Read the training frame, which must have all series of the forecasts."""
     names = forecast_rows.names
-    panel = Panel.from_frame(train, columns={"id": names.id, "time": names.time, "target": names.target}, freq=freq, allow_empty=True)
+    panel = Panel.from_frame(
+        train, columns={"id": names.id, "time": names.time, "target": names.target}, freq=freq, allow_empty=True
+    )
     train_series = (
         np.zeros(1, np.int64)
         if forecast_rows.ids is None

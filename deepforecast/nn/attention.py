@@ -195,7 +195,9 @@ class Attention(nn.Module):
             raise ParameterError(
                 f"`attention` must be one of {', '.join(map(repr, SCORES))}, got {format_value(options.score)}.",
                 hint="Import the module that registers a score of your own first.",
-parameter="attention", value=options.score)
+                parameter="attention",
+                value=options.score,
+            )
         self.options = options
         score_class = SCORES[options.score]
         # Scores such as the dot product need keys as wide as the queries.
@@ -248,7 +250,6 @@ parameter="attention", value=options.score)
                 f"{(*queries.shape[:2], values.shape[1])}; that of {type(self.score).__name__} "
                 f"(attention={self.options.score!r}) returned {tuple(scores.shape)}.",
                 hint="Use another score, or fix it.",
-                parameter="forward",
             )
         if self.log_scale is not None:
             scores = scores * self.log_scale.exp()

@@ -23,7 +23,7 @@ def normalization(name: str | None, width: int) -> nn.Module:
         raise ParameterError(
             f"`normalization` must be one of {', '.join(map(repr, NORMALIZATIONS))}, got {format_value(name)}.",
             parameter="normalization",
-            value=name
+            value=name,
         )
     return NORMALIZATIONS[name](width)
 

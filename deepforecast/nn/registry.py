@@ -89,7 +89,9 @@ def _check_options(
             raise ParameterError(
                 f"`{option}` cannot be used with head={name!r}, got {option}={format_value(value)}.",
                 hint=f"Use head={head_with_option!r}, or leave out `{option}`.",
-parameter=option, value=option)
+                parameter=option,
+                value=value,
+            )
     return head
 
 

@@ -159,7 +159,7 @@ def score(name: str) -> Callable[[ScoreClass], ScoreClass]:
     def register(score_class: ScoreClass) -> ScoreClass:
         if not (isinstance(score_class, type) and issubclass(score_class, Score)):
             raise ParameterTypeError(
-                f"`score` must decorate a subclass of Score, got {format_value(score_class)}.", parameter="score",
+                f"`score` must decorate a subclass of Score, got {format_value(score_class)}.", parameter="score_class",
                 value=score_class
             )
         if SCORES.get(name, score_class).__qualname__ != score_class.__qualname__:

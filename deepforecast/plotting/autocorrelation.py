@@ -45,7 +45,7 @@ def compute_residuals(table: TidyFrame, model: ModelColumns) -> Residuals:
         raise DataError(
             f"Residuals require rows with both an observed value and a forecast; there are none for model "
             f"{format_value(model.name)}.",
-            hint="Pass for example the result of `cross_validate`."
+            hint="Pass for example the result of `cross_validate`.",
         )
     codes = table.codes()
     stamps = table.timestamps()

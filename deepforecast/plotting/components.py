@@ -110,8 +110,7 @@ def _component_arrays(component_frame: TidyFrame, name: str) -> tuple[Array, Arr
     if len(np.unique(stamps)) < len(stamps):
         raise DataError(
             f"Each component must have one value per timestamp, but {name} has several.",
-            hint="Pass the components of a single cutoff "
-            "and model."
+            hint="Pass the components of a single cutoff and model.",
         )
     return stamps, values
 

@@ -117,7 +117,7 @@ def check_max_history(max_history: object) -> None:
         raise ParameterError(
             f"`max_history` must be an integer of at least 1, 'auto' or None, got {format_value(max_history)}.",
             parameter="max_history",
-            value=max_history
+            value=max_history,
         )
 
 

@@ -149,8 +149,7 @@ def open_frame(frame: Any, description: str, columns: Any = None, target: bool =
         if name is not None and (missing := tidy.column(name).null_count()):
             raise DataError(
                 f"Column {format_value(name)} of the {description} cannot have missing values, got {missing} of them.",
-                hint="Fill or "
-                "drop these rows."
+                hint="Fill or drop these rows.",
             )
     return tidy
 
@@ -184,7 +183,7 @@ def check_unique_timestamps(stamps: Array, key: Any, table: TidyFrame) -> None:
     raise DataError(
         f"Timestamps must be unique within a series; the {table.description}{series_text} repeats "
         f"{format_timestamp(stamps[repeated[0]])}.",
-        hint=hint
+        hint=hint,
     )
 
 
@@ -197,7 +196,7 @@ def _check_same_keys(frames: Sequence[TidyFrame]) -> None:
             raise DataError(
                 f"Both frames must have an id column or none; the {with_ids.description} has the id column {with_ids.id}, the "
                 f"{without_ids.description} has none.",
-                hint="Add it there, or drop it here."
+                hint="Add it there, or drop it here.",
             )
         axis_kinds = [(frame.axis().kind, frame.axis().zone is None) for frame in (first, second)]
         if axis_kinds[0] != axis_kinds[1]:
@@ -205,7 +204,7 @@ def _check_same_keys(frames: Sequence[TidyFrame]) -> None:
             raise DataError(
                 f"The time columns of the {first.description} and the {second.description} must both be integers, timestamps or "
                 f"timestamps with a time zone, got {dtypes}.",
-                hint="Convert one of them."
+                hint="Convert one of them.",
             )
 
 

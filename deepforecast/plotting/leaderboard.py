@@ -70,7 +70,8 @@ def _panel(scores: Scores, metric: str) -> Panel:
         duplicates = [name for name in dict.fromkeys(scores.models) if scores.models.count(name) > 1]
         raise DataError(
             f"`table` must have one row per model and metric; models with several rows for {metric}: {format_list(duplicates)}. "
-            "Aggregate these rows first.", parameter="table"
+            "Aggregate these rows first.",
+            parameter="table",
         )
     distance = np.where(np.isfinite(scores.values), scores.distance, np.inf)  # missing values come last
     order = sorted(range(len(distance)), key=lambda row: (distance[row], scores.models[row]))[::-1]

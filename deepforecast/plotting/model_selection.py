@@ -37,7 +37,7 @@ def no_model_error(table: TidyFrame) -> DataError:
     return DataError(
         f"The {table.description} must have a numeric column for each model, got the columns "
         f"{format_list(table.frame.columns, max_shown=10)}.",
-        hint="Pass the result of `predict` or `cross_validate`."
+        hint="Pass the result of `predict` or `cross_validate`.",
     )
 
 
@@ -51,14 +51,15 @@ def choose_levels(models: Sequence[ModelColumns], level: float | Sequence[float]
         if isinstance(requested_level, bool) or not isinstance(requested_level, int | float) or not 0 < requested_level < 100:
             raise ParameterError(
                 f"`level` must be a number above 0 and below 100, got {format_value(requested_level)}.",
-                hint="Pass for example "
-                "level=[80, 95].",
-                parameter="level", value=requested_level,
+                hint="Pass for example level=[80, 95].",
+                parameter="level",
+                value=requested_level,
             )
         if requested_level not in available:
             listed = format_list([format_number(available_level) for available_level in available], max_shown=10) or "none"
             raise ParameterError(
                 f"`level` must be among the levels of the forecasts ({listed}), got {format_number(requested_level)}.",
                 hint=f"Pass level={format_number(requested_level)} to `predict`, `cross_validate` or `compare` first.",
-parameter="level")
+                parameter="level",
+            )
     return sorted(set(requested), reverse=True)

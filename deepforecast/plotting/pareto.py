@@ -46,8 +46,7 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
     if len(tables) > 1:
         raise ParameterError(
             "`metric` must be passed for a table of several metrics.",
-            hint=f"Available: {format_list(names, max_shown=10)}. Pass for "
-            f"example metric={names[0]!r}.",
+            hint=f"Available: {format_list(names, max_shown=10)}. Pass for example metric={names[0]!r}.",
             parameter="metric",
         )
     scores = _distances(tables[0])
@@ -61,15 +60,13 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
     if not is_complete.any():
         raise DataError(
             "`table` must contain at least one model with both a finite value and finite seconds, but there is none.",
-            hint="Pass the "
-            "result of `compare` with at least one model that did not fail.",
+            hint="Pass the result of `compare` with at least one model that did not fail.",
             parameter="table",
         )
     if (scores.seconds[is_complete] < 0).any():
         negative = [name for name, seconds in zip(scores.models, scores.seconds, strict=True) if seconds < 0]
         raise DataError(
-            f"Column 'seconds' cannot be negative; models with negative values: {format_list(negative)}.",
-            hint="Correct them."
+            f"Column 'seconds' cannot be negative; models with negative values: {format_list(negative)}.", hint="Correct them."
         )
     absent = [name for name, shown in zip(scores.models, is_complete, strict=True) if not shown]
     note = f"not shown (no value or no seconds): {format_list([shorten(name, 25) for name in absent])}" if absent else ""

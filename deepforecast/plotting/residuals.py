@@ -86,8 +86,7 @@ def _choose_model(table: TidyFrame, model: str | None) -> ModelColumns:
     if model is None and len(names) > 1:
         raise ParameterError(
             f"`model` must be passed for a frame with several models ({format_list(names, max_shown=10)}).",
-            hint="Pass for example "
-            f"model={names[0]!r}.",
+            hint=f"Pass for example model={names[0]!r}.",
             parameter="model",
         )
     if model is not None and model not in names:

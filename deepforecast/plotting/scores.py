@@ -84,8 +84,7 @@ def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
         hint = "" if "seconds" in missing else " Reshape a result of `score` with table.melt('model', var_name='metric')."
         raise DataError(
             f"`table` must have the columns {format_list(needs)}, got {format_list(opened.columns, max_shown=10)}.",
-            hint="Pass the "
-            f"result of `compare`.{hint}",
+            hint=f"Pass the result of `compare`.{hint}",
             parameter="table",
         )
     if len(opened) == 0:
@@ -141,9 +140,9 @@ def _metric_names(metric: Any, available: Sequence[str]) -> list[str]:
     if not names or not all(isinstance(name, str) for name in names):
         raise ParameterError(
             f"`metric` must be the name of a metric or a non-empty list of names, got {format_value(metric)}.",
-            hint="Available: "
-            f"{format_list(available, max_shown=20)}.",
-            parameter="metric", value=metric,
+            hint=f"Available: {format_list(available, max_shown=20)}.",
+            parameter="metric",
+            value=metric,
         )
     return names
 

@@ -83,7 +83,8 @@ def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
         raise DataError(
             f"`report` must have the columns {format_list(_REQUIRED_COLUMNS)}, got {present_columns}.",
             hint="Pass a fitted network.",
-            parameter="report", value=present_columns,
+            parameter="report",
+            value=present_columns,
         )
     if len(opened) == 0:
         raise DataError(

@@ -149,8 +149,7 @@ def _layout(title: str, x: str, y: str) -> dict[str, Any]:
 def _refuse_empty(completed: Any, names: Sequence[str] = ("",)) -> None:
     if not len(completed) or not names:
         raise DataError(
-            "Plots of a search require completed trials with searched parameters, and there are none.",
-            hint="Run more trials."
+            "Plots of a search require completed trials with searched parameters, and there are none.", hint="Run more trials."
         )
 
 

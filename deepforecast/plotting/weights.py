@@ -135,7 +135,7 @@ def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeight
             raise DataError(
                 f"Column '{name}' of the explanation must be finite; {(~np.isfinite(values)).sum():,} of {len(values):,} rows are "
                 "missing or infinite.",
-                hint="Drop these rows."
+                hint="Drop these rows.",
             )
     return AttentionWeights(
         keys=keys,
@@ -168,14 +168,13 @@ def _key_columns(opened: Any) -> Columns:
         raise DataError(
             f"The explanation must have a time column with the dtype of column 'lag' ({opened.schema['lag']}) besides the columns "
             f"{format_list(REQUIRED_COLUMNS, max_shown=10)}; other columns: {format_list(remaining) or 'none'}.",
-            hint="Pass the result "
-            "of `explain` unchanged."
+            hint="Pass the result of `explain` unchanged.",
         )
     if len(remaining) > 2:
         raise DataError(
             "The explanation can have only a time column and an id column besides the columns "
             f"{format_list(REQUIRED_COLUMNS, max_shown=10)}; other columns: {format_list(remaining)}.",
-            hint="Drop the additional ones."
+            hint="Drop the additional ones.",
         )
     id_columns = [name for name in remaining if name != time_columns[-1]]
     return Columns(id=id_columns[0] if id_columns else None, time=time_columns[-1])
@@ -193,7 +192,7 @@ def _read_cutoff(cutoff: Any, column: Array) -> Any:
     except (ValueError, TypeError):
         raise ParameterError(
             f"`cutoff` must be a value of column 'cutoff', got {format_value(cutoff)}.",
-            hint="Available: "
-            f"{format_list([format_timestamp(value) for value in np.unique(column)])}.",
-            parameter="cutoff", value=cutoff,
+            hint=f"Available: {format_list([format_timestamp(value) for value in np.unique(column)])}.",
+            parameter="cutoff",
+            value=cutoff,
         ) from None

@@ -70,7 +70,7 @@ def find_registered(package: Path = PACKAGE) -> dict[str, str]:
                 if node.name in modules:
                     raise DataError(
                         f"Names of models must be unique, but {node.name} is defined in {modules[node.name]} and in {module}.",
-                        hint="Rename one of them."
+                        hint="Rename one of them.",
                     )
                 modules[node.name] = module
     return dict(sorted(modules.items()))
@@ -89,7 +89,9 @@ def _public_names(package: Path) -> Mapping[str, str]:
         ):
             names: dict[str, str] = ast.literal_eval(node.value)
             return names
-    raise DataError("The file deepforecast/__init__.py must define the dict _NAMES of public names, but does not.", hint="Add it.")
+    raise DataError(
+        "The file deepforecast/__init__.py must define the dict _NAMES of public names, but does not.", hint="Add it."
+    )
 
 
 if __name__ == "__main__":

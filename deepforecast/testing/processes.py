@@ -177,7 +177,7 @@ def _draw_series(model: Forecaster, random: Random, n_series: int, n_rows: int) 
         raise ParameterError(
             f"`coverage_process` must be one of {names}, or a method of the model that draws series, got {process!r}.",
             parameter="coverage_process",
-            value=process
+            value=process,
         )
     return PROCESSES[process](model, random, n_series, n_rows)
 

@@ -197,8 +197,7 @@ def _select_checks(only: str | Iterable[str] | None) -> list[Check]:
     if unknown:
         raise ParameterError(
             f"`only` must contain names of checks or themes, got {format_list(sorted(unknown))}.",
-            hint="Use "
-            "deepforecast.testing.checks() to list them.",
+            hint="Use deepforecast.testing.checks() to list them.",
             parameter="only",
         )
     return [check for check in all_checks if check.name in names or check.theme in names]

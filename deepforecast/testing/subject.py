@@ -121,7 +121,8 @@ def _subjects_of_model(model: Any) -> list[Subject]:
         raise ParameterError(
             f"`models` must contain Forecasters, their classes or registered names, got {model!r}.",
             hint="Pass for example 'Naive'.",
-            parameter="models", value=model,
+            parameter="models",
+            value=model,
         )
     example_method = getattr(model, "examples", None)
     examples: list[dict[str, Any]] = [dict(spec) for spec in example_method()] if example_method is not None else [{}]
@@ -143,5 +144,5 @@ def _placeholder(model: type[Forecaster], param: params.Param) -> Any:
         return [registry.get("SeasonalNaive")(), registry.get("Naive")()]
     raise ParameterError(
         f"The class {model.__name__} must have a class method examples() with a value of {param.name} for the checks.",
-        hint="Add it."
+        hint="Add it.",
     )

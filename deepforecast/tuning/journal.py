@@ -26,8 +26,7 @@ def open_journal(path: str) -> JournalStorage:
     if os.path.isdir(path):
         raise ParameterError(
             f"`storage` must be a file, got the folder {format_value(path)}.",
-            hint="Use "
-            f"{format_value(os.path.join(path, 'study.log'))}.",
+            hint=f"Use {format_value(os.path.join(path, 'study.log'))}.",
             parameter="storage",
         )
     try:

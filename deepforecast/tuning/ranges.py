@@ -218,7 +218,9 @@ def _numeric_range(unrestricted: Param, low: Any, high: Any, log: bool, step: An
     if log and low <= 0:
         raise ParameterError(f"'low' must be positive on a log scale, got {low} in the range of {unrestricted.name}.")
     if log and step is not None:
-        raise ParameterError(f"'log' and 'step' cannot be combined in the range of {unrestricted.name}.", hint="Drop one of them.")
+        raise ParameterError(
+            f"'log' and 'step' cannot be combined in the range of {unrestricted.name}.", hint="Drop one of them."
+        )
     if unrestricted.annotation is Any and all(isinstance(bound, int) for bound in bounds):
         unrestricted = replace(unrestricted, annotation=int)
     if is_integer_param(unrestricted) and not all(isinstance(bound, int) or float(bound).is_integer() for bound in bounds):

@@ -177,7 +177,9 @@ class TuningResult:
             "mean_decrease_impurity": importance.MeanDecreaseImpurityImportanceEvaluator,
         }
         if by not in evaluators:
-            raise ParameterError(f"`by` must be one of {format_list(evaluators)}, got {format_value(by)!r}.", parameter="by", value=by)
+            raise ParameterError(
+                f"`by` must be one of {format_list(evaluators)}, got {format_value(by)!r}.", parameter="by", value=by
+            )
         index = self._objective_index(objective)
         trials = [trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE and trial.params]
         # given configurations may lack parameters whose value is outside the range
@@ -191,7 +193,7 @@ class TuningResult:
                 f"Importance requires at least {MIN_TRIALS} complete trials that have a parameter in common and whose scores "
                 f"differ, got {pluralize(len(trials), 'trial')} with {pluralize(n_scores, 'different score')} (pruned and failed "
                 "trials do not count).",
-                hint="Set a larger `n_trials`."
+                hint="Set a larger `n_trials`.",
             )
         with silence_optuna():
             study = optuna.create_study(directions=["minimize"])
@@ -233,8 +235,7 @@ class TuningResult:
         if kind == "pareto":
             if len(self.objectives) < 2:
                 raise ParameterError(
-                    "kind='pareto' requires several objectives, got a single one.",
-                    hint="Use tune(metric=['mase', 'seconds'])."
+                    "kind='pareto' requires several objectives, got a single one.", hint="Use tune(metric=['mase', 'seconds'])."
                 )
             return pictures.plot_front(self.trials, list(self.objectives[:2]))
         names = list(self._param_columns().values())
@@ -260,14 +261,12 @@ class TuningResult:
         if os.path.exists(target):
             raise SaveError(
                 f"The study cannot be saved to {format_value(target)}, which already exists.",
-                hint="Pass another path, or remove the "
-                "file."
+                hint="Pass another path, or remove the file.",
             )
         if target.lower().endswith(SQLITE_SUFFIXES):
             raise SaveError(
                 f"The study is saved as a journal, so {format_value(target)} cannot have a suffix of SQLite files.",
-                hint="Pass another "
-                "path, such as study.log."
+                hint="Pass another path, such as study.log.",
             )
         if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
             raise SaveError(f"The folder of {format_value(target)} must exist.", hint="Create it first.")

@@ -47,8 +47,7 @@ def make_sampler(options: TuningOptions, space: Space, trial_number: int, multi_
         if name == "cma":
             if find_spec("cmaes") is None:
                 raise DependencyError(
-                    "sampler='cma' requires the package cmaes.",
-                    hint="Install it with pip install cmaes, or set sampler='tpe'."
+                    "sampler='cma' requires the package cmaes.", hint="Install it with pip install cmaes, or set sampler='tpe'."
                 )
             return EvolutionSampler(seed=trial_seed, warn_independent_sampling=False)
         return samplers.TPESampler(seed=trial_seed, n_startup_trials=N_STARTUP_TRIALS, multivariate=True, group=True)

@@ -107,7 +107,7 @@ class Scorer:
                 raise TrainingError(
                     f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude, got {window_values[invalid[0]]} in "
                     f"window {fold.window.number + 1} ({len(invalid)} such values).",
-                    hint="Use other parameters, or rescale the data."
+                    hint="Use other parameters, or rescale the data.",
                 )
             forecasts[name][positions] = window_values
 
@@ -171,8 +171,7 @@ def resolve_metrics(metric: Any, scaled: bool) -> list[Any]:
     if duplicates:
         raise ParameterError(
             f"`metric` cannot contain an objective more than once, got {format_value(duplicates[0])} repeatedly.",
-            hint="Drop the "
-            "repetitions.",
+            hint="Drop the repetitions.",
             parameter="metric",
         )
     return metrics[:1] if metric is None else metrics

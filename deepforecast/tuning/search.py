@@ -159,12 +159,11 @@ def _all_failed_error(runner: TrialRunner, trials: Sequence[Any]) -> TrainingErr
     if not reasons and time.monotonic() >= runner.deadline - DEADLINE_TOLERANCE:
         return TrainingError(
             "At least one trial must complete, but the `timeout` was reached before the first one did.",
-            hint="Set a larger `timeout`."
+            hint="Set a larger `timeout`.",
         )
     if not trials:
         return TrainingError(
-            "At least one trial must complete, but no trial was started.",
-            hint="Set a larger `n_trials` or `timeout`."
+            "At least one trial must complete, but no trial was started.", hint="Set a larger `n_trials` or `timeout`."
         )
     last_reason = format_value(reasons[-1], 500).rstrip(".") if reasons else "the processes of all trials died"
     return TrainingError(
@@ -262,8 +261,7 @@ def _refuse_in_memory_storage(storage: Any, options: TuningOptions) -> None:
     if options.n_jobs > 1 and isinstance(storage, optuna.storages.InMemoryStorage):
         raise ParameterError(
             f"n_jobs={options.n_jobs} cannot be used with an InMemoryStorage, which other processes cannot read.",
-            hint="Leave out "
-            "`storage`, or pass a path."
+            hint="Leave out `storage`, or pass a path.",
         )
 
 
@@ -275,7 +273,7 @@ def _refuse_pickles(storage: Any, options: TuningOptions) -> None:
         raise ParameterError(
             "sampler='cma' cannot be used with `storage`, because Optuna stores the state of the sampler as a pickle, which "
             "could execute code from a shared storage.",
-            hint="Leave out `storage`, or use sampler='tpe' or 'gp'."
+            hint="Leave out `storage`, or use sampler='tpe' or 'gp'.",
         )
 
 

@@ -32,7 +32,9 @@ def tune_separately(
     if n_trials < len(models):
         raise ParameterError(
             f"`n_trials` must be at least the number of models ({len(models)}), as trials are divided among their studies, got "
-            f"{n_trials}.", parameter="n_trials", value=n_trials
+            f"{n_trials}.",
+            parameter="n_trials",
+            value=n_trials,
         )
     refuse_unknown_models([model.name for model in models], options.space)
     spaces = [(options.space or {}).get(model.name) for model in models]  # type: ignore[union-attr]

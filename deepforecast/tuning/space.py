@@ -123,7 +123,9 @@ class Space:
         """All values of each parameter for a grid search; `ParameterError` if there are infinitely
         many."""
         if len(self.models) > 1 or callable(self.ranges[0]):
-            raise ParameterError("sampler='grid' requires a single model and a dict of ranges as `space`.", hint="Use another sampler.")
+            raise ParameterError(
+                "sampler='grid' requires a single model and a dict of ranges as `space`.", hint="Use another sampler."
+            )
         values_by_name: dict[str, list[Any]] = {}
         for name, param in self.ranges[0].items():
             if param.search is not None:
@@ -136,8 +138,7 @@ class Space:
             else:
                 raise ParameterError(
                     f"sampler='grid' cannot be used with a continuous range, and {name} is {format_range(param)}.",
-                    hint="Pass "
-                    f"space={{'{name}': [...]}} with the values to try."
+                    hint=f"Pass space={{'{name}': [...]}} with the values to try.",
                 )
         return values_by_name
 

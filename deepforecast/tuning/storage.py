@@ -58,7 +58,8 @@ def open_storage(storage: Any, on_dead_trial: Any = None) -> BaseStorage:
             f"`storage` must be a non-empty str path without null characters, a URL or an Optuna storage, got "
             f"{format_value(storage)}.",
             hint="Pass for example 'study.log'.",
-            parameter="storage", value=storage,
+            parameter="storage",
+            value=storage,
         )
     if "://" in location:
         return _open_database(location, on_dead_trial)
@@ -88,8 +89,7 @@ def _open_database(url: str, on_dead_trial: Any) -> Database:
     if scheme not in SCHEMES:
         raise ParameterError(
             f"`storage` must be a path or the URL of a database ({', '.join(SCHEMES)}), got {describe_storage(url)}.",
-            hint="Pass a path "
-            "to use a journal file.",
+            hint="Pass a path to use a journal file.",
             parameter="storage",
         )
     is_sqlite = scheme == "sqlite"

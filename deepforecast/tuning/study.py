@@ -123,14 +123,15 @@ class TuningOptions:
             _validate_choice(self.pruner, "pruner", PRUNERS, ["prune"])
         if self.space is not None and not isinstance(self.space, Mapping) and not callable(self.space):
             raise ParameterTypeError(
-                f"`space` must be a dict of ranges or a function of a trial, got {format_value(self.space)}.", parameter="space",
-                value=self.space
+                f"`space` must be a dict of ranges or a function of a trial, got {format_value(self.space)}.",
+                parameter="space",
+                value=self.space,
             )
         if self.pruner == "wilcoxon" and self.n_windows * self.n_seeds < 5:
             raise ParameterError(
                 "pruner='wilcoxon' requires at least 5 windows (n_windows * n_seeds) to compare trials, got "
                 f"n_windows={self.n_windows} and n_seeds={self.n_seeds}.",
-                hint="Set a larger `n_windows`, or pruner='median'."
+                hint="Set a larger `n_windows`, or pruner='median'.",
             )
         if self.progress not in (None, True, False):
             raise ParameterTypeError(
@@ -147,7 +148,8 @@ def validate_tuning_options(options: Any) -> TuningOptions:
         raise ParameterTypeError(
             f"`options` must be a TuningOptions, got {description}.",
             hint="Pass for example TuningOptions(n_windows=2).",
-            parameter="options", value=options,
+            parameter="options",
+            value=options,
         )
     return options
 
@@ -173,7 +175,8 @@ def _validate_choice(value: Any, name: str, names: Sequence[str], methods: Seque
         if value not in names:
             raise ParameterError(
                 f"`{name}` must be one of {', '.join(map(repr, names))} or an Optuna {name}, got {format_value(value)!r}.",
-                parameter=name, value=value
+                parameter=name,
+                value=value,
             )
     elif not all(callable(getattr(value, method, None)) for method in methods) or isinstance(value, type):
         choices = ", ".join(map(repr, names))

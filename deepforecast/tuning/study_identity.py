@@ -79,7 +79,7 @@ def create_or_load_study(
             raise ParameterError(
                 f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed, because it was not created "
                 "by tune().",
-                hint="Pass another `study_name`."
+                hint="Pass another `study_name`.",
             )
         _initialize_study(study, identity, configurations, objective)  # the process that created it died before this step
     _refuse_mismatch(study.user_attrs[IDENTITY_KEY], identity, name, location)
@@ -111,8 +111,7 @@ def _refuse_mismatch(stored: dict[str, Any], current: dict[str, Any], name: str,
             raise ParameterError(
                 f"The study {format_value(name)} in {describe_storage(location)} cannot be resumed with other {description}: it was "
                 f"created with {format_value(stored_text, 300)}, and this call has {format_value(current_text, 300)}.",
-                hint="Pass the "
-                "same arguments, or another `study_name`."
+                hint="Pass the same arguments, or another `study_name`.",
             )
 
 

@@ -159,7 +159,7 @@ class TrialRunner:
             raise TrainingError(
                 f"The score of a trial must be finite, got {score.values} for {', '.join(self.objective.objectives)}: actual "
                 "values are missing in all windows, or the scale is zero.",
-                hint="Use other windows or another metric."
+                hint="Use other windows or another metric.",
             )
         return score
 

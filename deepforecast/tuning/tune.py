@@ -248,7 +248,9 @@ def initial_configurations(space: Space, initial_params: Any) -> list[Configurat
             if not isinstance(start_params, Mapping):
                 raise ParameterTypeError(
                     "`initial_params` must be a dict of parameters, a TuningResult or a list of these, got "
-                    f"{format_value(start_params)}.", parameter="initial_params", value=start_params
+                    f"{format_value(start_params)}.",
+                    parameter="initial_params",
+                    value=start_params,
                 )
             model_name = start_params.get(MODEL_PARAM) if len(space.models) > 1 else space.names[0]
             if model_name not in space.names:
@@ -303,5 +305,5 @@ def _validate_study_name(name: Any) -> None:
         raise ParameterTypeError(
             f"`study_name` must be a str of 1 to {MAX_NAME_LENGTH} printable characters or None, got {format_value(name)!r}.",
             parameter="study_name",
-            value=name
+            value=name,
         )

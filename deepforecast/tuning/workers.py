@@ -156,7 +156,7 @@ class WorkerPool:
             raise ParameterError(
                 f"Models, data and metrics must be picklable with n_jobs={self.job.options.n_jobs}: "
                 f"{format_value(_last_line(error.__cause__ or error), 300)}.",
-                hint="Use picklable objects, or set n_jobs=1."
+                hint="Use picklable objects, or set n_jobs=1.",
             ) from error
         if not isinstance(error, BrokenProcessPool | ShutdownExecutorError):  # the latter for workers that were stopped
             raise error

@@ -59,7 +59,8 @@ def refuse_crossed_bounds(model: Prophet, panel: Panel, limits: Bounds, used: ND
             f"cap {limits.cap[row]:g} and floor {limits.floor[row]:g} at {panel.format_timestamp(row)} (the first such row); "
             f"series with such rows: {panel.series.labels(series)}.",
             hint="Set a larger `cap` or a smaller `floor`.",
-            parameter="cap", series=panel.series.id_texts(series),
+            parameter="cap",
+            series=panel.series.id_texts(series),
         )
 
 

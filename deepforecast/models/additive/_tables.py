@@ -45,7 +45,7 @@ def history_components(model: Prophet, frame: Frame | None) -> Frame:
         raise DataError(
             f"{model.name} must have the training data to compute the components of the history. They are not available after "
             "loading the model from a file, or if new series were added by `update`.",
-            hint="Pass the histories as `frame`."
+            hint="Pass the histories as `frame`.",
         )
     row_components = evaluate_rows(
         model,

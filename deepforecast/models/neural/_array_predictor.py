@@ -191,7 +191,8 @@ class Predictor:
                 f"`last_time` must be set, as the network uses calendar features "
                 f"({format_list(self.window_columns.calendar)}).",
                 hint="Pass the timestamp of the last value of y, or fit with calendar=None.",
-parameter="last_time")
+                parameter="last_time",
+            )
         return replace(series, last=np.broadcast_to(calendar_positions(series, last_time), (n_series,)))
 
 

@@ -164,7 +164,6 @@ def beam_frame(
             f"`beam_search` requires head='bins'; {model.name} has head={model.head!r}, whose "
             "values are not discrete.",
             hint="Set head='bins' and fit again, or use `simulate` to draw paths.",
-            parameter="beam_search",
         )
     state = model._state_for_frame(frame, static)
     forecaster = HorizonForecaster(

@@ -365,7 +365,8 @@ def _resolve_validation_size(model: NeuralForecaster, panel: Panel) -> int:
             "`validation_size` must leave at least 2 time steps to train on, got "
             f"validation_size={model.validation_size} and at most {longest} time steps per series.",
             hint=f"Set validation_size to at most {longest - 2}.",
-parameter="validation_size")
+            parameter="validation_size",
+        )
     return model.validation_size
 
 

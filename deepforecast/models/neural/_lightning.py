@@ -72,9 +72,8 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
 
     if "state_" not in model.__dict__:
         raise NotFittedError(
-            f"{model.name} is not fitted; `datamodule` requires the columns and categories seen in "
-            "fit.",
-            hint="Use lightning_module(frame) or fit(frame) first."
+            f"{model.name} is not fitted; `datamodule` requires the columns and categories seen in fit.",
+            hint="Use lightning_module(frame) or fit(frame) first.",
         )
     state = model.fitted_state()
     panel, _ = prepare_history(model, state, frame, static)

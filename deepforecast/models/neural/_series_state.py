@@ -70,8 +70,7 @@ def refuse_unobserved(name: str, learned: LearnedState) -> None:
     raise DataError(
         f"{name} requires at least one observation among the last {recent_values.shape[1]} time steps "
         f"of each series; all are missing{where}.",
-        hint="Leave such series out, end them at their last "
-        "observation, set missing='ffill', or fit with a larger input_size."
+        hint="Leave such series out, end them at their last observation, set missing='ffill', or fit with a larger input_size.",
     )
 
 

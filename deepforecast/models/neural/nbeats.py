@@ -82,7 +82,7 @@ class NBEATS(NeuralForecaster):
                 f"`stacks` must be a non-empty list of {', '.join(map(repr, STACK_KINDS))}, got "
                 f"{actual}.",
                 hint="Set e.g. stacks=['trend', 'season'].",
-                parameter="stacks", value=actual,
+                parameter="stacks", value=self.stacks,
             )
         return NBEATSBody(
             sizes,

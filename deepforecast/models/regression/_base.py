@@ -381,7 +381,9 @@ class RegressionForecaster(Forecaster):
             raise ParameterError(
                 f"`weight_column` must be the name of a declared covariate, got {self.weight_column!r}; declared: {declared}.",
                 hint=f"Pass columns={{'past': ['{self.weight_column}']}} to `fit`.",
-parameter="weight_column", value=self.weight_column)
+                parameter="weight_column",
+                value=self.weight_column,
+            )
         return replace(panel, covariates=self._features(panel.covariates))
 
     def _features(self, covariates: Mapping[str, Covariate]) -> dict[str, Covariate]:

@@ -193,5 +193,5 @@ def _require(condition: bool) -> None:
 def _invalid_trees_error() -> DataError:
     return DataError(
         "The trees in the file are invalid: node indices, features or array lengths are inconsistent.",
-        hint="Save the model again."
+        hint="Save the model again.",
     )

@@ -47,8 +47,7 @@ def _fitted_importance(model: RegressionForecaster, regressor: Any) -> Floats:
     if importance is None:
         raise CapabilityError(
             f"{model.name} cannot compute feature importances from its regressor alone.",
-            hint="Pass data for permutation importance: "
-            "importance(frame=...)."
+            hint="Pass data for permutation importance: importance(frame=...).",
         )
     return importance
 

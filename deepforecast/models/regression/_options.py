@@ -25,5 +25,5 @@ def attribute_to_options(options: Mapping[str, Any] | None, name: str) -> Iterat
         text = f"{type(error).__name__}: {format_value(str(error), 300)}"
         raise ParameterError(
             f"{name} could not be fitted with options={format_value(options)}: {text}.",
-            hint="Correct or remove the invalid options."
+            hint="Correct or remove the invalid options.",
         ) from error

@@ -88,7 +88,7 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
             f"`quantiles` requires strategy='direct', got {model.strategy!r}: with recursive forecasts the intervals would not "
             "widen with the horizon.",
             hint="Use strategy='direct', or intervals='conformal' instead of `quantiles`.",
-            parameter="quantiles", value=model.strategy,
+            parameter="quantiles", value=model.quantiles,
         )
     if model.series_id and model.needs_encoding:
         raise ParameterError(

@@ -89,8 +89,7 @@ class ScaledRegressor:
         ):
             raise DataError(
                 f"The arrays of the fitted {cls.__name__} in the file must have the same number of features.",
-                hint="Save the model "
-                "again."
+                hint="Save the model again.",
             )
         return regressor
 

@@ -145,7 +145,7 @@ class SampleBuilder:
                 "Training must have at least one row with a target and all features, but there is none: the features require "
                 f"{design.n_rows_needed + plan.target.n_lost} earlier rows, and the longest series has "
                 f"{int(panel.lengths.max())}.",
-                hint="Use smaller `lags`, `lag_transforms` or `differences`, or pass longer series."
+                hint="Use smaller `lags`, `lag_transforms` or `differences`, or pass longer series.",
             )
         sample = Sample(
             rows=rows,
@@ -185,7 +185,7 @@ def sample_weights(panel: Panel, column: str | None, half_life: float | None) ->
             raise DataError(
                 f"Column {column} (`weight_column`) must be positive in at least one row, but is 0 in all rows of series "
                 f"{panel.series.labels(np.arange(len(panel)))}.",
-                hint="Set a positive weight in at least one row."
+                hint="Set a positive weight in at least one row.",
             )
     if half_life is not None:
         row_weights = row_weights * 0.5 ** (count_following(panel.indptr) / half_life)

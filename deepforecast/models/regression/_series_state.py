@@ -114,8 +114,7 @@ def learned_series(learned: LearnedState) -> Series:
     if learned.series is None:
         raise DeepForecastError(
             "A regression model requires the ids and timestamps of the series, but the learned state has none.",
-            hint="Set `series` of "
-            "the learned state in the model that calls it."
+            hint="Set `series` of the learned state in the model that calls it.",
         )
     return learned.series
 

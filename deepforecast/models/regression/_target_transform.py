@@ -221,8 +221,7 @@ class TargetTransform:
             raise DataError(
                 f"{name}: values must be positive with transform={self.power_method!r}, got {minima[invalid[0]]:g} in series "
                 f"{panel.series.label(invalid[0])}; series with such values: {panel.series.labels(invalid)}.",
-                hint="Use "
-                "transform=None, or drop these series.",
+                hint="Use transform=None, or drop these series.",
                 series=panel.series.id_texts(invalid),
             )
         return np.zeros(len(panel)) if self.power_method == "log" else fit_box_cox(panel.y, panel.indptr)

@@ -46,7 +46,7 @@ class TreeEnsemble:
         if rows.shape[1] != len(self.gains):
             raise DataError(
                 f"The number of features must be {len(self.gains)}, as in training, got {rows.shape[1]}.",
-                hint="Fit the model again."
+                hint="Fit the model again.",
             )
         rows = rows.astype(np.float32) if self.rounds_to_float32 else rows
         predictions = np.full((len(rows), self.value.shape[1]), self.base)
@@ -92,7 +92,7 @@ class TreeEnsemble:
             raise DataError(
                 "The trees in the file are invalid: every inner node must have two children with larger indices in the same "
                 "tree, and all arrays must have the same length.",
-                hint="Save the model again."
+                hint="Save the model again.",
             )
         return trees
 

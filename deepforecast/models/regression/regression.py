@@ -144,8 +144,7 @@ class Regression(RegressionForecaster):
         if self.options and not isinstance(self.regressor, str):
             raise ParameterError(
                 "`options` cannot be used with a regressor object.",
-                hint="Set the parameters of the object, for example "
-                "Regression(Ridge(alpha=2)).",
+                hint="Set the parameters of the object, for example Regression(Ridge(alpha=2)).",
                 parameter="options",
             )
         return super()._min_observations(panel)

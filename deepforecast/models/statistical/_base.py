@@ -112,7 +112,8 @@ class Statistical(Forecaster):
         if len(short_series):
             warn(
                 f"{self.name}: too few residuals for some tests of series {panel.series.labels(short_series)}; their "
-                "results are NaN. Pass longer histories.", subject=self.name
+                "results are NaN. Pass longer histories.",
+                subject=self.name,
             )
         return frames.build(panel.series.library, self._diagnostic_columns(panel, tests))
 
@@ -169,7 +170,7 @@ class Statistical(Forecaster):
             raise DataError(
                 f"{self.name} has no training data, because the model was loaded from a file or only some of its series "
                 "were fitted.",
-                hint="Pass the histories as `frame`."
+                hint="Pass the histories as `frame`.",
             )
         return learned.history
 

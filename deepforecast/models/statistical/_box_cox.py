@@ -89,8 +89,7 @@ def refuse_infinite(values: Floats, learned: LearnedState) -> Floats:
         raise DataError(
             "Forecasts must be finite, but inverting the Box-Cox transformation gives infinite values for series "
             f"{learned.series.labels(infinite_series)} (power {learned['power'][infinite_series[0]]:.3g}).",
-            hint="Set box_cox=0 or "
-            "above (or 'auto'), use a shorter horizon, or drop these series.",
+            hint="Set box_cox=0 or above (or 'auto'), use a shorter horizon, or drop these series.",
             series=learned.series.id_texts(infinite_series),
         )
     return values

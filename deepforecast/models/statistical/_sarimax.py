@@ -26,8 +26,7 @@ def fit_sarimax(series: ScaledSeries, order: Order) -> Fit:
             fit = model.fit(disp=False, maxiter=500)
         except (np.linalg.LinAlgError, ValueError) as error:
             raise TrainingError(
-                f"statsmodels cannot estimate the ARIMA model ({type(error).__name__}: {error}).",
-                hint="Use engine='kernels'."
+                f"statsmodels cannot estimate the ARIMA model ({type(error).__name__}: {error}).", hint="Use engine='kernels'."
             ) from error
     beta, factors_and_variance = np.split(np.asarray(fit.params, np.float64), [len(variables) - 1])
     factors, variance = factors_and_variance[:-1], float(factors_and_variance[-1])

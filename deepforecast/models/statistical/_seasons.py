@@ -66,14 +66,13 @@ def resolve_season_lengths(season_length: Any, panel: Panel, caller: str) -> tup
             raise ParameterError(
                 f"`season_length` must be 'auto', an integer or a list of integers, got {format_value(season_length)!r}.",
                 parameter="season_length",
-                value=season_length
+                value=season_length,
             )
         frequency = panel.calendar.frequency
         if not frequency.base:
             raise ParameterError(
                 f"{caller}: season_length='auto' cannot be inferred from an integer time column.",
-                hint="Pass `season_length`, the "
-                "number of time steps per season."
+                hint="Pass `season_length`, the number of time steps per season.",
             )
         season_length = usual_seasons(frequency)
     values = list(season_length) if isinstance(season_length, (list, tuple, np.ndarray)) else [season_length]
@@ -88,7 +87,8 @@ def resolve_season_lengths(season_length: Any, panel: Panel, caller: str) -> tup
             raise ParameterError(
                 f"`season_length` must be at least 1, got {format_value(value)}.",
                 hint="Pass 1 for non-seasonal data.",
-                parameter="season_length", value=value,
+                parameter="season_length",
+                value=value,
             )
     lengths = sorted(int(value) for value in values)
     if len(set(lengths)) < len(lengths) or (len(lengths) > 1 and lengths[0] == 1):
@@ -176,7 +176,7 @@ def _resolve_widths(window: Any, default: Sequence[int], lower_bounds: Sequence[
     if len(widths) != len(default):
         raise ParameterError(
             f"`{name}` must be one integer, or one for each of the {len(default)} seasons, got {len(widths)} of them.",
-            parameter=name
+            parameter=name,
         )
     for width, lower_bound in zip(widths, lower_bounds, strict=True):
         if isinstance(width, bool) or not hasattr(width, "__index__"):
@@ -189,6 +189,7 @@ def _resolve_widths(window: Any, default: Sequence[int], lower_bounds: Sequence[
             raise ParameterError(
                 f"`{name}` must be odd and above {lower_bound}, got {width}.",
                 hint=f"Pass, for example, {(lower_bound + 1) | 1}.",
-                parameter=name, value=width,
+                parameter=name,
+                value=width,
             )
     return [int(width) for width in widths]

@@ -72,8 +72,7 @@ class Smoothing(Exponential):
         if self.box_cox is not None and any(form.is_multiplicative for form in self._forms()):
             raise ParameterError(
                 f"{self.name}: `box_cox` requires additive components, got {self._forms()[0]}.",
-                hint="Set box_cox=None, or use "
-                "additive components."
+                hint="Set box_cox=None, or use additive components.",
             )
 
     def _min_observations(self, panel: Panel) -> int:

@@ -79,14 +79,14 @@ def summary(panel: Panel, learned: LearnedState, unique_id: Any, estimates: Mapp
         raise ParameterError(
             f"`unique_id` must be a series seen in fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.",
             parameter="unique_id",
-            value=unique_id
+            value=unique_id,
         )
     series_index = 0 if unique_id is None else ids.index(unique_id)
     y = panel.y[panel.indptr[series_index] : panel.indptr[series_index + 1]]
     if np.isnan(learned["criteria"][series_index, 0]):
         raise DataError(
             f"Series {panel.series.label(series_index)} cannot be summarized, because its training data never varies.",
-            hint="Pass the unique_id of another series."
+            hint="Pass the unique_id of another series.",
         )
     n_observed = int(np.count_nonzero(~np.isnan(y)))
     series_estimates = {name: values[series_index] for name, values in estimates.items()}

@@ -76,8 +76,7 @@ def summary(model: ArimaFamily, panel: Panel, state: State, unique_id: Any) -> s
     if learned["sigma"][series_index] == 0.0:
         raise DataError(
             f"Series {panel.series.label(series_index)} cannot be summarized, because its residuals are all 0.",
-            hint="Use "
-            "parameters() instead."
+            hint="Use parameters() instead.",
         )
     order = model._order(learned["order"][series_index], learned["season"])
     rows = slice(panel.indptr[series_index], panel.indptr[series_index + 1])
@@ -133,6 +132,6 @@ def _series_index(panel: Panel, unique_id: Any) -> int:
         raise ParameterError(
             f"`unique_id` must be a series seen in fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.",
             parameter="unique_id",
-            value=unique_id
+            value=unique_id,
         )
     return ids.index(unique_id)

@@ -68,7 +68,7 @@ class Structural(Statistical):
         if series_arrays["scale"] == 0.0:
             raise DataError(
                 f"Series {panel.series.label(series_index)} cannot be summarized, because its training data never varies.",
-                hint="Pass the unique_id of another series."
+                hint="Pass the unique_id of another series.",
             )
         return self._task(panel).smoothed_results(series_index, series_arrays).summary()
 
@@ -81,7 +81,7 @@ class Structural(Statistical):
             raise ParameterError(
                 f"`unique_id` must be a series seen in fit, such as {panel.series.label(0)}, got {format_value(unique_id)}.",
                 parameter="unique_id",
-                value=unique_id
+                value=unique_id,
             )
         return ids.index(unique_id)
 
@@ -102,12 +102,15 @@ class Structural(Statistical):
         if len(stopped):
             out_of_iterations = all(bool(fits[index][OUT_OF_ITERATIONS]) for index in stopped)
             remedy = (
-                f"Set max_iter above {self.max_iter}" if out_of_iterations else f"Use {join_alternatives(self._simplifications())}"
+                f"Set max_iter above {self.max_iter}"
+                if out_of_iterations
+                else f"Use {join_alternatives(self._simplifications())}"
             )
             warn(
                 f"{self.name}: the optimizer of statsmodels did not converge for series "
                 f"{panel.series.labels(stopped)}. {remedy}.",
-                TrainingWarning, subject=self.name,
+                TrainingWarning,
+                subject=self.name,
             )
         return learned
 

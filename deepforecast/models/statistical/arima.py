@@ -144,7 +144,7 @@ class ARIMA(ArimaFamily):
                 f"`season_length` must be above 1 for seasonal_order={self.seasonal_order}, got {order.season}.",
                 hint="Pass "
                 "`season_length` (12 for monthly data), or omit `seasonal_order`.",
-                parameter="season_length", value=order.season,
+                parameter="season_length", value=self.season_length,
             )
 
     def _requested_order(self, season: int) -> Order:

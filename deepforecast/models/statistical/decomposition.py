@@ -124,8 +124,7 @@ def decompose(
     if not lengths:
         raise ParameterError(
             "`season_length` must be at least 2 for `decompose`, but there is no season.",
-            hint="Pass `season_length`, the number "
-            "of time steps per season.",
+            hint="Pass `season_length`, the number of time steps per season.",
             parameter="season_length",
         )
     _check_lengths(panel, lengths[0] if season_length == "auto" else lengths[-1])
@@ -187,8 +186,7 @@ def _check_lengths(panel: Panel, season: int) -> None:
         raise DataError(
             f"Each series must have at least {MIN_CYCLES} full seasonal cycles, {n_required} rows for "
             f"season_length={season}; too short: {format_list(lengths)}.",
-            hint="Drop these series, or pass a "
-            "smaller season_length."
+            hint="Drop these series, or pass a smaller season_length.",
         )
 
 
@@ -199,7 +197,9 @@ def _smoothers(options: Loess, seasonal_window: Any, trend_window: Any, seasonal
     if any(degree not in (0, 1) for degree in degrees):
         raise ParameterError(
             "`seasonal_degree`, `trend_degree` and `low_pass_degree` must be 0 (constant) or 1 (linear), got "
-            f"{format_value(degrees)}.", parameter="seasonal_degree", value=degrees
+            f"{format_value(degrees)}.",
+            parameter="seasonal_degree",
+            value=degrees,
         )
     counts = {"each jump": min(jumps), "`inner`": options.inner or 5, "`rounds`": options.rounds}
     for name, value in counts.items():
