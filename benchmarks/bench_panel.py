@@ -1,10 +1,12 @@
 """Conversion of a frame to a panel, with all checks, compared with the main operation in pandas.
 
     python benchmarks/bench_panel.py [--rows 10000000] [--series 100000] [--repeats 5]
+    python benchmarks/bench_panel.py --base DIR
 
 Each case alternates with its pandas operation (for polars and Arrow, on the same rows in pandas); the table shows medians
 and the share of the budget. The memory is the peak beyond that before the conversion, in a separate process. Writes
-benchmarks/results/panel.md.
+benchmarks/results/panel.md. With --base, a checkout of another commit, both versions convert each case in turn, in new
+processes, and benchmarks/results/panel_versions.md shows seconds and peak memory of both.
 """
 
 from __future__ import annotations
@@ -173,6 +175,41 @@ def memory_row(kind: str, rows: int, series: int) -> str:
     )
 
 
+def convert_case(index: int, rows: int, series: int, repeats: int) -> str:
+    """Median seconds and peak memory beyond the frame, in MB, of one case; runs in a separate process."""
+    case = cases(rows, series)[index]()
+    Panel.from_frame(generate_frame(1000, 10))
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak (VmHWM)
+    before = process_memory("VmRSS")
+    seconds = [timed(Panel.from_frame, case.frame)]
+    peak = process_memory("VmHWM") - before
+    seconds += [timed(Panel.from_frame, case.frame) for _ in range(repeats - 1)]
+    return f"{statistics.median(seconds)} {peak / 1e6}"
+
+
+def compare_versions(base: Path, rows: int, series: int, repeats: int) -> list[str]:
+    """A table of seconds and memory of the checkout `base` and of this one; "-" where `base` cannot convert the frame."""
+    lines = ["| frame | base, s | now, s | ratio | base, MB | now, MB | ratio |", "|---" * 7 + "|"]
+    print("\n".join(lines), flush=True)
+    for index, build in enumerate(cases(1000, 10)):
+        runs: dict[Path, list[tuple[float, float]]] = {base: [], Path(__file__).parents[1]: []}
+        for _ in range(3):
+            for checkout in runs:
+                command = [sys.executable, __file__, "--rows", str(rows), "--series", str(series), "--repeats", str(repeats)]
+                environment = os.environ | {"PYTHONPATH": str(checkout)}
+                result = subprocess.run([*command, "--case", str(index)], capture_output=True, text=True, env=environment)
+                if result.returncode == 0:
+                    seconds, peak = map(float, result.stdout.split())
+                    runs[checkout].append((seconds, peak))
+        (old_s, old_mb), (new_s, new_mb) = (
+            [statistics.median(values) for values in zip(*run, strict=True)] if run else [float("nan")] * 2 for run in runs.values()
+        )
+        times = f"{old_s:.3f} | {new_s:.3f} | {new_s / old_s:.2f}"
+        lines.append(f"| {build().name} | {times} | {old_mb:.0f} | {new_mb:.0f} | {new_mb / old_mb:.2f} |".replace("nan", "-"))
+        print(lines[-1], flush=True)
+    return lines
+
+
 def describe_machine() -> str:
     """Date, processor and versions."""
     import narwhals
@@ -195,7 +232,19 @@ def main() -> None:
     parser.add_argument("--series", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--memory", help=argparse.SUPPRESS)
+    parser.add_argument("--base", type=Path, help="a checkout of another commit to compare with")
+    parser.add_argument("--case", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.case is not None:
+        print(convert_case(args.case, args.rows, args.series, args.repeats))
+        return
+    if args.base:
+        size = f"{args.rows:,} rows, {args.series:,} series; medians of 3 processes with {args.repeats} conversions each."
+        lines = ["# Frame to panel: two versions", "", describe_machine(), "", size, ""]
+        lines += compare_versions(args.base.resolve(), args.rows, args.series, args.repeats)
+        command = "`git worktree add DIR COMMIT; python benchmarks/bench_panel.py --base DIR`"
+        RESULTS.with_name("panel_versions.md").write_text("\n".join([*lines, "", command, ""]), "utf-8")
+        return
     if args.memory:
         print(memory(args.memory, args.rows, args.series))
         return
