@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,7 +171,7 @@ def find_ids(state: State, ids: Any) -> Ints:
         )
     numbers = np.unique(np.array([index_by_id[name] for name in requested], dtype=np.int64))
     forecast_series = numbers if state.fallback is None else state.fallback.forecast_series
-    without = np.setdiff1d(numbers, forecast_series)
+    without = numbers[~np.isin(numbers, forecast_series)]
     if len(without):
         raise ParameterError(
             f"`ids` must be ids of series with a forecast, got {format_list(series.id_texts(without[:5]), len(without))}.",
@@ -181,13 +182,23 @@ def find_ids(state: State, ids: Any) -> Ints:
     return numbers
 
 
-def apply_fallback(model: Forecaster, panel: Panel, fit_some: FitSome, no_series: State | None = None) -> State:
+def apply_fallback(
+    model: Forecaster,
+    panel: Panel,
+    fit_some: FitSome,
+    no_series: State | None = None,
+    too_short: Mapping[int, str] = MappingProxyType({}),
+) -> State:
     """The state after `fit_some` on all series that can be fitted, and naive methods for the others.
 
     `no_series` is the state to return if none of the series can be fitted; None: the first error is raised.
+    `too_short` has the reasons for series known to be too short, to which `fit_some` is not applied.
     """
     reasons = {int(number): NO_VALUES for number in np.flatnonzero(panel.observed == 0)}
-    state, fitted, failed, error = _fit_most(model, panel, np.flatnonzero(panel.observed > 0), fit_some)
+    can_be_fitted = panel.observed > 0
+    can_be_fitted[list(too_short)] = False
+    state, fitted, failed, error = _fit_most(model, panel, np.flatnonzero(can_be_fitted), fit_some)
+    failed |= too_short
     if state is None and (error is None or error.series):  # not if the model itself is broken
         state = no_series
     if state is None and error is not None:
@@ -229,7 +240,7 @@ def _fit_naive(model: Forecaster, panel: Panel, numbers: Ints) -> tuple[Fallback
             continue
         if state is not None:
             parts.append(FallbackPart(naive, fitted, state))
-            numbers = np.setdiff1d(numbers, fitted)
+            numbers = numbers[~np.isin(numbers, fitted)]
     return tuple(parts)
 
 
@@ -241,12 +252,12 @@ def _fit_most(
     first_error = None
     while len(numbers):
         try:
-            state: State = fit_some(panel.take(numbers), numbers)
+            state: State = fit_some(panel if len(numbers) == len(panel) else panel.take(numbers), numbers)
         except (DataError, TrainingError, CapabilityError) as error:
             failed = _failed_series(model, panel, numbers, error, fit_some)
             first_error = first_error or error
             reasons |= failed
-            numbers = np.setdiff1d(numbers, list(failed))
+            numbers = numbers[~np.isin(numbers, list(failed))]
             continue
         is_finite = _has_finite_forecasts(model, state)
         if not is_finite.all():

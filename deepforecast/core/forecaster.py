@@ -683,7 +683,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             categories,
             static=complete_panel.static,
             calibration=calibration,
-            fingerprint=fingerprint(panel, categories),
+            fingerprint=fingerprint(panel),
             undeclared=panel.undeclared,
             value_range=value_range(complete_panel),
         )

@@ -88,8 +88,13 @@ def refuse_short_series(
             f"{describe_short(panel, short)}.",
             hint="Set on_failure='fallback' or 'drop', leave these series out, pass longer series, or use a simpler model.",
             series=panel.series.id_texts(short),
-            reason=f"It has fewer than the {min_observations} {description} that {model.name} requires.",
+            reason=reason_for_short(model, min_observations, description),
         )
+
+
+def reason_for_short(model: Forecaster, min_observations: int, description: str = "values") -> str:
+    """The reason in `failures_` of a series with fewer observations."""
+    return f"It has fewer than the {min_observations} {description} that {model.name} requires."
 
 
 def refuse_too_short_to_fit(model: Forecaster, panel: Panel, min_observations: int) -> None:

@@ -13,7 +13,7 @@ from deepforecast.core.arrays import segment_reduce
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.frequency import season_length
-from deepforecast.data.panel import Panel
+from deepforecast.data.panel import Panel, fill_missing
 from deepforecast.errors import ParameterError, warn
 
 CRITICAL_VALUE = 1.645  # two-sided 90 %
@@ -37,7 +37,7 @@ def seasonal_indices(y: Floats, indptr: Ints, season: int, decomposition: str, m
     """
     lengths = np.diff(indptr)
     is_observed = ~np.isnan(y)
-    y = interpolate(y, indptr)
+    y = fill_missing(y, indptr, "interpolate")
     index = np.ones((len(lengths), season))
     has_season = (lengths >= min_seasons * season) & (season > 1)
     has_season[has_season] = is_seasonal(y[np.repeat(has_season, lengths)], lengths[has_season], season)
@@ -122,24 +122,6 @@ def decompose(
     mean = index.mean(axis=1, keepdims=True)
     index = index - mean if additive else index / mean
     return index, index.reshape(-1)[slot]
-
-
-def interpolate(y: Floats, indptr: Ints) -> Floats:
-    """Interpolate missing values linearly; constant before the first and after the last value."""
-    missing = np.isnan(y)
-    if not missing.any():
-        return y
-    interpolated = y.copy()
-    rows = np.arange(len(y))
-    previous = np.maximum.accumulate(np.where(missing, -1, rows))
-    following = np.minimum.accumulate(np.where(missing, len(y), rows)[::-1])[::-1]
-    series = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))[missing]
-    previous, following = previous[missing], following[missing]
-    previous = np.where(previous < indptr[series], following, previous)
-    following = np.where(following >= indptr[series + 1], previous, following)
-    weight = (rows[missing] - previous) / np.maximum(following - previous, 1)
-    interpolated[missing] = y[previous] + weight * (y[following] - y[previous])
-    return interpolated
 
 
 def resolve_season(season: Any, panel: Panel, model: Forecaster, name: str) -> int:

@@ -131,7 +131,7 @@ class State:
         )
 
 
-def fingerprint(panel: Panel, categories: Mapping[str, tuple[str, ...] | None]) -> str:
+def fingerprint(panel: Panel) -> str:
     """Number of rows of a panel and a CRC-32 of ids, timestamps and values, as "rows-checksum".
 
     Independent of the unit of time and the library of the frame.
@@ -140,6 +140,7 @@ def fingerprint(panel: Panel, categories: Mapping[str, tuple[str, ...] | None]) 
     day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)
     time_fields = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)
     ids = () if series.native_ids is None else series.native_ids
+    categories = {name: covariate.categories for name, covariate in {**panel.covariates, **panel.static}.items()}
     text_fields = (*ids, *time_fields, series.columns.future, series.columns.past, categories)
     checksum = zlib.crc32("\0".join(map(str, text_fields)).encode("utf-8", "surrogatepass"))
     steps, remainder = np.divmod(last - last[0], calendar.step)

@@ -14,7 +14,7 @@ import numpy as np
 from deepforecast.core.conformal import Calibration
 from deepforecast.core.fallback import apply_fallback, can_forecast_some, warn_of_failures
 from deepforecast.core.monitor import SILENT, Monitor
-from deepforecast.core.preprocessing import drop_unusable, preprocess, refuse_short_series
+from deepforecast.core.preprocessing import drop_unusable, preprocess, reason_for_short, refuse_short_series
 from deepforecast.core.state import LearnedState, State, value_range
 from deepforecast.data import frames
 from deepforecast.data.columns import warn_undeclared
@@ -55,8 +55,12 @@ def fit_with_fallback(model: Forecaster, panel: Panel, monitor: Monitor) -> Stat
         categories = {name: covariate.categories for name, covariate in {**panel.covariates, **panel.static}.items()}
         unfitted = State(panel.series, LearnedState(), categories, panel.static, undeclared=panel.undeclared)
         no_series = unfitted.take(np.empty(0, dtype=np.int64))
+    required = (model._min_observations_to_fit if model.calibrates else model._min_observations)(panel)
+    short = np.flatnonzero((panel.lengths < required) & (panel.observed > 0))
+    reason = reason_for_short(model, required)
+    too_short = dict.fromkeys(short.tolist(), reason) if len(short) < np.count_nonzero(panel.observed) else {}
     with np.errstate(all="ignore"):  # forecasts that are not finite are found
-        state = apply_fallback(model, panel, lambda some, _: strict._fit_panel(some, monitor), no_series)
+        state = apply_fallback(model, panel, lambda some, _: strict._fit_panel(some, monitor), no_series, too_short)
     if state.fallback is None or not state.fallback.parts or model.capabilities.by_series or not len(state.series):
         return warn_of_failures(model, state)
     # a global model forecasts the others as unseen series, if they are long enough for that

@@ -1,7 +1,7 @@
 """Panels: ragged series as flat arrays, one contiguous array per column, with bounds `indptr`.
 
 `Panel.from_frame` validates, sorts and flattens a frame and inserts its gaps; `fill_missing` imputes
-missing values; `panel_fingerprint` identifies the contents.
+missing values.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -421,13 +420,12 @@ class Panel:
         """Copy the rows `begin[i]` to `end[i]` (excluded, counted in the panel) of the series `numbers[i]`."""
         lengths = end - begin
         indptr = np.concatenate([[0], np.cumsum(lengths)])
-        if self.covariates or indptr[-1] <= SLICE_FROM_ROWS * len(numbers):
+        is_run_start = np.append(True, begin[1:] != end[:-1])  # series whose rows do not follow those of the one before
+        if self.covariates or indptr[-1] <= SLICE_FROM_ROWS * is_run_start.sum():
             rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], lengths)
             y, covariates = self.y[rows], {name: covariate.take(rows) for name, covariate in self.covariates.items()}
-        else:
-            # slices are three times as fast for long series, as in a backtest of thousands of
-            # windows
-            bounds = zip(begin.tolist(), end.tolist(), strict=True)
+        else:  # slices are three times as fast if they are long, as in a backtest of thousands of windows
+            bounds = zip(begin[is_run_start].tolist(), end[np.append(is_run_start[1:], True)].tolist(), strict=True)
             y, covariates = np.concatenate([self.y[start:stop] for start, stop in bounds]), {}
         all_series = len(numbers) == len(self) and bool((numbers == np.arange(len(self))).all())
         series = self.series if all_series else self.series.take(numbers)
@@ -445,7 +443,7 @@ METHODS = ("interpolate", "ffill", "zero")
 
 
 def fill_missing(y: Floats, indptr: Ints, method: str) -> Floats:
-    """Return a copy of `y` with missing values filled, series by series.
+    """Return `y` with missing values filled, series by series; `y` itself if no value is missing.
 
     Values before the first observation take the first one. "ffill" repeats the last observation,
     "interpolate" is linear in time (constant after the last observation), "zero" fills 0. A series
@@ -457,6 +455,8 @@ def fill_missing(y: Floats, indptr: Ints, method: str) -> Floats:
     array([1., 1., 2., 3.])
     """
     missing = np.isnan(y)
+    if not missing.any():
+        return y
     if method == "zero":
         return np.where(missing, 0.0, y)
     rows = np.arange(len(y))
@@ -483,20 +483,3 @@ def _nearest_observed(missing: np.ndarray, indptr: Ints) -> tuple[Ints, Ints]:
     following = np.minimum.accumulate(np.where(missing, len(missing), rows)[::-1])[::-1]
     return np.where(previous >= first, previous, -1), np.where(following < end, following, -1)
 
-
-def panel_fingerprint(panel: Panel) -> str:
-    """Hash of the ids, timestamps, values and categories of a panel.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=9), "y": range(9)})
-    >>> panel_fingerprint(Panel.from_frame(frame)) == panel_fingerprint(Panel.from_frame(frame.sample(frac=1)))
-    True
-    """
-    ids = [] if panel.series.ids is None else panel.series.ids.to_list()
-    columns = [*sorted(panel.covariates.items()), *sorted(panel.static.items())]
-    description = repr((ids, panel.series.calendar.step, [(name, values.categories) for name, values in columns]))
-    arrays = [panel.y, panel.indptr, panel.start, *(values.values for _, values in columns)]
-    digests = [sha256(np.ascontiguousarray(values).tobytes()).digest() for values in arrays]
-    return sha256(description.encode("utf-8", "surrogatepass") + b"".join(digests)).hexdigest()[:16]

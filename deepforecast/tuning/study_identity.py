@@ -8,7 +8,8 @@ from typing import Any
 
 import optuna
 
-from deepforecast.data.panel import Panel, panel_fingerprint
+from deepforecast.core.state import fingerprint
+from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, format_value
 from deepforecast.tuning.objective import Objective
 from deepforecast.tuning.space import Configuration, format_params
@@ -48,7 +49,7 @@ def describe_data(panel: Panel) -> dict[str, Any]:
     series = panel.series
     return {
         "series": len(panel), "rows": len(panel.y), "frequency": str(series.calendar.frequency),
-        "columns": repr(series.columns), "values": panel_fingerprint(panel),
+        "columns": repr(series.columns), "values": fingerprint(panel),
     }  # fmt: skip
 
 

@@ -48,13 +48,6 @@ def test_rows_that_are_not_seen_do_not_count():
     assert np.isnan(seasonality.decompose(y, np.array([24]), 3, is_observed=never)[0]).all()
 
 
-def test_missing_values_are_filled_within_a_series():
-    y = np.array([np.nan, 1.0, np.nan, np.nan, 4.0, np.nan, np.nan, 10.0, np.nan, 30.0, np.nan])
-    found = seasonality.interpolate(y, np.array([0, 6, 11]))
-    np.testing.assert_array_equal(found, [1, 1, 2, 3, 4, 4, 10, 10, 20, 30, 30])
-    assert np.isnan(y[0])
-
-
 def test_a_season_is_added_where_it_cannot_be_multiplied():
     wave = np.tile([1.0, 5.0, 9.0, 5.0], 10)
     y = np.concatenate([wave + 20, wave - 5, np.full(40, 3.0), np.where(wave == 1, 1e-4, wave * 100)])

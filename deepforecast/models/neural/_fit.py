@@ -14,12 +14,12 @@ import numpy as np
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.preprocessing import refuse_short_series
 from deepforecast.core.registry import Capabilities
-from deepforecast.core.state import LearnedState
+from deepforecast.core.state import LearnedState, fingerprint
 from deepforecast.core.threads import passive_waiting
 from deepforecast.data import features, windows
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import seasons
-from deepforecast.data.panel import Panel, panel_fingerprint
+from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _series_state
@@ -323,7 +323,7 @@ def _train(
     run_options = training_options(model, len(sampler.window_index), lr_factor)
     sampler.stop_step = run_options.max_steps
     run = {} if model.checkpoint_dir is None else {
-        **model.get_params(deep=False), "model": type(model).__name__, "data": panel_fingerprint(training_data.panel),
+        **model.get_params(deep=False), "model": type(model).__name__, "data": fingerprint(training_data.panel),
         "weights": _weights_hash(network),
     }  # fmt: skip
     record = train(network, sampler, validation, run_options, monitor, run)

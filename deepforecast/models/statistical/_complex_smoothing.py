@@ -26,7 +26,7 @@ from deepforecast.core.state import (
 )
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.panel import Panel
+from deepforecast.data.panel import Panel, fill_missing
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._intervals import (
     StudentForecast,
@@ -273,7 +273,7 @@ def _initial_indices(y: Floats, indptr: Ints, season: int, allowed_forms: Any) -
     selected = allowed_forms[:, PARTIAL:].any(axis=1)
     rows = np.repeat(selected, lengths)
     if rows.any():
-        filled = seasonality.interpolate(y, indptr)
+        filled = fill_missing(y, indptr, "interpolate")
         seasonal_index, _ = seasonality.decompose(
             filled[rows], lengths[selected], season, additive=True, is_observed=~np.isnan(y[rows])
         )
