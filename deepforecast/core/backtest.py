@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.core.conformal import PooledErrors, SeriesErrors, mean_absolute_change
+from deepforecast.core.fallback import replace_missing_intervals
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.monitor import SILENT, Monitor, progress_bar
 from deepforecast.core.preprocessing import describe_short, drop_unseen_categories, occurring_categories, preprocess
@@ -77,13 +78,19 @@ def refit_every(refit: Any, is_local: bool) -> int:
 
 
 def rolling_folds(
-    model: Forecaster, panel: Panel, plan: BacktestPlan, *, refit_interval: int, monitor: Monitor = SILENT
+    model: Forecaster,
+    panel: Panel,
+    plan: BacktestPlan,
+    *,
+    refit_interval: int,
+    monitor: Monitor = SILENT,
+    with_intervals: bool = False,
 ) -> Iterator[Fold]:
     """Forecasts of a clone of `model` for every window of the plan, oldest first.
 
     Each forecast is that of `fit` (between refits: of `predict(frame=...)`) on the rows before the
-    cutoff alone. `refit_interval` is that of `refit_every`. Warnings are issued once, at the end.
-    Stops if the monitor cancels.
+    cutoff alone. `refit_interval` is that of `refit_every`. Series too short for intervals fail if
+    `with_intervals`. Warnings are issued once, at the end. Stops if the monitor cancels.
     """
     state: State | None = None
     fitted_series = np.empty(0, dtype=np.int64)
@@ -108,6 +115,8 @@ def rolling_folds(
                 )
             if monitor.cancelled:
                 break
+            if with_intervals and model.on_failure != "raise":
+                state_at_cutoff = replace_missing_intervals(clone, history, state_at_cutoff)
             fit_finished, cpu_fitted = time.perf_counter(), time.process_time()
             fold = forecast_window(clone, panel, window, state_at_cutoff, gap=plan.gap, horizon=plan.horizon)
         yield replace(
@@ -129,6 +138,8 @@ def forecast_window(model: Forecaster, panel: Panel, window: BacktestWindow, sta
     """
     steps = gap + horizon
     rows, _ = window.test_rows(panel, 0, steps)
+    if state.fallback is not None:
+        rows = rows[state.fallback.fitted]
     names = panel.series.columns.future
     future = {
         name: recode_covariate(occurring_categories(panel.covariates[name].take(rows)), name, state.categories[name])

@@ -74,7 +74,6 @@ def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future:
                 f"{state.all_series.labels(others)}.",
                 subject=model.name,
             )
-        covariates = state.fallback.of_fitted(covariates)
     attention_maps = model._attention_maps(state.learned_with_series, steps, covariates)
     if attention_maps:
         return _attention_frame(model, state, attention_maps)

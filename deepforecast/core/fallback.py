@@ -6,7 +6,7 @@ A series fails if it has no values or too few, if its fit fails, or if its forec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from deepforecast.core.forecast import Forecast, JoinedForecast
 from deepforecast.core.preprocessing import drop_unusable
 from deepforecast.core.state import State
 from deepforecast.data import frames
-from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.id_serialization import decode_texts, encode_texts
 from deepforecast.data.panel import Panel, Series
@@ -79,10 +78,6 @@ class Fallback:
     def forecast_series(self) -> Ints:
         """Index in `series` of those with a forecast, in increasing order."""
         return np.sort(np.concatenate([self.fitted, *(part.numbers for part in self.parts)]))
-
-    def of_fitted(self, covariates: Mapping[str, Covariate]) -> dict[str, Covariate]:
-        """The rows of covariates that are of series that the model fitted."""
-        return {name: covariate.take(self.fitted) for name, covariate in covariates.items()}
 
     def join(self, forecast: Forecast | None, steps: int) -> Forecast:
         """The forecasts of all series, NaN for those without one; `forecast` is that of the model, None if it fitted none."""
@@ -215,6 +210,35 @@ def apply_fallback(
     return replace(state, fallback=Fallback(panel.series, fitted, parts, reasons))
 
 
+def replace_missing_intervals(model: Forecaster, panel: Panel, state: State) -> State:
+    """The state in which Naive forecasts the series that are too short for the intervals of the model that forecasts them.
+
+    With on_failure="drop" they have no forecast.
+    """
+    fallback = state.fallback or Fallback(state.series, np.arange(len(state.series)), (), {})
+    members = [(model, fallback.fitted, state.learned)]
+    members += [(part.model, part.numbers, part.state.learned) for part in fallback.parts]
+    short = [
+        numbers[panel.observed[numbers] < (member._min_observations_for_spread(learned) or 0)]
+        for member, numbers, learned in members
+        if len(numbers)
+    ]
+    numbers = np.sort(np.concatenate(short))
+    if not len(numbers):
+        return state
+    has_interval = [~np.isin(member_numbers, numbers) for _, member_numbers, _ in members]
+    parts = [
+        FallbackPart(part.model, part.numbers[mask], part.state.take(np.flatnonzero(mask)))
+        for part, mask in zip(fallback.parts, has_interval[1:], strict=True)
+        if mask.any()
+    ]
+    if model.on_failure == "fallback":
+        parts += _fit_naive(model, panel, numbers, FALLBACK_MODELS[-1:])
+    reasons = dict.fromkeys(numbers.tolist(), f"It has too few values for an interval of {model.name}.") | dict(fallback.reasons)
+    state = replace(state, fallback=None).take(np.flatnonzero(has_interval[0]))
+    return replace(state, fallback=Fallback(fallback.series, fallback.fitted[has_interval[0]], tuple(parts), reasons))
+
+
 def can_forecast_some(model: Forecaster, panel: Panel, numbers: Ints, fit_some: FitSome) -> bool:
     """Whether `fit_some` succeeds for some of the series `numbers` of a panel."""
     try:
@@ -223,10 +247,12 @@ def can_forecast_some(model: Forecaster, panel: Panel, numbers: Ints, fit_some: 
         return False
 
 
-def _fit_naive(model: Forecaster, panel: Panel, numbers: Ints) -> tuple[FallbackPart, ...]:
+def _fit_naive(
+    model: Forecaster, panel: Panel, numbers: Ints, methods: Sequence[str] = FALLBACK_MODELS
+) -> tuple[FallbackPart, ...]:
     """The naive methods for the series `numbers` of a panel: each series gets the first one that can be fitted to it."""
     parts = []
-    for name in FALLBACK_MODELS if len(numbers) else ():
+    for name in methods if len(numbers) else ():
         naive: Forecaster = registry.get(name)(alias=model.name, horizon=model.default_horizon)
         plain_panel, _ = drop_unusable(panel, naive.capabilities)
 

@@ -444,6 +444,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         1  air_passengers 1961-02-01
         """
         steps, series = self._resolve_horizon(horizon), self.state_.all_series
+        if self.state_.fallback is not None:
+            series = series.take(self.state_.fallback.forecast_series)
         return frames.build(series.library, series.key_columns(series.calendar.next_positions(series.last, steps)))
 
     def save(self, path: Any, *, allow_skops: bool = False) -> None:
@@ -625,12 +627,12 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         """Forecast of all series as arrays, with conformal intervals if the state is calibrated.
 
-        Raises if a point forecast is not finite. The rows of `future` are those of `state.all_series`.
+        Raises if a point forecast is not finite. The rows of `future` are those of `state.series`.
         """
         if state.fallback is not None:
             forecast = None
             if len(state.series):
-                forecast = self.forecast_from(replace(state, fallback=None), steps, state.fallback.of_fitted(future))
+                forecast = self.forecast_from(replace(state, fallback=None), steps, future)
             joined = state.fallback.join(forecast, steps)
             return joined if self.bounds is None else BoundedForecast(joined, resolve_bounds(self.bounds))
         forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
@@ -643,10 +645,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     def _paths_from(self, state: State, steps: int, samples: int, seed: int, future: Frame | None) -> Floats:
         """Sample paths of the fitted series, shape (series, samples, steps)."""
         covariates = self._future_covariates(state, steps, future)
-        if state.fallback is not None:
-            covariates = state.fallback.of_fitted(covariates)
-            if not len(state.series):
-                return np.empty((0, samples, steps))
+        if not len(state.series):  # naive methods forecast all series
+            return np.empty((0, samples, steps))
         paths = self._simulate(state.learned_with_series, steps, samples, seed, covariates)
         return paths if self.bounds is None else np.clip(paths, *resolve_bounds(self.bounds))
 
@@ -726,9 +726,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return validate_horizon(horizon)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        """The future covariates by name, as arrays (series, steps); raises if `future` does not fit the series."""
-        series = state.series if state.fallback is None else state.fallback.series
-        names, past = series.columns.future, series.columns.past
+        """The future covariates by name, as arrays (series, steps), of the series that the model fitted."""
+        series, names, past = state.series, state.series.columns.future, state.series.columns.past
         if past and self.default_horizon is not None and steps > self.default_horizon:
             raise CapabilityError(
                 f"`horizon` must be at most {self.default_horizon}, the horizon of the fit, as {self.name} was fitted with "
@@ -737,12 +736,11 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
                 parameter="horizon",
                 value=steps,
             )
-        if future is None and not names:
+        if not len(series) or (future is None and not names):
             return {}
         categories = {name: state.categories[name] for name in names}
         covariates = read_future_covariates(future, series, steps, categories, state.undeclared)
-        if len(state.series):
-            self._check_future(state, covariates if state.fallback is None else state.fallback.of_fitted(covariates))
+        self._check_future(state, covariates)
         return covariates
 
     # -- hooks, implemented by model classes -----------------------------------------------------------------------------------

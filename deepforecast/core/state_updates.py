@@ -89,7 +89,7 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Int
         raise DataError(
             f"{model.name} cannot forecast any series of the frame, but the first, {panel.series.label(0)}, has "
             f"{pluralize(int(panel.observed[0]), 'value')}.",
-            hint="Pass longer histories, or set on_failure='fallback'.",
+            hint="Pass longer histories" + (", or set on_failure='fallback'." if model.on_failure == "drop" else "."),
             series=panel.series.id_texts(np.arange(len(panel))),
         )
     return warn_of_failures(model, moved)

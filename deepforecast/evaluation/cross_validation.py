@@ -174,7 +174,8 @@ def backtest(
     fold_forecasts: list[dict[str, Floats]] = []
     ratios = np.zeros((len(panel), 2))
     costs, failed = np.zeros(4), np.zeros(len(panel), dtype=bool)
-    for fold in rolling_folds(model, panel, plan, refit_interval=refit_every(refit, model.capabilities.by_series)):
+    refit_interval = refit_every(refit, model.capabilities.by_series)
+    for fold in rolling_folds(model, panel, plan, refit_interval=refit_interval, with_intervals=bool(levels)):
         forecast_columns = output_columns(fold.forecast, model.name, model.point_kind, levels, [])
         fold_forecasts.append({name: values[fold.has_row.reshape(-1)] for name, values in forecast_columns.items()})
         series = fold.window.series

@@ -350,9 +350,30 @@ def test_future_covariates_are_those_of_the_fitted_series(model: Any, mode: str)
     fitted = model.clone(horizon=3, on_failure=mode).fit(frame, columns={"future": ["x"]})
     future = fitted.future_frame().assign(x=1.0)
     good = model.clone(horizon=3).fit(frame[frame["unique_id"] != "b"], columns={"future": ["x"]})
-    forecast, expected = fitted.predict(future=future), good.predict(future=future[future["unique_id"] != "b"])
+    good_future = future[future["unique_id"] != "b"]
+    forecast, expected = fitted.predict(future=future), good.predict(future=good_future)
     others = forecast[forecast["unique_id"] != "b"].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, expected)
+    pd.testing.assert_frame_equal(fitted.predict(future=good_future), forecast)  # naive methods use no covariates
+    assert set(future["unique_id"]) == set(forecast["unique_id"])
+    forecasts = d.cross_validate(model.clone(on_failure=mode), frame, horizon=3, n_windows=2, columns={"future": ["x"]})
+    assert set(forecasts["unique_id"]) == {"a", "c"}
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+@pytest.mark.parametrize("mode", ["fallback", "drop"])
+def test_backtests_with_levels_have_all_intervals(mode: Any) -> None:
+    frame = pd.concat([months("a", 48), months("season", 13), months("two", 3), months("c", 48)])  # 12 and 2 before the window
+    models = [d.SeasonalNaive(), d.Drift(), d.AutoETS()]
+    board = d.compare(models, frame, horizon=1, n_windows=1, level=80, on_failure=mode)
+    assert "error" not in str(board).lower()
+    assert board.forecasts.notna().all(axis=None)
+    if mode == "fallback":
+        assert set(board.forecasts["unique_id"]) == set(frame["unique_id"])
+        by_series = board.forecasts.set_index("unique_id")
+        assert by_series.loc["season", "SeasonalNaive"] == frame.loc[frame["unique_id"] == "season", "y"].iloc[-2]  # Naive
+    else:
+        assert set(board.forecasts["unique_id"]) == {"a", "c"}
 
 
 @pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")

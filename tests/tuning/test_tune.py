@@ -563,7 +563,7 @@ def test_the_same_line_resumes_to_the_total(frame, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"frame": 1}, r"other data.*values \w+, and this call has values \w+\. Pass"),
+        ({"frame": 1}, r"other data.*values [\w-]+, and this call has values [\w-]+\. Pass"),
         ({"columns": {"future": ["sale"]}}, r"other data.*columns .*future=\('sale',\)"),
         ({"horizon": 4}, "other windows.*horizon 3.*and this call has horizon 4"),
         ({"options": TuningOptions(n_windows=2, holdout=1)}, "other windows.*holdout 0, and this call has holdout 1"),
