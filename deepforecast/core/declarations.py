@@ -10,10 +10,11 @@ from dataclasses import replace
 from textwrap import fill
 from typing import Any, ClassVar, dataclass_transform
 
-from deepforecast.core.needs import Needs
 from deepforecast.core.params import (
+    BOUNDS,
     NONE_TYPE,
     REQUIRED,
+    Needs,
     Param,
     declared_params,
     in_constructor_order,
@@ -57,15 +58,12 @@ def describe_type(param: Param) -> str:
     >>> describe_type(declared_params(LSTM)["dropout"])
     'float in [0, 1), default 0.0'
     """
-    members = [member for member in union_members(param.annotation) if member is not NONE_TYPE]
-    words = [_name(member, _interval(param)) for member in members]
+    names = " or ".join(_name(member, _interval(param)) for member in param.members if member is not NONE_TYPE)
     if param.required:
-        return " or ".join(words)
+        return names
     if param.default is None:
-        return f"{' or '.join(words)}, optional"
-    if NONE_TYPE in union_members(param.annotation):
-        words.append("None")
-    return f"{' or '.join(words)}, default {_literal(param.default)}"
+        return f"{names}, optional"
+    return f"{names}{' or None' if NONE_TYPE in param.members else ''}, default {_literal(param.default)}"
 
 
 def _section(title: str, params: Iterable[Param]) -> str:
@@ -80,13 +78,10 @@ def _indented(text: str) -> str:
 
 def _interval(param: Param) -> str:
     """The bounds of a parameter as text to follow its type: " in [0, 1)", " >= 1", " < 1" or ""."""
-    low = f"[{param.at_least}" if param.at_least is not None else f"({param.above}" if param.above is not None else ""
-    high = f"{param.at_most}]" if param.at_most is not None else f"{param.below})" if param.below is not None else ""
-    if low and high:
-        return f" in {low}, {high}"
-    if low:
-        return f" {'>=' if low.startswith('[') else '>'} {low[1:]}"
-    return f" {'<=' if high.endswith(']') else '<'} {high[:-1]}" if high else ""
+    if len(param.limits) == 2:
+        low, high = param.limits.values()
+        return f" in {'(' if param.at_least is None else '['}{low}, {high}{')' if param.at_most is None else ']'}"
+    return "".join(f" {BOUNDS[name].symbol} {limit}" for name, limit in param.limits.items())
 
 
 def _name(member: Any, interval: str) -> str:
@@ -117,7 +112,7 @@ class ParameterizedClass:
     _has_needs: ClassVar[bool] = False  # whether a parameter has an effect only with some values of others
 
 
-SEARCH_OPTIONS = ("low", "high", "log", "step", "search", "when")  # inherited all or none
+SEARCH_OPTIONS = {"low", "high", "log", "step", "search", "when"}  # inherited all or none
 
 
 def collect_params(cls: type) -> None:
@@ -134,10 +129,15 @@ def collect_params(cls: type) -> None:
                 "parameter.",
                 hint=f"To change its default, use {name}: ... = param(default=...).",
             )
-    cls._params = declared_params(cls)  # type: ignore[attr-defined]
-    cls._has_needs = any(param.needs is not None for param in cls._params.values())  # type: ignore[attr-defined]
-    _check_needs(cls)
-    cls.__signature__ = _signature(cls._params)  # type: ignore[attr-defined]
+    params = declared_params(cls)
+    for name, declaration in params.items():
+        unknown = declaration.needs.conditions.keys() - params if declaration.needs else ()
+        if unknown:
+            raise ParameterTypeError(
+                f"{cls.__name__}.{name}: the keys of `needs` must be parameters, got {format_list(sorted(unknown))}."
+            )
+    cls._has_needs = any(param.needs is not None for param in params.values())  # type: ignore[attr-defined]
+    cls.__signature__ = _signature(params)  # type: ignore[attr-defined]
 
 
 def _read_declarations(cls: type, inherited: Mapping[str, Param]) -> dict[str, Param]:
@@ -160,44 +160,22 @@ def _complete_declaration(name: str, declaration: Param, cls: type, inherited_pa
     annotations = inspect.get_annotations(cls)
     if name not in annotations:
         raise ParameterTypeError(f"{cls.__name__}.{name} must have a type annotation, e.g. {name}: int = param(...).")
-    _check_name(name, cls)
-    if inherited_param is not None:
-        own_options = {key: getattr(declaration, key) for key in declaration.declared}
-        search_options = (
-            {key: getattr(declaration, key) for key in SEARCH_OPTIONS}
-            if set(SEARCH_OPTIONS) & set(declaration.declared)
-            else {}
-        )
-        declaration = replace(inherited_param, default=declaration.default, **{**search_options, **own_options})
-    if declaration.when is None or isinstance(declaration.when, Needs):
-        declaration = replace(declaration, when=declaration.needs)
-    annotation = resolve_annotation(annotations[name], cls, name)
-    literals = [member for member in union_members(annotation) if typing.get_origin(member) is typing.Literal]
-    choices = tuple(value for member in literals for value in typing.get_args(member)) or None
-    declaration = replace(declaration, name=name, annotation=annotation, choices=choices)
-    _check_declaration(declaration, cls)
-    return declaration
-
-
-def _check_name(name: str, cls: type) -> None:
-    """Refuse names of class attributes, and `a__b`, which `set_params` reads as parameter b of the model a."""
     if hasattr(cls, name):
         raise ParameterTypeError(f"{cls.__name__}.{name} cannot be a parameter: the class has an attribute of that name.")
-    if name.strip("_") != name or "__" in name:
+    if name.strip("_") != name or "__" in name:  # `set_params` reads a__b as parameter b of the model a
         raise ParameterTypeError(
             f"{cls.__name__}.{name}: the name of a parameter cannot start or end with an underscore, or have two in a row."
         )
-
-
-def _check_needs(cls: type) -> None:
-    """Check that each `needs` refers to parameters of the class."""
-    params = declared_params(cls)
-    for name, declaration in params.items():
-        unknown = set(declaration.needs.conditions) - set(params) if declaration.needs else ()
-        if unknown:
-            raise ParameterTypeError(
-                f"{cls.__name__}.{name}: the keys of `needs` must be parameters, got {format_list(sorted(unknown))}."
-            )
+    if inherited_param is not None:
+        options = {"default", *declaration.declared}
+        if options & SEARCH_OPTIONS:
+            options |= SEARCH_OPTIONS
+        declaration = replace(inherited_param, **{option: getattr(declaration, option) for option in options})
+    if declaration.when is None or isinstance(declaration.when, Needs):
+        declaration = replace(declaration, when=declaration.needs)
+    declaration = replace(declaration, name=name, annotation=resolve_annotation(annotations[name], cls, name))
+    _check_declaration(declaration, cls)
+    return declaration
 
 
 def _check_declaration(declaration: Param, cls: type) -> None:
@@ -208,8 +186,9 @@ def _check_declaration(declaration: Param, cls: type) -> None:
         raise ParameterTypeError(
             f"{location}: the default cannot be a {type_name}, as all instances would share it.", hint="Use a tuple or None."
         )
-    if declaration.is_searched:
-        _check_search(declaration, location)
+    problem = _search_problem(declaration) if declaration.is_searched else ""
+    if problem:
+        raise ParameterError(f"{location}: {problem}")
     limits = [limit for limit in (declaration.low, declaration.high) if limit is not None]
     for value in [declaration.default, *(declaration.search or ()), *limits]:
         if value is not REQUIRED:
@@ -221,39 +200,37 @@ def _check_declaration(declaration: Param, cls: type) -> None:
                 ) from None
 
 
-def _check_search(declaration: Param, location: str) -> None:
-    """Raise unless the parameter has either `search` or a valid range `low` to `high`; `location` names it."""
-    if declaration.low is None or declaration.high is None:
-        if declaration.low is not None or declaration.high is not None or declaration.search is None:
-            raise ParameterError(f"{location}: a search range must have both `low` and `high`.", hint="Set both.")
-        return
-    if declaration.search is not None:
-        raise ParameterError(f"{location}: `search` cannot be combined with `low` and `high`.", hint="Use one of them.")
+def _search_problem(declaration: Param) -> str:
+    """What is wrong with `search` or the range `low` to `high`; "" if nothing is."""
     low, high, step, log = declaration.low, declaration.high, declaration.step, declaration.log
+    if low is None and high is None:
+        return ""
+    if low is None or high is None:
+        return "a search range must have both `low` and `high`. Set both."
+    if declaration.search is not None:
+        return "`search` cannot be combined with `low` and `high`. Use one of them."
     if low > high:
-        raise ParameterError(f"{location}: `low` must not exceed `high`, got low={low} and high={high}.")
+        return f"`low` must not exceed `high`, got low={low} and high={high}."
     if log and low <= 0:
-        raise ParameterError(f"{location}: `low` must be above 0 with log=True, got {low}.")
+        return f"`low` must be above 0 with log=True, got {low}."
     if step is not None and (step <= 0 or log):
-        raise ParameterError(f"{location}: `step` must be positive and cannot be used with log=True, got {step}.")
+        return f"`step` must be positive and cannot be used with log=True, got {step}."
     all_integers = all(isinstance(end, int) for end in (low, high, step or 1))
-    if not (all_integers if is_integer_param(declaration) else float in union_members(declaration.annotation)):
-        raise ParameterError(
-            f"{location}: only numeric parameters can have `low` and `high`, and integer parameters must have "
-            f"integer `low`, `high` and `step`, got low={low}, high={high} and step={step}."
-        )
+    if all_integers if is_integer_param(declaration) else float in declaration.members:
+        return ""
+    return (
+        "only numeric parameters can have `low` and `high`, and integer parameters must have integer `low`, `high` and "
+        f"`step`, got low={low}, high={high} and step={step}."
+    )
 
 
 def _signature(params: Mapping[str, Param]) -> inspect.Signature:
     """The signature of a constructor with these parameters."""
-    parameter_class = inspect.Parameter
+    keyword_only, positional = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature(
         [
-            parameter_class(
-                name,
-                parameter_class.KEYWORD_ONLY if param.kw_only else parameter_class.POSITIONAL_OR_KEYWORD,
-                default=parameter_class.empty if param.required else param.default,
-                annotation=param.annotation,
+            inspect.Parameter(
+                name, keyword_only if param.kw_only else positional, default=param.default, annotation=param.annotation
             )
             for name, param in in_constructor_order(params)
         ]

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import Param, is_integer_param, sample_from
+from deepforecast.core.params import Param, is_integer_param
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 from deepforecast.tuning.ranges import DrawFunction, Ranges, format_range, is_in_range, refuse_fixed, resolve_ranges
 
@@ -180,6 +180,25 @@ class PrefixedTrial:
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False, step: float | None = None) -> float:
         """Sample a number."""
         return float(self.trial.suggest_float(self.prefix + name, low, high, log=log, step=step))
+
+
+def sample_from(ranges: Mapping[str, Param], base_values: Mapping[str, Any], choose: Any) -> dict[str, Any]:
+    """Draw a configuration from `ranges`, in their order.
+
+    `base_values` are the values of parameters that are not drawn, or not yet; `Param.when` reads
+    them.
+    """
+    configuration: dict[str, Any] = {}
+    for name, param in ranges.items():
+        if param.when is not None and not param.when({**base_values, **configuration}):
+            continue
+        if param.search is not None:
+            configuration[name] = choose.suggest_categorical(name, list(param.search))
+        elif is_integer_param(param):
+            configuration[name] = choose.suggest_int(name, param.low, param.high, log=param.log, step=param.step or 1)
+        else:
+            configuration[name] = choose.suggest_float(name, param.low, param.high, log=param.log, step=param.step)
+    return configuration
 
 
 def make_space(

@@ -8,8 +8,7 @@ import numpy as np
 
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.core.preprocessing import describe_short
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState, check_vectors
