@@ -13,7 +13,6 @@ from typing import Any, ClassVar, dataclass_transform
 from deepforecast.core.params import (
     BOUNDS,
     NONE_TYPE,
-    REQUIRED,
     Needs,
     Param,
     declared_params,
@@ -26,7 +25,7 @@ from deepforecast.core.params import (
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list
 
 WIDTH = 100
-SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$|^>>> ", re.MULTILINE)  # the header of a section, or an example
+SECTION = re.compile(r"^(?=\w[\w ]*\n-{3,}$|>>> )", re.MULTILINE)  # before the header of a section, or an example
 
 
 def with_parameters(cls: type) -> str:
@@ -45,10 +44,11 @@ def with_parameters(cls: type) -> str:
         _section("Parameters", (param for param in ordered if not param.group)),
         _section("Other Parameters", (param for param in ordered if param.group)),
     ]
-    match = SECTION.search(text)
-    end = match.start() if match else len(text)
-    examples = ["Examples\n--------\n" + text[end:]] if match and not match[1] else [text[end:]]
-    return "\n\n".join(section.strip("\n") for section in (text[:end], *sections, *examples) if section.strip()) + "\n"
+    summary, *rest = SECTION.split(text, maxsplit=1)
+    if rest and rest[0].startswith(">>> "):
+        rest.insert(0, "Examples\n--------")
+    examples = "\n".join(rest)
+    return "\n\n".join(part.strip("\n") for part in (summary, *sections, examples) if part.strip()) + "\n"
 
 
 def describe_type(param: Param) -> str:
@@ -137,7 +137,13 @@ def collect_params(cls: type) -> None:
                 f"{cls.__name__}.{name}: the keys of `needs` must be parameters, got {format_list(sorted(unknown))}."
             )
     cls._has_needs = any(param.needs is not None for param in params.values())  # type: ignore[attr-defined]
-    cls.__signature__ = _signature(params)  # type: ignore[attr-defined]
+    kinds = {True: inspect.Parameter.KEYWORD_ONLY, False: inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    cls.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, kinds[param.kw_only], default=param.default, annotation=param.annotation)
+            for name, param in in_constructor_order(params)
+        ]
+    )
 
 
 def _read_declarations(cls: type, inherited: Mapping[str, Param]) -> dict[str, Param]:
@@ -186,18 +192,15 @@ def _check_declaration(declaration: Param, cls: type) -> None:
         raise ParameterTypeError(
             f"{location}: the default cannot be a {type_name}, as all instances would share it.", hint="Use a tuple or None."
         )
-    problem = _search_problem(declaration) if declaration.is_searched else ""
-    if problem:
+    if problem := _search_problem(declaration):
         raise ParameterError(f"{location}: {problem}")
-    limits = [limit for limit in (declaration.low, declaration.high) if limit is not None]
-    for value in [declaration.default, *(declaration.search or ()), *limits]:
-        if value is not REQUIRED:
-            try:
-                declaration.check(value)
-            except ParameterError as error:
-                raise type(error)(
-                    f"{cls.__name__}: default, `search`, `low` and `high` must be valid values. {error}"
-                ) from None
+    values = [] if declaration.required else [declaration.default]
+    values += declaration.search or [limit for limit in (declaration.low, declaration.high) if limit is not None]
+    for value in values:
+        try:
+            declaration.check(value)
+        except ParameterError as error:
+            raise type(error)(f"{cls.__name__}: default, `search`, `low` and `high` must be valid values. {error}") from None
 
 
 def _search_problem(declaration: Param) -> str:
@@ -221,17 +224,4 @@ def _search_problem(declaration: Param) -> str:
     return (
         "only numeric parameters can have `low` and `high`, and integer parameters must have integer `low`, `high` and "
         f"`step`, got low={low}, high={high} and step={step}."
-    )
-
-
-def _signature(params: Mapping[str, Param]) -> inspect.Signature:
-    """The signature of a constructor with these parameters."""
-    keyword_only, positional = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature(
-        [
-            inspect.Parameter(
-                name, keyword_only if param.kw_only else positional, default=param.default, annotation=param.annotation
-            )
-            for name, param in in_constructor_order(params)
-        ]
     )

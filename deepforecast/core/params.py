@@ -317,7 +317,7 @@ class Param:
                 hint = f"Did you mean {value.__name__}()?"
         raise error_class(f"`{self.name}` must be {self._rule}, got {text}.", hint=hint, parameter=self.name, value=value)
 
-    @property
+    @cached_property
     def _unlimited_types(self) -> list[Any]:
         """The types whose values are not restricted to choices."""
         return [member for member in self.members if not any(is_instance(choice, member) for choice in self.choices)]
