@@ -67,13 +67,15 @@ def describe_type(param: Param) -> str:
 
 
 def _section(title: str, params: Iterable[Param]) -> str:
-    entries = [f"{param.name} : {describe_type(param)}\n{_indented(param.full_help)}" for param in params]
-    return "\n".join([title, "-" * len(title), *entries]) if entries else ""
-
-
-def _indented(text: str) -> str:
-    sentence = text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
-    return fill(sentence, WIDTH - 8, initial_indent="    ", subsequent_indent="    ")
+    lines = [title, "-" * len(title)]
+    for declaration in params:
+        text = declaration.full_help[:1].upper() + declaration.full_help[1:]
+        sentence = text if text.endswith((".", "!", "?")) else f"{text}."
+        lines += [
+            f"{declaration.name} : {describe_type(declaration)}",
+            fill(sentence, WIDTH - 8, initial_indent="    ", subsequent_indent="    "),
+        ]
+    return "\n".join(lines) if len(lines) > 2 else ""
 
 
 def _interval(param: Param) -> str:

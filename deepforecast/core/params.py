@@ -431,11 +431,8 @@ def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]
             param.check(values[name])
         elif param.required:
             meaning = f" ({param.help})" if param.help else ""
-            raise ParameterTypeError(
-                f"{cls.__name__} requires `{name}`{meaning}.",
-                hint=f"Pass {cls.__name__}({name}=...).",
-                parameter=name,
-            )
+            hint = f"Pass {cls.__name__}({name}=...)."
+            raise ParameterTypeError(f"{cls.__name__} requires `{name}`{meaning}.", hint=hint, parameter=name)
         else:
             values[name] = param.default
     return {name: values[name] for name in params}
@@ -459,9 +456,9 @@ def change_values(model: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def format_model(model: Any) -> str:
     """The constructor call of a model, with the parameters that differ from their defaults."""
-    params = declared_params(type(model))
-    changed = {name: getattr(model, name) for name in params if not _is_same(getattr(model, name), params[name].default)}
-    arguments = [f"{name}={value!r}" for name, value in changed.items()]
+    defaults = {name: param.default for name, param in declared_params(type(model)).items()}
+    values = model.get_params(deep=False)
+    arguments = [f"{name}={value!r}" for name, value in values.items() if not _is_same(value, defaults[name])]
     return f"{type(model).__name__}({', '.join(arguments)})"
 
 
@@ -498,19 +495,17 @@ def in_constructor_order(params: Mapping[str, Param]) -> list[tuple[str, Param]]
 
 def unused_parameters(model: Any) -> list[str]:
     """The parameters that have no effect with the values of the others."""
-    params = declared_params(type(model))
-    values = {name: getattr(model, name) for name in params}
-    return [name for name, param in params.items() if not param.has_effect(values)]
+    values = model.get_params(deep=False)
+    return [name for name, param in declared_params(type(model)).items() if not param.has_effect(values)]
 
 
 def refuse_unused_parameters(model: Any) -> None:
     """Raise if a parameter differs from its default but has no effect with the values of the others."""
-    params = declared_params(type(model))
-    values = {name: getattr(model, name) for name in params}
-    for name, value in values.items():
-        needs = params[name].needs
-        if needs is not None and value != params[name].default and not params[name].has_effect(values):
-            reason, fix = needs.explain(values, params)
+    params, values = declared_params(type(model)), model.get_params(deep=False)
+    for name, param in params.items():
+        value = values[name]
+        if param.needs is not None and value != param.default and not param.has_effect(values):
+            reason, fix = param.needs.explain(values, params)
             raise ParameterError(
                 f"{model.name}: {name}={_format_argument(value)} has no effect {reason}.",
                 hint=f"{fix}, or omit `{name}`.",
