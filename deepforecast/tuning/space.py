@@ -124,7 +124,8 @@ class Space:
         many."""
         if len(self.models) > 1 or callable(self.ranges[0]):
             raise ParameterError(
-                "sampler='grid' requires a single model and a dict of ranges as `space`.", hint="Use another sampler."
+                "sampler='grid' requires a single model and a dict of ranges as `space`.", hint="Use another sampler.",
+                parameter="sampler",
             )
         values_by_name: dict[str, list[Any]] = {}
         for name, param in self.ranges[0].items():
@@ -139,6 +140,7 @@ class Space:
                 raise ParameterError(
                     f"sampler='grid' cannot be used with a continuous range, and {name} is {format_range(param)}.",
                     hint=f"Pass space={{'{name}': [...]}} with the values to try.",
+                    parameter="sampler",
                 )
         return values_by_name
 
@@ -231,13 +233,15 @@ def refuse_unknown_models(names: Sequence[str], space: Any) -> None:
     if space is not None and not isinstance(space, Mapping):
         raise ParameterTypeError(
             "With several models `space` must be a dict from model names to dicts of ranges or functions of a trial, got "
-            f"{format_value(space)}."
+            f"{format_value(space)}.",
+            parameter="space",
         )
     unknown = [name for name in space or () if name not in names]
     if unknown:
         raise ParameterError(
             f"With several models the keys of `space` must be names of models ({format_list(names)}), got "
-            f"{format_list(unknown)}."
+            f"{format_list(unknown)}.",
+            parameter="space",
         )
 
 
@@ -262,7 +266,8 @@ def _call_draw_function(function: DrawFunction, prefixed_trial: PrefixedTrial) -
     drawn = function(prefixed_trial)
     if not isinstance(drawn, Mapping) or not all(isinstance(name, str) for name in drawn):
         raise ParameterTypeError(
-            f"space(trial) must return a dict of parameters, got {format_value(drawn)} ({type(drawn).__name__})."
+            f"space(trial) must return a dict of parameters, got {format_value(drawn)} ({type(drawn).__name__}).",
+            parameter="space",
         )
     refuse_fixed(drawn, "space(trial)")
     return dict(drawn)

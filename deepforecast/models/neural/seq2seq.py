@@ -36,7 +36,8 @@ class _ScoreParam(Param):
             raise
         except ParameterError as error:
             raise ParameterError(
-                f"{error} Import the module that registers your own score first."
+                f"{error} Import the module that registers your own score first.",
+                parameter=self.name,
             ) from None
 
 

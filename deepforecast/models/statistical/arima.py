@@ -121,7 +121,8 @@ class ARIMA(ArimaFamily):
             raise ParameterError(
                 f"The longest lag of `order` and `seasonal_order` together must be at most {MAX_LAG} (the cost grows "
                 f"with its cube), got {order.longest_lag}.",
-                hint="Use AutoARIMA, which models long seasons by Fourier terms."
+                hint="Use AutoARIMA, which models long seasons by Fourier terms.",
+                parameter="order",
             )
         for name, lags in (("p", order.ar), ("q", order.ma)):
             if len(set(lags)) < len(lags) or min(lags, default=1) < 1:
@@ -136,7 +137,8 @@ class ARIMA(ArimaFamily):
             raise ParameterError(
                 f"constant=True requires at most one difference, got order={self.order}, "
                 f"seasonal_order={self.seasonal_order}.",
-                hint="Use constant=False, or fewer differences."
+                hint="Use constant=False, or fewer differences.",
+                parameter="constant",
             )
         if any(order.seasonal) and order.season < 2:
             raise ParameterError(

@@ -116,7 +116,8 @@ class ETS(Smoothing):
         if form.damped and not form.trend:
             raise ParameterError(
                 f"{self.name}: damped=True requires a trend, got trend=None.",
-                hint="Set trend='additive', or damped=False."
+                hint="Set trend='additive', or damped=False.",
+                parameter="damped",
             )
         if not form.is_stable and not self.allow_unstable:
             raise ParameterError(
