@@ -131,7 +131,7 @@ def collect_params(cls: type) -> None:
                 "parameter.",
                 hint=f"To change its default, use {name}: ... = param(default=...).",
             )
-    params = declared_params(cls)
+    cls._params = params = declared_params(cls)  # type: ignore[attr-defined]
     for name, declaration in params.items():
         unknown = declaration.needs.conditions.keys() - params if declaration.needs else ()
         if unknown:

@@ -172,14 +172,18 @@ class Needs:
     """
 
     def __init__(self, declared: Mapping[str, Any] | Rule) -> None:
-        self.rule, self.holds = declared if isinstance(declared, tuple) else ("", self._conditions_hold)
-        self.conditions = {} if isinstance(declared, tuple) else declared
+        self.conditions: Mapping[str, Any] = {}
+        self.rule = ""
+        self.holds: Callable[[Mapping[str, Any]], bool] | None = None
+        if isinstance(declared, tuple):
+            self.rule, self.holds = declared
+        else:
+            self.conditions = declared
 
     def __call__(self, values: Mapping[str, Any]) -> bool:
         """Whether the parameter has an effect with these values."""
-        return self.holds(values)
-
-    def _conditions_hold(self, values: Mapping[str, Any]) -> bool:
+        if self.holds is not None:
+            return self.holds(values)
         return all(_is_met(condition, values[name]) for name, condition in self.conditions.items())
 
     @property
@@ -296,7 +300,7 @@ class Param:
 
     def has_effect(self, values: Mapping[str, Any]) -> bool:
         """Whether `needs` is met by the values of all parameters, or the own value is `off`."""
-        return self.needs is None or self.needs(values) or is_choice(values[self.name], (self.off,))
+        return self.needs is None or self.needs(values) or _is_met(self.off, values[self.name])
 
     def accepts(self, value: Any) -> bool:
         """Whether the value is one of the choices, or has one of the other types and is within the bounds."""
@@ -501,7 +505,8 @@ def unused_parameters(model: Any) -> list[str]:
 
 def refuse_unused_parameters(model: Any) -> None:
     """Raise if a parameter differs from its default but has no effect with the values of the others."""
-    params, values = declared_params(type(model)), model.get_params(deep=False)
+    params: dict[str, Param] = type(model)._params
+    values = {name: getattr(model, name) for name in params}
     for name, param in params.items():
         value = values[name]
         if param.needs is not None and value != param.default and not param.has_effect(values):
