@@ -117,13 +117,13 @@ class ParameterizedClass:
 SEARCH_OPTIONS = {"low", "high", "log", "step", "search", "when"}  # inherited all or none
 
 
-def collect_params(cls: type) -> None:
+def collect_params(cls: type[Any]) -> None:
     """Collect the `param` declarations of a class and set its signature; called once, when the class is created."""
     inherited: dict[str, Param] = {}
     for base in reversed(cls.__mro__[1:]):
         inherited |= _read_declarations(base, inherited)
     declared_here = _read_declarations(cls, inherited)
-    cls._own_params = declared_here  # type: ignore[attr-defined]
+    cls._own_params, cls._params = declared_here, inherited | declared_here
     for name in vars(cls):
         if name in inherited and name not in declared_here:
             raise ParameterTypeError(
@@ -131,24 +131,23 @@ def collect_params(cls: type) -> None:
                 "parameter.",
                 hint=f"To change its default, use {name}: ... = param(default=...).",
             )
-    cls._params = params = declared_params(cls)  # type: ignore[attr-defined]
-    for name, declaration in params.items():
-        unknown = declaration.needs.conditions.keys() - params if declaration.needs else ()
+    for name, declaration in cls._params.items():
+        unknown = declaration.needs.conditions.keys() - cls._params if declaration.needs else ()
         if unknown:
             raise ParameterTypeError(
                 f"{cls.__name__}.{name}: the keys of `needs` must be parameters, got {format_list(sorted(unknown))}."
             )
-    cls._has_needs = any(param.needs is not None for param in params.values())  # type: ignore[attr-defined]
+    cls._has_needs = any(param.needs is not None for param in cls._params.values())
     kinds = {True: inspect.Parameter.KEYWORD_ONLY, False: inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    cls.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    cls.__signature__ = inspect.Signature(
         [
             inspect.Parameter(name, kinds[param.kw_only], default=param.default, annotation=param.annotation)
-            for name, param in in_constructor_order(params)
+            for name, param in in_constructor_order(cls._params)
         ]
     )
 
 
-def _read_declarations(cls: type, inherited: Mapping[str, Param]) -> dict[str, Param]:
+def _read_declarations(cls: type[Any], inherited: Mapping[str, Param]) -> dict[str, Param]:
     """The completed declarations of one class, which are deleted from its body."""
     if "_own_params" in vars(cls):
         return dict(vars(cls)["_own_params"])
@@ -159,7 +158,7 @@ def _read_declarations(cls: type, inherited: Mapping[str, Param]) -> dict[str, P
         name: _complete_declaration(name, declaration, cls, inherited.get(name)) for name, declaration in declarations.items()
     }
     if completed:
-        cls._own_params = completed  # type: ignore[attr-defined]
+        cls._own_params = completed
     return completed
 
 

@@ -400,12 +400,9 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
     return Param(default, **options, declared=tuple(options))
 
 
-def declared_params(cls: type) -> dict[str, Param]:
+def declared_params(cls: type[Any]) -> dict[str, Param]:
     """The hyperparameters of a class by name, those of its bases first."""
-    params: dict[str, Param] = {}
-    for base in reversed(cls.__mro__):
-        params |= vars(base).get("_own_params", {})
-    return params
+    return dict(cls._params)
 
 
 def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
