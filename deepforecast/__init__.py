@@ -127,7 +127,7 @@ def __dir__() -> list[str]:
 
 
 def _models() -> dict[str, str]:
-    from deepforecast.core.index import MODELS
+    from deepforecast.core.registry import MODELS
 
     return MODELS
 

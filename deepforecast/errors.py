@@ -22,7 +22,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -191,11 +191,9 @@ def warn(message: str, category: type[UserWarning] = DataWarning, *, subject: st
     warnings.warn(message, category, stacklevel=stack_level)
 
 
-@contextmanager
-def suppress_warnings() -> Iterator[None]:
+def suppress_warnings() -> AbstractContextManager[None]:
     """Discard all warnings of the block, for repeated work whose warnings are issued elsewhere."""
-    with collect_warnings({}):
-        yield
+    return collect_warnings({})
 
 
 @contextmanager
@@ -229,7 +227,7 @@ def escape_control_characters(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def format_list(values: Sequence[object] | Iterable[object], n_total: int | None = None, max_shown: int = 5) -> str:
+def format_list(values: Iterable[object], n_total: int | None = None, max_shown: int = 5) -> str:
     """The first few of `values`, and their number if not all are shown.
 
     `n_total` is that number if `values` are only the first few; None: the number of `values`.

@@ -61,7 +61,7 @@ def representatives() -> list[Any]:
     """All baselines and models in models, and two of each other family that can run here: enough for what concerns the
     process."""
     from deepforecast.core import registry
-    from deepforecast.core.index import MODELS
+    from deepforecast.core.registry import MODELS
     from deepforecast.testing.subject import make_subjects
 
     families: dict[str, list[str]] = {}

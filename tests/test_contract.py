@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deepforecast import testing
-from deepforecast.core.index import MODELS
+from deepforecast.core.registry import MODELS
 
 CPU_SECONDS = 3.0  # a model: ten times the budget, so that only a blow-up fails
 EVERY = testing.cases(list(MODELS))  # of the index only: what other tests register in this process is not the library's

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deepforecast.core import registry
-from deepforecast.core.index import MODELS
+from deepforecast.core.registry import MODELS
 
 BENCH: dict[str, Any] = runpy.run_path(
     str(Path(__file__).parents[1] / "benchmarks" / "bench_coverage.py"), run_name="bench_coverage"

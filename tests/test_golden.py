@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepforecast.core.index import MODELS
+from deepforecast.core.registry import MODELS
 from tests.golden import forecasts
 from tests.golden.comparison import differences
 

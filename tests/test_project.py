@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 import deepforecast
-from deepforecast.core.index import MODELS
+from deepforecast.core.registry import MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -107,7 +107,7 @@ def _rehearsal_group(entry: Entry) -> str:
 
 
 def _module_name(entry: Entry) -> str:
-    from deepforecast.core.index import MODELS
+    from deepforecast.core.registry import MODELS
 
     return MODELS.get(entry.model, "")
 

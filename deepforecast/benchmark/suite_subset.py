@@ -46,12 +46,14 @@ class SuiteSubset:
         for name in ("models", "peers", "tasks", "seeds"):
             choice = getattr(self, name)
             if choice is not None and (isinstance(choice, str) or not list(choice)):
-                raise ParameterError(f"{name} must be a non-empty list, got {format_value(choice)}.")
+                raise ParameterError(f"{name} must be a non-empty list, got {format_value(choice)}.", parameter=name)
         for name in ("series", "windows"):
             if getattr(self, name) is not None:
                 validate_integer(getattr(self, name), name)
         if self.time_limit is not None and not self.time_limit > 0:
-            raise ParameterError(f"time_limit must be a number of seconds above 0, got {format_value(self.time_limit)}.")
+            raise ParameterError(
+                f"time_limit must be a number of seconds above 0, got {format_value(self.time_limit)}.", parameter="time_limit"
+            )
 
 
 FULL_SUITE = SuiteSubset()
@@ -134,7 +136,9 @@ def _select_peers(suite: Suite, names: Sequence[str]) -> tuple[Suite, str]:
     unknown = [name for name in names if name not in valid_names]
     if unknown:
         available = format_list(sorted(valid_names), max_shown=30) or "none"
-        raise ParameterError(f"peers of suite {suite.suite} must be from {available}, got {format_list(unknown)}.")
+        raise ParameterError(
+            f"peers of suite {suite.suite} must be from {available}, got {format_list(unknown)}.", parameter="peers"
+        )
 
     def select_entries(peer_entries: Sequence[Entry]) -> tuple[Entry, ...]:
         return tuple(entry for entry in peer_entries if entry.name in names or entry.peer in names)
@@ -149,7 +153,8 @@ def _select_tasks(suite: Suite, patterns: Sequence[str]) -> Suite:
         if not any(fnmatchcase(task.name, pattern) for task in suite.tasks):
             available = format_list([task.name for task in suite.tasks], max_shown=30)
             raise ParameterError(
-                f"tasks must match a task of suite {suite.suite}, got {format_value(pattern)}.", hint=f"Available: {available}."
+                f"tasks must match a task of suite {suite.suite}, got {format_value(pattern)}.", hint=f"Available: {available}.",
+                parameter="tasks",
             )
     return replace(
         suite,

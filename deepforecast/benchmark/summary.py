@@ -247,7 +247,9 @@ def check_metric(suite: Suite, metric: str) -> None:
             available += [f"{name}-{level:g}" for level in levels] if levels and "-" not in name else [name]
     if metric not in available:
         valid_names = format_list(list(dict.fromkeys(available)), max_shown=20)
-        raise ParameterError(f"metric must be one of the suite ({valid_names}), got {format_value(metric)}.")
+        raise ParameterError(
+            f"metric must be one of the suite ({valid_names}), got {format_value(metric)}.", parameter="metric"
+        )
 
 
 def distance(metric: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -315,7 +317,9 @@ def read_series_metrics(folder: str | Path, rows: Sequence[Row], task: str, metr
         frame = rows_of_run.read_file(folder, row, "series")
         if metric not in frame:
             valid_names = format_list(list(frame)[1:], max_shown=20)
-            raise ParameterError(f"metric must be one of the suite of the run ({valid_names}), got {format_value(metric)}.")
+            raise ParameterError(
+                f"metric must be one of the suite of the run ({valid_names}), got {format_value(metric)}.", parameter="metric"
+            )
         columns.append(frame.set_index("unique_id")[metric].rename(row.model))
     combined = pd.concat(columns, axis=1).T.groupby(level=0, sort=False).mean()
     return combined.index.tolist(), combined.columns.tolist(), combined.to_numpy(np.float64)

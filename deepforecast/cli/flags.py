@@ -85,9 +85,9 @@ def _argparse_settings(parameter: Param) -> Mapping[str, Any]:
 
 def describe_values(parameter: Param) -> str:
     """Describe the values that a parameter takes; empty for parameters of any type."""
-    words = [_format_value(choice) for choice in parameter.choices or ()]
+    words = [_format_value(choice) for choice in parameter.choices]
     for value_type in member_types(parameter.annotation):
-        if value_type in (type(None), Any) or any(type(choice) is value_type for choice in parameter.choices or ()):
+        if value_type in (type(None), Any) or any(type(choice) is value_type for choice in parameter.choices):
             continue
         word = _TYPE_NAMES.get(value_type) or (
             "a model"

@@ -40,7 +40,7 @@ def model_family(name: str) -> str:
 
     Models of the library are not imported.
     """
-    from deepforecast.core.index import MODELS
+    from deepforecast.core.registry import MODELS
 
     module = MODELS[name].split(".") if name in MODELS else _model_module(name).split(".")
     return module[2] if module[:2] == ["deepforecast", "models"] else module[0]

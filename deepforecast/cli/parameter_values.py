@@ -25,7 +25,7 @@ def parse_value(text: str | Sequence[str], cls: type, name: str) -> Any:
         return [_parse_single(word, _element_types(list_types[0]), parameter) for word in words]
     if len(words) > 1:
         raise ParameterError(f"{name} must be a single value, got '{format_value(' '.join(words))}'.")
-    for choice in parameter.choices or ():
+    for choice in parameter.choices:
         if words[0].lower() == str(choice).lower():
             return choice
     return _parse_single(words[0], value_types, parameter)

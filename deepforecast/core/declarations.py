@@ -10,10 +10,10 @@ from dataclasses import replace
 from textwrap import fill
 from typing import Any, ClassVar, dataclass_transform
 
-from deepforecast.core.needs import Needs
 from deepforecast.core.params import (
+    BOUNDS,
     NONE_TYPE,
-    REQUIRED,
+    Needs,
     Param,
     declared_params,
     in_constructor_order,
@@ -25,7 +25,7 @@ from deepforecast.core.params import (
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list
 
 WIDTH = 100
-SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$|^>>> ", re.MULTILINE)  # the header of a section, or an example
+SECTION = re.compile(r"^(?=\w[\w ]*\n-{3,}$|>>> )", re.MULTILINE)  # before the header of a section, or an example
 
 
 def with_parameters(cls: type) -> str:
@@ -44,10 +44,11 @@ def with_parameters(cls: type) -> str:
         _section("Parameters", (param for param in ordered if not param.group)),
         _section("Other Parameters", (param for param in ordered if param.group)),
     ]
-    match = SECTION.search(text)
-    end = match.start() if match else len(text)
-    examples = ["Examples\n--------\n" + text[end:]] if match and not match[1] else [text[end:]]
-    return "\n\n".join(section.strip("\n") for section in (text[:end], *sections, *examples) if section.strip()) + "\n"
+    summary, *rest = SECTION.split(text, maxsplit=1)
+    if rest and rest[0].startswith(">>> "):
+        rest.insert(0, "Examples\n--------")
+    examples = "\n".join(rest)
+    return "\n\n".join(part.strip("\n") for part in (summary, *sections, examples) if part.strip()) + "\n"
 
 
 def describe_type(param: Param) -> str:
@@ -57,36 +58,32 @@ def describe_type(param: Param) -> str:
     >>> describe_type(declared_params(LSTM)["dropout"])
     'float in [0, 1), default 0.0'
     """
-    members = [member for member in union_members(param.annotation) if member is not NONE_TYPE]
-    words = [_name(member, _interval(param)) for member in members]
+    names = " or ".join(_name(member, _interval(param)) for member in param.members if member is not NONE_TYPE)
     if param.required:
-        return " or ".join(words)
+        return names
     if param.default is None:
-        return f"{' or '.join(words)}, optional"
-    if NONE_TYPE in union_members(param.annotation):
-        words.append("None")
-    return f"{' or '.join(words)}, default {_literal(param.default)}"
+        return f"{names}, optional"
+    return f"{names}{' or None' if NONE_TYPE in param.members else ''}, default {_literal(param.default)}"
 
 
 def _section(title: str, params: Iterable[Param]) -> str:
-    entries = [f"{param.name} : {describe_type(param)}\n{_indented(param.full_help)}" for param in params]
-    return "\n".join([title, "-" * len(title), *entries]) if entries else ""
-
-
-def _indented(text: str) -> str:
-    sentence = text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
-    return fill(sentence, WIDTH - 8, initial_indent="    ", subsequent_indent="    ")
+    lines = [title, "-" * len(title)]
+    for declaration in params:
+        text = declaration.full_help[:1].upper() + declaration.full_help[1:]
+        sentence = text if text.endswith((".", "!", "?")) else f"{text}."
+        lines += [
+            f"{declaration.name} : {describe_type(declaration)}",
+            fill(sentence, WIDTH - 8, initial_indent="    ", subsequent_indent="    "),
+        ]
+    return "\n".join(lines) if len(lines) > 2 else ""
 
 
 def _interval(param: Param) -> str:
     """The bounds of a parameter as text to follow its type: " in [0, 1)", " >= 1", " < 1" or ""."""
-    low = f"[{param.at_least}" if param.at_least is not None else f"({param.above}" if param.above is not None else ""
-    high = f"{param.at_most}]" if param.at_most is not None else f"{param.below})" if param.below is not None else ""
-    if low and high:
-        return f" in {low}, {high}"
-    if low:
-        return f" {'>=' if low.startswith('[') else '>'} {low[1:]}"
-    return f" {'<=' if high.endswith(']') else '<'} {high[:-1]}" if high else ""
+    if len(param.limits) == 2:
+        low, high = param.limits.values()
+        return f" in {'(' if param.at_least is None else '['}{low}, {high}{')' if param.at_most is None else ']'}"
+    return "".join(f" {BOUNDS[name].symbol} {limit}" for name, limit in param.limits.items())
 
 
 def _name(member: Any, interval: str) -> str:
@@ -117,16 +114,16 @@ class ParameterizedClass:
     _has_needs: ClassVar[bool] = False  # whether a parameter has an effect only with some values of others
 
 
-SEARCH_OPTIONS = ("low", "high", "log", "step", "search", "when")  # inherited all or none
+SEARCH_OPTIONS = {"low", "high", "log", "step", "search", "when"}  # inherited all or none
 
 
-def collect_params(cls: type) -> None:
+def collect_params(cls: type[Any]) -> None:
     """Collect the `param` declarations of a class and set its signature; called once, when the class is created."""
     inherited: dict[str, Param] = {}
     for base in reversed(cls.__mro__[1:]):
         inherited |= _read_declarations(base, inherited)
     declared_here = _read_declarations(cls, inherited)
-    cls._own_params = declared_here  # type: ignore[attr-defined]
+    cls._own_params, cls._params = declared_here, inherited | declared_here
     for name in vars(cls):
         if name in inherited and name not in declared_here:
             raise ParameterTypeError(
@@ -134,13 +131,23 @@ def collect_params(cls: type) -> None:
                 "parameter.",
                 hint=f"To change its default, use {name}: ... = param(default=...).",
             )
-    cls._params = declared_params(cls)  # type: ignore[attr-defined]
-    cls._has_needs = any(param.needs is not None for param in cls._params.values())  # type: ignore[attr-defined]
-    _check_needs(cls)
-    cls.__signature__ = _signature(cls._params)  # type: ignore[attr-defined]
+    for name, declaration in cls._params.items():
+        unknown = declaration.needs.conditions.keys() - cls._params if declaration.needs else ()
+        if unknown:
+            raise ParameterTypeError(
+                f"{cls.__name__}.{name}: the keys of `needs` must be parameters, got {format_list(sorted(unknown))}."
+            )
+    cls._has_needs = any(param.needs is not None for param in cls._params.values())
+    kinds = {True: inspect.Parameter.KEYWORD_ONLY, False: inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    cls.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter(name, kinds[param.kw_only], default=param.default, annotation=param.annotation)
+            for name, param in in_constructor_order(cls._params)
+        ]
+    )
 
 
-def _read_declarations(cls: type, inherited: Mapping[str, Param]) -> dict[str, Param]:
+def _read_declarations(cls: type[Any], inherited: Mapping[str, Param]) -> dict[str, Param]:
     """The completed declarations of one class, which are deleted from its body."""
     if "_own_params" in vars(cls):
         return dict(vars(cls)["_own_params"])
@@ -151,7 +158,7 @@ def _read_declarations(cls: type, inherited: Mapping[str, Param]) -> dict[str, P
         name: _complete_declaration(name, declaration, cls, inherited.get(name)) for name, declaration in declarations.items()
     }
     if completed:
-        cls._own_params = completed  # type: ignore[attr-defined]
+        cls._own_params = completed
     return completed
 
 
@@ -160,44 +167,22 @@ def _complete_declaration(name: str, declaration: Param, cls: type, inherited_pa
     annotations = inspect.get_annotations(cls)
     if name not in annotations:
         raise ParameterTypeError(f"{cls.__name__}.{name} must have a type annotation, e.g. {name}: int = param(...).")
-    _check_name(name, cls)
-    if inherited_param is not None:
-        own_options = {key: getattr(declaration, key) for key in declaration.declared}
-        search_options = (
-            {key: getattr(declaration, key) for key in SEARCH_OPTIONS}
-            if set(SEARCH_OPTIONS) & set(declaration.declared)
-            else {}
-        )
-        declaration = replace(inherited_param, default=declaration.default, **{**search_options, **own_options})
-    if declaration.when is None or isinstance(declaration.when, Needs):
-        declaration = replace(declaration, when=declaration.needs)
-    annotation = resolve_annotation(annotations[name], cls, name)
-    literals = [member for member in union_members(annotation) if typing.get_origin(member) is typing.Literal]
-    choices = tuple(value for member in literals for value in typing.get_args(member)) or None
-    declaration = replace(declaration, name=name, annotation=annotation, choices=choices)
-    _check_declaration(declaration, cls)
-    return declaration
-
-
-def _check_name(name: str, cls: type) -> None:
-    """Refuse names of class attributes, and `a__b`, which `set_params` reads as parameter b of the model a."""
     if hasattr(cls, name):
         raise ParameterTypeError(f"{cls.__name__}.{name} cannot be a parameter: the class has an attribute of that name.")
-    if name.strip("_") != name or "__" in name:
+    if name.strip("_") != name or "__" in name:  # `set_params` reads a__b as parameter b of the model a
         raise ParameterTypeError(
             f"{cls.__name__}.{name}: the name of a parameter cannot start or end with an underscore, or have two in a row."
         )
-
-
-def _check_needs(cls: type) -> None:
-    """Check that each `needs` refers to parameters of the class."""
-    params = declared_params(cls)
-    for name, declaration in params.items():
-        unknown = set(declaration.needs.conditions) - set(params) if declaration.needs else ()
-        if unknown:
-            raise ParameterTypeError(
-                f"{cls.__name__}.{name}: the keys of `needs` must be parameters, got {format_list(sorted(unknown))}."
-            )
+    if inherited_param is not None:
+        options = {"default", *declaration.declared}
+        if options & SEARCH_OPTIONS:
+            options |= SEARCH_OPTIONS
+        declaration = replace(inherited_param, **{option: getattr(declaration, option) for option in options})
+    if declaration.when is None or isinstance(declaration.when, Needs):
+        declaration = replace(declaration, when=declaration.needs)
+    declaration = replace(declaration, name=name, annotation=resolve_annotation(annotations[name], cls, name))
+    _check_declaration(declaration, cls)
+    return declaration
 
 
 def _check_declaration(declaration: Param, cls: type) -> None:
@@ -208,53 +193,36 @@ def _check_declaration(declaration: Param, cls: type) -> None:
         raise ParameterTypeError(
             f"{location}: the default cannot be a {type_name}, as all instances would share it.", hint="Use a tuple or None."
         )
-    if declaration.is_searched:
-        _check_search(declaration, location)
-    limits = [limit for limit in (declaration.low, declaration.high) if limit is not None]
-    for value in [declaration.default, *(declaration.search or ()), *limits]:
-        if value is not REQUIRED:
-            try:
-                declaration.check(value)
-            except ParameterError as error:
-                raise type(error)(
-                    f"{cls.__name__}: default, `search`, `low` and `high` must be valid values. {error}"
-                ) from None
+    if problem := _search_problem(declaration):
+        raise ParameterError(f"{location}: {problem}")
+    values = [] if declaration.required else [declaration.default]
+    values += declaration.search or [limit for limit in (declaration.low, declaration.high) if limit is not None]
+    for value in values:
+        try:
+            declaration.check(value)
+        except ParameterError as error:
+            raise type(error)(f"{cls.__name__}: default, `search`, `low` and `high` must be valid values. {error}") from None
 
 
-def _check_search(declaration: Param, location: str) -> None:
-    """Raise unless the parameter has either `search` or a valid range `low` to `high`; `location` names it."""
-    if declaration.low is None or declaration.high is None:
-        if declaration.low is not None or declaration.high is not None or declaration.search is None:
-            raise ParameterError(f"{location}: a search range must have both `low` and `high`.", hint="Set both.")
-        return
-    if declaration.search is not None:
-        raise ParameterError(f"{location}: `search` cannot be combined with `low` and `high`.", hint="Use one of them.")
+def _search_problem(declaration: Param) -> str:
+    """What is wrong with `search` or the range `low` to `high`; "" if nothing is."""
     low, high, step, log = declaration.low, declaration.high, declaration.step, declaration.log
+    if low is None and high is None:
+        return ""
+    if low is None or high is None:
+        return "a search range must have both `low` and `high`. Set both."
+    if declaration.search is not None:
+        return "`search` cannot be combined with `low` and `high`. Use one of them."
     if low > high:
-        raise ParameterError(f"{location}: `low` must not exceed `high`, got low={low} and high={high}.")
+        return f"`low` must not exceed `high`, got low={low} and high={high}."
     if log and low <= 0:
-        raise ParameterError(f"{location}: `low` must be above 0 with log=True, got {low}.")
+        return f"`low` must be above 0 with log=True, got {low}."
     if step is not None and (step <= 0 or log):
-        raise ParameterError(f"{location}: `step` must be positive and cannot be used with log=True, got {step}.")
+        return f"`step` must be positive and cannot be used with log=True, got {step}."
     all_integers = all(isinstance(end, int) for end in (low, high, step or 1))
-    if not (all_integers if is_integer_param(declaration) else float in union_members(declaration.annotation)):
-        raise ParameterError(
-            f"{location}: only numeric parameters can have `low` and `high`, and integer parameters must have "
-            f"integer `low`, `high` and `step`, got low={low}, high={high} and step={step}."
-        )
-
-
-def _signature(params: Mapping[str, Param]) -> inspect.Signature:
-    """The signature of a constructor with these parameters."""
-    parameter_class = inspect.Parameter
-    return inspect.Signature(
-        [
-            parameter_class(
-                name,
-                parameter_class.KEYWORD_ONLY if param.kw_only else parameter_class.POSITIONAL_OR_KEYWORD,
-                default=parameter_class.empty if param.required else param.default,
-                annotation=param.annotation,
-            )
-            for name, param in in_constructor_order(params)
-        ]
+    if all_integers if is_integer_param(declaration) else float in declaration.members:
+        return ""
+    return (
+        "only numeric parameters can have `low` and `high`, and integer parameters must have integer `low`, `high` and "
+        f"`step`, got low={low}, high={high} and step={step}."
     )

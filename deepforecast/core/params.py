@@ -12,21 +12,21 @@ the options it does not set.
 
 from __future__ import annotations
 
-import builtins
 import inspect
 import math
 import numbers
+import operator
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepforecast.core.needs import Needs
 from deepforecast.core.synonyms import suggest
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value, join_alternatives
 
@@ -48,13 +48,16 @@ def union_members(annotation: Any) -> tuple[Any, ...]:
     return (NONE_TYPE if annotation is None else annotation,)
 
 
-def is_instance(value: Any, expected_type: Any) -> bool:
-    """Whether a value matches a type, including the elements of lists, tuples and mappings.
+def is_instance(value: Any, annotation: Any) -> bool:
+    """Whether a value matches a type or a member of a union, including the elements of lists, tuples and mappings.
 
     Unlike `isinstance`, True and False are not numbers, a list matches a tuple type, and numpy
     numbers match Python's.
     """
-    origin, inner = typing.get_origin(expected_type) or expected_type, typing.get_args(expected_type)
+    members = union_members(annotation)
+    if len(members) > 1:
+        return any(is_instance(value, member) for member in members)
+    origin, inner = typing.get_origin(members[0]) or members[0], typing.get_args(members[0])
     if origin is Any:
         return True
     if origin is typing.Literal:
@@ -66,9 +69,16 @@ def is_instance(value: Any, expected_type: Any) -> bool:
     if origin is float:
         return isinstance(value, numbers.Real) and not isinstance(value, bool)
     if origin in (list, tuple, Sequence):
-        return isinstance(value, (list, tuple)) and _elements_match(value, inner, is_tuple_type=origin is tuple)
+        if not isinstance(value, (list, tuple)):
+            return False
+        has_fixed_length = origin is tuple and inner and Ellipsis not in inner
+        element_types = inner if has_fixed_length else (inner[:1] or (Any,)) * len(value)
+        return len(value) == len(element_types) and all(map(is_instance, value, element_types))
     if origin in (dict, Mapping):
-        return isinstance(value, Mapping) and (not inner or _pairs_match(value, *inner))
+        key_type, value_type = inner or (Any, Any)
+        return isinstance(value, Mapping) and all(
+            is_instance(key, key_type) and is_instance(element, value_type) for key, element in value.items()
+        )
     if origin is type:
         return isinstance(value, type) and (not inner or issubclass(value, inner))
     return isinstance(value, origin)
@@ -79,7 +89,7 @@ def is_choice(value: Any, choices: Sequence[Any]) -> bool:
     return any(value is choice or (is_instance(value, type(choice)) and bool(value == choice)) for choice in choices)
 
 
-def type_name(expected_type: Any, bounds: str = "") -> str:
+def type_name(annotation: Any, bounds: str = "") -> str:
     """The name of a type in messages; `bounds` follows the names of numeric types.
 
     >>> type_name(list[int], " of at least 1"), type_name(str), type_name(tuple[float, float])
@@ -87,47 +97,38 @@ def type_name(expected_type: Any, bounds: str = "") -> str:
     >>> type_name(tuple[int | str, int]), type_name(dict[str, dict[str, int]])
     ('a tuple (an integer or a string, an integer)', 'a dict of dicts')
     """
-    origin, inner = typing.get_origin(expected_type) or expected_type, typing.get_args(expected_type)
+    origin, inner = typing.get_origin(annotation) or annotation, typing.get_args(annotation)
     if origin in (int, float):
         return TYPE_NAMES[origin] + bounds
     if origin is typing.Literal:
-        return format_choices(inner)
-    is_fixed_tuple = origin is tuple and Ellipsis not in inner
-    if is_fixed_tuple and (len(set(inner)) > 1 or any(len(union_members(inner_type)) > 1 for inner_type in inner)):
-        positions = (" or ".join(map(type_name, union_members(inner_type))) for inner_type in inner)
-        return f"a tuple ({', '.join(positions)})" + (f", its numbers{bounds}" if bounds else "")
+        return join_alternatives([repr(choice) for choice in inner])
     if origin in (list, tuple, Sequence):
-        element_types = [inner_type for inner_type in inner if inner_type is not Ellipsis]
-        container = "a tuple" if origin is tuple else "a list"
-        length_text = f"{len(element_types)} " if origin is tuple and Ellipsis not in inner and inner else ""
-        alternatives = [
-            inner_type for element_type in element_types for inner_type in union_members(element_type) if inner_type is not Any
-        ]
-        names = list(dict.fromkeys(PLURAL_NAMES.get(inner_type) or type_name(inner_type) for inner_type in alternatives))
-        element_bounds = bounds if set(element_types) <= {int, float} else ""
-        return container + (f" of {length_text}{' or '.join(names)}{element_bounds}" if names else "")
+        return _sequence_name(origin, inner, bounds)
     if origin in (dict, Mapping):
-        value_type = inner[1] if len(inner) > 1 else Any
-        is_nested = (typing.get_origin(value_type) or value_type) in (dict, Mapping)
-        return "a dict of dicts" if is_nested else "a dict"
+        return "a dict of dicts" if inner and typing.get_origin(inner[1]) in (dict, Mapping) else "a dict"
     name = getattr(origin, "__name__", str(origin))
     return TYPE_NAMES.get(origin) or f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
 
-def format_choices(choices: Sequence[Any]) -> str:
-    """Choices as written in messages.
-
-    >>> format_choices(("a", "b", None))
-    "'a', 'b' or None"
-    """
-    return join_alternatives([repr(choice) for choice in choices])
+def _sequence_name(origin: Any, inner: tuple[Any, ...], bounds: str) -> str:
+    """The name of a list or tuple type whose type arguments are `inner`."""
+    has_fixed_length = origin is tuple and Ellipsis not in inner
+    if has_fixed_length and (len(set(inner)) > 1 or any(len(union_members(position)) > 1 for position in inner)):
+        positions = (" or ".join(map(type_name, union_members(position))) for position in inner)
+        return f"a tuple ({', '.join(positions)})" + (f", its numbers{bounds}" if bounds else "")
+    container = "a tuple" if origin is tuple else "a list"
+    elements = [member for element in inner for member in union_members(element) if member not in (Any, Ellipsis)]
+    if not elements:
+        return container
+    names = dict.fromkeys(PLURAL_NAMES.get(element) or type_name(element) for element in elements)
+    length = f"{len(inner)} " if has_fixed_length else ""
+    return f"{container} of {length}{' or '.join(names)}{bounds if set(elements) <= {int, float} else ''}"
 
 
 def resolve_annotation(annotation: Any, cls: type, name: str) -> Any:
     """The annotation of a parameter, evaluated if it is a string; only types, unions and `Literal` are allowed."""
     if isinstance(annotation, str):
-        module = sys.modules.get(cls.__module__)
-        names = {**vars(builtins), **vars(typing), **(vars(module) if module is not None else {}), cls.__name__: cls}
+        names = {**vars(typing), **vars(sys.modules.get(cls.__module__, typing)), cls.__name__: cls}
         try:
             annotation = typing.get_type_hints(types.SimpleNamespace(__annotations__={name: annotation}), names)[name]
         except (NameError, AttributeError, SyntaxError, TypeError) as error:
@@ -145,40 +146,103 @@ def resolve_annotation(annotation: Any, cls: type, name: str) -> Any:
     return annotation
 
 
-def _elements_match(values: Sequence[Any], element_types: tuple[Any, ...], is_tuple_type: bool) -> bool:
-    """Whether the elements match: of a tuple type, one type per position, unless it ends with `...`; else the first type."""
-    if not element_types:
-        return True
-    if is_tuple_type and Ellipsis not in element_types:
-        return len(values) == len(element_types) and all(
-            _matches(value, expected_type) for value, expected_type in zip(values, element_types, strict=True)
-        )
-    return all(_matches(value, element_types[0]) for value in values)
+class Not:
+    """Any value but these, for another parameter in `param(needs=...)`."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
 
 
-def _pairs_match(values: Mapping[Any, Any], key_type: Any, value_type: Any) -> bool:
-    return all(_matches(key, key_type) and _matches(value, value_type) for key, value in values.items())
+Rule = tuple[str, Callable[[Mapping[str, Any]], bool]]
+MAX_LISTED = 3
+"""Largest number of choices that the fix of an error lists."""
 
 
-def _matches(value: Any, annotation: Any) -> bool:
-    return any(is_instance(value, member) for member in union_members(annotation))
+class Needs:
+    """The condition under which a parameter has an effect; a function of the values of all parameters.
+
+    `declared` is `param(needs=...)`: a mapping from other parameters to the value they must have or
+    to `Not` with the values they must not have, or a pair of a rule in words and a function.
+
+    >>> needs = Needs({"head": "bins", "scaler": Not("none")})
+    >>> needs({"head": "bins", "scaler": "robust"}), needs({"head": "bins", "scaler": "none"})
+    (True, False)
+    >>> needs.help
+    "Used only with head='bins', not with scaler='none'."
+    """
+
+    def __init__(self, declared: Mapping[str, Any] | Rule) -> None:
+        self.conditions: Mapping[str, Any] = {}
+        self.rule = ""
+        self.holds: Callable[[Mapping[str, Any]], bool] | None = None
+        if isinstance(declared, tuple):
+            self.rule, self.holds = declared
+        else:
+            self.conditions = declared
+
+    def __call__(self, values: Mapping[str, Any]) -> bool:
+        """Whether the parameter has an effect with these values."""
+        if self.holds is not None:
+            return self.holds(values)
+        return all(_is_met(condition, values[name]) for name, condition in self.conditions.items())
+
+    @property
+    def help(self) -> str:
+        """The condition as a sentence for the help of the parameter."""
+        required = [_assignment(name, value) for name, value in self.conditions.items() if not isinstance(value, Not)]
+        excluded = [_assignment(name, value) for name, value in self.conditions.items() if isinstance(value, Not)]
+        without = f"with {' or '.join(excluded)}" if excluded else ""
+        if not required and not self.rule:
+            return f"Not used {without}."
+        return f"Used only with {self.rule or ' and '.join(required)}{without and ', not ' + without}."
+
+    def explain(self, values: Mapping[str, Any], params: Mapping[str, Param]) -> tuple[str, str]:
+        """Why these values do not meet the condition, to follow "has no effect", and a fix."""
+        if self.rule:
+            return f"without {self.rule}", f"Set {self.rule}"
+        name = next(name for name, condition in self.conditions.items() if not _is_met(condition, values[name]))
+        condition, reason = self.conditions[name], f"with {_assignment(name, values[name])}"
+        if not isinstance(condition, Not):
+            return reason, f"Set {_assignment(name, condition)}"
+        choices = [choice for choice in params[name].choices if _is_met(condition, choice)]
+        if 0 < len(choices) <= MAX_LISTED:
+            return reason, f"Set {_assignment(name, Not(*choices))}"
+        return reason, f"Set `{name}`" if values[name] is None else f"Set another `{name}`"
 
 
-class _Required:
-    def __repr__(self) -> str:
-        return "REQUIRED"
+def _is_met(condition: Any, value: Any) -> bool:
+    value = tuple(value) if isinstance(value, list) else value
+    return value not in condition.values if isinstance(condition, Not) else bool(value == condition)
 
 
-REQUIRED = _Required()
+def _assignment(name: str, value: Any) -> str:
+    """`name=value`, for several values in a `Not` with commas and "or"."""
+    values = value.values if isinstance(value, Not) else (value,)
+    return f"{name}={join_alternatives([format_value(repr(alternative)) for alternative in values])}"
+
+
+REQUIRED = inspect.Parameter.empty
+
+
+class Bound(NamedTuple):
+    """A comparison with a bound, and its symbol."""
+
+    holds: Callable[[Any, float], bool]
+    symbol: str
+
+
+BOUNDS = {
+    "at_least": Bound(operator.ge, ">="), "above": Bound(operator.gt, ">"),
+    "at_most": Bound(operator.le, "<="), "below": Bound(operator.lt, "<"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Param:
     """One declared hyperparameter.
 
-    `choices` are the values of the `Literal` types in its annotation; `declared` lists the options
-    that its own declaration sets, so that a subclass which declares the parameter again inherits
-    the others. For the rest see `param`.
+    `declared` lists the options that its own declaration sets, so that a subclass which declares
+    the parameter again inherits the others. For the rest see `param`.
     """
 
     default: Any
@@ -201,8 +265,23 @@ class Param:
     convert: Callable[[Any], Any] | None = None
     name: str = ""
     annotation: Any = Any
-    choices: tuple[Any, ...] | None = None
     declared: tuple[str, ...] = ()
+
+    @cached_property
+    def members(self) -> tuple[Any, ...]:
+        """The types of which the value must have one."""
+        return union_members(self.annotation)
+
+    @cached_property
+    def choices(self) -> tuple[Any, ...]:
+        """The values of the `Literal` types in the annotation."""
+        literals = [member for member in self.members if typing.get_origin(member) is typing.Literal]
+        return tuple(choice for literal in literals for choice in typing.get_args(literal))
+
+    @cached_property
+    def limits(self) -> dict[str, float]:
+        """The bounds that are set, by the name of the option."""
+        return {name: getattr(self, name) for name in BOUNDS if getattr(self, name) is not None}
 
     @property
     def required(self) -> bool:
@@ -221,36 +300,31 @@ class Param:
 
     def has_effect(self, values: Mapping[str, Any]) -> bool:
         """Whether `needs` is met by the values of all parameters, or the own value is `off`."""
-        return self.needs is None or self.needs(values) or is_choice(values[self.name], (self.off,))
+        return self.needs is None or self.needs(values) or _is_met(self.off, values[self.name])
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is one of the choices, or has one of the other types and is within the bounds."""
+        if is_choice(value, self.choices):
+            return True
+        is_unbounded = any(member is Any or Any in typing.get_args(member) for member in self.members)
+        has_type = any(is_instance(value, member) for member in self._unlimited_types)
+        return has_type and (is_unbounded or self._is_within_bounds(value))
 
     def check(self, value: Any) -> None:
         """Raise `ParameterTypeError` or `ParameterError` unless the value is valid."""
-        if is_choice(value, self.choices or ()):
+        if self.accepts(value):
             return
-        members = union_members(self.annotation)
-        if not any(is_instance(value, member) for member in self._unlimited_types(members)):
-            if any(is_instance(value, member) for member in (*members, *map(type, self.choices or ()))):
-                raise ParameterError(
-                    f"`{self.name}` must be {self._describe_rule(members)}, got {_format_argument(value)}.",
-                    parameter=self.name,
-                    value=value,
-                )
-            description = f"{_format_argument(value)} ({type(value).__name__}).{_instance_hint(value, members)}"
-            raise ParameterTypeError(
-                f"`{self.name}` must be {self._describe_rule(members)}, got {description}",
-                parameter=self.name,
-                value=value,
-            )
-        if not any(member is Any or Any in typing.get_args(member) for member in members) and not self._is_within_bounds(value):
-            raise ParameterError(
-                f"`{self.name}` must be {self._describe_rule(members)}, got {_format_argument(value)}.",
-                parameter=self.name,
-                value=value,
-            )
+        error_class, text, hint = ParameterError, _format_argument(value), ""
+        if not any(is_instance(value, expected_type) for expected_type in (*self.members, *map(type, self.choices))):
+            error_class, text = ParameterTypeError, f"{text} ({type(value).__name__})"
+            if isinstance(value, type) and any(isinstance(member, type) and issubclass(value, member) for member in self.members):
+                hint = f"Did you mean {value.__name__}()?"
+        raise error_class(f"`{self.name}` must be {self._rule}, got {text}.", hint=hint, parameter=self.name, value=value)
 
-    def _unlimited_types(self, members: Sequence[Any]) -> list[Any]:
+    @cached_property
+    def _unlimited_types(self) -> list[Any]:
         """The types whose values are not restricted to choices."""
-        return [member for member in members if not any(is_instance(choice, member) for choice in self.choices or ())]
+        return [member for member in self.members if not any(is_instance(choice, member) for choice in self.choices)]
 
     def _is_within_bounds(self, value: Any) -> bool:
         """Whether a number, or each number in a list, is finite and within the bounds; True for other types."""
@@ -258,28 +332,19 @@ class Param:
             return all(self._is_within_bounds(element) for element in value)
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             return True
-        number: Any = value  # not float(value), which overflows for very large integers
-        return (
-            (isinstance(value, numbers.Integral) or math.isfinite(number))
-            and (self.at_least is None or number >= self.at_least)
-            and (self.above is None or number > self.above)
-            and (self.at_most is None or number <= self.at_most)
-            and (self.below is None or number < self.below)
-        )
+        is_finite = isinstance(value, numbers.Integral) or math.isfinite(value)  # a large integer has no float
+        return is_finite and all(BOUNDS[name].holds(value, limit) for name, limit in self.limits.items())
 
-    def _describe_rule(self, members: Sequence[Any]) -> str:
+    @property
+    def _rule(self) -> str:
         """The valid values in words, to follow "must be"."""
-        words = (("at least", self.at_least), ("above", self.above), ("at most", self.at_most), ("below", self.below))
-        bounds = " and ".join(f"{word} {bound:,}" for word, bound in words if bound is not None)
+        bounds = " and ".join(f"{name.replace('_', ' ')} {limit:,}" for name, limit in self.limits.items())
         bounds = f" of {bounds}" if bounds.startswith("at") else bounds and f" {bounds}"
-        types = [member for member in self._unlimited_types(members) if member is not type(None)]
-        alternatives = [*map(repr, self.choices or ()), *(type_name(member, bounds) for member in types)]
-        if type(None) in members and None not in (self.choices or ()):
-            alternatives.append("None")
-        return join_alternatives(alternatives)
+        none_last = sorted(self._unlimited_types, key=lambda member: member is NONE_TYPE)
+        return join_alternatives([*map(repr, self.choices), *(type_name(member, bounds) for member in none_last)])
 
 
-OPTIONS = {field.name for field in fields(Param)} - {"default", "name", "annotation", "choices", "declared"}
+OPTIONS = {field.name for field in fields(Param)} - {"default", "name", "annotation", "declared"}
 
 
 def param(*, default: Any = REQUIRED, **options: Any) -> Any:
@@ -335,20 +400,23 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
     return Param(default, **options, declared=tuple(options))
 
 
-def declared_params(cls: type) -> dict[str, Param]:
+def declared_params(cls: type[Any]) -> dict[str, Param]:
     """The hyperparameters of a class by name, those of its bases first."""
-    params: dict[str, Param] = {}
-    for base in reversed(cls.__mro__):
-        params |= vars(base).get("_own_params", {})
-    return params
+    return dict(cls._params)
 
 
 def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Values of all parameters for a constructor call, validated; the objects passed are not copied."""
-    params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
+    params = declared_params(cls)
     positional = [name for name, param in in_constructor_order(params) if not param.kw_only]
     if len(args) > len(positional):
-        raise _positional_error(cls, positional, args[len(positional)])
+        value = args[len(positional)]
+        allowed = f"only {format_list(positional)} by position" if positional else "keyword arguments only"
+        candidates = [name for name in ("horizon", "season_length") if name in params and params[name].accepts(value)]
+        calls = " or ".join(f"{cls.__name__}({name}={format_value(value)})" for name in candidates)
+        raise ParameterTypeError(
+            f"{cls.__name__} takes {allowed}, got {_format_argument(value)}.", hint=f"Use {calls or 'its keyword'}."
+        )
     values = dict(zip(positional, args, strict=False))
     duplicates = [name for name in values if name in keywords]
     if duplicates:
@@ -359,40 +427,27 @@ def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]
     refuse_unknown(cls, values)
     for name, param in params.items():
         if name in values:
-            values[name] = param.convert(values[name]) if param.convert is not None else values[name]
+            if param.convert is not None:
+                values[name] = param.convert(values[name])
             param.check(values[name])
         elif param.required:
             meaning = f" ({param.help})" if param.help else ""
-            raise ParameterTypeError(
-                f"{cls.__name__} requires `{name}`{meaning}.",
-                hint=f"Pass {cls.__name__}({name}=...).",
-                parameter=name,
-            )
+            hint = f"Pass {cls.__name__}({name}=...)."
+            raise ParameterTypeError(f"{cls.__name__} requires `{name}`{meaning}.", hint=hint, parameter=name)
         else:
             values[name] = param.default
     return {name: values[name] for name in params}
-
-
-def _positional_error(cls: type, positional: Sequence[str], value: Any) -> ParameterTypeError:
-    """The error for an argument that must be passed by keyword; suggests keywords for which the value is valid."""
-    params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
-    allowed = f"only {format_list(positional)} by position" if positional else "keyword arguments only"
-    candidates = [name for name in ("horizon", "season_length") if name in params and _is_valid(params[name], value)]
-    calls = " or ".join(f"{cls.__name__}({name}={format_value(value)})" for name in candidates)
-    return ParameterTypeError(
-        f"{cls.__name__} takes {allowed}, got {_format_argument(value)}.", hint=f"Use {calls or 'its keyword'}."
-    )
 
 
 def change_values(model: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
     """All parameter values of a model with some changed, validated; `model__name` is a parameter of a wrapped model."""
     nested = {name: value for name, value in changes.items() if "__" in name}
     direct = {name: value for name, value in changes.items() if "__" not in name}
-    refuse_unknown(type(model), {**direct, **{name.partition("__")[0]: None for name in nested}})
+    refuse_unknown(type(model), [name.partition("__")[0] for name in changes])
     checked = resolve_values(type(model), (), {**model.get_params(deep=False), **direct})
     for name, value in nested.items():
         outer, _, inner = name.partition("__")
-        if not hasattr(type(checked[outer]), "_params"):
+        if not hasattr(type(checked[outer]), "_own_params"):
             raise ParameterTypeError(
                 f"`{name}` cannot be set: `{outer}` must be a model, got {format_value(checked[outer])}.", parameter=name
             )
@@ -402,14 +457,15 @@ def change_values(model: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def format_model(model: Any) -> str:
     """The constructor call of a model, with the parameters that differ from their defaults."""
-    values_and_defaults = [(name, getattr(model, name), param.default) for name, param in declared_params(type(model)).items()]
-    arguments = [f"{name}={value!r}" for name, value, default in values_and_defaults if not _is_same(value, default)]
+    defaults = {name: param.default for name, param in declared_params(type(model)).items()}
+    values = model.get_params(deep=False)
+    arguments = [f"{name}={value!r}" for name, value in values.items() if not _is_same(value, defaults[name])]
     return f"{type(model).__name__}({', '.join(arguments)})"
 
 
-def refuse_unknown(cls: type, names: Mapping[str, Any]) -> None:
+def refuse_unknown(cls: type, names: Iterable[str]) -> None:
     """Raise `ParameterTypeError` for an undeclared name and suggest similar ones."""
-    params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
+    params = declared_params(cls)
     for name in names:
         if name not in params:
             similar = get_close_matches(name, params, n=3)
@@ -417,71 +473,6 @@ def refuse_unknown(cls: type, names: Mapping[str, Any]) -> None:
                 f"Did you mean {format_list(similar)}?" if similar else f"Available: {format_list(list(params), max_shown=40)}."
             )
             raise ParameterTypeError(f"{cls.__name__} has no parameter {format_value(name)}.", hint=hint, parameter=name)
-
-
-def sample(cls: type, choose: Any) -> dict[str, Any]:
-    """Draw a configuration from the search ranges of a class.
-
-    `choose` is an Optuna trial or a `RandomTrial`.
-    """
-    params = declared_params(cls)
-    searched = {name: param for name, param in params.items() if param.is_searched}
-    return sample_from(searched, {name: param.default for name, param in params.items()}, choose)
-
-
-def sample_from(ranges: Mapping[str, Param], base_values: Mapping[str, Any], choose: Any) -> dict[str, Any]:
-    """Draw a configuration from `ranges`, in their order.
-
-    `base_values` are the values of parameters that are not drawn, or not yet; `Param.when` reads
-    them.
-    """
-    configuration: dict[str, Any] = {}
-    for name, param in ranges.items():
-        if param.when is not None and not param.when({**base_values, **configuration}):
-            continue
-        if param.search is not None:
-            configuration[name] = choose.suggest_categorical(name, list(param.search))
-        elif is_integer_param(param):
-            configuration[name] = choose.suggest_int(name, param.low, param.high, log=param.log, step=param.step or 1)
-        else:
-            configuration[name] = choose.suggest_float(name, param.low, param.high, log=param.log, step=param.step)
-    return configuration
-
-
-class RandomTrial:
-    """Seeded uniform draws with the interface of an Optuna trial."""
-
-    def __init__(self, seed: int) -> None:
-        import random
-
-        self._random = random.Random(seed)
-
-    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
-        """Draw one of the choices."""
-        return self._random.choice(list(choices))
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False, step: float | None = None) -> float:
-        """Draw a number in [low, high]."""
-        if step is not None:
-            return low + step * self._random.randrange(int((high - low) / step + 1e-9) + 1)
-        if log:
-            return min(max(math.exp(self._random.uniform(math.log(low), math.log(high))), low), high)
-        return self._random.uniform(low, high)
-
-    def suggest_int(self, name: str, low: int, high: int, *, log: bool = False, step: int = 1) -> int:
-        """Draw an integer in [low, high]."""
-        if log:
-            return round(self.suggest_float(name, low, high, log=True))
-        return self._random.randrange(low, high + 1, step)
-
-
-def _is_valid(param: Param, value: Any) -> bool:
-    """Whether `param.check` accepts the value."""
-    try:
-        param.check(value)
-    except ParameterError:
-        return False
-    return True
 
 
 def _is_same(value: Any, default: Any) -> bool:
@@ -493,15 +484,9 @@ def _format_argument(value: Any) -> str:
     return f"'{format_value(value)}'" if isinstance(value, str) else format_value(value)
 
 
-def _instance_hint(value: Any, members: Sequence[Any]) -> str:
-    is_class = isinstance(value, type) and any(isinstance(member, type) and issubclass(value, member) for member in members)
-    return f" Did you mean {value.__name__}()?" if is_class else ""
-
-
 def is_integer_param(param: Param) -> bool:
     """Whether the parameter takes integers but no other numbers."""
-    members = union_members(param.annotation)
-    return int in members and float not in members
+    return int in param.members and float not in param.members
 
 
 def in_constructor_order(params: Mapping[str, Param]) -> list[tuple[str, Param]]:
@@ -511,19 +496,18 @@ def in_constructor_order(params: Mapping[str, Param]) -> list[tuple[str, Param]]
 
 def unused_parameters(model: Any) -> list[str]:
     """The parameters that have no effect with the values of the others."""
-    params: dict[str, Param] = type(model)._params
-    values = {name: getattr(model, name) for name in params}
-    return [name for name, param in params.items() if not param.has_effect(values)]
+    values = model.get_params(deep=False)
+    return [name for name, param in declared_params(type(model)).items() if not param.has_effect(values)]
 
 
 def refuse_unused_parameters(model: Any) -> None:
     """Raise if a parameter differs from its default but has no effect with the values of the others."""
     params: dict[str, Param] = type(model)._params
     values = {name: getattr(model, name) for name in params}
-    for name, value in values.items():
-        needs = params[name].needs
-        if needs is not None and value != params[name].default and not params[name].has_effect(values):
-            reason, fix = needs.explain(values, params)
+    for name, param in params.items():
+        value = values[name]
+        if param.needs is not None and value != param.default and not param.has_effect(values):
+            reason, fix = param.needs.explain(values, params)
             raise ParameterError(
                 f"{model.name}: {name}={_format_argument(value)} has no effect {reason}.",
                 hint=f"{fix}, or omit `{name}`.",

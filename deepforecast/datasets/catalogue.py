@@ -152,5 +152,6 @@ def _find_entry(name: str) -> Entry:
         raise ParameterError(
             f"Unknown dataset '{format_value(name)}'.",
             hint=f"{hint}Available: {format_list(sorted(entries), max_shown=len(entries))}.",
+            parameter="name",
         )
     return entries[name]

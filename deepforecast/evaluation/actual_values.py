@@ -26,6 +26,7 @@ def read_actuals(forecast_rows: ForecastRows, table: nw.DataFrame[Any], actual: 
         raise ParameterError(
             f"Actual values cannot be in both the forecasts and `actual`, and the forecasts have column {names.target}.",
             hint="Drop it from the forecasts, or leave out `actual`.",
+            parameter="actual",
         )
     else:
         values = _match_actuals(forecast_rows, frames.to_narwhals(actual, "actual frame"), names)

@@ -59,7 +59,8 @@ def validate_by(by: str | Sequence[str], forecast_rows: ForecastRows) -> list[st
             )
     if CUTOFF in requested and forecast_rows.cutoffs is None:
         raise ParameterError(
-            f"by={CUTOFF!r} requires a column {CUTOFF} in the forecasts.", hint="Use cross_validate to create them."
+            f"by={CUTOFF!r} requires a column {CUTOFF} in the forecasts.", hint="Use cross_validate to create them.",
+            parameter="by",
         )
     names = [SERIES if name == forecast_rows.names.id else name for name in requested if name != MODEL]
     return list(dict.fromkeys(names))

@@ -39,7 +39,8 @@ def check_inputs(
     if "quantile_forecast" in arrays and len(arrays["quantile_forecast"]) != len(arrays["quantiles"]):
         raise ParameterError(
             f"The first axis of `quantile_forecast` must have as many entries as `quantiles`, got "
-            f"{len(arrays['quantile_forecast'])} and {len(arrays['quantiles'])}."
+            f"{len(arrays['quantile_forecast'])} and {len(arrays['quantiles'])}.",
+            parameter="quantile_forecast",
         )
     return values.reshape(-1), arrays
 
@@ -88,7 +89,8 @@ def _check_forecast(name: str, array: Array, actual: Array) -> Array:
     if array.ndim < actual.ndim or array.shape[array.ndim - actual.ndim :] != actual.shape:
         raise ParameterError(
             f"The last axes of `{name}` must match the shape of `actual`, got {array.shape} and {actual.shape}. Several models "
-            "must be on a leading axis, e.g. (models, points)."
+            "must be on a leading axis, e.g. (models, points).",
+            parameter=name,
         )
     is_valid = np.abs(array) < MAX_MAGNITUDE  # false for NaN too
     if not is_valid.all():

@@ -142,7 +142,8 @@ class Conformal(Forecaster):
             raise ParameterError(
                 f"pool=True cannot be combined with method={self.method!r}, which adapts to the coverage of each series "
                 "separately.",
-                hint="Use method='split' or pool=False."
+                hint="Use method='split' or pool=False.",
+                parameter="pool",
             )
         return pooled_absolute_errors(self._inner(), panel, self.default_horizon, self.n_windows)
 

@@ -109,7 +109,8 @@ class PositionalEncoding(nn.Module):
             raise ParameterError(
                 "positional_encoding='calendar' requires cyclic calendar features, and the network has none.",
                 hint="Set e.g. "
-                "calendar=['hour', 'day_of_week'], or use positional_encoding='sinusoidal'."
+                "calendar=['hour', 'day_of_week'], or use positional_encoding='sinusoidal'.",
+                parameter="positional_encoding",
             )
 
     def add_to(self, tokens: Tensor, columns: Tensor, is_future: bool, first: int = 0) -> Tensor:

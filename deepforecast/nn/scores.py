@@ -165,7 +165,8 @@ def score(name: str) -> Callable[[ScoreClass], ScoreClass]:
         if SCORES.get(name, score_class).__qualname__ != score_class.__qualname__:
             raise ParameterError(
                 f"The name of a score must be unique, got {name!r}, the name of {SCORES[name].__qualname__}.",
-                hint="Use another name."
+                hint="Use another name.",
+                parameter="name",
             )
         SCORES[name] = score_class
         return score_class

@@ -101,6 +101,7 @@ def _heads(weights: AttentionWeights, n_series: int) -> Chart:
         raise ParameterError(
             f"view='heads' can plot at most {MAX_PANELS} heads, got {len(layers)} layers of {len(heads)} heads.",
             hint="Pass `layer` to choose one layer.",
+            parameter="view",
         )
     head_weights = [weights.take((weights.layer == layer) & (weights.head == head)) for layer in layers for head in heads]
     matrices = [selected.matrix() for selected in head_weights]

@@ -63,7 +63,9 @@ class AttentionWeights:
                 parameter="series",
             )
         if single and len(requested) > 1:
-            raise ParameterError(f"view='heads' requires a single series, got {format_list(requested)}.", hint="Pass one id.")
+            raise ParameterError(
+                f"view='heads' requires a single series, got {format_list(requested)}.", hint="Pass one id.", parameter="series"
+            )
         return requested, len(self.keys)
 
     def select_series(self, keys: list[Any]) -> AttentionWeights:

@@ -144,7 +144,8 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
         raise ParameterError(
             f"strategy={trainer_options['strategy']!r} cannot be used: its worker processes return only the "
             "weights, not the training record.",
-            hint="Use trainer={'strategy': 'ddp'} (in a script) or devices=1."
+            hint="Use trainer={'strategy': 'ddp'} (in a script) or devices=1.",
+            parameter="trainer",
         )
     return trainer
 
@@ -181,7 +182,8 @@ def _check_instances(values: Any, expected_class: type, option: str) -> list[Any
             raise ParameterError(
                 f"{option!r} of `trainer` must be instances of classes of pytorch_lightning, got "
                 f"{type(instance).__name__}{origin}.",
-                hint="Use the classes of pytorch_lightning."
+                hint="Use the classes of pytorch_lightning.",
+                parameter="trainer",
             )
     return instances
 

@@ -175,7 +175,8 @@ def _apply_range(unrestricted: Param, declaration: Param, value: Any) -> Param:
         if unknown or is_malformed or not ({"low", "high"} <= set(value) or set(value) == {"choices"}):
             raise ParameterError(
                 f"The range of {unrestricted.name} must be a dict such as {{'low': 1, 'high': 9}}, optionally with 'log': True "
-                f"or 'step', or {{'choices': [...]}}, got {format_value(dict(value))}."
+                f"or 'step', or {{'choices': [...]}}, got {format_value(dict(value))}.",
+                parameter="space",
             )
         if "choices" in value:
             return _apply_range(unrestricted, declaration, list(value["choices"]))
@@ -187,7 +188,8 @@ def _apply_range(unrestricted: Param, declaration: Param, value: Any) -> Param:
         return replace(unrestricted, search=tuple(_to_tuple(unrestricted, element) for element in value))
     raise ParameterError(
         f"The range of {unrestricted.name} must be a tuple (low, high), a non-empty list of choices or a dict such as "
-        f"{{'low': 1, 'high': 9}}, got {format_value(value)}."
+        f"{{'low': 1, 'high': 9}}, got {format_value(value)}.",
+        parameter="space",
     )
 
 
@@ -209,25 +211,34 @@ def _numeric_range(unrestricted: Param, low: Any, high: Any, log: bool, step: An
     if any(isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound) for bound in bounds):
         raise ParameterTypeError(
             f"The bounds and the step of the range of {unrestricted.name} must be finite numbers, got "
-            f"{', '.join(map(format_value, bounds))}."
+            f"{', '.join(map(format_value, bounds))}.",
+            parameter="space",
         )
     if not low <= high:
-        raise ParameterError(f"'low' cannot be above 'high' in the range of {unrestricted.name}, got {low} and {high}.")
+        raise ParameterError(
+            f"'low' cannot be above 'high' in the range of {unrestricted.name}, got {low} and {high}.", parameter="space"
+        )
     if step is not None and step <= 0:
-        raise ParameterError(f"'step' must be positive in the range of {unrestricted.name}, got {step}.")
+        raise ParameterError(f"'step' must be positive in the range of {unrestricted.name}, got {step}.", parameter="space")
     if log and low <= 0:
-        raise ParameterError(f"'low' must be positive on a log scale, got {low} in the range of {unrestricted.name}.")
+        raise ParameterError(
+            f"'low' must be positive on a log scale, got {low} in the range of {unrestricted.name}.", parameter="space"
+        )
     if log and step is not None:
         raise ParameterError(
-            f"'log' and 'step' cannot be combined in the range of {unrestricted.name}.", hint="Drop one of them."
+            f"'log' and 'step' cannot be combined in the range of {unrestricted.name}.", hint="Drop one of them.",
+            parameter="space",
         )
     if unrestricted.annotation is Any and all(isinstance(bound, int) for bound in bounds):
         unrestricted = replace(unrestricted, annotation=int)
     if is_integer_param(unrestricted) and not all(isinstance(bound, int) or float(bound).is_integer() for bound in bounds):
-        raise ParameterTypeError(f"The range of {unrestricted.name} must have integer bounds, got {format_value((low, high))}.")
+        raise ParameterTypeError(
+            f"The range of {unrestricted.name} must have integer bounds, got {format_value((low, high))}.", parameter="space"
+        )
     if not math.isfinite(high - low):
         raise ParameterError(
-            f"The range of {unrestricted.name} must be narrower than {MAX_SPAN:.1g}, got {format_value((low, high))}."
+            f"The range of {unrestricted.name} must be narrower than {MAX_SPAN:.1g}, got {format_value((low, high))}.",
+            parameter="space",
         )
     if step is not None:  # the largest value reached by steps
         # Decimal: 0.3 is a multiple of 0.1

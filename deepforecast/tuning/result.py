@@ -235,7 +235,8 @@ class TuningResult:
         if kind == "pareto":
             if len(self.objectives) < 2:
                 raise ParameterError(
-                    "kind='pareto' requires several objectives, got a single one.", hint="Use tune(metric=['mase', 'seconds'])."
+                    "kind='pareto' requires several objectives, got a single one.", hint="Use tune(metric=['mase', 'seconds']).",
+                    parameter="kind",
                 )
             return pictures.plot_front(self.trials, list(self.objectives[:2]))
         names = list(self._param_columns().values())

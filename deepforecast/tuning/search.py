@@ -262,6 +262,7 @@ def _refuse_in_memory_storage(storage: Any, options: TuningOptions) -> None:
         raise ParameterError(
             f"n_jobs={options.n_jobs} cannot be used with an InMemoryStorage, which other processes cannot read.",
             hint="Leave out `storage`, or pass a path.",
+            parameter="n_jobs",
         )
 
 
@@ -274,6 +275,7 @@ def _refuse_pickles(storage: Any, options: TuningOptions) -> None:
             "sampler='cma' cannot be used with `storage`, because Optuna stores the state of the sampler as a pickle, which "
             "could execute code from a shared storage.",
             hint="Leave out `storage`, or use sampler='tpe' or 'gp'.",
+            parameter="sampler",
         )
 
 

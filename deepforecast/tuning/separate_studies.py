@@ -91,7 +91,8 @@ def _initial_params_of(model: Forecaster, initial_params: Any) -> Any:
         elif not isinstance(candidate, Mapping) or MODEL_PARAM not in candidate:
             raise ParameterTypeError(
                 f"With several models each dict of `initial_params` must contain the name of its model, e.g. "
-                f"{{'{MODEL_PARAM}': {model.name!r}, ...}}, got {format_value(candidate)}."
+                f"{{'{MODEL_PARAM}': {model.name!r}, ...}}, got {format_value(candidate)}.",
+                parameter="initial_params",
             )
         elif candidate[MODEL_PARAM] == model.name:
             model_params.append({key: value for key, value in candidate.items() if key != MODEL_PARAM})

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import Param, is_integer_param, sample_from
+from deepforecast.core.params import Param, is_integer_param
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 from deepforecast.tuning.ranges import DrawFunction, Ranges, format_range, is_in_range, refuse_fixed, resolve_ranges
 
@@ -124,7 +124,8 @@ class Space:
         many."""
         if len(self.models) > 1 or callable(self.ranges[0]):
             raise ParameterError(
-                "sampler='grid' requires a single model and a dict of ranges as `space`.", hint="Use another sampler."
+                "sampler='grid' requires a single model and a dict of ranges as `space`.", hint="Use another sampler.",
+                parameter="sampler",
             )
         values_by_name: dict[str, list[Any]] = {}
         for name, param in self.ranges[0].items():
@@ -139,6 +140,7 @@ class Space:
                 raise ParameterError(
                     f"sampler='grid' cannot be used with a continuous range, and {name} is {format_range(param)}.",
                     hint=f"Pass space={{'{name}': [...]}} with the values to try.",
+                    parameter="sampler",
                 )
         return values_by_name
 
@@ -182,6 +184,25 @@ class PrefixedTrial:
         return float(self.trial.suggest_float(self.prefix + name, low, high, log=log, step=step))
 
 
+def sample_from(ranges: Mapping[str, Param], base_values: Mapping[str, Any], choose: Any) -> dict[str, Any]:
+    """Draw a configuration from `ranges`, in their order.
+
+    `base_values` are the values of parameters that are not drawn, or not yet; `Param.when` reads
+    them.
+    """
+    configuration: dict[str, Any] = {}
+    for name, param in ranges.items():
+        if param.when is not None and not param.when({**base_values, **configuration}):
+            continue
+        if param.search is not None:
+            configuration[name] = choose.suggest_categorical(name, list(param.search))
+        elif is_integer_param(param):
+            configuration[name] = choose.suggest_int(name, param.low, param.high, log=param.log, step=param.step or 1)
+        else:
+            configuration[name] = choose.suggest_float(name, param.low, param.high, log=param.log, step=param.step)
+    return configuration
+
+
 def make_space(
     models: Sequence[Forecaster], space: Any, seasons: tuple[int, ...] = (), n_rows: int = 0, may_be_empty: bool = False
 ) -> Space:
@@ -212,13 +233,15 @@ def refuse_unknown_models(names: Sequence[str], space: Any) -> None:
     if space is not None and not isinstance(space, Mapping):
         raise ParameterTypeError(
             "With several models `space` must be a dict from model names to dicts of ranges or functions of a trial, got "
-            f"{format_value(space)}."
+            f"{format_value(space)}.",
+            parameter="space",
         )
     unknown = [name for name in space or () if name not in names]
     if unknown:
         raise ParameterError(
             f"With several models the keys of `space` must be names of models ({format_list(names)}), got "
-            f"{format_list(unknown)}."
+            f"{format_list(unknown)}.",
+            parameter="space",
         )
 
 
@@ -243,7 +266,8 @@ def _call_draw_function(function: DrawFunction, prefixed_trial: PrefixedTrial) -
     drawn = function(prefixed_trial)
     if not isinstance(drawn, Mapping) or not all(isinstance(name, str) for name in drawn):
         raise ParameterTypeError(
-            f"space(trial) must return a dict of parameters, got {format_value(drawn)} ({type(drawn).__name__})."
+            f"space(trial) must return a dict of parameters, got {format_value(drawn)} ({type(drawn).__name__}).",
+            parameter="space",
         )
     refuse_fixed(drawn, "space(trial)")
     return dict(drawn)

@@ -97,7 +97,9 @@ def _open_database(url: str, on_dead_trial: Any) -> Database:
         "heartbeat_interval": HEARTBEAT_SECONDS, "grace_period": GRACE_SECONDS, "heartbeat_stale_trial_callback": on_dead_trial
     }  # fmt: skip
     if is_sqlite and (folder := os.path.dirname(url.partition(":///")[2])) and not os.path.isdir(folder):
-        raise ParameterError(f"The folder of `storage` must exist, got {describe_storage(url)}.", hint="Create it first.")
+        raise ParameterError(
+            f"The folder of `storage` must exist, got {describe_storage(url)}.", hint="Create it first.", parameter="storage"
+        )
     options: dict[str, Any] = {"connect_args": {"timeout": 60}} if is_sqlite else {"pool_pre_ping": True}
     try:
         if is_sqlite and url.partition(":///")[2] not in ("", ":memory:"):
@@ -111,7 +113,9 @@ def _open_database(url: str, on_dead_trial: Any) -> Database:
             f"storage={describe_storage(url)} cannot be opened without {_driver_hint(error, scheme)}"
         ) from error
     except Exception as error:  # of SQLAlchemy, the driver or Optuna
-        raise ParameterError(f"storage={describe_storage(url)} cannot be opened: {_first_line(error)}") from error
+        raise ParameterError(
+            f"storage={describe_storage(url)} cannot be opened: {_first_line(error)}", parameter="storage"
+        ) from error
 
 
 def _driver_hint(error: BaseException, scheme: str) -> str:

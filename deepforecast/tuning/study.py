@@ -132,6 +132,7 @@ class TuningOptions:
                 "pruner='wilcoxon' requires at least 5 windows (n_windows * n_seeds) to compare trials, got "
                 f"n_windows={self.n_windows} and n_seeds={self.n_seeds}.",
                 hint="Set a larger `n_windows`, or pruner='median'.",
+                parameter="pruner",
             )
         if self.progress not in (None, True, False):
             raise ParameterTypeError(

@@ -256,7 +256,8 @@ def initial_configurations(space: Space, initial_params: Any) -> list[Configurat
             if model_name not in space.names:
                 names = format_list(space.names)
                 raise ParameterError(
-                    f"'{MODEL_PARAM}' in `initial_params` must be one of {names}, got {format_value(model_name)}."
+                    f"'{MODEL_PARAM}' in `initial_params` must be one of {names}, got {format_value(model_name)}.",
+                    parameter="initial_params",
                 )
             searched_params = {
                 param_name: value

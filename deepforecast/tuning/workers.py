@@ -157,6 +157,7 @@ class WorkerPool:
                 f"Models, data and metrics must be picklable with n_jobs={self.job.options.n_jobs}: "
                 f"{format_value(_last_line(error.__cause__ or error), 300)}.",
                 hint="Use picklable objects, or set n_jobs=1.",
+                parameter="n_jobs",
             ) from error
         if not isinstance(error, BrokenProcessPool | ShutdownExecutorError):  # the latter for workers that were stopped
             raise error

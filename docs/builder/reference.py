@@ -18,7 +18,7 @@ import deepforecast
 from builder.docstrings import markdown
 from builder.entries import entry
 from builder.page import BuildError, Page, table
-from deepforecast.core.index import MODELS
+from deepforecast.core.registry import MODELS
 
 
 @dataclass(frozen=True)

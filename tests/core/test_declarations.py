@@ -10,8 +10,8 @@ import deepforecast
 from deepforecast.core import params, registry
 from deepforecast.core.declarations import describe_type
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.index import MODELS
 from deepforecast.core.params import param
+from deepforecast.core.registry import MODELS
 
 
 class Toy(Forecaster):

@@ -6,6 +6,7 @@ import math
 from typing import Any, Literal
 
 import numpy as np
+import optuna
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 from deepforecast import Naive, SeasonalNaive
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import Param, RandomTrial, declared_params, param, sample
+from deepforecast.core.params import Param, declared_params, param
 from deepforecast.errors import ParameterError, ParameterTypeError
+from deepforecast.tuning.space import sample_from
 
 
 class Example(Forecaster):
@@ -342,29 +344,12 @@ def test_choices_belong_into_the_annotation() -> None:
 # -- sampling -------------------------------------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 10_000))
-def test_every_sampled_configuration_builds(seed: int) -> None:
-    drawn = sample(Example, RandomTrial(seed))
-    Example(**drawn)
-    assert drawn == sample(Example, RandomTrial(seed))
-    assert set(drawn) == {"size", "rate", "depth", "attention"} | ({"dropout"} if drawn["depth"] > 1 else set())
-    assert type(drawn["size"]) is int
-
-
-def test_draws_reach_the_whole_range_and_not_beyond() -> None:
-    draws = RandomTrial(0)
-    assert {draws.suggest_int("x", 1, 8, step=3) for _ in range(200)} == {1, 4, 7}
-    assert {draws.suggest_int("x", 1, 4, log=True) for _ in range(200)} == {1, 2, 3, 4}
-    assert {round(draws.suggest_float("x", 0.0, 0.5, step=0.2), 9) for _ in range(200)} == {0.0, 0.2, 0.4}
-    assert {draws.suggest_float("x", 3.0, 3.0, log=True) for _ in range(20)} == {3.0}
-    found = [draws.suggest_float("x", 1e-4, 1.0, log=True) for _ in range(2000)]
-    assert 0.2 < np.mean(np.array(found) < 1e-3) < 0.3  # a quarter of the digits
-
-
-def test_an_optuna_trial_can_choose() -> None:
-    optuna = pytest.importorskip("optuna")
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(0))
-    for _ in range(10):
-        trial = study.ask()
-        Example(**sample(Example, trial))
+def test_every_sampled_configuration_builds() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    params = declared_params(Example)
+    defaults = {name: one.default for name, one in params.items()}
+    for _ in range(200):
+        drawn = sample_from({name: one for name, one in params.items() if one.is_searched}, defaults, study.ask())
+        Example(**drawn)
+        assert set(drawn) == {"size", "rate", "depth", "attention"} | ({"dropout"} if drawn["depth"] > 1 else set())
+        assert type(drawn["size"]) is int

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional, TypeVar, Union
 import numpy as np
 import pytest
 
-from deepforecast.core.params import format_choices, is_choice, is_instance, resolve_annotation, type_name, union_members
+from deepforecast.core.params import is_choice, is_instance, resolve_annotation, type_name, union_members
 from deepforecast.errors import ParameterTypeError
 
 YES = [
@@ -75,7 +75,6 @@ def test_choices_of_different_types_are_different() -> None:
     assert not is_choice(1, (True,))
     assert is_choice(None, ("a", None))
     assert is_choice(np.str_("a"), ("a",))
-    assert format_choices(("a",)) == "'a'"
 
 
 class Known:

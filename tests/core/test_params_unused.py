@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+import optuna
 import pandas as pd
 import pytest
 
@@ -24,17 +25,15 @@ from deepforecast import (
     decompose,
 )
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.needs import Not
 from deepforecast.core.params import (
-    RandomTrial,
+    Not,
     declared_params,
     param,
     refuse_unused_parameters,
-    sample,
-    sample_from,
     unused_parameters,
 )
 from deepforecast.errors import ParameterError, ParameterTypeError
+from deepforecast.tuning.space import sample_from
 
 Y = 50 + np.resize([0.0, 3.0, 5.0, 1.0], 40) + np.random.default_rng(0).normal(size=40)
 FRAME = pd.DataFrame({"ds": pd.date_range("2010-01-01", periods=40, freq="QS"), "y": Y})
@@ -95,6 +94,11 @@ def test_several_seasons_are_different() -> None:
 # -- param(needs=...) -----------------------------------------------------------------------------------------------------
 
 
+def trial() -> optuna.Trial:
+    """A trial of random choices."""
+    return optuna.create_study(sampler=optuna.samplers.RandomSampler()).ask()
+
+
 class Toy(Forecaster):
     """A parameter for each kind of condition."""
 
@@ -147,8 +151,10 @@ def test_the_help_says_when_a_parameter_has_an_effect() -> None:
 
 
 def test_a_search_leaves_out_what_would_have_no_effect() -> None:
-    for seed in range(30):
-        drawn = sample(Toy, RandomTrial(seed))
+    params = declared_params(Toy)
+    searched = {name: params[name] for name in ("kind", "only", "other")}
+    for _ in range(30):
+        drawn = sample_from(searched, {name: one.default for name, one in params.items()}, trial())
         assert ("only" in drawn, "other" in drawn) == (drawn["kind"] == "b", drawn["kind"] != "a")
         refuse_unused_parameters(Toy(**drawn))
 
@@ -163,8 +169,8 @@ def test_a_subclass_inherits_changes_or_drops_the_needs() -> None:
     assert unused_parameters(Again(kind="b")) == ["other", "season", "either"]
     assert unused_parameters(Again(kind="c")) == ["only", "season", "either"]
     searched = {name: params[name] for name in ("only", "other")}
-    assert set(sample_from(searched, {**values, "kind": "b"}, RandomTrial(0))) == {"only"}
-    assert set(sample_from(searched, {**values, "kind": "c"}, RandomTrial(0))) == {"other"}
+    assert set(sample_from(searched, {**values, "kind": "b"}, trial())) == {"only"}
+    assert set(sample_from(searched, {**values, "kind": "c"}, trial())) == {"other"}
     assert params["both"].when is None
 
 
@@ -176,7 +182,7 @@ def test_a_search_condition_of_its_own_replaces_that_of_the_needs() -> None:
         only: int = param(default=2)
 
     for cls in (Own, Below):
-        assert "only" in sample_from({"only": declared_params(cls)["only"]}, {"kind": "c"}, RandomTrial(0))
+        assert "only" in sample_from({"only": declared_params(cls)["only"]}, {"kind": "c"}, trial())
         assert "only" in unused_parameters(cls(kind="c"))
 
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import deepforecast
 from deepforecast import Conformal, Forecaster, Naive, Theta
-from deepforecast.core.index import MODELS
+from deepforecast.core.registry import MODELS
 from deepforecast.errors import CapabilityError, DeepForecastError, ParameterTypeError
 from tests.frames import D
 

@@ -11,7 +11,7 @@ import pytest
 import deepforecast
 from deepforecast import Forecaster, Naive
 from deepforecast.core import registry
-from deepforecast.core.index import MODELS
+from deepforecast.core.registry import MODELS
 from deepforecast.errors import DependencyError, ParameterError, ParameterTypeError
 
 

@@ -69,7 +69,7 @@ def test_a_model_page_tells_every_parameter() -> None:
         assert not lacking
     assert "a number of at least 0 and below 1" in pages["LSTM"]  # the range of dropout
     assert "16 to 256, log scale" in pages["LSTM"]  # where hidden_size is searched
-    assert set(deepforecast.core.index.MODELS) == set(pages) - {"All models"}
+    assert set(deepforecast.core.registry.MODELS) == set(pages) - {"All models"}
 
 
 @pytest.mark.parametrize(

@@ -301,7 +301,7 @@ def installed(model: str) -> bool:
 
 def cases() -> dict[str, Callable[[], Arrays]]:
     """Every case that can run here, by name."""
-    from deepforecast.core.index import MODELS
+    from deepforecast.core.registry import MODELS
     from deepforecast.testing.subject import make_subjects
 
     by_name: dict[str, Callable[[], Arrays]] = {

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from deepforecast import testing
-from deepforecast.core.index import MODELS
+from deepforecast.core.registry import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tests" / "dummy_package"

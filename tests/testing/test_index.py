@@ -10,7 +10,7 @@ import pytest
 
 import deepforecast
 from deepforecast.core import registry
-from deepforecast.core.index import MODELS
+from deepforecast.core.registry import MODELS
 from deepforecast.errors import DataError
 from deepforecast.testing import index
 
@@ -29,12 +29,12 @@ def copied(tmp_path: Path) -> Path:
     """The package's models and generated files in another place."""
     shutil.copytree(PACKAGE / "models", tmp_path / "deepforecast" / "models")
     (tmp_path / "deepforecast" / "core").mkdir()
-    for name in ("core/index.py", "__init__.py"):
+    for name in ("core/registry.py", "__init__.py"):
         shutil.copy(PACKAGE / name, tmp_path / "deepforecast" / name)
     return tmp_path / "deepforecast"
 
 
-@pytest.mark.parametrize("name", ["core/index.py", "__init__.py"])
+@pytest.mark.parametrize("name", ["core/registry.py", "__init__.py"])
 def test_generated_files_are_up_to_date(generated: dict[str, str], name: str) -> None:
     again = "run python -m deepforecast.testing.index"
     assert (PACKAGE / name).read_text("utf-8") == generated[Path(name).name], again
@@ -66,18 +66,19 @@ def test_a_name_belongs_to_one_model(copied: Path) -> None:
 def test_the_command_writes_what_differs(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert index.main(["--check"], copied) == 0
     assert capsys.readouterr().out == ""
-    stale = copied / "core" / "index.py"
-    stale.write_text("MODELS: dict[str, str] = {}\n")
+    stale = copied / "core" / "registry.py"
+    stale.write_text(stale.read_text().replace('    "Naive": "deepforecast.models.baselines.naive",\n', ""))
+    stale_text = stale.read_text()
     exports = copied / "__init__.py"
     exports.write_text(exports.read_text().replace("    from deepforecast.core.params import param as param\n", ""))
     assert index.main(["--check"], copied) == 1
-    assert stale.read_text() == "MODELS: dict[str, str] = {}\n"
-    stale_files = "deepforecast/core/index.py is out of date\ndeepforecast/__init__.py is out of date\n"
+    assert stale.read_text() == stale_text
+    stale_files = "deepforecast/core/registry.py is out of date\ndeepforecast/__init__.py is out of date\n"
     assert capsys.readouterr().out == stale_files
     assert index.main([], copied) == 0
-    assert capsys.readouterr().out == "deepforecast/core/index.py written\ndeepforecast/__init__.py written\n"
+    assert capsys.readouterr().out == "deepforecast/core/registry.py written\ndeepforecast/__init__.py written\n"
     assert exports.read_text() == (PACKAGE / "__init__.py").read_text()
-    assert stale.read_text() == (PACKAGE / "core" / "index.py").read_text()
+    assert stale.read_text() == (PACKAGE / "core" / "registry.py").read_text()
     assert index.main(["--check"], copied) == 0
 
 

@@ -4,7 +4,7 @@ import optuna
 import pytest
 
 from deepforecast import LSTM, Conformal, LinearModel, Regression, SeasonalNaive, WindowMean
-from deepforecast.core.params import RandomTrial, declared_params, refuse_unused_parameters
+from deepforecast.core.params import declared_params, refuse_unused_parameters
 from deepforecast.core.registry import get, names
 from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.tuning.space import Configuration, format_params, make_space, parse_params
@@ -12,7 +12,8 @@ from tests.tuning.bent import Bent
 
 
 def drawn(space, count=40):
-    return [space.draw(RandomTrial(seed)) for seed in range(count)]
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    return [space.draw(study.ask()) for _ in range(count)]
 
 
 def test_ranges_come_from_the_declarations_and_never_name_the_seed():
@@ -161,9 +162,9 @@ def test_a_model_without_ranges_says_so():
     with pytest.raises(ParameterTypeError, match="function"):
         make_space([Bent(), WindowMean()], lambda trial: {})
     with pytest.raises(ParameterTypeError, match="must return a dict"):
-        make_space([Bent()], lambda trial: 3).draw(RandomTrial(0))
+        make_space([Bent()], lambda trial: 3).draw(optuna.create_study().ask())
     with pytest.raises(ParameterError, match="seed"):
-        make_space([Bent()], lambda trial: {"seed": 3}).draw(RandomTrial(0))
+        make_space([Bent()], lambda trial: {"seed": 3}).draw(optuna.create_study().ask())
 
 
 @pytest.mark.parametrize("name", [name for name in names() if any(one.needs for one in declared_params(get(name)).values())])

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.errors import ParameterError, format_list
 from deepforecast.models.additive._declarations import holidays_as_events, plain_events
 

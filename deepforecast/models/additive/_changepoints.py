@@ -52,7 +52,8 @@ def check_changepoints(changepoints: Sequence[Any], integer: bool) -> None:
         except (ValueError, OverflowError):
             expected = "an integer, as the time is" if integer else "a date such as '2024-12-24'"
             raise ParameterError(
-                f"Each item of `changepoints` must be {expected}, got {format_value(changepoint)}."
+                f"Each item of `changepoints` must be {expected}, got {format_value(changepoint)}.",
+                parameter="changepoints",
             ) from None
 
 

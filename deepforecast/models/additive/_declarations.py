@@ -66,23 +66,27 @@ def read_declarations(declarations: Any, name: str, allowed: Mapping[str, Field]
             fields = {"dates": fields}
         if not isinstance(fields, Mapping):
             raise ParameterTypeError(
-                f"{name}[{label!r}] must be a dict with keys from {format_list(list(allowed))}, got {format_value(fields)}."
+                f"{name}[{label!r}] must be a dict with keys from {format_list(list(allowed))}, got {format_value(fields)}.",
+                parameter=name,
             )
         unknown = [key for key in fields if key not in allowed]
         if unknown:
             raise ParameterError(
                 f"Unknown key '{format_value(unknown[0])}' in {name}[{label!r}].",
-                hint=f"Available: {format_list(list(allowed), max_shown=9)}."
+                hint=f"Available: {format_list(list(allowed), max_shown=9)}.",
+                parameter=name,
             )
         for key, field in allowed.items():
             if field.required and key not in fields:
                 raise ParameterError(
-                    f"{name}[{label!r}] must have the key {key!r} with {field.description} as its value."
+                    f"{name}[{label!r}] must have the key {key!r} with {field.description} as its value.",
+                    parameter=name,
                 )
             if key in fields and not field.is_valid(fields[key]):
                 raise ParameterError(
                     f"{name}[{label!r}]: {key!r} must be {field.description}, got "
-                    f"{format_value(fields[key])}."
+                    f"{format_value(fields[key])}.",
+                    parameter=name,
                 )
         checked[label] = dict(fields)
     return checked

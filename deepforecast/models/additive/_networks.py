@@ -90,7 +90,8 @@ def _check_local_names(model: NeuralProphet) -> None:
         raise ParameterError(
             f"Unknown component {unknown[0]!r} in `local`.",
             hint=f"Available: {format_list(LOCAL_COMPONENTS)}. Set for example "
-            "local=['trend']."
+            "local=['trend'].",
+            parameter="local",
         )
 
 

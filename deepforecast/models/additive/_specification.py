@@ -55,7 +55,8 @@ def _seasons(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]
         if not dated:
             raise ParameterError(
                 f"`{name}_seasonality` cannot be used with integer time.",
-                hint="Use `seasonalities` instead."
+                hint="Use `seasonalities` instead.",
+                parameter=f"{name}_seasonality",
             )
         n_terms = order if setting == "auto" or setting is True else int(setting)
         yield ComponentSpec(
@@ -100,7 +101,8 @@ def _check_condition(name: str, condition: str, panel: Panel) -> None:
         raise ParameterError(
             f"seasonalities[{name!r}]: 'condition' must be a future covariate, got "
             f"{condition!r}.",
-            hint=f"Pass columns={{'future': [..., {condition!r}]}} to `fit`."
+            hint=f"Pass columns={{'future': [..., {condition!r}]}} to `fit`.",
+            parameter="seasonalities",
         )
     _check_flag(condition, panel.covariates[condition])
 

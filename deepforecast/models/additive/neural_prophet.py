@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.models.additive._base import AdditiveForecaster
 from deepforecast.models.neural._base import NEURAL, NeuralForecaster

@@ -64,11 +64,13 @@ class AutoregressiveForecaster(NeuralForecaster):
             raise ParameterError(
                 f"decoding='beam' cannot be used with head={self.head!r}, whose values are not discrete.",
                 hint="Set head='bins', or decoding='greedy'.",
+                parameter="decoding",
             )
         if self.decoding == "greedy" and not self.autoregressive:
             raise ParameterError(
                 "decoding='greedy' cannot be used with output='direct', which predicts all "
                 "steps at once.",
-                hint="Set output='autoregressive', or leave out `decoding`."
+                hint="Set output='autoregressive', or leave out `decoding`.",
+                parameter="decoding",
             )
         return DecodingOptions(self.decoding, (self.temperature, self.top_p), self.beam_width or DEFAULT_BEAM_WIDTH)

@@ -409,7 +409,8 @@ def _required_horizon(model: NeuralForecaster) -> int:
         raise ParameterError(
             f"{type(model).__name__} requires a `horizon` before `fit`, as the network is trained "
             "for it.",
-            hint=f"Set {type(model).__name__}(horizon=...)."
+            hint=f"Set {type(model).__name__}(horizon=...).",
+            parameter="horizon",
         )
     return model.horizon
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
 
 if TYPE_CHECKING:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from deepforecast.core.needs import Not
-from deepforecast.core.params import Param, param
+from deepforecast.core.params import Not, Param, param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
@@ -31,15 +29,15 @@ class _ScoreParam(Param):
         """Raise `ParameterError` unless the value is None or a registered score."""
         # Scores of users exist only if the module is imported already; importing it would load torch.
         registered = getattr(sys.modules.get("deepforecast.nn.scores"), "SCORES", ())
-        options = {field.name: getattr(self, field.name) for field in fields(Param)}
         choices = (None, *SCORES, *(name for name in registered if name not in SCORES))
         try:
-            Param(**{**options, "choices": choices}).check(value)
+            Param(self.default, name=self.name, annotation=Literal[choices]).check(value)
         except ParameterTypeError:
             raise
         except ParameterError as error:
             raise ParameterError(
-                f"{error} Import the module that registers your own score first."
+                f"{error} Import the module that registers your own score first.",
+                parameter=self.name,
             ) from None
 
 

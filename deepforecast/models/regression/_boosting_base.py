@@ -127,7 +127,8 @@ class BoostedTrees(RegressionForecaster):
             raise ParameterError(
                 f"Unknown `options` for {type(self).__name__}: {format_list(unknown)}.",
                 hint="Use the option names of its library, "
-                "or remove them."
+                "or remove them.",
+                parameter="options",
             )
 
 

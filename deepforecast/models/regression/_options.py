@@ -26,4 +26,5 @@ def attribute_to_options(options: Mapping[str, Any] | None, name: str) -> Iterat
         raise ParameterError(
             f"{name} could not be fitted with options={format_value(options)}: {text}.",
             hint="Correct or remove the invalid options.",
+            parameter="options",
         ) from error

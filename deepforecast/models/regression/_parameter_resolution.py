@@ -74,7 +74,8 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
         raise ParameterError(
             f"strategy='direct_multioutput' requires a regressor with several outputs, but that of {name} has only one.",
             hint="Use "
-            "strategy='direct'."
+            "strategy='direct'.",
+            parameter="strategy",
         )
     if model.quantiles and not model.supports_quantiles:
         raise ParameterError(
@@ -94,7 +95,8 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
         raise ParameterError(
             f"series_id=True requires a tree-based regressor, because the id is passed as an integer code, whose size has no "
             f"meaning to {name}.",
-            hint="Use per_series=True, or pass a categorical static covariate, which is one-hot encoded."
+            hint="Use per_series=True, or pass a categorical static covariate, which is one-hot encoded.",
+            parameter="series_id",
         )
 
 
@@ -112,7 +114,8 @@ def resolve_seasons(model: RegressionForecaster, panel: Panel) -> tuple[int, ...
             raise ParameterError(
                 f"{model.name}: season_length='auto' cannot be inferred from integer time.",
                 hint="Set "
-                f"{type(model).__name__}(season_length=...); 1: non-seasonal."
+                f"{type(model).__name__}(season_length=...); 1: non-seasonal.",
+                parameter="season_length",
             )
         return seasons(panel.calendar.frequency)
     season_lengths = model.season_length if isinstance(model.season_length, list) else [model.season_length]

@@ -35,7 +35,8 @@ def fit_by_statsmodels(model: Smoothing, panel: Panel, y: Floats, season: int, f
     if any(model._is_fixed()) or model.parameter_bounds == "admissible":
         raise ParameterError(
             f"{model.name}: engine='statsmodels' cannot be used with fixed smoothing parameters or initial states, or with "
-            "parameter_bounds='admissible'. Omit these parameters, or set engine='kernels'."
+            "parameter_bounds='admissible'. Omit these parameters, or set engine='kernels'.",
+            parameter="engine",
         )
     shape = (len(panel), 1)  # series, forms
     fits = Fits(

@@ -13,8 +13,7 @@ from deepforecast.core.arrays import segment_reduce
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
 from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.seasonality import resolve_season
 from deepforecast.core.state import (

@@ -73,6 +73,7 @@ def resolve_season_lengths(season_length: Any, panel: Panel, caller: str) -> tup
             raise ParameterError(
                 f"{caller}: season_length='auto' cannot be inferred from an integer time column.",
                 hint="Pass `season_length`, the number of time steps per season.",
+                parameter="season_length",
             )
         season_length = usual_seasons(frequency)
     values = list(season_length) if isinstance(season_length, (list, tuple, np.ndarray)) else [season_length]
@@ -93,7 +94,8 @@ def resolve_season_lengths(season_length: Any, panel: Panel, caller: str) -> tup
     lengths = sorted(int(value) for value in values)
     if len(set(lengths)) < len(lengths) or (len(lengths) > 1 and lengths[0] == 1):
         raise ParameterError(
-            f"A list for `season_length` must contain distinct integers above 1, got {format_value(season_length)}."
+            f"A list for `season_length` must contain distinct integers above 1, got {format_value(season_length)}.",
+            parameter="season_length",
         )
     return tuple(length for length in lengths if length > 1)
 

@@ -73,6 +73,7 @@ class Smoothing(Exponential):
             raise ParameterError(
                 f"{self.name}: `box_cox` requires additive components, got {self._forms()[0]}.",
                 hint="Set box_cox=None, or use additive components.",
+                parameter="box_cox",
             )
 
     def _min_observations(self, panel: Panel) -> int:

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from deepforecast.core.design_matrix import design_matrix
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.seasonality import resolve_season
 from deepforecast.data.frames import Floats, Ints
@@ -122,7 +121,8 @@ class ARIMA(ArimaFamily):
             raise ParameterError(
                 f"The longest lag of `order` and `seasonal_order` together must be at most {MAX_LAG} (the cost grows "
                 f"with its cube), got {order.longest_lag}.",
-                hint="Use AutoARIMA, which models long seasons by Fourier terms."
+                hint="Use AutoARIMA, which models long seasons by Fourier terms.",
+                parameter="order",
             )
         for name, lags in (("p", order.ar), ("q", order.ma)):
             if len(set(lags)) < len(lags) or min(lags, default=1) < 1:
@@ -137,7 +137,8 @@ class ARIMA(ArimaFamily):
             raise ParameterError(
                 f"constant=True requires at most one difference, got order={self.order}, "
                 f"seasonal_order={self.seasonal_order}.",
-                hint="Use constant=False, or fewer differences."
+                hint="Use constant=False, or fewer differences.",
+                parameter="constant",
             )
         if any(order.seasonal) and order.season < 2:
             raise ParameterError(

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from deepforecast.core.design_matrix import design_matrix
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints

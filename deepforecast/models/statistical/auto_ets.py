@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.seasonality import resolve_season
 from deepforecast.data.frames import Floats

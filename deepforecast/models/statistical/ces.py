@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
@@ -84,7 +83,8 @@ class CES(ComplexSmoothing):
             raise ParameterError(
                 f"{self.name}: `season_length` must be at least 2 for seasonal={self.seasonal!r}, got 1.",
                 hint="Use "
-                "seasonal='none', or pass a longer season_length."
+                "seasonal='none', or pass a longer season_length.",
+                parameter="season_length",
             )
         return max(MIN_VALUES, 2 * length)
 

@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data.frames import Floats

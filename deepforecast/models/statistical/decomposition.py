@@ -204,7 +204,7 @@ def _smoothers(options: Loess, seasonal_window: Any, trend_window: Any, seasonal
     counts = {"each jump": min(jumps), "`inner`": options.inner or 5, "`rounds`": options.rounds}
     for name, value in counts.items():
         if value < 1:
-            raise ParameterError(f"Loess: {name} must be at least 1, got {format_value(value)}.")
+            raise ParameterError(f"Loess: {name} must be at least 1, got {format_value(value)}.", parameter=name)
     return Smoothers(
         seasonal_window=seasonal_window,
         trend_window=trend_window,

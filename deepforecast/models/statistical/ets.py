@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.seasonality import resolve_season
 from deepforecast.data.frames import Floats
@@ -117,7 +116,8 @@ class ETS(Smoothing):
         if form.damped and not form.trend:
             raise ParameterError(
                 f"{self.name}: damped=True requires a trend, got trend=None.",
-                hint="Set trend='additive', or damped=False."
+                hint="Set trend='additive', or damped=False.",
+                parameter="damped",
             )
         if not form.is_stable and not self.allow_unstable:
             raise ParameterError(

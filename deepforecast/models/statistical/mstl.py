@@ -12,8 +12,7 @@ from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param, refuse_unused_parameters
+from deepforecast.core.params import Not, param, refuse_unused_parameters
 from deepforecast.core.preprocessing import refuse_out_of_domain
 from deepforecast.core.registry import Capabilities, get, register
 from deepforecast.core.seasonality import warn_short_series

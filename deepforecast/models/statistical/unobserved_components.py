@@ -8,8 +8,7 @@ import numpy as np
 
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.needs import Not
-from deepforecast.core.params import param
+from deepforecast.core.params import Not, param
 from deepforecast.core.preprocessing import describe_short
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState, check_vectors
@@ -174,7 +173,8 @@ class UnobservedComponents(Structural):
             raise ParameterError(
                 f"{self.name}: season_length='auto' cannot be inferred from an integer time column.",
                 hint="Pass `season_length` (1: "
-                "non-seasonal)."
+                "non-seasonal).",
+                parameter="season_length",
             )
         return (seasons(frequency) or (1,))[0]
 
@@ -194,7 +194,8 @@ class UnobservedComponents(Structural):
                 raise ParameterError(
                     f"{self.name}: `cycle_period` must be (shortest, longest) with shortest < longest, got "
                     f"{format_value(self.cycle_period)}.",
-                    hint=f"Set, for example, cycle_period=({valid[0]:g}, {valid[1]:g})."
+                    hint=f"Set, for example, cycle_period=({valid[0]:g}, {valid[1]:g}).",
+                    parameter="cycle_period",
                 )
             return shortest, longest
         frequency = panel.calendar.frequency
@@ -205,7 +206,8 @@ class UnobservedComponents(Structural):
             raise ParameterError(
                 f"{self.name}: cycle_period='auto' is not available for {time}.",
                 hint="Pass (shortest, longest) in time "
-                "steps, for example cycle_period=(10, 40)."
+                "steps, for example cycle_period=(10, 40).",
+                parameter="cycle_period",
             )
         return max(shortest, SHORTEST_PERIOD), longest
 

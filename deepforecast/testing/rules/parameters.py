@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import optuna
 
 from deepforecast.core import params
 from deepforecast.core.forecaster import Forecaster
@@ -18,6 +19,8 @@ from deepforecast.testing.assertions import expect, expect_error
 from deepforecast.testing.check import rule
 from deepforecast.testing.fixtures import HORIZON
 from deepforecast.testing.subject import Subject
+from deepforecast.tuning.space import PrefixedTrial, sample_from
+from deepforecast.tuning.storage import silence_optuna
 
 PLAIN_TYPES = {int, float, str, bool, type(None), list, tuple}
 
@@ -164,8 +167,13 @@ def equality_is_by_parameters(subject: Subject) -> None:
 @rule()
 def sampled_configurations_are_valid(subject: Subject) -> None:
     """Every configuration sampled from the declared search space is valid."""
-    for seed in range(20):
-        configuration = params.sample(subject.cls, params.RandomTrial(seed))
+    declared = params.declared_params(subject.cls)
+    searched = {name: param for name, param in declared.items() if param.is_searched}
+    defaults = {name: param.default for name, param in declared.items()}
+    with silence_optuna():
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for _ in range(20):
+        configuration = sample_from(searched, defaults, PrefixedTrial(study.ask()))
         model = subject.make(**configuration)
         stored = {name: getattr(model, name) for name in configuration}
         expect(stored == configuration, f"the sampled configuration {configuration} must be stored as it is, got {stored}")
@@ -187,7 +195,7 @@ def illegal_values(cls: type[Forecaster]) -> Iterator[tuple[str, Any]]:
             yield name, 2.5
         if accepted_types & {int, float} and bool not in accepted_types:
             yield name, True
-        if any(isinstance(choice, str) for choice in param.choices or ()):
+        if any(isinstance(choice, str) for choice in param.choices):
             yield name, "no such choice"
         if accepted_types <= PLAIN_TYPES | {typing.Literal}:
             yield name, object()
