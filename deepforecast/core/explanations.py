@@ -46,9 +46,7 @@ class AttentionMap:
 
     def n_rows(self) -> int:
         """Number of rows of the frame."""
-        first_row = self.first_rows[:, None]
-        queries, keys = ((rows >= first_row).sum(axis=1) for rows in (self.queries, self.keys))
-        return int((queries * keys).sum()) * int(self.weights.shape[1])
+        return int(self.pair_mask().sum()) * int(self.weights.shape[1])
 
 
 def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future: Frame | None, static: Frame | None) -> Frame:

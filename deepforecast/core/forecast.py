@@ -285,13 +285,11 @@ def output_columns(
 ) -> dict[str, Floats]:
     """The forecast columns by name (see `column_names`), each flat over series and steps."""
     columns = {name: forecast.point(point).reshape(-1)}
-    if not levels and not quantiles:
-        return columns
     probabilities = [probability for level in levels for probability in level_probabilities(level)] + list(quantiles)
-    forecast_quantiles = forecast.quantiles(probabilities)
-    labels = column_names(name, levels, quantiles)[1:]  # in the order of `probabilities`
-    for index, label in enumerate(labels):
-        columns[label] = np.ascontiguousarray(forecast_quantiles[..., index]).reshape(-1)
+    if probabilities:
+        labels = column_names(name, levels, quantiles)[1:]  # in the order of `probabilities`
+        flat_quantiles = np.moveaxis(forecast.quantiles(probabilities), -1, 0).reshape(len(labels), -1)
+        columns.update(zip(labels, flat_quantiles, strict=True))
     return columns
 
 
@@ -335,7 +333,7 @@ def _validate_numbers(value_or_list: Any, name: str, low: float, high: float) ->
                 parameter=name,
                 value=value,
             )
-        if not (low < value < high) or not math.isfinite(value):
+        if not low < value < high:
             raise ParameterError(
                 f"`{name}` must be between {low} and {high} (exclusive), got {format_value(value)}.",
                 parameter=name,
