@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -136,9 +136,9 @@ class QuantileForecast(Forecast):
                 hint="Fit it with wider `quantiles`.",
             )
         monotone = np.maximum.accumulate(self.values, axis=-1)
-        right = np.clip(np.searchsorted(learned, requested), 1, max(len(learned) - 1, 1))
         if len(learned) == 1:
             return np.repeat(monotone, len(requested), axis=-1)
+        right = np.clip(np.searchsorted(learned, requested), 1, len(learned) - 1)
         left = right - 1
         weight = (requested - learned[left]) / (learned[right] - learned[left])
         return np.asarray(monotone[..., left] + weight * (monotone[..., right] - monotone[..., left]))
@@ -182,25 +182,26 @@ class JoinedForecast(Forecast):
     @property
     def mean(self) -> Floats:  # type: ignore[override]
         """The means of all forecasts."""
-        return self._join([forecast.mean for _, forecast in self.forecasts])
+        return self._join(lambda forecast: forecast.mean)
 
     def point(self, point_kind: str) -> Floats:
         """The point forecasts of all forecasts."""
-        return self._join([forecast.point(point_kind) for _, forecast in self.forecasts])
+        return self._join(lambda forecast: forecast.point(point_kind))
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """The quantiles of all forecasts."""
-        return self._join([forecast.quantiles(probabilities) for _, forecast in self.forecasts])
+        return self._join(lambda forecast: forecast.quantiles(probabilities))
 
     def skip_steps(self, steps: int) -> JoinedForecast:
         """The forecast without its first `steps` steps."""
         forecasts = tuple((numbers, forecast.skip_steps(steps)) for numbers, forecast in self.forecasts)
         return JoinedForecast(self.n_series, forecasts)
 
-    def _join(self, arrays: Sequence[Floats]) -> Floats:
-        joined = np.full((self.n_series, *arrays[0].shape[1:]), np.nan)
-        for (numbers, _), values in zip(self.forecasts, arrays, strict=True):
-            joined[numbers] = values
+    def _join(self, values_of: Callable[[Forecast], Floats]) -> Floats:
+        numbers = np.concatenate([numbers for numbers, _ in self.forecasts])
+        values = np.concatenate([values_of(forecast) for _, forecast in self.forecasts])
+        joined = np.full((self.n_series, *values.shape[1:]), np.nan)
+        joined[numbers] = values
         return joined
 
 
@@ -326,16 +327,12 @@ def _validate_numbers(value_or_list: Any, name: str, low: float, high: float) ->
     is_list = hasattr(value_or_list, "__iter__") and not isinstance(value_or_list, (str, bytes, Mapping))
     values = list(value_or_list) if is_list else [value_or_list]
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-            description = f"{format_value(value)} ({type(value).__name__})"
-            raise ParameterTypeError(
-                f"`{name}` must be a number between {low} and {high} or a list of them, got {description}.",
-                parameter=name,
-                value=value,
-            )
-        if not low < value < high:
-            raise ParameterError(
-                f"`{name}` must be between {low} and {high} (exclusive), got {format_value(value)}.",
+        is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        if not (is_number and low < value < high):
+            error_type = ParameterError if is_number else ParameterTypeError
+            raise error_type(
+                f"`{name}` must be between {low} and {high} (exclusive), a number or a list of numbers, "
+                f"got {format_value(value)} ({type(value).__name__}).",
                 parameter=name,
                 value=value,
             )

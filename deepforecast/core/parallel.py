@@ -215,12 +215,8 @@ def _find_workers(requested: int | None, prefer: str) -> _Workers | None:
 @contextmanager
 def in_worker() -> Iterator[None]:
     """Run the block like a worker of `map_chunks`: on one thread, without nested workers and progress bars."""
-    token = _inside_worker.set(True)
-    try:
-        with hide_progress(), threads.as_worker():
-            yield
-    finally:
-        _inside_worker.reset(token)
+    with threads.set_variable(_inside_worker, True), hide_progress(), threads.as_worker():
+        yield
 
 
 def has_user_backend() -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import platform
 import sys
 import threading
 import warnings
@@ -19,9 +20,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from deepforecast.errors import pluralize
+
+T = TypeVar("T")
 
 
 def affinity() -> int:
@@ -113,8 +116,7 @@ def available_cpus() -> int:
     >>> available_cpus() >= 1
     True
     """
-    joblib_limit = os.environ.get("LOKY_MAX_CPU_COUNT", "")
-    return max(1, min(affinity(), math.ceil(min(quota(), 1e9)), int(joblib_limit) if joblib_limit.isdecimal() else sys.maxsize))
+    return max(1, math.ceil(min(affinity(), quota(), _environment_limit("LOKY_MAX_CPU_COUNT"))))
 
 
 def allowed_threads() -> int:
@@ -125,10 +127,14 @@ def allowed_threads() -> int:
     """
     if is_forked():
         return 1
-    # the first of the numbers for several nesting levels
-    omp_limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    limit = int(omp_limit) if omp_limit.isdecimal() and int(omp_limit) else sys.maxsize
-    return _thread_limit.get() or min(available_cpus(), limit)
+    limit = _environment_limit("OMP_NUM_THREADS") or math.inf
+    return _thread_limit.get() or int(min(available_cpus(), limit))
+
+
+def _environment_limit(variable: str) -> float:
+    """The number that an environment variable sets, the first of those for several nesting levels; infinite without one."""
+    number = os.environ.get(variable, "").partition(",")[0].strip()
+    return int(number) if number.isdecimal() else math.inf
 
 
 def torch_threads() -> int:
@@ -216,14 +222,20 @@ def thread_counts() -> list[tuple[str, int]]:
 
 
 @contextmanager
+def set_variable(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Set a context variable inside the block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+@contextmanager
 def as_worker() -> Iterator[None]:
     """Limit the block, including nested parallel calls, to one thread per library."""
-    token = _thread_limit.set(1)
-    try:
-        with limit_threads(1):
-            yield
-    finally:
-        _thread_limit.reset(token)
+    with set_variable(_thread_limit, 1), limit_threads(1):
+        yield
 
 
 @contextmanager
@@ -418,13 +430,11 @@ def _mallopt(*, mmap_max: int, trim_threshold: int, mmap_threshold: int) -> None
         _libc().mallopt(option, value)
 
 
+@cache
 def _libc_name() -> str:
     """Name and version of the C library if it is glibc, else ""."""
-    try:
-        name = os.confstr("CS_GNU_LIBC_VERSION") if hasattr(os, "confstr") else None
-    except (ValueError, OSError):
-        return ""
-    return name if name and name.startswith("glibc") else ""
+    name, version = platform.libc_ver()
+    return f"{name} {version}" if name == "glibc" else ""
 
 
 def _keep_buffers_obstacle() -> str:
