@@ -196,12 +196,15 @@ def standardize(matrix: Floats, indptr: Ints) -> tuple[Floats, Floats, Floats]:
 
     The scale of constant columns is infinite, so that they become 0. NaN stays NaN.
     """
-    lengths = np.diff(indptr)
-    is_present = np.where(np.isnan(matrix), 0.0, 1.0)
-    n_present = np.maximum(np.add.reduceat(is_present, indptr[:-1]), 1.0)
-    centre = np.add.reduceat(np.where(is_present > 0, matrix, 0.0), indptr[:-1]) / n_present
+    lengths, is_present = np.diff(indptr), ~np.isnan(matrix)
+    n_present = np.maximum(np.add.reduceat(is_present, indptr[:-1], dtype=np.float64), 1.0)
+
+    def mean(values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(np.where(is_present, values, 0.0), indptr[:-1]) / n_present)
+
+    centre = mean(matrix)
     deviation = matrix - np.repeat(centre, lengths, axis=0)
-    scale = np.sqrt(np.add.reduceat(np.where(is_present > 0, deviation * deviation, 0.0), indptr[:-1]) / n_present)
+    scale = np.sqrt(mean(deviation * deviation))
     is_constant = scale <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
     scale = np.where(is_constant, np.inf, scale)
     return deviation / np.repeat(scale, lengths, axis=0), centre, scale

@@ -167,8 +167,8 @@ def series_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int 
     most_windows = int(n_windows_by_series.max())
     errors = np.full((len(panel), most_windows, horizon), np.nan)
     with progress_bar(most_windows, PROGRESS_LABEL) as tick:
-        for fold, _ in _folds(model, panel, horizon, n_windows_by_series):
-            errors[fold.window.series, fold.window.number] = _forecast_error(model, fold)
+        for window, window_errors, _ in _window_errors(model, panel, horizon, n_windows_by_series):
+            errors[window.series, window.number] = window_errors
             tick(1)
     return SeriesErrors(errors)
 
@@ -186,11 +186,11 @@ def pooled_absolute_errors(model: Forecaster, panel: Panel, horizon: int, n_wind
     n_windows_by_series = _count_windows(model, panel, horizon, min_observations, max_windows)
     scores = []
     with progress_bar(int(n_windows_by_series.max()), PROGRESS_LABEL) as tick:
-        for fold, history in _folds(model, panel, horizon, n_windows_by_series):
-            absolute_errors, scale_at_cutoff = np.abs(_forecast_error(model, fold)), _series_scale(model, history)
+        for _, errors, history in _window_errors(model, panel, horizon, n_windows_by_series):
+            scale_at_cutoff = _series_scale(model, history)
             has_scale = scale_at_cutoff > 0
             with np.errstate(over="ignore"):
-                scores.append(absolute_errors[has_scale] / scale_at_cutoff[has_scale, None])
+                scores.append(np.abs(errors[has_scale]) / scale_at_cutoff[has_scale, None])
             tick(1)
     return PooledErrors(np.sort(np.concatenate(scores), axis=0), scale)
 
@@ -214,8 +214,10 @@ def _count_windows(model: Forecaster, panel: Panel, horizon: int, min_observatio
     return np.asarray(np.minimum(np.minimum(available_windows, half_of_rows), max_windows))
 
 
-def _folds(model: Forecaster, panel: Panel, horizon: int, n_windows_by_series: Ints) -> Iterator[tuple[Fold, Panel]]:
-    """Forecasts of the last windows of each series, oldest first, and the histories before them.
+def _window_errors(
+    model: Forecaster, panel: Panel, horizon: int, n_windows_by_series: Ints
+) -> Iterator[tuple[BacktestWindow, Floats, Panel]]:
+    """The last windows of each series, oldest first, with the errors (actual - point forecast) and the histories before them.
 
     The model is fitted once, to the rows before the first window of each series.
     """
@@ -236,7 +238,7 @@ def _folds(model: Forecaster, panel: Panel, horizon: int, n_windows_by_series: I
         with suppress_warnings():
             window_state = move_state_to_panel(model, state, history, window.series)
             fold = forecast_window(model, panel, window, window_state, gap=0, horizon=horizon)
-        yield fold, history
+        yield window, fold.actual - fold.forecast.point(model.point_kind), history
 
 
 def _series_scale(model: Forecaster, panel: Panel) -> Floats:
@@ -245,8 +247,3 @@ def _series_scale(model: Forecaster, panel: Panel) -> Floats:
         return mean_absolute_change(panel)
     with suppress_warnings():
         return mean_absolute_change(preprocess(model, panel))
-
-
-def _forecast_error(model: Forecaster, fold: Fold) -> Floats:
-    """Actual value minus point forecast, shape (series, steps)."""
-    return np.asarray(fold.actual - fold.forecast.point(model.point_kind))

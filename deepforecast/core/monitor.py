@@ -86,11 +86,10 @@ class Monitor:
 
     def set_snapshot(self, snapshot: Callable[[], Any] | None) -> None:
         """Set the function that returns the training panel and the current learned state; None removes it."""
-        root = self
-        while root._parent is not None:
-            root = root._parent
-        if root._on_report is not None:
-            root._snapshot = snapshot
+        if self._parent is not None:
+            self._parent.set_snapshot(snapshot)
+        elif self._on_report is not None:
+            self._snapshot = snapshot
 
     def snapshot(self) -> Any:
         """The training panel and the current learned state, or None if the fit does not provide them."""

@@ -102,7 +102,7 @@ def map_chunks(
     _check_n_jobs(n_jobs)
     slices = split_by_cost(n_items, cost, prefer)
     pool = _find_workers(n_jobs, prefer) if len(slices) > 1 or timeout is not None else None
-    return _run_slices(_Job(work, label, os.getpid(), timeout), slices, pool, progress)
+    return _run_slices(_Job(work, label, timeout), slices, pool, progress)
 
 
 def map_items(
@@ -121,9 +121,7 @@ def map_items(
     """
     _check_n_jobs(n_jobs)
     slices = [slice(index, index + 1) for index in range(len(names))]
-    return _run_slices(
-        _Job(work, label, os.getpid(), None, names), slices, _find_workers(n_jobs, "processes"), progress, on_lost
-    )
+    return _run_slices(_Job(work, label, names=names), slices, _find_workers(n_jobs, "processes"), progress, on_lost)
 
 
 def _run_slices(
@@ -173,9 +171,9 @@ class _Job(Generic[T]):
 
     work: Callable[[slice], T]
     label: str
-    driver: int
-    timeout: float | None
+    timeout: float | None = None
     names: Sequence[str] = ()  # of the items, if each slice is one item
+    driver: int = field(default_factory=os.getpid)
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,7 @@ def _find_workers(requested: int | None, prefer: str) -> _Workers | None:
         return None
     backend, _ = get_active_backend(prefer=prefer)
     in_threads = bool(getattr(backend, "uses_threads", False))
-    if not in_threads and _cannot_start_processes():
+    if not in_threads and not _can_start_processes():
         return None
     n_jobs = next((n for n in (requested, configured, backend.default_n_jobs) if n not in (None, 1)), threads.available_cpus())
     if n_jobs == -1 and type(backend).__module__.startswith("joblib._parallel_backends"):
@@ -230,9 +228,8 @@ def has_user_backend() -> bool:
 
 
 def _check_n_jobs(n_jobs: int | None) -> None:
-    """Raise unless `n_jobs` is None, -1 or a positive integer."""
     is_integer = isinstance(n_jobs, int) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and (not is_integer or (n_jobs < 1 and n_jobs != -1)):
+    if n_jobs is not None and not (is_integer and (n_jobs >= 1 or n_jobs == -1)):
         error_type = ParameterError if is_integer else ParameterTypeError
         raise error_type(
             f"`n_jobs` must be a positive integer, or -1 for all CPUs, got {format_value(n_jobs)}.",
@@ -242,18 +239,16 @@ def _check_n_jobs(n_jobs: int | None) -> None:
         )
 
 
-def _cannot_start_processes() -> bool:
-    """Whether this process cannot have a pool: a daemon, without output streams, or forked from a process with a pool."""
+def _can_start_processes() -> bool:
+    """Whether this process can have a pool: it has output streams, is no daemon and not forked from a process with a pool."""
     import multiprocessing
 
-    if multiprocessing.current_process().daemon:
-        return True
     try:  # starting a process flushes them; they may be None, closed, or a broken pipe
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     except (AttributeError, OSError, ValueError):
-        return True
-    return _pool_owner() != os.getpid()
+        return False
+    return not multiprocessing.current_process().daemon and _pool_owner() == os.getpid()
 
 
 @dataclass
