@@ -1,4 +1,4 @@
-"""Vectorized arithmetic on ragged arrays: flat values with row pointers (`indptr`).
+"""Vectorized arithmetic on ragged arrays: flat values with row pointers (`indptr`); the design matrix of future covariates.
 
 Results of a series are bit-identical for any other series in the panel: sums run within a series
 in row order, and algorithms are chosen per series.
@@ -6,13 +6,19 @@ in row order, and algorithms are chosen per series.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel, Series
+from deepforecast.errors import format_list, warn
+
+if TYPE_CHECKING:
+    from deepforecast.core.state import State
 
 SAFE_RANGE = (1e-140, 1e140)  # squares of values in this range neither underflow nor overflow
 MAX_BLOCK_ROWS = 250_000  # approximate number of rows in a block of `blocks`
@@ -163,3 +169,99 @@ def split_phases(values: Floats, indptr: Ints, season: int) -> tuple[Floats, Int
     values_by_phase = np.empty_like(values)
     values_by_phase[bounds[:-1][group] + cycle] = values
     return values_by_phase, bounds
+
+
+# --- design matrix of future covariates ---------------------------------------------------------------------------------
+
+
+def design_matrix(covariates: Mapping[str, Covariate]) -> Floats:
+    """Design matrix (values, columns): one column per numeric covariate, n - 1 columns for n categories.
+
+    Missing numbers are NaN; missing and unknown categories are all 0, which is the average effect.
+    """
+    columns = []
+    for covariate in covariates.values():
+        values = covariate.values.reshape(-1)
+        if covariate.categories is None:
+            columns.append(values)
+            continue
+        last_code = len(covariate.categories) - 1
+        is_last = values == last_code  # -1 in all columns: sum-to-zero coding
+        columns += [(values == code).astype(np.float64) - is_last for code in range(last_code)]
+    return np.stack(columns, axis=-1) if columns else np.empty((0, 0))
+
+
+def standardize(matrix: Floats, indptr: Ints) -> tuple[Floats, Floats, Floats]:
+    """Standardize each column within each series; return it with the centres and scales, (series, columns) each.
+
+    The scale of constant columns is infinite, so that they become 0. NaN stays NaN.
+    """
+    lengths, is_present = np.diff(indptr), ~np.isnan(matrix)
+    n_present = np.maximum(np.add.reduceat(is_present, indptr[:-1], dtype=np.float64), 1.0)
+
+    def mean(values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(np.where(is_present, values, 0.0), indptr[:-1]) / n_present)
+
+    centre = mean(matrix)
+    deviation = matrix - np.repeat(centre, lengths, axis=0)
+    scale = np.sqrt(mean(deviation * deviation))
+    is_constant = scale <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
+    scale = np.where(is_constant, np.inf, scale)
+    return deviation / np.repeat(scale, lengths, axis=0), centre, scale
+
+
+def effect_columns(state: State, coefficients: Floats) -> dict[str, Floats]:
+    """Columns `effect_<column>` from the coefficients (series, columns) of `design_matrix`.
+
+    Numeric covariates: effect per unit; categorical ones: `effect_<column>_<category>`, relative to the mean of all
+    categories.
+    """
+    effects, position = {}, 0
+    for name in state.series.columns.future:
+        categories = state.categories.get(name)
+        if categories is None:
+            effects[f"effect_{name}"] = coefficients[:, position]
+            position += 1
+            continue
+        coded = coefficients[:, position : position + len(categories) - 1]
+        by_category = np.column_stack([coded, -coded.sum(axis=1)])  # sum-to-zero coding
+        effects |= {f"effect_{name}_{label}": by_category[:, code] for code, label in enumerate(categories)}
+        position += len(categories) - 1
+    return effects
+
+
+def constant_values(panel: Panel) -> Floats:
+    """Value of each future covariate that is constant where the target is observed, (series, columns); else NaN.
+
+    Categories are given by code.
+    """
+    constants = np.full((len(panel), len(panel.series.columns.future)), np.nan)
+    for position, name in enumerate(panel.series.columns.future):
+        covariate = panel.covariates[name]
+        is_observed = ~(np.isnan(panel.y) | covariate.missing())
+        low = np.minimum.reduceat(np.where(is_observed, covariate.values, np.inf), panel.indptr[:-1])
+        high = np.maximum.reduceat(np.where(is_observed, covariate.values, -np.inf), panel.indptr[:-1])
+        constants[:, position] = np.where(low == high, low, np.nan)
+    return constants
+
+
+def warn_constant_in_fit(name: str, constants: Floats, future: Mapping[str, Covariate], series: Series) -> None:
+    """Warn of covariates that were constant in the training data of a series and have other values in the future.
+
+    `constants`: the result of `constant_values`.
+    """
+    descriptions = []
+    for position, (column, covariate) in enumerate(future.items()):
+        future_values = covariate.values.reshape(len(constants), -1)
+        constant = constants[:, position : position + 1]
+        differs = (future_values != constant) & ~covariate.missing().reshape(future_values.shape) & ~np.isnan(constant)
+        affected_series = np.flatnonzero(differs.any(axis=1))
+        if len(affected_series):
+            descriptions.append(f"{column} of series {series.labels(affected_series)}")
+    if descriptions:
+        warn(
+            f"{name} cannot estimate the effect of covariates that are constant in the training data: "
+            f"{format_list(descriptions)}. Their changes in the future have no effect. Pass histories in which they vary, "
+            "or drop these covariates.",
+            subject=name,
+        )

@@ -66,9 +66,7 @@ def refit_every(refit: Any, is_local: bool) -> int:
     """
     if refit == "auto":
         return int(is_local)
-    if isinstance(refit, bool):
-        return int(refit)
-    if hasattr(refit, "__index__") and int(refit) >= 1:
+    if isinstance(refit, bool) or (hasattr(refit, "__index__") and int(refit) >= 1):
         return int(refit)
     raise ParameterError(
         f"`refit` must be 'auto', True, False or a number of windows of at least 1, got {format_value(refit)}.",
@@ -93,7 +91,7 @@ def rolling_folds(
     `with_intervals`. Warnings are issued once, at the end. Stops if the monitor cancels.
     """
     state: State | None = None
-    fitted_series = np.empty(0, dtype=np.int64)
+    index_in_state = np.full(len(panel), -1, dtype=np.int64)  # of each series in the panel, -1 if it was not fitted
     clone = model.clone(horizon=plan.gap + plan.horizon)
     windows = backtest_windows(panel, plan)
     refuse_missing_future(panel, windows, plan.gap + plan.horizon)
@@ -106,13 +104,12 @@ def rolling_folds(
                 state = clone._fit_panel(history, monitor.fold(window.number))
                 if state.fallback is not None and not len(state.series):  # scores would be those of naive methods alone
                     clone.clone(on_failure="raise")._fit_panel(history)  # raises
-                fitted_series, state_at_cutoff = window.series, state
-                if state.fallback is not None:
-                    fitted_series = window.series[state.fallback.fitted]
+                fitted_series = window.series if state.fallback is None else window.series[state.fallback.fitted]
+                index_in_state[:] = -1
+                index_in_state[fitted_series] = np.arange(len(fitted_series))
+                state_at_cutoff = state
             else:
-                state_at_cutoff = move_state_to_panel(
-                    clone, state, history, _rows_in_state(fitted_series, window.series, len(panel))
-                )
+                state_at_cutoff = move_state_to_panel(clone, state, history, index_in_state[window.series])
             if monitor.cancelled:
                 break
             if with_intervals and model.on_failure != "raise":
@@ -167,13 +164,6 @@ def refuse_missing_future(panel: Panel, windows: Sequence[BacktestWindow], steps
                 )
 
 
-def _rows_in_state(fitted_series: Ints, series: Ints, n_series: int) -> Ints:
-    """The index of each of `series` among `fitted_series`, -1 if it is not there; `n_series` is the number in the panel."""
-    index_in_state = np.full(n_series, -1, dtype=np.int64)
-    index_in_state[fitted_series] = np.arange(len(fitted_series))
-    return index_in_state[series]
-
-
 MAX_WINDOWS = 100  # per series; more errors hardly change the intervals
 MAX_POOLED_ERRORS = 1000  # total over all series
 PROGRESS_LABEL = "calibration windows"
@@ -184,15 +174,12 @@ def series_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int 
 
     NaN where a series has fewer windows than others, or the actual value is missing.
     """
-    max_windows = MAX_WINDOWS if n_windows is None else n_windows
-    n_windows_by_series = _count_windows(
-        model, panel, horizon, min_observations=model._min_observations(panel), max_windows=max_windows
-    )
+    n_windows_by_series = _count_windows(model, panel, horizon, model._min_observations(panel), n_windows or MAX_WINDOWS)
     most_windows = int(n_windows_by_series.max())
     errors = np.full((len(panel), most_windows, horizon), np.nan)
     with progress_bar(most_windows, PROGRESS_LABEL) as tick:
-        for fold, _ in _folds(model, panel, horizon, n_windows_by_series):
-            errors[fold.window.series, fold.window.number] = _forecast_error(model, fold)
+        for window, window_errors, _ in _window_errors(model, panel, horizon, n_windows_by_series):
+            errors[window.series, window.number] = window_errors
             tick(1)
     return SeriesErrors(errors)
 
@@ -205,16 +192,16 @@ def pooled_absolute_errors(model: Forecaster, panel: Panel, horizon: int, n_wind
     """
     scale = _series_scale(model, panel)
     # MAX_POOLED_ERRORS divided by the number of series that are not constant, rounded up
-    max_windows = -(-MAX_POOLED_ERRORS // max(int(np.count_nonzero(scale)), 1)) if n_windows is None else n_windows
+    max_windows = n_windows or -(-MAX_POOLED_ERRORS // max(int(np.count_nonzero(scale)), 1))
     min_observations = max(model._min_observations(panel), 2)  # the scale requires two values
-    n_windows_by_series = _count_windows(model, panel, horizon, min_observations=min_observations, max_windows=max_windows)
+    n_windows_by_series = _count_windows(model, panel, horizon, min_observations, max_windows)
     scores = []
     with progress_bar(int(n_windows_by_series.max()), PROGRESS_LABEL) as tick:
-        for fold, history in _folds(model, panel, horizon, n_windows_by_series):
-            absolute_errors, scale_at_cutoff = np.abs(_forecast_error(model, fold)), _series_scale(model, history)
+        for _, errors, history in _window_errors(model, panel, horizon, n_windows_by_series):
+            scale_at_cutoff = _series_scale(model, history)
             has_scale = scale_at_cutoff > 0
             with np.errstate(over="ignore"):
-                scores.append(absolute_errors[has_scale] / scale_at_cutoff[has_scale, None])
+                scores.append(np.abs(errors[has_scale]) / scale_at_cutoff[has_scale, None])
             tick(1)
     return PooledErrors(np.sort(np.concatenate(scores), axis=0), scale)
 
@@ -238,34 +225,31 @@ def _count_windows(model: Forecaster, panel: Panel, horizon: int, min_observatio
     return np.asarray(np.minimum(np.minimum(available_windows, half_of_rows), max_windows))
 
 
-def _folds(model: Forecaster, panel: Panel, horizon: int, n_windows_by_series: Ints) -> Iterator[tuple[Fold, Panel]]:
-    """Forecasts of the last windows of each series, oldest first, and the histories before them.
+def _window_errors(
+    model: Forecaster, panel: Panel, horizon: int, n_windows_by_series: Ints
+) -> Iterator[tuple[BacktestWindow, Floats, Panel]]:
+    """The last windows of each series, oldest first, with the errors (actual - point forecast) and the histories before them.
 
     The model is fitted once, to the rows before the first window of each series.
     """
+    first_row = np.zeros(len(panel), np.int64)
     first_cutoff = panel.lengths - horizon - n_windows_by_series + 1
-    windows = [
-        _make_window(panel, horizon, n_windows_by_series, window_number)
-        for window_number in range(int(n_windows_by_series.max()))
-    ]
+    most_windows = int(n_windows_by_series.max())
+    windows = []
+    for number in range(most_windows):  # the last windows of all series have the same number
+        series = np.flatnonzero(n_windows_by_series >= most_windows - number)
+        cutoff = panel.lengths[series] - horizon - (most_windows - 1 - number)
+        windows.append(BacktestWindow(number, series, train_start=first_row[series], cutoff=cutoff))
     refuse_missing_future(panel, windows, horizon)
     with suppress_warnings():  # the fit of the whole panel issues them
-        first_history = drop_unseen_categories(panel.between(np.zeros(len(panel), np.int64), first_cutoff))
+        first_history = drop_unseen_categories(panel.between(first_row, first_cutoff))
         state = model._fit_panel(first_history, SILENT.fold(0))
     for window in windows:
         history = drop_unseen_categories(window.history(panel))
         with suppress_warnings():
             window_state = move_state_to_panel(model, state, history, window.series)
             fold = forecast_window(model, panel, window, window_state, gap=0, horizon=horizon)
-        yield fold, history
-
-
-def _make_window(panel: Panel, horizon: int, n_windows_by_series: Ints, window_number: int) -> BacktestWindow:
-    """One window, with the series that have it; the last windows of all series have the same number."""
-    windows_after = int(n_windows_by_series.max()) - 1 - window_number
-    series = np.flatnonzero(n_windows_by_series > windows_after)
-    cutoff = panel.lengths[series] - horizon - windows_after
-    return BacktestWindow(window_number, series, train_start=np.zeros(len(series), np.int64), cutoff=cutoff)
+        yield window, fold.actual - fold.forecast.point(model.point_kind), history
 
 
 def _series_scale(model: Forecaster, panel: Panel) -> Floats:
@@ -274,8 +258,3 @@ def _series_scale(model: Forecaster, panel: Panel) -> Floats:
         return mean_absolute_change(panel)
     with suppress_warnings():
         return mean_absolute_change(preprocess(model, panel))
-
-
-def _forecast_error(model: Forecaster, fold: Fold) -> Floats:
-    """Actual value minus point forecast, shape (series, steps)."""
-    return np.asarray(fold.actual - fold.forecast.point(model.point_kind))

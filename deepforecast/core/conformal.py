@@ -50,9 +50,9 @@ class Calibration(ABC):
     def join(self, added: Self) -> Self:
         """Append the series of another calibration."""
 
-    @abstractmethod
     def for_panel(self, panel: Panel, numbers: Ints) -> Self:
         """The calibration of the series of a panel; `numbers` is their index here, -1 for new ones (only if `shared`)."""
+        return self.take(numbers)
 
     @abstractmethod
     def half_widths(self, level: float, steps: int) -> Floats:
@@ -87,16 +87,15 @@ class SeriesErrors(Calibration):
 
     def join(self, added: SeriesErrors) -> SeriesErrors:
         """Append the series of another calibration, padded with missing errors to the same number of windows."""
-        windows = max(self.errors.shape[1], added.errors.shape[1])
-        return replace(self, errors=np.concatenate([_pad_windows(self.errors, windows), _pad_windows(added.errors, windows)]))
-
-    def for_panel(self, panel: Panel, numbers: Ints) -> SeriesErrors:
-        """The unchanged errors of these series."""
-        return self.take(numbers)
+        n_windows = max(self.errors.shape[1], added.errors.shape[1])
+        padded = [
+            np.pad(errors, ((0, 0), (n_windows - errors.shape[1], 0), (0, 0)), constant_values=np.nan)
+            for errors in (self.errors, added.errors)
+        ]
+        return replace(self, errors=np.concatenate(padded))
 
     def half_widths(self, level: float, steps: int) -> Floats:
         """See `Calibration`."""
-        _refuse_long_horizon(steps, self.steps)
         absolute_errors = np.abs(self.errors[:, :, :steps])
         scores = np.sort(absolute_errors, axis=1)  # NaN last
         n_errors = np.sum(~np.isnan(scores), axis=1)
@@ -148,7 +147,6 @@ class PooledErrors(Calibration):
 
     def half_widths(self, level: float, steps: int) -> Floats:
         """See `Calibration`."""
-        _refuse_long_horizon(steps, self.steps)
         if not self.scale.any():
             return np.zeros((len(self.scale), steps))
         scores = self.scores[:, :steps]
@@ -171,16 +169,25 @@ class ConformalForecast(Forecast):
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Bounds of the central intervals that end at these probabilities, made monotone in the level."""
         n_steps = self.mean.shape[1] + self.n_skipped
-        half_width_by_level: dict[float, Floats] = {0.0: np.zeros_like(self.mean)}
-        for level in sorted({_central_level(probability) for probability in probabilities} - {0.0}):
-            previous_half_width = next(reversed(half_width_by_level.values()))  # of the next lower level
-            half_width = self.calibration.half_widths(level, n_steps)[:, self.n_skipped :]
-            half_width_by_level[level] = np.maximum(previous_half_width, half_width)
-        offsets = [
-            math.copysign(1.0, probability - 0.5) * half_width_by_level[_central_level(probability)]
-            for probability in probabilities
+        levels = [round(100 * abs(2 * probability - 1), 9) for probability in probabilities]
+        half_width = np.zeros_like(self.mean)
+        half_width_by_level = {0.0: half_width}
+        for level in sorted(set(levels) - {0.0}):
+            if n_steps > self.calibration.steps:
+                raise CapabilityError(
+                    f"`horizon` must be at most {self.calibration.steps}, the number of steps for which intervals were "
+                    f"calibrated, got {n_steps}.",
+                    hint=f"Fit with horizon={n_steps}.",
+                    parameter="horizon",
+                    value=n_steps,
+                )
+            half_width = np.maximum(half_width, self.calibration.half_widths(level, n_steps)[:, self.n_skipped :])
+            half_width_by_level[level] = half_width
+        bounds = [
+            self.mean + math.copysign(1.0, probability - 0.5) * half_width_by_level[level]
+            for probability, level in zip(probabilities, levels, strict=True)
         ]
-        return np.stack([self.mean + offset for offset in offsets], axis=-1)
+        return np.stack(bounds, axis=-1)
 
     def point(self, point_kind: str) -> Floats:
         """The model's point forecasts, whatever the kind."""
@@ -224,7 +231,7 @@ def adapt_miss_rates(scores: Floats, miss_rates: Floats, rate: float) -> Floats:
     window, and windows without a score, do not change a rate.
     """
     miss_rates = np.asarray(miss_rates, dtype=np.float64)[:, None, None]
-    current_rates = np.repeat(np.repeat(miss_rates, scores.shape[0], axis=1), scores.shape[2], axis=2)
+    current_rates = np.broadcast_to(miss_rates, (len(miss_rates), scores.shape[0], scores.shape[2]))
     for window in range(1, scores.shape[1]):
         past_scores, window_scores = scores[:, :window], scores[:, window]
         n_past = np.sum(~np.isnan(past_scores), axis=1)
@@ -246,25 +253,9 @@ def mean_absolute_change(panel: Panel) -> Floats:
         return np.asarray(np.add.reduceat(changes, first) / np.where(last > first, last - first, np.nan))
 
 
-def _central_level(probability: float) -> float:
-    """The level of the central interval that ends at this probability."""
-    return round(100 * abs(2 * probability - 1), 9)
-
-
 def _rank(n_errors: Ints, miss_rate: Floats) -> Ints:
     """Rank (from 1) of the finite-sample quantile among the n sorted errors: ceil((n + 1)(1 - a)), within 1..n."""
     return np.asarray(np.clip(np.ceil((n_errors + 1) * (1 - miss_rate) - 1e-9), 1, n_errors), dtype=np.int64)
-
-
-def _refuse_long_horizon(steps: int, n_calibrated: int) -> None:
-    """Raise if more steps are requested than were calibrated."""
-    if steps > n_calibrated:
-        raise CapabilityError(
-            f"`horizon` must be at most {n_calibrated}, the number of steps for which intervals were calibrated, got {steps}.",
-            hint=f"Fit with horizon={steps}.",
-            parameter="horizon",
-            value=steps,
-        )
 
 
 def _refuse_few_errors(level: float, n_errors: Ints, suggestion: str) -> None:
@@ -277,8 +268,3 @@ def _refuse_few_errors(level: float, n_errors: Ints, suggestion: str) -> None:
             f"A conformal level of {level:g} requires at least {required} calibration errors per step, but there are "
             f"{fewest}. {advice}."
         )
-
-
-def _pad_windows(errors: Floats, n_windows: int) -> Floats:
-    """Add windows of missing errors before the others, up to `n_windows`."""
-    return np.pad(errors, ((0, 0), (n_windows - errors.shape[1], 0), (0, 0)), constant_values=np.nan)

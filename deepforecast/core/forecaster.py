@@ -17,11 +17,11 @@ from deepforecast.core.backtest import series_errors
 from deepforecast.core.conformal import Calibration
 from deepforecast.core.declarations import ParameterizedClass, collect_params, with_parameters
 from deepforecast.core.encoding import SkopsSerializer
-from deepforecast.core.explanations import explain_forecast
 from deepforecast.core.fallback import failures_frame, find_ids, warn_of_missing_intervals
 from deepforecast.core.forecast import (
     BoundedForecast,
     Forecast,
+    explain_forecast,
     missing_hook_error,
     no_paths_error,
     output_columns,

@@ -16,10 +16,11 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any
 
+from deepforecast.core.threads import set_variable
 from deepforecast.data.terminal import is_notebook, shows_live_output
 
 STEPS_PER_FOLD = 100
@@ -85,11 +86,10 @@ class Monitor:
 
     def set_snapshot(self, snapshot: Callable[[], Any] | None) -> None:
         """Set the function that returns the training panel and the current learned state; None removes it."""
-        root = self
-        while root._parent is not None:
-            root = root._parent
-        if root._on_report is not None:
-            root._snapshot = snapshot
+        if self._parent is not None:
+            self._parent.set_snapshot(snapshot)
+        elif self._on_report is not None:
+            self._snapshot = snapshot
 
     def snapshot(self) -> Any:
         """The training panel and the current learned state, or None if the fit does not provide them."""
@@ -178,25 +178,14 @@ def progress_bar(n_items: int, label: str, progress: bool | None = None, *, alon
     """
     is_interactive = shows_live_output(sys.stderr)
     shows_bar = progress is not False and sys.stderr is not None and (bool(progress) or (is_interactive and not _hidden.get()))
-    token = _hidden.set(_hidden.get() or alone or not shows_bar)
-    try:
-        if not shows_bar:
-            yield ignore_count
-            return
-        with _draw_bar(n_items, label, 0.0 if progress else BAR_DELAY, is_interactive) as tick:
-            yield tick
-    finally:
-        _hidden.reset(token)
+    bar = _draw_bar(n_items, label, 0.0 if progress else BAR_DELAY, is_interactive) if shows_bar else nullcontext(ignore_count)
+    with set_variable(_hidden, _hidden.get() or alone or not shows_bar), bar as tick:
+        yield tick
 
 
-@contextmanager
-def hide_progress() -> Iterator[None]:
+def hide_progress() -> AbstractContextManager[None]:
     """Hide progress bars inside the block, unless they are requested by progress=True."""
-    token = _hidden.set(True)
-    try:
-        yield
-    finally:
-        _hidden.reset(token)
+    return set_variable(_hidden, True)
 
 
 def ignore_count(n_items: int) -> None:

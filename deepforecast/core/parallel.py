@@ -6,6 +6,7 @@ backend.
 
 from __future__ import annotations
 
+import faulthandler
 import math
 import os
 import re
@@ -15,9 +16,10 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -27,24 +29,9 @@ from deepforecast.core import threads
 from deepforecast.core.monitor import Tick, hide_progress, progress_bar
 from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError, format_value
 
-
-def describe_exit(error: Exception) -> str:
-    """How a worker process ended, from the exit codes in joblib's error, and what to do, to follow "the worker process"."""
-    hint = "Run with n_jobs=1 to see what happens."
-    exits = re.findall(r"\b(SIG[A-Z0-9]+|EXIT)\((-?\d+)\)", str(error))  # joblib terminates the other workers by SIGTERM
-    name, code = next((exit_code for exit_code in exits if exit_code[0] != "SIGTERM"), exits[0] if exits else ("", ""))
-    if name == "SIGKILL":
-        return "ended with signal SIGKILL, probably for lack of memory. Use fewer series or a smaller n_jobs."
-    if name == "EXIT":
-        return f"ended with exit status {code}. {hint}"
-    if name:
-        return f"ended with signal {name}. {hint}"
-    reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
-    return f"did not return its results: {format_value(reason, 200)}. {hint}"
-
-
 T = TypeVar("T")
 OnLost: TypeAlias = Callable[[int, TrainingError], T]
+CaughtWarnings: TypeAlias = list[tuple[type[Warning], str]]
 
 MAX_CHUNKS = 256
 """Number of chunks without a known cost: enough to balance the load, few enough to keep overhead small."""
@@ -115,7 +102,7 @@ def map_chunks(
     _check_n_jobs(n_jobs)
     slices = split_by_cost(n_items, cost, prefer)
     pool = _find_workers(n_jobs, prefer) if len(slices) > 1 or timeout is not None else None
-    return _run_slices(_Job(work, label, os.getpid(), timeout), slices, pool, progress)
+    return _run_slices(_Job(work, label, timeout), slices, pool, progress)
 
 
 def map_items(
@@ -134,9 +121,7 @@ def map_items(
     """
     _check_n_jobs(n_jobs)
     slices = [slice(index, index + 1) for index in range(len(names))]
-    return _run_slices(
-        _Job(work, label, os.getpid(), None, names), slices, _find_workers(n_jobs, "processes"), progress, on_lost
-    )
+    return _run_slices(_Job(work, label, names=names), slices, _find_workers(n_jobs, "processes"), progress, on_lost)
 
 
 def _run_slices(
@@ -146,8 +131,12 @@ def _run_slices(
     with progress_bar(slices[-1].stop if slices else 0, job.label, progress, alone=True) as tick:
         if pool is None:
             with threads.limit_threads(1):
-                return [_run_inline(job, chunk, tick) for chunk in slices]
-        with pool.lock, threads.limit_threads(1) if pool.in_threads else nullcontext():
+                results = []
+                for chunk in slices:
+                    results.append(_run_with_note(job, chunk))
+                    tick(chunk.stop - chunk.start)
+                return results
+        with threads.limit_threads(1) if pool.in_threads else _processes_lock:
             return _Dispatcher(job, slices, pool, tick, on_lost).run()
 
 
@@ -182,25 +171,19 @@ class _Job(Generic[T]):
 
     work: Callable[[slice], T]
     label: str
-    driver: int
-    timeout: float | None
+    timeout: float | None = None
     names: Sequence[str] = ()  # of the items, if each slice is one item
+    driver: int = field(default_factory=os.getpid)
 
 
 @dataclass(frozen=True)
 class _Workers:
-    """Number and kind of workers, and the lock of the process pool, which callers share.
-
-    `unordered`: whether results are returned as they are completed. `wraps_functions`: whether
-    functions must be wrapped to be pickled.
-    """
+    """Number and kind of workers; `backend` is joblib's."""
 
     n_jobs: int
     prefer: str
     in_threads: bool
-    unordered: bool
-    wraps_functions: bool
-    lock: AbstractContextManager[Any]
+    backend: Any
 
 
 def _find_workers(requested: int | None, prefer: str) -> _Workers | None:
@@ -217,32 +200,21 @@ def _find_workers(requested: int | None, prefer: str) -> _Workers | None:
         return None
     backend, _ = get_active_backend(prefer=prefer)
     in_threads = bool(getattr(backend, "uses_threads", False))
-    if not in_threads and _cannot_start_processes():
+    if not in_threads and not _can_start_processes():
         return None
     n_jobs = next((n for n in (requested, configured, backend.default_n_jobs) if n not in (None, 1)), threads.available_cpus())
     if n_jobs == -1 and type(backend).__module__.startswith("joblib._parallel_backends"):
         n_jobs = threads.available_cpus()
     if backend.effective_n_jobs(n_jobs) == 1:
         return None
-    return _Workers(
-        n_jobs=n_jobs,
-        prefer=prefer,
-        in_threads=in_threads,
-        unordered=bool(getattr(backend, "supports_return_generator", False)),
-        wraps_functions=type(backend).__name__ == "MultiprocessingBackend",
-        lock=nullcontext() if in_threads else _processes.lock,
-    )
+    return _Workers(n_jobs, prefer, in_threads, backend)
 
 
 @contextmanager
 def in_worker() -> Iterator[None]:
     """Run the block like a worker of `map_chunks`: on one thread, without nested workers and progress bars."""
-    token = _inside_worker.set(True)
-    try:
-        with hide_progress(), threads.as_worker():
-            yield
-    finally:
-        _inside_worker.reset(token)
+    with threads.set_variable(_inside_worker, True), hide_progress(), threads.as_worker():
+        yield
 
 
 def has_user_backend() -> bool:
@@ -256,74 +228,63 @@ def has_user_backend() -> bool:
 
 
 def _check_n_jobs(n_jobs: int | None) -> None:
-    """Raise unless `n_jobs` is None, -1 or a positive integer."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
-        raise ParameterTypeError(
-            f"`n_jobs` must be an integer or None, got {format_value(n_jobs)}.",
-            hint="Use 1 for the calling thread alone.",
-            parameter="n_jobs",
-            value=n_jobs,
-        )
-    if n_jobs is not None and n_jobs < 1 and n_jobs != -1:
-        raise ParameterError(
-            f"`n_jobs` must be at least 1, or -1 for all CPUs, got {n_jobs}.",
+    is_integer = isinstance(n_jobs, int) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (is_integer and (n_jobs >= 1 or n_jobs == -1)):
+        error_type = ParameterError if is_integer else ParameterTypeError
+        raise error_type(
+            f"`n_jobs` must be a positive integer, or -1 for all CPUs, got {format_value(n_jobs)}.",
             hint="Leave out `n_jobs` for the default.",
             parameter="n_jobs",
             value=n_jobs,
         )
 
 
-def _cannot_start_processes() -> bool:
-    """Whether this process cannot have a pool: a daemon, without output streams, or forked from a process with a pool."""
+def _can_start_processes() -> bool:
+    """Whether this process can have a pool: it has output streams, is no daemon and not forked from a process with a pool."""
     import multiprocessing
 
-    if multiprocessing.current_process().daemon:
-        return True
     try:  # starting a process flushes them; they may be None, closed, or a broken pipe
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     except (AttributeError, OSError, ValueError):
-        return True
-    _processes.owner = _processes.owner or os.getpid()
-    return _processes.owner != os.getpid()
+        return False
+    return not multiprocessing.current_process().daemon and _pool_owner() == os.getpid()
 
 
-class _Processes:
-    """The process that owns joblib's pool of processes, and the lock for using it."""
-
-    owner: int | None = None
-    lock = threading.Lock()
-
-
+@dataclass
 class _Dispatcher(Generic[T]):
-    """Runs all slices, and retries those whose worker was lost once."""
+    """Runs all slices, and retries those whose worker was lost once; `replies` are results and warnings by slice number."""
 
-    def __init__(self, job: _Job[T], slices: list[slice], pool: _Workers, tick: Tick, on_lost: OnLost[T] | None) -> None:
-        self.job, self.slices, self.workers, self.tick, self.on_lost = job, slices, pool, tick, on_lost
-        self.results_by_slice: dict[int, T] = {}
-        self.warnings_by_slice: dict[int, list[tuple[type[Warning], str]]] = {}
+    job: _Job[T]
+    slices: list[slice]
+    workers: _Workers
+    tick: Tick
+    on_lost: OnLost[T] | None
+    replies: dict[int, tuple[T, CaughtWarnings]] = field(default_factory=dict)
 
     def run(self) -> list[T]:
         """Return the results of all slices in their order, and issue the warnings of the workers."""
-        while pending := [number for number in range(len(self.slices)) if number not in self.results_by_slice]:
-            lost = self._run_round(pending)
+        numbers = range(len(self.slices))
+        while pending := [number for number in numbers if number not in self.replies]:
+            lost, cause = self._run_round(pending)
             if lost and self.workers.in_threads:  # threads cannot be killed, so a retry would hang again
-                raise self._lost_worker_error(lost, "")
-            for number in lost.slice_numbers if lost else ():
+                raise self._lost_worker_error(lost[0], cause)
+            for number in lost:
                 # One at a time, to know which slice crashes its worker.
-                if lost_again := self._run_round([number]):
-                    error = self._lost_worker_error(lost_again, ", nor did the one that tried again")
+                lost_again, cause = self._run_round([number])
+                if lost_again:
+                    error = self._lost_worker_error(number, cause)
                     if self.on_lost is None:
                         raise error
-                    self.results_by_slice[number], self.warnings_by_slice[number] = self.on_lost(number, error), []
+                    self.replies[number] = self.on_lost(number, error), []
                     self.tick(1)
-        for number in sorted(self.warnings_by_slice):
-            for category, text in self.warnings_by_slice[number]:
+        for number in numbers:
+            for category, text in self.replies[number][1]:
                 warnings.warn(text, category, stacklevel=3)
-        return [self.results_by_slice[number] for number in range(len(self.slices))]
+        return [self.replies[number][0] for number in numbers]
 
-    def _run_round(self, pending: list[int]) -> _LostWorker | None:
-        """Run slices; if a worker was lost, return the slices that were running and the error."""
+    def _run_round(self, pending: list[int]) -> tuple[list[int], Exception | None]:
+        """Run slices; if a worker was lost, return the slices that were running and the error of joblib."""
         from joblib import Parallel
 
         running: dict[int, None] = {}
@@ -334,7 +295,7 @@ class _Dispatcher(Generic[T]):
         executor = Parallel(
             n_jobs=workers.n_jobs,
             prefer=workers.prefer,
-            return_as="generator_unordered" if workers.unordered else "list",
+            return_as="generator_unordered" if getattr(workers.backend, "supports_return_generator", False) else "list",
             batch_size=1,
             pre_dispatch="n_jobs + 1",
             timeout=time_limit,
@@ -342,19 +303,19 @@ class _Dispatcher(Generic[T]):
         try:
             with _closing(executor(self._tasks(remaining, running)), remaining) as replies:
                 for number, value, caught in replies:
-                    self.results_by_slice[number], self.warnings_by_slice[number] = value, caught
+                    self.replies[number] = value, caught
                     del running[number]
                     self.tick(self.slices[number].stop - self.slices[number].start)
         except Exception as error:
-            if _raised_by_work(error) or not running:
-                raise
-            return _LostWorker(list(running), error)
-        return None
+            if any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ())) or not running:
+                raise  # the error of the work
+            return list(running), error
+        return [], None
 
     def _tasks(self, remaining: Iterator[int], running: dict[int, None]) -> Iterator[Any]:
         """joblib's tasks for the remaining slices; each is added to `running` when joblib takes it."""
         job: Any = self.job
-        if self.workers.wraps_functions:  # this backend cannot pickle nested functions
+        if type(self.workers.backend).__name__ == "MultiprocessingBackend":  # it cannot pickle nested functions
             from joblib import wrap_non_picklable_objects
 
             job = wrap_non_picklable_objects(job, keep_wrapper=False)
@@ -362,51 +323,42 @@ class _Dispatcher(Generic[T]):
             running[number] = None
             yield _run_in_worker, (job, number, self.slices[number]), {}
 
-    def _lost_worker_error(self, lost: _LostWorker, attempts: str) -> TrainingError:
-        """The error for the first slice of a lost worker; `attempts` is text about a second attempt."""
-        if self.job.names:
-            error = TrainingError(
-                f"{format_value(self.job.names[lost.slice_numbers[0]])}: its worker process {describe_exit(lost.error)}"
-            )
-            error.__cause__ = lost.error
-            return error
-        lines = str(lost.error).splitlines() or [""]
-        exit_codes = next((line for line in lines if "exit codes" in line), lines[0])
-        reason = f"{type(lost.error).__name__}: {exit_codes.rstrip('.')}"
-        allowed = "" if self.job.timeout is None else f" (allowed: {self.job.timeout:g} s)"
-        error = TrainingError(
-            "A worker process must return its results, but the one with "
-            f"{_describe_slice(self.job.label, self.slices[lost.slice_numbers[0]])} "
-            f"did not{allowed}{attempts}: {format_value(reason, 200)}.",
-            hint="Run with n_jobs=1 to see what happens.",
-        )
-        error.__cause__ = lost.error
+    def _lost_worker_error(self, number: int, cause: Exception | None) -> TrainingError:
+        """The error for a slice whose worker was lost: how it ended, from the exit codes in the error of joblib."""
+        exits = re.findall(r"\b(SIG[A-Z0-9]+|EXIT)\((-?\d+)\)", str(cause))
+        # joblib ends the other workers by SIGTERM
+        name, code = min(exits, key=lambda name_and_code: name_and_code[0] == "SIGTERM", default=("", ""))
+        hint = "Run with n_jobs=1 to see what happens."
+        if name == "SIGKILL":
+            end, hint = "ended with signal SIGKILL, probably for lack of memory", "Use fewer series or a smaller n_jobs."
+        elif name:
+            end = f"ended with exit status {code}" if name == "EXIT" else f"ended with signal {name}"
+        else:
+            first_line = str(cause).split("\n")[0].rstrip(".")
+            reason = f"{type(cause).__name__}: {first_line}"
+            end = f"did not return its results: {format_value(reason, 200)}"
+        names, limit = self.job.names, self.job.timeout
+        items = format_value(names[number]) if names else _describe_slice(self.job.label, self.slices[number])
+        allowed = "" if limit is None else f" (allowed: {limit:g} s)"
+        error = TrainingError(f"{items}: its worker process {end}{allowed}.", hint=hint)
+        error.__cause__ = cause
         return error
 
 
-@dataclass(frozen=True)
-class _LostWorker:
-    """The slices that were running when a worker was lost, and joblib's error."""
-
-    slice_numbers: list[int]
-    error: Exception
-
-
-def _run_inline(job: _Job[T], chunk: slice, tick: Tick) -> T:
-    value = _run_with_note(job, chunk)
-    tick(chunk.stop - chunk.start)
-    return value
-
-
-def _run_in_worker(job: _Job[T], number: int, chunk: slice) -> tuple[int, T, list[tuple[type[Warning], str]]]:
+def _run_in_worker(job: _Job[T], number: int, chunk: slice) -> tuple[int, T, CaughtWarnings]:
     """Run a slice in a worker, on one thread, and return its warnings, too."""
     with in_worker():
         if os.getpid() == job.driver:
             return number, _run_with_note(job, chunk), []
         _exit_with_driver(job.driver)
-        with _time_limit(job.timeout), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            value = _run_with_note(job, chunk)
+        if job.timeout is not None:  # exits from a C thread, which works even if a kernel holds the GIL
+            faulthandler.dump_traceback_later(job.timeout, exit=True, file=2)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                value = _run_with_note(job, chunk)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
         return number, value, list(dict.fromkeys((warning.category, str(warning.message)) for warning in caught))
 
 
@@ -419,34 +371,15 @@ def _run_with_note(job: _Job[T], chunk: slice) -> T:
         raise
 
 
-def _raised_by_work(error: BaseException) -> bool:
-    return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
-
-
 def _describe_slice(label: str, chunk: slice) -> str:
     return f"{label} {chunk.start} to {chunk.stop - 1} (counted from 0)"
 
 
-@contextmanager
-def _time_limit(timeout: float | None) -> Iterator[None]:
-    """Exit this worker if the block takes longer; in a C thread, which works even if a kernel holds the GIL."""
-    if timeout is None:
-        yield
-        return
-    import faulthandler
-
-    faulthandler.dump_traceback_later(timeout, exit=True, file=2)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-
-
+@cache  # once per process
 def _exit_with_driver(driver: int) -> None:
     """Start a thread that exits this worker when its parent process has ended."""
-    if _ParentWatch.started or not hasattr(os, "getppid") or os.getppid() != driver:
+    if not hasattr(os, "getppid") or os.getppid() != driver:
         return
-    _ParentWatch.started = True
 
     def watch_parent() -> None:
         while os.getppid() == driver:
@@ -454,10 +387,6 @@ def _exit_with_driver(driver: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch_parent, name="deepforecast-guard", daemon=True).start()
-
-
-class _ParentWatch:
-    started = False
 
 
 @contextmanager
@@ -477,4 +406,5 @@ def _closing(replies: Any, remaining: Iterator[int]) -> Iterator[Any]:
 
 _NOTE = "This happened while working on"
 _inside_worker: ContextVar[bool] = ContextVar("deepforecast_working", default=False)
-_processes = _Processes()
+_processes_lock = threading.Lock()  # of joblib's pool of processes, which callers share
+_pool_owner = cache(os.getpid)  # the process that first used the pool; processes forked from it remember it, too

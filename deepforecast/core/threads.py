@@ -7,20 +7,24 @@ and why.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
+import platform
 import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from deepforecast.errors import pluralize
+
+T = TypeVar("T")
 
 
 def affinity() -> int:
@@ -70,51 +74,34 @@ def _read(path: Path) -> str:
         return ""
 
 
+class _LibraryInfo(ctypes.Structure):
+    """`struct dl_phdr_info` of link.h; the last two are the numbers of libraries loaded and unloaded."""
+
+    _fields_ = (
+        *(("address", ctypes.c_size_t), ("name", ctypes.c_char_p), ("headers", ctypes.c_void_p)),
+        *(("count", ctypes.c_uint16), ("adds", ctypes.c_ulonglong), ("subs", ctypes.c_ulonglong)),
+    )
+
+
+_InfoReader = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_LibraryInfo), ctypes.c_size_t, ctypes.c_void_p)
+
+
 def load_counts() -> tuple[int, int] | None:
     """Numbers of shared libraries loaded and unloaded so far, as counted by the linker (Linux only), else None.
 
     >>> load_counts() == load_counts()
     True
     """
-    return _make_counter()() if sys.platform == "linux" else None
+    counts: list[tuple[int, int]] = []
 
+    def read_first(library: Any, info_size: int, _data: Any) -> int:
+        if info_size >= ctypes.sizeof(_LibraryInfo):  # older C libraries do not report counts
+            counts.append((library.contents.adds, library.contents.subs))
+        return 1  # stop after the first library, as all report the same counts
 
-@cache
-def _make_counter() -> Any:
-    """A function that reads the linker's counts, which dl_iterate_phdr reports with every library."""
-    import ctypes
-
-    class Info(ctypes.Structure):  # `struct dl_phdr_info` of link.h
-        _fields_ = (
-            *(("address", ctypes.c_size_t), ("name", ctypes.c_char_p), ("headers", ctypes.c_void_p)),
-            *(("count", ctypes.c_uint16), ("adds", ctypes.c_ulonglong), ("subs", ctypes.c_ulonglong)),
-        )
-
-    iterate = getattr(ctypes.CDLL(None), "dl_iterate_phdr", None)
-    counts: list[tuple[int, int] | None] = [None]
-
-    def read_first(library_info: Any, info_size: int, _data: Any) -> int:
-        has_counts = info_size >= ctypes.sizeof(Info)  # older C libraries do not report counts
-        counts[0] = (library_info.contents.adds, library_info.contents.subs) if has_counts else None
-        return 1  # stop after the first library
-
-    callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Info), ctypes.c_size_t, ctypes.c_void_p)(read_first)
-
-    def read_counts() -> tuple[int, int] | None:
-        if iterate is not None:
-            iterate(callback, None)
-        return counts[0]
-
-    return read_counts
-
-
-def max_threads(library: Any) -> int:
-    """The global limit of threads, -1: no limit; `library` is LightGBM's C library."""
-    import ctypes
-
-    limit = ctypes.c_int(0)
-    library.LGBM_GetMaxThreads(ctypes.byref(limit))
-    return limit.value
+    if sys.platform == "linux":
+        _libc().dl_iterate_phdr(_InfoReader(read_first), None)
+    return counts[0] if counts else None
 
 
 PASSIVE = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}  # lower case: in a Turkish locale I is not i
@@ -129,8 +116,7 @@ def available_cpus() -> int:
     >>> available_cpus() >= 1
     True
     """
-    joblib_limit = os.environ.get("LOKY_MAX_CPU_COUNT", "")
-    return max(1, min(affinity(), math.ceil(min(quota(), 1e9)), int(joblib_limit) if joblib_limit.isdecimal() else sys.maxsize))
+    return max(1, math.ceil(min(affinity(), quota(), _environment_limit("LOKY_MAX_CPU_COUNT"))))
 
 
 def allowed_threads() -> int:
@@ -141,16 +127,20 @@ def allowed_threads() -> int:
     """
     if is_forked():
         return 1
-    # the first of the numbers for several nesting levels
-    omp_limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    limit = int(omp_limit) if omp_limit.isdecimal() and int(omp_limit) else sys.maxsize
-    return _thread_limit.get() or min(available_cpus(), limit)
+    limit = _environment_limit("OMP_NUM_THREADS") or math.inf
+    return _thread_limit.get() or int(min(available_cpus(), limit))
+
+
+def _environment_limit(variable: str) -> float:
+    """The number that an environment variable sets, the first of those for several nesting levels; infinite without one."""
+    number = os.environ.get(variable, "").partition(",")[0].strip()
+    return int(number) if number.isdecimal() else math.inf
 
 
 def torch_threads() -> int:
     """Number of threads for torch: the smaller of `allowed_threads` and the number set in torch."""
-    with _limits.lock:  # inside `limit_threads`, torch has the limited number
-        pools = _limits.initial if _limits.stack else []
+    with _limits_lock:  # inside `limit_threads`, torch has the limited number
+        pools = _initial_numbers if _limit_stack else []
         torch_limits = [number for pool, number in pools if pool.name == "torch"]
     return min([allowed_threads(), *(torch_limits or [sys.modules["torch"].get_num_threads()])])
 
@@ -163,10 +153,7 @@ def is_forked() -> bool:
 @contextmanager
 def one_thread_if_forked() -> Iterator[None]:
     """Limit the block to one thread if this process was forked (see `allowed_threads`)."""
-    if not is_forked():
-        yield
-        return
-    with limit_threads(1):
+    with limit_threads(1) if is_forked() else nullcontext():
         yield
 
 
@@ -177,7 +164,7 @@ def stay_on_one_thread_if_forked() -> None:
     number.
     """
     if is_forked():
-        with _limits.lock:
+        with _limits_lock:
             for pool in _pools():
                 pool.set(1)
 
@@ -191,32 +178,30 @@ def limit_threads(threads: int) -> Iterator[None]:
     process; OpenMP and torch have one per thread, so each computing thread must enter a block.
     """
     thread_id = threading.get_ident()
-    with _limits.lock:
-        is_outermost = not _limits.stack
+    with _limits_lock:
+        is_outermost = not _limit_stack
         if is_outermost:
-            _limits.initial = [(pool, pool.get()) for pool in _pools()]
-        _limits.stack.append((thread_id, threads))
+            _initial_numbers[:] = [(pool, pool.get()) for pool in _pools()]
+        _limit_stack.append((thread_id, threads))
     try:
-        with _limits.lock:
-            for pool, _ in _limits.initial:
+        with _limits_lock:
+            for pool, _ in _initial_numbers:
                 pool.set(threads)
             if is_outermost:
                 # Do not restore what could not be set (BLAS, while another thread uses threadpoolctl).
-                _limits.initial = [
+                _initial_numbers[:] = [
                     (pool, initial_number)
-                    for pool, initial_number in _limits.initial
+                    for pool, initial_number in _initial_numbers
                     if initial_number == threads or pool.get() != initial_number
                 ]
         yield
     finally:
-        with _limits.lock:
+        with _limits_lock:
             # Remove the last entry of this thread, which need not be the last of all.
-            del _limits.stack[max(entry for entry, (owner, _) in enumerate(_limits.stack) if owner == thread_id)]
-            limits_of_thread = [limit for owner, limit in _limits.stack if owner == thread_id]
-            limits_of_process = [limit for _, limit in _limits.stack]
-            for pool, initial_number in _limits.initial:
-                remaining_limits = limits_of_thread if pool.per_thread else limits_of_process
-                pool.set(remaining_limits[-1] if remaining_limits else initial_number)
+            del _limit_stack[max(entry for entry, (owner, _) in enumerate(_limit_stack) if owner == thread_id)]
+            for pool, initial_number in _initial_numbers:
+                limits = [limit for owner, limit in _limit_stack if owner == thread_id or not pool.per_thread]
+                pool.set(limits[-1] if limits else initial_number)
 
 
 @contextmanager
@@ -237,14 +222,20 @@ def thread_counts() -> list[tuple[str, int]]:
 
 
 @contextmanager
+def set_variable(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Set a context variable inside the block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+@contextmanager
 def as_worker() -> Iterator[None]:
     """Limit the block, including nested parallel calls, to one thread per library."""
-    token = _thread_limit.set(1)
-    try:
-        with limit_threads(1):
-            yield
-    finally:
-        _thread_limit.reset(token)
+    with set_variable(_thread_limit, 1), limit_threads(1):
+        yield
 
 
 @contextmanager
@@ -263,25 +254,23 @@ def passive_waiting(*libraries: str) -> Iterator[None]:
     times first keeps the 0.91 s but takes 6.3 s there. Measured by benchmarks/bench_waiting.py.
     """
     thread_id = threading.get_ident()
-    if (libraries and all(name in sys.modules for name in libraries)) or _wait_policies.owner == thread_id:
+    global _importing_thread
+    if (libraries and all(name in sys.modules for name in libraries)) or _importing_thread == thread_id:
         yield
         return
-    with _wait_policies.lock, warnings.catch_warnings():  # imports add filters of their own
-        user_variables = {name: os.environ[name] for name in _WAITING_VARIABLES if name in os.environ}
+    with _importing_lock, warnings.catch_warnings(), keep_unset(*PASSIVE):  # imports add filters of their own
+        user_policy = _user_policy()
         loaded_before = _openmp_threads()
-        _wait_policies.owner = thread_id
-        if not user_variables:
+        _importing_thread = thread_id
+        if not user_policy:
             os.environ.update(PASSIVE)
         try:
             yield
         finally:
-            policy = _describe_variables(user_variables) if user_variables else "passively, set by deepforecast"
             # Before restoring the environment: this also makes OpenMP libraries that read it lazily read it now.
-            _wait_policies.policies.update({path: policy for path in _openmp_threads() if path not in loaded_before})
-            if not user_variables:
-                for name in PASSIVE:
-                    os.environ.pop(name, None)
-            _wait_policies.owner = None
+            new_libraries = _openmp_threads().keys() - loaded_before.keys()
+            _wait_policies.update(dict.fromkeys(new_libraries, user_policy or "passively, set by deepforecast"))
+            _importing_thread = None
 
 
 @contextmanager
@@ -303,20 +292,21 @@ def keep_buffers() -> Iterator[str]:
     MB in each step otherwise spend half of their time in page faults (48 MB: 536 faults and 3.1 ms,
     instead of none and 1.2 ms).
     """
+    global _buffer_users
     reason = _keep_buffers_obstacle()
     if reason:
         yield reason
         return
-    with _buffers.lock:
-        _buffers.users += 1
-        if _buffers.users == 1:
+    with _buffers_lock:
+        _buffer_users += 1
+        if _buffer_users == 1:
             _mallopt(mmap_max=0, trim_threshold=2**31 - 1, mmap_threshold=32 * 2**20)
     try:
         yield ""
     finally:
-        with _buffers.lock:
-            _buffers.users -= 1
-            if not _buffers.users:
+        with _buffers_lock:
+            _buffer_users -= 1
+            if not _buffer_users:
                 # glibc adapts its thresholds until one is set, and this cannot be undone. So set them to their maximum,
                 # which they have in a process that once freed a large buffer.
                 _mallopt(mmap_max=65536, trim_threshold=64 * 2**20, mmap_threshold=32 * 2**20)
@@ -330,34 +320,22 @@ def status() -> dict[str, str]:
         "cpus": f"{available_cpus()} usable ({os.cpu_count()} in the machine, {affinity()} by affinity, "
         + ("no quota)" if cpu_quota == math.inf else f"{cpu_quota:g} by quota)")
     }
-    user_variables = {name: os.environ[name] for name in _WAITING_VARIABLES if name in os.environ}
-    default_policy = (
-        _describe_variables(user_variables)
-        if user_variables
-        else "by spinning first: loaded before deepforecast could set OMP_WAIT_POLICY"
-    )
-    loaded = _openmp_threads()
+    loaded, user_policy = _openmp_threads(), _user_policy()
+    default_policy = user_policy or "by spinning first: loaded before deepforecast could set OMP_WAIT_POLICY"
     for path, threads in loaded.items():
-        report[f"openmp {_short_path(path)}"] = (
-            f"{pluralize(threads, 'thread')}, waits {_wait_policies.policies.get(path, default_policy)}"
-        )
+        policy = _wait_policies.get(path, default_policy)
+        report[f"openmp {_short_path(path)}"] = f"{pluralize(threads, 'thread')}, waits {policy}"
     if not loaded:
-        report["openmp"] = (
-            "not loaded yet; will wait "
-            f"{_describe_variables(user_variables) if user_variables else 'passively if deepforecast loads it'}"
-        )
-    if not user_variables and any(path not in _wait_policies.policies for path in loaded):
+        report["openmp"] = f"not loaded yet; will wait {user_policy or 'passively if deepforecast loads it'}"
+    if not user_policy and loaded.keys() - _wait_policies.keys():
         report["hint"] = (
             "import deepforecast's models before torch and lightgbm, or set OMP_WAIT_POLICY=PASSIVE before Python starts"
         )
-    for pool in _pools():
-        if not pool.name.startswith("openmp"):
-            threads = pool.get()
-            report[pool.name] = pluralize(threads, "thread") if threads > 0 else "no limit of threads"
-    buffer_status = _keep_buffers_obstacle() or (
-        "freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training"
-    )
-    report["allocator"] = f"{_libc_name() or 'not glibc'}: {buffer_status}"
+    for name, threads in thread_counts():
+        if not name.startswith("openmp"):
+            report[name] = pluralize(threads, "thread") if threads > 0 else "no limit of threads"
+    buffer_status = "freed buffers are kept now" if _buffer_users else "freed buffers can be kept while training"
+    report["allocator"] = f"{_libc_name() or 'not glibc'}: {_keep_buffers_obstacle() or buffer_status}"
     return report
 
 
@@ -374,23 +352,6 @@ class _Pool:
     set: Any
 
 
-@dataclass
-class _Limits:
-    """The active blocks of `limit_threads` as (thread, number), and the numbers before the first one."""
-
-    lock: Any = field(default_factory=threading.RLock)
-    stack: list[tuple[int, int]] = field(default_factory=list)
-    initial: list[tuple[_Pool, int]] = field(default_factory=list)
-
-
-@dataclass
-class _LibraryCache:
-    """The libraries with thread pools, and the load counts when they were listed."""
-
-    load_counts: tuple[int, int] | None = None
-    libraries: list[Any] = field(default_factory=list)
-
-
 def _pools() -> list[_Pool]:
     """The thread pools of the loaded libraries."""
     pools = []
@@ -399,7 +360,13 @@ def _pools() -> list[_Pool]:
         pools.append(_Pool("torch", True, torch.get_num_threads, torch.set_num_threads))  # type: ignore[union-attr]
     lightgbm: Any = getattr(sys.modules.get("lightgbm.basic"), "_LIB", None)
     if hasattr(lightgbm, "LGBM_SetMaxThreads"):  # reading and writing models uses the threads of the last training
-        pools.append(_Pool("lightgbm", False, partial(max_threads, lightgbm), lightgbm.LGBM_SetMaxThreads))
+
+        def lightgbm_limit() -> int:
+            limit = ctypes.c_int(0)
+            lightgbm.LGBM_GetMaxThreads(ctypes.byref(limit))
+            return limit.value  # -1: no limit
+
+        pools.append(_Pool("lightgbm", False, lightgbm_limit, lightgbm.LGBM_SetMaxThreads))
     for library in _controllers():
         name = f"{library.user_api} {_short_path(library.filepath)}"
         pools.append(_Pool(name, library.user_api == "openmp", library.get_num_threads, partial(_set_threads, library)))
@@ -408,11 +375,15 @@ def _pools() -> list[_Pool]:
 
 def _controllers() -> list[Any]:
     """threadpoolctl's controllers; listed again only if a library was loaded, as this is slow."""
-    counts = load_counts()
-    if counts is None or counts != _library_cache.load_counts:
-        _library_cache.libraries = _threadpoolctl().ThreadpoolController().lib_controllers
-        _library_cache.load_counts = counts  # from before listing, which may itself load a library
-    return _library_cache.libraries
+    counts = load_counts()  # from before listing, which may itself load a library
+    if counts is None:
+        _list_controllers.cache_clear()
+    return _list_controllers(counts)
+
+
+@lru_cache(maxsize=1)
+def _list_controllers(_load_counts: tuple[int, int] | None) -> list[Any]:
+    return list(_threadpoolctl().ThreadpoolController().lib_controllers)
 
 
 def _set_threads(library: Any, threads: int) -> None:
@@ -439,33 +410,17 @@ def _short_path(path: str) -> str:
     return "/".join(Path(path).parts[-2:])
 
 
-@dataclass
-class _WaitPolicies:
-    """Wait policy of each OpenMP library (by path) that was loaded inside `passive_waiting`."""
-
-    lock: Any = field(default_factory=threading.Lock)
-    owner: int | None = None
-    policies: dict[str, str] = field(default_factory=dict)
-
-
-def _describe_variables(variables: dict[str, str]) -> str:
-    return "as set in the environment: " + " ".join(f"{name}={value}" for name, value in variables.items())
+def _user_policy() -> str:
+    """The wait policy that the environment sets, or ""."""
+    variables = [f"{name}={os.environ[name]}" for name in _WAITING_VARIABLES if name in os.environ]
+    return f"as set in the environment: {' '.join(variables)}" if variables else ""
 
 
 # --- allocator ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Buffers:
-    """Number of active blocks of `keep_buffers`."""
-
-    lock: Any = field(default_factory=threading.Lock)
-    users: int = 0
-
-
+@cache
 def _libc() -> Any:
-    import ctypes
-
     return ctypes.CDLL(None)
 
 
@@ -475,13 +430,11 @@ def _mallopt(*, mmap_max: int, trim_threshold: int, mmap_threshold: int) -> None
         _libc().mallopt(option, value)
 
 
+@cache
 def _libc_name() -> str:
     """Name and version of the C library if it is glibc, else ""."""
-    try:
-        name = os.confstr("CS_GNU_LIBC_VERSION") if hasattr(os, "confstr") else None
-    except (ValueError, OSError):
-        return ""
-    return name if name and name.startswith("glibc") else ""
+    name, version = platform.libc_ver()
+    return f"{name} {version}" if name == "glibc" else ""
 
 
 def _keep_buffers_obstacle() -> str:
@@ -500,7 +453,11 @@ def _keep_buffers_obstacle() -> str:
 
 _loading_pid = os.getpid()
 _thread_limit: ContextVar[int | None] = ContextVar("deepforecast_share", default=None)
-_limits = _Limits()
-_library_cache = _LibraryCache()
-_wait_policies = _WaitPolicies()
-_buffers = _Buffers()
+_limits_lock = threading.RLock()
+_limit_stack: list[tuple[int, int]] = []  # the active blocks of `limit_threads`: thread and number
+_initial_numbers: list[tuple[_Pool, int]] = []  # before the first of these blocks
+_importing_lock = threading.Lock()
+_importing_thread: int | None = None  # the thread inside `passive_waiting`
+_wait_policies: dict[str, str] = {}  # of each OpenMP library (by path) that was loaded inside `passive_waiting`
+_buffers_lock = threading.Lock()
+_buffer_users = 0  # number of active blocks of `keep_buffers`

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.core.explanations import AttentionMap
+from deepforecast.core.forecast import AttentionMap
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.state import State
 from deepforecast.core.state_updates import move_state_to_panel, prepare_history

@@ -393,7 +393,7 @@ def test_import_and_status_load_nothing_heavy_and_change_nothing():
 import os, sys
 before = dict(os.environ)
 from deepforecast.core import threads
-print(sorted({"numpy", "torch", "joblib", "threadpoolctl", "ctypes", "pandas"} & set(sys.modules)), dict(os.environ) == before)
+print(sorted({"numpy", "torch", "joblib", "threadpoolctl", "pandas"} & set(sys.modules)), dict(os.environ) == before)
 threads.status()
 print("torch" in sys.modules)
 """

@@ -45,5 +45,4 @@ def test_as_long_as_nothing_is_loaded_nobody_looks_again(monkeypatch: pytest.Mon
 
 def test_where_nobody_counts_every_look_is_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "load_counts", lambda: None)
-    monkeypatch.setattr(threads, "_library_cache", threads._LibraryCache())
     assert threads._controllers() is not threads._controllers()

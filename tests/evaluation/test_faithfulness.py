@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from deepforecast import LSTM, Naive, WindowMean
-from deepforecast.core.explanations import AttentionMap
+from deepforecast.core.forecast import AttentionMap
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState

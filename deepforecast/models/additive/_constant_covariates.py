@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepforecast.core.design_matrix import constant_values, warn_constant_in_fit
+from deepforecast.core.arrays import constant_values, warn_constant_in_fit
 from deepforecast.core.state import State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats

@@ -182,7 +182,7 @@ class Prophet(AdditiveForecaster):
 
     def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
         """Warn of covariates that were constant in fit and change now."""
-        from deepforecast.core.design_matrix import warn_constant_in_fit
+        from deepforecast.core.arrays import warn_constant_in_fit
 
         super()._check_future(state, future)
         if future and "constant_covariates" in state.learned.by_series:

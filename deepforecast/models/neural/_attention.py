@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from deepforecast.core.explanations import AttentionMap, refuse_large_frame
-from deepforecast.core.forecast import resolve_bounds
+from deepforecast.core.forecast import AttentionMap, refuse_large_frame, resolve_bounds
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints

@@ -26,7 +26,7 @@ from deepforecast.models.neural import _fit, _lightning, _serialization, _series
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
 
 if TYPE_CHECKING:
-    from deepforecast.core.explanations import AttentionMap
+    from deepforecast.core.forecast import AttentionMap
     from deepforecast.data.components import TimeFeatures
     from deepforecast.data.windows import WindowColumns
     from deepforecast.models.neural._array_predictor import Predictor

@@ -80,7 +80,7 @@ def warn_constant_covariates(name: str, state: State, future: Mapping[str, Covar
     constant = {column: future[column] for column in future if columns.scale.get(column) == 0.0}
     if not constant:
         return
-    from deepforecast.core.design_matrix import warn_constant_in_fit
+    from deepforecast.core.arrays import warn_constant_in_fit
 
     warn_constant_in_fit(
         name,

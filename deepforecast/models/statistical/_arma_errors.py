@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepforecast.core.design_matrix import design_matrix
+from deepforecast.core.arrays import design_matrix
 from deepforecast.core.encoding import MAX_INTEGER, InvalidManifest, SkopsSerializer
 from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.registry import Capabilities

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepforecast.core.design_matrix import constant_values, warn_constant_in_fit
+from deepforecast.core.arrays import constant_values, warn_constant_in_fit
 from deepforecast.core.forecast import refuse_duplicate_columns, validate_horizon
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor

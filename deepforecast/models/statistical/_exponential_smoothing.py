@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from deepforecast.core.design_matrix import design_matrix, effect_columns, standardize
+from deepforecast.core.arrays import design_matrix, effect_columns, standardize
 from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.monitor import Monitor

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.design_matrix import effect_columns
+from deepforecast.core.arrays import effect_columns
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, format_value

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepforecast.core.design_matrix import design_matrix, effect_columns
+from deepforecast.core.arrays import design_matrix, effect_columns
 from deepforecast.core.forecast import Forecast, NormalForecast, standard_normal
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.parallel import map_chunks

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.core.design_matrix import design_matrix
+from deepforecast.core.arrays import design_matrix
 from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.core.seasonality import resolve_season

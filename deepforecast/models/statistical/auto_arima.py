@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from deepforecast.core.design_matrix import design_matrix
+from deepforecast.core.arrays import design_matrix
 from deepforecast.core.params import Not, param
 from deepforecast.core.registry import register
 from deepforecast.core.state import LearnedState

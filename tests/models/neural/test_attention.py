@@ -11,7 +11,7 @@ import torch
 
 import deepforecast
 from deepforecast import Conformal
-from deepforecast.core import explanations
+from deepforecast.core import forecast
 from deepforecast.errors import CapabilityError, DataError
 from tests.models.neural.test_decoding import inputs_of
 from tests.models.neural.test_predict import HORIZON, panel
@@ -98,7 +98,7 @@ def test_many_weights_are_refused_before_they_are_computed(monkeypatch: pytest.M
     monkeypatch.setattr(type(model.network_.body), "attention_maps", lambda *given: passes.append(1) or attended(*given))
     rows = len(model.explain(frame=panel(10, 30)))
     passes.clear()
-    monkeypatch.setattr(explanations, "MAX_ROWS", 2 * rows)
+    monkeypatch.setattr(forecast, "MAX_ATTENTION_ROWS", 2 * rows)
     with pytest.raises(DataError, match=f"Transformer would have {7 * rows:,} for 70 series.*about 20 here"):
         model.explain(frame=many)
     assert passes == [1]

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from deepforecast import Naive
-from deepforecast.core import explanations
-from deepforecast.core.explanations import AttentionMap
+from deepforecast.core import forecast
+from deepforecast.core.forecast import AttentionMap
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
@@ -93,7 +93,7 @@ def test_what_comes_in_comes_out() -> None:
 
 def test_a_frame_too_large_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Looking(horizon=3).fit(history())
-    monkeypatch.setattr(explanations, "MAX_ROWS", 70)
+    monkeypatch.setattr(forecast, "MAX_ATTENTION_ROWS", 70)
     with pytest.raises(DataError, match=r"at most 70 rows, .* Looking would have 80 for 2 series.*\(about 1 here\): explain\("):
         model.explain()
     assert len(model.explain(frame=history()[lambda one: one.unique_id == "a"])) == 56

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import ARIMA, ETS, AutoARIMA, UnobservedComponents
-from deepforecast.core.design_matrix import design_matrix, standardize
+from deepforecast.core.arrays import design_matrix, standardize
 from deepforecast.data.covariates import UNKNOWN, Covariate
 from deepforecast.errors import DataWarning
 
