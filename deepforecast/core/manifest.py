@@ -22,7 +22,6 @@ from deepforecast.core.encoding import (
     InvalidManifest,
     SkopsSerializer,
     check_floats,
-    check_key,
     check_keys,
     check_list,
     check_mapping,
@@ -124,7 +123,7 @@ class _Writer:
         if isinstance(value, np.ndarray):
             return self.array(value)
         if isinstance(value, Mapping):
-            return _tree({check_key(key): self.encode(inner) for key, inner in value.items()})
+            return _tree({check_text(key): self.encode(inner) for key, inner in value.items()})
         if isinstance(value, (list, tuple)):
             return {"list": [self.encode(inner) for inner in value]}
         return to_plain(value)
@@ -144,7 +143,7 @@ class _Writer:
         if isinstance(value, (list, tuple)):
             return {"list": [self.parameter(inner, name) for inner in value], "tuple": isinstance(value, tuple)}
         if isinstance(value, Mapping):
-            return _tree({check_key(key): self.parameter(inner, name) for key, inner in value.items()})
+            return _tree({check_text(key): self.parameter(inner, name) for key, inner in value.items()})
         try:
             return to_plain(value)
         except InvalidManifest:
@@ -303,19 +302,15 @@ class _Reader:
 
     def static(self, reference: Any, categories: tuple[str, ...] | None, n_series: int) -> Covariate:
         """A static covariate; codes must be -1 (unknown) or indices of the categories."""
-        values = self.array(reference)
-        if values.dtype != np.float64 or values.shape != (n_series,):
-            raise InvalidManifest(
-                f"a static covariate must have one float64 per series, got {values.dtype} of shape {values.shape}"
-            )
+        values = check_floats(self.array(reference), (n_series,), "a static covariate")
         if categories is not None and not ((values >= -1) & (values < len(categories)) & (values % 1 == 0)).all():
             raise InvalidManifest("a static covariate has a code without a category")
         return Covariate(values, categories)
 
     def value_range(self, reference: Any, n_series: int) -> np.ndarray:
         """Minimum and maximum of each series, shape (series, 2)."""
-        value_range = check_floats(self.array(reference), 2)
-        if value_range.shape != (n_series, 2) or not (np.isfinite(value_range) & (value_range[:, :1] <= value_range)).all():
+        value_range = check_floats(self.array(reference), (n_series, 2), "value_range")
+        if not (np.isfinite(value_range) & (value_range[:, :1] <= value_range)).all():
             raise InvalidManifest("the value ranges must be a finite minimum and maximum of each series")
         return value_range
 
@@ -323,15 +318,16 @@ class _Reader:
         """The calibration: pooled scores must be sorted and not negative, errors per series must not be infinite."""
         if isinstance(content, Mapping) and content.get("method") == "pooled":
             check_keys(content, ("method", "scores", "scale"), "the calibration")
-            scores, scale = check_floats(self.array(content["scores"]), 2), check_floats(self.array(content["scale"]), 1)
-            is_valid = len(scale) == n_series and scores.shape[1] and not ((scores < 0).any() or (scale < 0).any())
-            if not is_valid or (scores[1:] < scores[:-1]).any():
-                raise InvalidManifest("the calibration must have sorted scores of at least 0 and one scale per series")
+            scores = check_floats(self.array(content["scores"]), (None, None), "the scores of the calibration")
+            scale = check_floats(self.array(content["scale"]), (n_series,), "the scale of the calibration")
+            if not scores.shape[1] or (scores < 0).any() or (scale < 0).any() or (scores[1:] < scores[:-1]).any():
+                raise InvalidManifest("the calibration must have sorted scores and scales of at least 0")
             return PooledErrors(scores, scale)
         check_keys(content, ("method", "rate", "errors"), "the calibration")
-        errors, rate = check_floats(self.array(content["errors"]), 3), content["rate"]
-        if len(errors) != n_series or not errors.size or content["method"] not in METHODS or np.isinf(errors).any():
-            raise InvalidManifest("the calibration must have a known method and errors of each series that are not infinite")
+        errors = check_floats(self.array(content["errors"]), (n_series, None, None), "the errors of the calibration")
+        rate = content["rate"]
+        if not errors.size or content["method"] not in METHODS or np.isinf(errors).any():
+            raise InvalidManifest("the calibration must have a known method and errors that are not infinite")
         if not isinstance(rate, float) or not 0 < rate <= 1:
             raise InvalidManifest(f"the rate of the calibration must be above 0 and at most 1, got {format_value(rate)}")
         return SeriesErrors(errors, content["method"], rate)

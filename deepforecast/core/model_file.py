@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core import archive
+from deepforecast.core import encoding
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer, UntrustedTypeError, stored_objects
 from deepforecast.core.manifest import from_manifest, to_manifest
 from deepforecast.core.threads import one_thread_if_forked
@@ -48,7 +48,7 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
         if isinstance(error.__cause__, ImportError):  # the error names the missing package
             raise
         raise _save_error(model, path, str(error)) from error
-    archive.write(path, manifest, arrays)
+    encoding.write_archive(path, manifest, arrays)
 
 
 @one_thread_if_forked()
@@ -96,7 +96,7 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
             value=trusted,
         )
     try:
-        manifest, arrays = archive.read(path)
+        manifest, arrays = encoding.read_archive(path)
     except ModelFileError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             raise ModelFileError(
