@@ -51,11 +51,13 @@ MAX_HEADER = 1_000_000  # bytes
 MAX_ARRAYS = 10_000
 MAX_DEPTH = 100  # of nested JSON
 
+Arrays = dict[str, np.ndarray]
+
 _START = struct.Struct("<8sI")  # magic and format version
 _LENGTH = struct.Struct("<Q")
 _MAX_PATH = 1_000  # characters of a path shown in messages
 
-def write_archive(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+def write_archive(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Arrays) -> None:
     """Write a manifest and arrays to a file atomically; the same content gives the same bytes.
 
     Parameters
@@ -97,7 +99,7 @@ def write_archive(path: str | os.PathLike[str], manifest: Mapping[str, Any], arr
         raise save_error from error
 
 
-def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """Read the manifest and the arrays (writable) of a file.
 
     Raises `ModelFileError` unless the file is complete and unaltered. No code is run, and no other
@@ -109,6 +111,9 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
         _regular_size(os.stat(path))
         with open(path, "rb", opener=_open_nonblocking) as file:
             return _read_contents(file, _regular_size(os.fstat(file.fileno())))
+    except FileNotFoundError as error:
+        name = format_value(path, _MAX_PATH)
+        raise ModelFileError(f"There is no file at {name}.", hint="Save one first: model.save(path).") from error
     except (OSError, ValueError) as error:
         raise ModelFileError(f"The model file {format_value(path, _MAX_PATH)} cannot be read: {_reason(error)}") from error
 
@@ -140,7 +145,7 @@ def _regular_size(status: os.stat_result) -> int:
     return status.st_size
 
 
-def _read_contents(file: io.BufferedReader, n_bytes: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read_contents(file: io.BufferedReader, n_bytes: int) -> tuple[dict[str, Any], Arrays]:
     """The manifest and the arrays of an open file of `n_bytes` bytes; raises ValueError if it is damaged."""
     start, stored_digest, length_bytes = file.read(_START.size), file.read(sha256().digest_size), file.read(_LENGTH.size)
     if not start.startswith(MAGIC):
@@ -241,7 +246,7 @@ def _parse_float(text: str) -> float:
     return number
 
 
-def encode_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
+def encode_arrays(arrays: Arrays) -> bytes:
     """Encode arrays as a safetensors block, independently of their order in the dict.
 
     >>> header_length = int.from_bytes(encode_arrays({"level": np.zeros(3)})[:8], "little")
@@ -260,11 +265,11 @@ def encode_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
     return bytes(block)
 
 
-def decode_arrays(block: bytes) -> dict[str, np.ndarray]:
+def decode_arrays(block: bytes) -> Arrays:
     """The arrays of a safetensors block, in memory of their own; raises ValueError if it is invalid."""
     _check_header(block)
     try:
-        arrays: dict[str, np.ndarray] = safetensors.numpy.load(block)
+        arrays: Arrays = safetensors.numpy.load(block)
     except (SafetensorError, ValueError, OverflowError, KeyError) as error:  # KeyError: a dtype that numpy does not have
         raise ValueError(f"the arrays are invalid ({format_value(str(error), 200)}); the file is damaged") from error
     for name, array in arrays.items():
@@ -334,7 +339,7 @@ class SkopsSerializer:
         return skops.loads(raw, trusted=skops.get_untrusted_types(data=raw) if self.allow_any else self.trusted)
 
 
-def stored_objects(node: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+def stored_objects(node: Any, arrays: Arrays) -> list[np.ndarray]:
     """The bytes of all objects of other libraries to which a manifest, or a part of it, refers."""
     if isinstance(node, list):
         return [stored_bytes for inner in node for stored_bytes in stored_objects(inner, arrays)]
@@ -372,21 +377,15 @@ MAX_INTEGER = 2**63 - 1
 
 
 def to_plain(value: Any) -> Any:
-    """A scalar as None, bool, int, float or str; raises `InvalidManifest` for other types."""
+    """A scalar as None, bool, int, float or str; raises `InvalidManifest` for other types and integers beyond int64."""
     if isinstance(value, (np.bool_, np.integer, np.floating)):
         value = value.item()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise InvalidManifest(
-        f"a value to store must be an array, a number or a string, got {format_value(value)} ({type(value).__name__})"
-    )
-
-
-def check_scalar(value: Any) -> Any:
-    """A scalar of a manifest, as it is."""
-    if value is None or isinstance(value, (bool, float, str)) or (isinstance(value, int) and abs(value) <= MAX_INTEGER):
-        return value
-    raise InvalidManifest(f"a stored value must be a number, string, list or tree, got {format_value(value)}")
+    is_plain = value is None or isinstance(value, (bool, int, float, str))
+    if not is_plain or (isinstance(value, int) and abs(value) > MAX_INTEGER):
+        raise InvalidManifest(
+            f"a stored value must be a number of at most 64 bits or a string, got {format_value(value)} ({type(value).__name__})"
+        )
+    return value
 
 
 def check_floats(values: np.ndarray, shape: tuple[int | None, ...], subject: str) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,13 @@ from deepforecast.core import registry
 from deepforecast.core.conformal import METHODS, Calibration, PooledErrors, SeriesErrors
 from deepforecast.core.declarations import ParameterizedClass
 from deepforecast.core.encoding import (
+    Arrays,
     InvalidManifest,
     SkopsSerializer,
     check_floats,
     check_keys,
     check_list,
     check_mapping,
-    check_scalar,
     check_text,
     is_integer_from,
     to_plain,
@@ -68,9 +68,9 @@ DEFAULT_SERIALIZER = SkopsSerializer()
 
 def to_manifest(
     model: Forecaster, state: State, serializer: SkopsSerializer = DEFAULT_SERIALIZER
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+) -> tuple[dict[str, Any], Arrays]:
     """The manifest of a fitted model, and its arrays; raises `InvalidManifest` if a value cannot be stored."""
-    arrays: dict[str, np.ndarray] = {}
+    arrays: Arrays = {}
     writer = _Writer(arrays, serializer)
     learned = model._serialize(state.learned, serializer) if len(state.series) else state.learned
     manifest = {
@@ -80,7 +80,9 @@ def to_manifest(
         "data": state.fingerprint,
         "series": writer.series(state.series) if len(state.series) else None,
         "learned": writer.learned(learned),
-        "categories": {name: writer.text_arrays_of(labels) for name, labels in state.categories.items()},
+        "categories": {
+            name: None if labels is None else writer.array_dict(encode_texts(labels)) for name, labels in state.categories.items()
+        },
         "static": {name: writer.array(covariate.values) for name, covariate in state.static.items()},
         "calibration": None if state.calibration is None else writer.calibration(state.calibration),
         "value_range": None if state.value_range is None else writer.array(state.value_range),
@@ -90,7 +92,7 @@ def to_manifest(
 
 
 def from_manifest(
-    manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray], serializer: SkopsSerializer = DEFAULT_SERIALIZER
+    manifest: Mapping[str, Any], arrays: Arrays, serializer: SkopsSerializer = DEFAULT_SERIALIZER
 ) -> Forecaster:
     """The model of a manifest; raises if it is inconsistent, usually `InvalidManifest` or an error of the library."""
     reader = _Reader(dict(arrays), serializer)
@@ -103,7 +105,7 @@ def from_manifest(
 class _Writer:
     """Converts values to plain ones, and arrays to references `{"array": name}`; collects the arrays in `arrays`."""
 
-    def __init__(self, arrays: dict[str, np.ndarray], serializer: SkopsSerializer) -> None:
+    def __init__(self, arrays: Arrays, serializer: SkopsSerializer) -> None:
         self.arrays, self.serializer = arrays, serializer
 
     def array(self, values: np.ndarray) -> dict[str, str]:
@@ -112,11 +114,8 @@ class _Writer:
         self.arrays[name] = values
         return {"array": name}
 
-    def array_dict(self, arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
+    def array_dict(self, arrays: Arrays) -> dict[str, dict[str, str]]:
         return {name: self.array(values) for name, values in arrays.items()}
-
-    def text_arrays_of(self, labels: tuple[str, ...] | None) -> Any:
-        return None if labels is None else self.array_dict(encode_texts(labels))
 
     def encode(self, value: Any) -> Any:
         """A learned value as plain ones: dicts as {"tree": ...}, lists and tuples as {"list": ...}, arrays as references."""
@@ -148,8 +147,9 @@ class _Writer:
             return to_plain(value)
         except InvalidManifest:
             if not hasattr(value, "get_params"):
-                reason = f"parameter `{name}` must be a number, a string or a model, got {format_value(value)}"
-                raise InvalidManifest(reason) from None
+                raise InvalidManifest(
+                    f"parameter `{name}` must be a number, a string or a model, got {format_value(value)}"
+                ) from None
         return {"object": self.array(self.serializer.serialize(value, f"parameter `{name}`"))}
 
     def learned(self, learned: LearnedState) -> dict[str, Any]:
@@ -189,20 +189,15 @@ class _Reader:
     Each array may be referenced once and is removed from `arrays` when it is read.
     """
 
-    def __init__(self, arrays: dict[str, np.ndarray], serializer: SkopsSerializer) -> None:
+    def __init__(self, arrays: Arrays, serializer: SkopsSerializer) -> None:
         self.arrays, self.serializer = arrays, serializer
 
     def model(self, manifest: Any) -> Forecaster:
         """The fitted model."""
         check_keys(manifest, KEYS, "the manifest")
-        known_libraries = {*_versions(), "torch"}
-        libraries = [name for name, version in check_mapping(manifest["versions"]) if check_text(version)]
-        unknown_libraries = [name for name in libraries if name not in known_libraries]
-        if unknown_libraries:
-            raise InvalidManifest(
-                f"the manifest has unknown entries in 'versions': {format_list(unknown_libraries)}; expected are "
-                f"{format_list(sorted(known_libraries))}"
-            )
+        check_keys(manifest["versions"], tuple(_versions()), "'versions'")
+        for version in manifest["versions"].values():
+            check_text(version)
         model = self.forecaster({"model": manifest["model"], "parameters": manifest["parameters"]})
         seed, parameter_seed = manifest["seed"], manifest["parameters"].get("seed")
         if seed != parameter_seed or type(seed) is not type(parameter_seed):
@@ -211,18 +206,12 @@ class _Reader:
             )
         fallback = None if manifest["fallback"] is None else read_fallback(self, manifest["fallback"])
         series = self.fitted_series(manifest["series"], fallback)
-        categories = {name: self.read_texts(node) for name, node in check_mapping(manifest["categories"])}
-        static_references = check_mapping(manifest["static"])
-        static = {name: self.static(reference, categories.get(name), len(series)) for name, reference in static_references}
         roles = series.columns
-        if set(categories) != set(roles.covariates) or set(static) != set(roles.static):
-            raise InvalidManifest(
-                f"the covariates ({format_list([*categories, *static]) or 'none'}) do not match the columns "
-                f"({format_list(roles.covariates) or 'none'})"
-            )
-        # JSON objects are sorted by name; the order of the columns counts, as models learn from them in this order
-        categories = {name: categories[name] for name in roles.covariates}
-        static = {name: static[name] for name in roles.static}
+        check_keys(manifest["categories"], roles.covariates, "the categories of the covariates")
+        check_keys(manifest["static"], roles.static, "the static covariates")
+        # in the order of the columns, as models learn from them in this order; JSON objects are sorted by name
+        categories = {name: self.categories(manifest["categories"][name]) for name in roles.covariates}
+        static = {name: self.static(manifest["static"][name], categories[name], len(series)) for name in roles.static}
         calibration = None if manifest["calibration"] is None else self.calibration(manifest["calibration"], len(series))
         learned = self.learned(manifest["learned"], len(series))
         if len(series):
@@ -234,11 +223,11 @@ class _Reader:
 
     def fitted_series(self, content: Any, fallback: Fallback | None) -> Series:
         """The series that the model fitted; none (null) if naive methods forecast all of them."""
-        if content is not None:
-            series = self.series(content)
-        elif fallback is not None:
+        if content is None and fallback is not None:
             series = fallback.series.take(np.empty(0, dtype=np.int64))
-        if (content is None and fallback is None) or (fallback is not None and len(fallback.fitted) != len(series)):
+        else:
+            series = self.series(content)
+        if fallback is not None and len(fallback.fitted) != len(series):
             raise InvalidManifest("the fallback does not match the series that the model fitted")
         return series
 
@@ -250,7 +239,7 @@ class _Reader:
     def parameter(self, value: Any) -> Any:
         """A parameter of the constructor, which validates it."""
         if not isinstance(value, dict):
-            return check_scalar(value)
+            return to_plain(value)
         if "model" in value:
             return self.forecaster(value)
         if "object" in value:
@@ -270,16 +259,17 @@ class _Reader:
             )
         return self.arrays.pop(reference["array"])
 
-    def array_dict(self, references: Any) -> dict[str, np.ndarray]:
+    def array_dict(self, references: Any) -> Arrays:
         return {name: self.array(reference) for name, reference in check_mapping(references)}
 
-    def read_texts(self, references: Any) -> tuple[str, ...] | None:
+    def categories(self, references: Any) -> tuple[str, ...] | None:
+        """The categories of a covariate, None if it is numeric."""
         return None if references is None else tuple(decode_texts(self.array_dict(references)))
 
     def decode(self, value: Any) -> Any:
         """A learned value, the inverse of `_Writer.encode`; tuples become lists."""
         if not isinstance(value, dict):
-            return check_scalar(value)
+            return to_plain(value)
         if "array" in value:
             return self.array(value)
         if "list" in value:
@@ -340,16 +330,11 @@ class _Reader:
                 f"the library must be one of {format_list(LIBRARIES)}, got {format_value(content['library'])}"
             )
         check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "the columns")
-        roles: dict[str, Any] = {
-            name: tuple(map(check_text, value)) if isinstance(value, list) else value
-            for name, value in content["columns"].items()
-        }
-        columns = Columns(**roles)
-        last, ids = self.array(content["last"]), None
+        columns, last, ids = Columns(**content["columns"]), self.array(content["last"]), None
         if content["ids"] is not None:
-            id_fields = dict(check_mapping(content["ids"]))
-            description = {name: value for name, value in id_fields.items() if name != "arrays"}
-            ids = from_arrays(description, self.array_dict(id_fields.get("arrays")), content["library"])
+            description = dict(check_mapping(content["ids"]))
+            arrays = self.array_dict(description.pop("arrays", None))
+            ids = from_arrays(description, arrays, content["library"])
         n_series = 1 if ids is None else len(ids)
         if last.shape != (n_series,) or not n_series or last.dtype != np.int64 or (ids is None) != (columns.id is None):
             raise InvalidManifest("the ids and the last timestamps do not match")
@@ -418,20 +403,15 @@ def _frequency(content: Mapping[str, Any]) -> Frequency:
     if custom is None:
         is_integer = freq.isdecimal() and len(freq) < 20  # the digits of int64
         return parse(int(freq) if is_integer else freq)
-    import pandas as pd
+    from pandas.tseries.frequencies import to_offset
 
     check_keys(custom, ("holidays", "weekmask"), "the custom calendar")
-    builders: dict[str, Callable[..., Any]] = {
-        "C": pd.offsets.CustomBusinessDay,
-        "CBMS": pd.offsets.CustomBusinessMonthBegin,
-        "CBME": pd.offsets.CustomBusinessMonthEnd,
-    }
-    base = parse(freq)
-    if base.base not in builders:
+    frequency = parse(freq)
+    if frequency.base not in ("C", "CBMS", "CBME"):
         raise InvalidManifest(f"freq='{format_value(freq)}' cannot have custom holidays")
     holidays = [check_text(day) for day in check_list(custom["holidays"])]
-    offset = builders[base.base](holidays=holidays, weekmask=check_text(custom["weekmask"]))
-    return Frequency(base.n, base.base, base.anchor, offset)
+    offset_class: Any = type(to_offset(frequency.base))
+    return frequency._replace(offset=offset_class(holidays=holidays, weekmask=check_text(custom["weekmask"])))
 
 
 def _versions() -> dict[str, str]:

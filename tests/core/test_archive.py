@@ -217,7 +217,7 @@ def test_a_path_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_missing_file_is_named_and_escaped(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match="No such file") as caught:
+    with pytest.raises(ModelFileError, match="There is no file at") as caught:
         read(tmp_path / "\x1b[2J\n")
     assert f"{tmp_path}{os.sep}\\x1b[2J\\n" in str(caught.value)
     assert isinstance(caught.value, ValueError)
