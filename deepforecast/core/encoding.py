@@ -84,7 +84,7 @@ def write_archive(path: str | os.PathLike[str], manifest: Mapping[str, Any], arr
     """
     path = _as_path(path, SaveError)
     try:
-        text, block = encode_json(dict(manifest), MAX_MANIFEST), encode_arrays(arrays)
+        text, block = encode_json(dict(manifest)), encode_arrays(arrays)
         start, length = _START.pack(MAGIC, FORMAT_VERSION), _LENGTH.pack(len(text))
         digest = sha256(start + length + text)
         digest.update(block)
@@ -189,18 +189,18 @@ _DEPTH_CHANGES = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as int8: 1 dow
 _OTHER_BYTES = bytes(set(range(256)) - set(b"[{]}"))
 
 
-def encode_json(value: object, max_length: int) -> bytes:
-    """`value` as canonical JSON of at most `max_length` bytes: sorted keys, no spaces, ASCII.
+def encode_json(value: object) -> bytes:
+    """`value` as canonical JSON of at most `MAX_MANIFEST` bytes: sorted keys, no spaces, ASCII.
 
-    >>> encode_json({"b": [1, None], "a": 0.5}, max_length=100)
+    >>> encode_json({"b": [1, None], "a": 0.5})
     b'{"a":0.5,"b":[1,null]}'
     """
     try:
         encoded = json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"a value of the manifest cannot be written as JSON ({format_value(str(error))})") from error
-    if len(encoded) > max_length:
-        raise ValueError(f"the manifest must have at most {max_length:,} bytes, got {len(encoded):,}; store large data in arrays")
+    if len(encoded) > MAX_MANIFEST:
+        raise ValueError(f"the manifest must have at most {MAX_MANIFEST:,} bytes, got {len(encoded):,}; store large data in arrays")
     if decode_json(encoded) != value:
         raise ValueError("a value of the manifest changes when it is written as JSON; use string keys, and lists, not tuples")
     return encoded
@@ -339,16 +339,9 @@ class SkopsSerializer:
         return skops.loads(raw, trusted=skops.get_untrusted_types(data=raw) if self.allow_any else self.trusted)
 
 
-def stored_objects(node: Any, arrays: Arrays) -> list[np.ndarray]:
-    """The bytes of all objects of other libraries to which a manifest, or a part of it, refers."""
-    if isinstance(node, list):
-        return [stored_bytes for inner in node for stored_bytes in stored_objects(inner, arrays)]
-    if not isinstance(node, Mapping):
-        return []
-    reference = node.get("object")
-    name = reference.get("array") if isinstance(reference, Mapping) else None
-    own_bytes = [arrays[name]] if isinstance(name, str) and name in arrays else []
-    return own_bytes + [stored_bytes for inner in node.values() for stored_bytes in stored_objects(inner, arrays)]
+def stored_objects(arrays: Arrays) -> list[np.ndarray]:
+    """The arrays that contain an object of another library; skops writes zip archives."""
+    return [array for array in arrays.values() if array.dtype == np.uint8 and zipfile.is_zipfile(io.BytesIO(array.tobytes()))]
 
 
 def _import_skops() -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,11 +102,12 @@ def from_manifest(
     return model
 
 
+@dataclass(frozen=True)
 class _Writer:
     """Converts values to plain ones, and arrays to references `{"array": name}`; collects the arrays in `arrays`."""
 
-    def __init__(self, arrays: Arrays, serializer: SkopsSerializer) -> None:
-        self.arrays, self.serializer = arrays, serializer
+    arrays: Arrays
+    serializer: SkopsSerializer
 
     def array(self, values: np.ndarray) -> dict[str, str]:
         """Add an array and return the reference to it."""
@@ -177,20 +178,21 @@ class _Writer:
             "custom": _custom_calendar(calendar.frequency),
             "step": calendar.step,
             "time_of_day": calendar.time_of_day,
-            "time": {field.name: getattr(calendar.time, field.name) for field in fields(TimeType)},
+            "time": asdict(calendar.time),
             "ids": ids,
             "last": self.array(series.last),
         }
 
 
+@dataclass(frozen=True)
 class _Reader:
     """Converts plain values back, the inverse of `_Writer`; raises `InvalidManifest` for any other content.
 
     Each array may be referenced once and is removed from `arrays` when it is read.
     """
 
-    def __init__(self, arrays: Arrays, serializer: SkopsSerializer) -> None:
-        self.arrays, self.serializer = arrays, serializer
+    arrays: Arrays
+    serializer: SkopsSerializer
 
     def model(self, manifest: Any) -> Forecaster:
         """The fitted model."""
@@ -360,7 +362,7 @@ def _tree_items(content: dict[str, Any], subject: str) -> list[tuple[str, Any]]:
 
 def _calendar(content: Mapping[str, Any], columns: Columns, last: np.ndarray) -> Calendar:
     """The calendar, which must equal that inferred from the last timestamps."""
-    check_keys(content["time"], tuple(field.name for field in fields(TimeType)), "the time type")
+    check_keys(content["time"], ("unit", "tz", "dtype"), "the time type")
     time = TimeType(check_text(content["time"]["unit"]), content["time"]["tz"], check_text(content["time"]["dtype"]))
     is_known_zone = time.tz is None or ZONE.fullmatch(check_text(time.tz))
     if not is_known_zone or not (_dtype_fits(time) if time.unit else INTEGER_TIME.fullmatch(time.dtype)):

@@ -36,7 +36,7 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
     state, serializer = model.fitted_state(), SkopsSerializer(allow_any=allow_skops)
     try:
         manifest, arrays = to_manifest(model, state, serializer)
-        if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
+        if types := serializer.untrusted_types(stored_objects(arrays)):
             raise UntrustedTypeError(
                 f"the model contains types of other libraries, {format_list(types)}, which must be trusted on loading.",
                 hint=f"Pass save(path, allow_skops=True), and load(path, trusted={types!r})",
@@ -96,7 +96,7 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
     manifest, arrays = encoding.read_archive(path)
     try:
         serializer = SkopsSerializer(trusted=tuple(trusted))
-        if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
+        if types := serializer.untrusted_types(stored_objects(arrays)):
             names = repr(sorted({*trusted, *types}))
             raise UntrustedTypeError(
                 f"the file contains the types {format_list(types)}, which must be trusted. "

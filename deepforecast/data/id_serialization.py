@@ -45,7 +45,7 @@ def from_arrays(description: Mapping[str, Any], arrays: Arrays, library: Any) ->
     """The ids as a column of `library`, the inverse of `to_arrays`; raises `DataError` if the arrays are inconsistent."""
     if library == "polars":
         try:
-            import polars as polars
+            import polars  # noqa: F401
         except ImportError as error:
             message = "The model was fitted on polars frames and cannot be loaded without polars. Run: pip install polars"
             raise DependencyError(message) from error
