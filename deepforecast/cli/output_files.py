@@ -133,7 +133,7 @@ def check_model_target(path: str) -> None:
 
 def _is_model_file(path: str) -> bool:
     """Whether a file starts like a model file or is empty, so that it may be replaced."""
-    from deepforecast.core.archive import MAGIC  # loads safetensors
+    from deepforecast.core.encoding import MAGIC  # loads safetensors
 
     if not os.path.isfile(path):  # opening a pipe would block
         return False

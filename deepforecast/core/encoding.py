@@ -1,8 +1,17 @@
-"""Encodings inside a model file: strict JSON, arrays as safetensors, objects of scikit-learn with skops.
+"""Encodings inside a model file: the file itself, strict JSON, arrays as safetensors, objects of scikit-learn with skops.
 
-JSON values are equal after encoding and decoding, and ambiguous input is refused. Arrays are a
-safetensors block: header length (uint64, little-endian), header (JSON), bytes of the arrays. Skops
-creates only trusted types on loading. The functions raise ValueError with the reason.
+Layout of a file, little-endian:
+
+    magic              8 bytes
+    format version     uint32
+    SHA-256           32 bytes, of everything before and after them
+    manifest length    uint64
+    manifest           canonical JSON
+    arrays             a safetensors block to the end of the file
+
+The digest detects damage, not attacks, as an attacker can recompute it. Files are safe to load
+because they contain only numbers and text. JSON values are equal after encoding and decoding, and
+ambiguous input is refused. Skops creates only trusted types.
 """
 
 from __future__ import annotations
@@ -10,19 +19,169 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import re
+import stat
+import struct
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from hashlib import file_digest, sha256
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
+from safetensors import SafetensorError
 
-from deepforecast.errors import DeepForecastError, format_list, format_value, missing_extra_error
+from deepforecast.core.atomic import replace_file
+from deepforecast.errors import (
+    DeepForecastError,
+    ModelFileError,
+    ParameterTypeError,
+    SaveError,
+    format_list,
+    format_value,
+    missing_extra_error,
+)
 
-MAX_DEPTH = 100
-MAX_DIGITS = 100
+FORMAT_VERSION = 3
+MAGIC = b"\x89DFC\r\n\x1a\n"  # not valid text; transfers in text mode change it, as for PNG
+MAX_MANIFEST = 1_000_000  # bytes
+MAX_HEADER = 1_000_000  # bytes
+MAX_ARRAYS = 10_000
+MAX_DEPTH = 100  # of nested JSON
+
+Arrays = dict[str, np.ndarray]
+
+_START = struct.Struct("<8sI")  # magic and format version
+_LENGTH = struct.Struct("<Q")
+_MAX_PATH = 1_000  # characters of a path shown in messages
+
+def write_archive(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a manifest and arrays to a file atomically; the same content gives the same bytes.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Path of the file.
+    manifest : dict
+        JSON data that is equal after decoding: string keys, lists but no tuples, no NaN.
+    arrays : dict of ndarray
+        Arrays of real numbers or bool, of any shape.
+
+    Raises
+    ------
+    SaveError
+        If the content is invalid or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_archive(folder + "/model.dfc", {"model": "Naive"}, {"last": np.array([3.0, 4.0])})
+    ...     read_archive(folder + "/model.dfc")
+    ({'model': 'Naive'}, {'last': array([3., 4.])})
+    """
+    path = _as_path(path, SaveError)
+    try:
+        text, block = encode_json(dict(manifest)), encode_arrays(arrays)
+        start, length = _START.pack(MAGIC, FORMAT_VERSION), _LENGTH.pack(len(text))
+        digest = sha256(start + length + text)
+        digest.update(block)
+        replace_file(path, [start, digest.digest(), length, text, block])
+    except (OSError, ValueError) as error:
+        suggestion = " Free disk space or save to another path." if isinstance(error, OSError) else ""
+        save_error = SaveError(
+            f"The model cannot be saved to {format_value(path, _MAX_PATH)}: {_reason(error)}; an existing file there is "
+            f"unchanged.{suggestion}"
+        )
+        save_error.errno = getattr(error, "errno", None)
+        raise save_error from error
+
+
+def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+    """Read the manifest and the arrays (writable) of a file.
+
+    Raises `ModelFileError` unless the file is complete and unaltered. No code is run, and no other
+    file is opened.
+    """
+    path = _as_path(path, ModelFileError)
+    try:
+        # Checked before opening, as opening a device can have side effects, and after, as the path may have changed.
+        _regular_size(os.stat(path))
+        with open(path, "rb", opener=_open_nonblocking) as file:
+            return _read_contents(file, _regular_size(os.fstat(file.fileno())))
+    except FileNotFoundError as error:
+        name = format_value(path, _MAX_PATH)
+        raise ModelFileError(f"There is no file at {name}.", hint="Save one first: model.save(path).") from error
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"The model file {format_value(path, _MAX_PATH)} cannot be read: {_reason(error)}") from error
+
+
+def _as_path(path: object, error_class: type[SaveError | ModelFileError]) -> str:
+    """The path as text; raises `ParameterTypeError` if it is not a path, and `error_class` if it is empty."""
+    try:
+        name = os.fsdecode(path)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise ParameterTypeError(
+            f"`path` must be a string or a pathlib.Path, got {type(path).__name__}.", parameter="path"
+        ) from error
+    if not name:
+        raise error_class("`path` must be the name of a file, got ''.", hint="Pass a name such as 'model.dfc'.")
+    return name
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _open_nonblocking(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a FIFO would block until another process writes to it
+
+
+def _regular_size(status: os.stat_result) -> int:
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("the path is a folder, not a file" if stat.S_ISDIR(status.st_mode) else "it is not a regular file")
+    return status.st_size
+
+
+def _read_contents(file: io.BufferedReader, n_bytes: int) -> tuple[dict[str, Any], Arrays]:
+    """The manifest and the arrays of an open file of `n_bytes` bytes; raises ValueError if it is damaged."""
+    start, stored_digest, length_bytes = file.read(_START.size), file.read(sha256().digest_size), file.read(_LENGTH.size)
+    if not start.startswith(MAGIC):
+        raise ValueError("it is not a model file of deepforecast; files of other libraries cannot be loaded")
+    if len(length_bytes) < _LENGTH.size:
+        raise ValueError(f"the file is truncated after {n_bytes} bytes; save the model or copy the file again")
+    _, version = _START.unpack(start)
+    if version != FORMAT_VERSION:
+        rule, fix = ("latest", "update deepforecast") if version > FORMAT_VERSION else ("only one", "fit and save the model again")
+        raise ValueError(
+            f"the format of the file must be {FORMAT_VERSION}, the {rule} that this version of deepforecast reads, got "
+            f"{version}; {fix}"
+        )
+    (length,) = _LENGTH.unpack(length_bytes)
+    if length > MAX_MANIFEST:
+        raise ValueError(f"the manifest must have at most {MAX_MANIFEST:,} bytes, got {length:,}; the file may be damaged")
+    # Verified twice: before allocating memory, and for the bytes decoded, as the file may change in between.
+    digest, position = sha256(start + length_bytes), file.tell()
+    _check_digest(file_digest(file, digest.copy).digest(), stored_digest)
+    file.seek(position)
+    text, block = file.read(length), file.read(n_bytes)
+    digest.update(text)
+    digest.update(block)
+    _check_digest(digest.digest(), stored_digest)
+    manifest = decode_json(text)
+    if not isinstance(manifest, dict):
+        raise ValueError("the manifest is not a JSON object; the file is damaged")
+    return manifest, decode_arrays(block)
+
+
+def _check_digest(digest: bytes, stored_digest: bytes) -> None:
+    if digest != stored_digest:
+        raise ValueError(
+            "the checksum does not match: the file was truncated, altered or damaged; save the model or copy the file again"
+        )
+
 
 # An unclosed string matches to the end, so matching takes linear time on any input.
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -30,20 +189,20 @@ _DEPTH_CHANGES = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as int8: 1 dow
 _OTHER_BYTES = bytes(set(range(256)) - set(b"[{]}"))
 
 
-def encode_json(value: object, max_length: int) -> bytes:
-    """`value` as canonical JSON of at most `max_length` bytes: sorted keys, no spaces, ASCII.
+def encode_json(value: object) -> bytes:
+    """`value` as canonical JSON of at most `MAX_MANIFEST` bytes: sorted keys, no spaces, ASCII.
 
-    >>> encode_json({"b": [1, None], "a": 0.5}, max_length=100)
+    >>> encode_json({"b": [1, None], "a": 0.5})
     b'{"a":0.5,"b":[1,null]}'
     """
     try:
         encoded = json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"a value cannot be written as JSON ({format_value(str(error))})") from error
-    if len(encoded) > max_length:
-        raise ValueError(f"the JSON must have at most {max_length:,} bytes, got {len(encoded):,}; store large data in arrays")
+        raise ValueError(f"a value of the manifest cannot be written as JSON ({format_value(str(error))})") from error
+    if len(encoded) > MAX_MANIFEST:
+        raise ValueError(f"the manifest must have at most {MAX_MANIFEST:,} bytes, got {len(encoded):,}; store large data in arrays")
     if decode_json(encoded) != value:
-        raise ValueError("a value changes when it is written as JSON and read; use string keys, and lists instead of tuples")
+        raise ValueError("a value of the manifest changes when it is written as JSON; use string keys, and lists, not tuples")
     return encoded
 
 
@@ -58,8 +217,7 @@ def decode_json(encoded: bytes) -> Any:
         encoded.decode("utf-8"),
         object_pairs_hook=_unique_keys,
         parse_float=_parse_float,
-        parse_int=_parse_integer,
-        parse_constant=_refuse_constant,
+        parse_constant=_parse_float,  # NaN, Infinity, -Infinity
     )
 
 
@@ -88,136 +246,57 @@ def _parse_float(text: str) -> float:
     return number
 
 
-def _parse_integer(text: str) -> int:
-    if len(text) > MAX_DIGITS:
-        raise ValueError(f"an integer must have at most {MAX_DIGITS} digits, got {len(text):,}")
-    return int(text)
-
-
-def _refuse_constant(text: str) -> float:
-    raise ValueError(f"a JSON number must be finite, got {text}")
-
-
-MAX_HEADER = 1_000_000
-MAX_ARRAYS = 10_000
-
-_DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "I16": np.dtype("<i2"),
-    "I8": np.dtype("i1"),
-    "U64": np.dtype("<u8"),
-    "U32": np.dtype("<u4"),
-    "U16": np.dtype("<u2"),
-    "U8": np.dtype("u1"),
-    "BOOL": np.dtype("?"),
-}
-_MAX_DIMENSIONS = 32  # the limit of numpy before 2.0
-_MAX_BYTES = 2**63 - 1
-
-
-class Entry(NamedTuple):
-    """Name, dtype and shape of an array. The arrays of a block are contiguous, in the order of `read_layout`."""
-
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-
-
-def encode_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
+def encode_arrays(arrays: Arrays) -> bytes:
     """Encode arrays as a safetensors block, independently of their order in the dict.
 
     >>> header_length = int.from_bytes(encode_arrays({"level": np.zeros(3)})[:8], "little")
     >>> encode_arrays({"level": np.zeros(3)})[8 : 8 + header_length].strip()
     b'{"level":{"dtype":"F64","shape":[3],"data_offsets":[0,24]}}'
     """
-    block = safetensors.numpy.save({name: _check_array(name, array) for name, array in arrays.items()})
-    start = 8 + int.from_bytes(block[:8], "little")
-    read_layout(block[8:start], len(block) - start)  # never write what the reader refuses
+    for name, array in arrays.items():
+        if not isinstance(name, str) or name == "__metadata__":
+            raise ValueError(f"an array cannot be named {format_value(name)}")
+        # A subclass (masked array, matrix) has more than its numbers, which would be lost.
+        if type(array) not in (np.ndarray, np.memmap):
+            raise ValueError(f"the array {format_value(name)} must be a numpy array, got {type(array).__name__}")
+        _check_dtype(name, array)
+    block = safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in arrays.items()})
+    _check_header(block)  # never write what the reader refuses
     return bytes(block)
 
 
-def read_layout(header: bytes, n_bytes: int) -> list[Entry]:
-    """The arrays declared in `header`, in the order of their bytes, which must be exactly `n_bytes` bytes."""
-    if len(header) > MAX_HEADER:
-        raise ValueError(f"the header of the arrays must have at most {MAX_HEADER:,} bytes, got {len(header):,}")
-    declared = decode_json(header)
-    if not isinstance(declared, dict):
+def decode_arrays(block: bytes) -> Arrays:
+    """The arrays of a safetensors block, in memory of their own; raises ValueError if it is invalid."""
+    _check_header(block)
+    try:
+        arrays: Arrays = safetensors.numpy.load(block)
+    except (SafetensorError, ValueError, OverflowError, KeyError) as error:  # KeyError: a dtype that numpy does not have
+        raise ValueError(f"the arrays are invalid ({format_value(str(error), 200)}); the file is damaged") from error
+    for name, array in arrays.items():
+        _check_dtype(name, array)
+        if array.dtype == np.bool_ and array.view(np.uint8).max(initial=0) > 1:
+            raise ValueError(f"the bool array {format_value(name)} must contain only the bytes 0 and 1; the file is damaged")
+    return arrays
+
+
+def _check_dtype(name: str, array: np.ndarray) -> None:
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise ValueError(f"the dtype of array {format_value(name)} must be bool, or numbers of at most 64 bits, got {array.dtype}")
+
+
+def _check_header(block: bytes) -> None:
+    """Raise ValueError for what safetensors accepts: large or deep headers, repeated names, other entries than arrays."""
+    length = int.from_bytes(block[:8], "little")
+    if length > MAX_HEADER:
+        raise ValueError(f"the header of the arrays must have at most {MAX_HEADER:,} bytes, got {length:,}")
+    entries = decode_json(block[8 : 8 + length])
+    if not isinstance(entries, dict):
         raise ValueError("the header of the arrays is not a JSON object; the file is damaged")
-    if len(declared) > MAX_ARRAYS:
-        raise ValueError(f"a file must have at most {MAX_ARRAYS:,} arrays, got {len(declared):,}")
-    entries = sorted(
-        (_read_entry(name, entry) for name, entry in declared.items()), key=lambda offsets_and_entry: offsets_and_entry[:2]
-    )
-    previous_end = 0
-    for start, end, entry in entries:
-        if start != previous_end:
-            raise ValueError(
-                f"the array {format_value(entry.name)} must start at byte {previous_end}, after the previous ones, got {start}"
-            )
-        previous_end = end
-    if previous_end != n_bytes:
-        raise ValueError(f"the arrays require {previous_end:,} bytes, but the file has {n_bytes:,} for them")
-    return [entry for _, _, entry in entries]
-
-
-def _check_array(name: object, array: object) -> np.ndarray:
-    """The array as contiguous little-endian numbers; raises ValueError for other types and names that cannot be stored."""
-    if not isinstance(name, str) or name == "__metadata__":
-        raise ValueError(f"an array cannot be named {format_value(name)}")
-    # A subclass (masked array, matrix) has more than its numbers, which would be lost.
-    if type(array) not in (np.ndarray, np.memmap):
-        raise ValueError(f"the array {format_value(name)} must be a numpy array, got {type(array).__name__}")
-    dtype = np.asarray(array).dtype.newbyteorder("<")
-    if dtype not in _DTYPES.values():
-        raise ValueError(
-            f"the dtype of array {format_value(name)} must be one of "
-            f"{format_list(_dtype_names(), max_shown=len(_DTYPES))}, got {dtype}"
-        )
-    return np.asarray(array, dtype=dtype, order="C")
-
-
-def _dtype_names() -> list[str]:
-    return [dtype.name for dtype in _DTYPES.values()]
-
-
-def _read_entry(name: str, entry: object) -> tuple[int, int, Entry]:
-    """First byte, end and description of an array from its header entry; raises ValueError if they are inconsistent."""
-    if name == "__metadata__" or not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise ValueError(f"the header entry {format_value(name)} of the arrays must have exactly dtype, shape and data_offsets")
-    array_text = f"the array {format_value(name)}"
-    dtype = _DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
-    if dtype is None:
-        raise ValueError(f"{array_text} cannot have dtype {format_value(entry['dtype'])}")
-    shape, offsets = entry["shape"], entry["data_offsets"]
-    if not _is_sizes(shape) or len(shape) > _MAX_DIMENSIONS:
-        raise ValueError(
-            f"the shape of {array_text} must be a list of at most {_MAX_DIMENSIONS} sizes, got {format_value(shape)}"
-        )
-    # Python's integers do not overflow; numpy refuses shapes whose sizes other than 0 overflow.
-    if math.prod(max(length, 1) for length in shape) * dtype.itemsize > _MAX_BYTES:
-        raise ValueError(f"{array_text} has shape {format_value(shape)}, which is too large for any machine")
-    if not _is_sizes(offsets) or len(offsets) != 2:
-        raise ValueError(f"data_offsets of {array_text} must be a start and an end, got {format_value(offsets)}")
-    start, end = offsets
-    n_bytes = math.prod(shape) * dtype.itemsize
-    if end - start != n_bytes:
-        raise ValueError(
-            f"{array_text} of shape {format_value(shape)} requires {n_bytes} bytes, but {end - start} are declared"
-        )
-    return start, end, Entry(name, dtype, tuple(shape))
-
-
-def _is_sizes(value: object) -> bool:
-    """Whether a value is a list of integers of at least 0."""
-    return isinstance(value, list) and all(type(element) is int and element >= 0 for element in value)
-
-
-TRUSTED_TYPES: tuple[str, ...] = ()
-"""Types in regressors of this library that skops does not trust by default."""
+    if len(entries) > MAX_ARRAYS:
+        raise ValueError(f"a file must have at most {MAX_ARRAYS:,} arrays, got {len(entries):,}")
+    for name, entry in entries.items():
+        if name == "__metadata__" or not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+            raise ValueError(f"the header entry {format_value(name)} of the arrays must have exactly dtype, shape and data_offsets")
 
 
 class UntrustedTypeError(DeepForecastError):
@@ -243,41 +322,26 @@ class SkopsSerializer:
             ) from error
         return np.frombuffer(content, dtype=np.uint8)
 
-    def untrusted_types(self, arrays: Iterable[np.ndarray]) -> list[str]:
+    def untrusted_types(self, arrays: Iterable[np.ndarray], description: str = "an object of another library") -> list[str]:
         """The sorted names of the types in these objects that are not trusted; none with `allow_any`."""
         unknown: set[str] = set()
         for array in arrays:
-            raw = np.ascontiguousarray(array, dtype=np.uint8).tobytes()
-            _refuse_compressed(raw, "an object of another library")
-            unknown.update(self._unknown_types(raw))
-        return [] if self.allow_any else sorted(unknown - set(self.trusted))
+            raw = array.astype(np.uint8).tobytes()
+            _refuse_compressed(raw, description)
+            unknown.update(_import_skops().get_untrusted_types(data=raw))
+        return [] if self.allow_any else sorted(unknown.difference(self.trusted))
 
     def deserialize(self, array: np.ndarray, description: str) -> Any:
         """Deserialize an object from bytes."""
-        raw = np.ascontiguousarray(array, dtype=np.uint8).tobytes()
-        _refuse_compressed(raw, description)
-        unknown = [] if self.allow_any else [name for name in self._unknown_types(raw) if name not in self.trusted]
-        if unknown:
-            raise UntrustedTypeError(f"{description} contains {format_list(unknown)}, which must be trusted")
-        return _import_skops().loads(
-            raw, trusted=[*TRUSTED_TYPES, *(self._unknown_types(raw) if self.allow_any else self.trusted)]
-        )
-
-    @staticmethod
-    def _unknown_types(content: bytes) -> list[str]:
-        return sorted(set(_import_skops().get_untrusted_types(data=content)) - set(TRUSTED_TYPES))
+        if untrusted := self.untrusted_types([array], description):
+            raise UntrustedTypeError(f"{description} contains {format_list(untrusted)}, which must be trusted")
+        skops, raw = _import_skops(), array.astype(np.uint8).tobytes()
+        return skops.loads(raw, trusted=skops.get_untrusted_types(data=raw) if self.allow_any else self.trusted)
 
 
-def stored_objects(node: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The bytes of all objects of other libraries to which a manifest, or a part of it, refers."""
-    if isinstance(node, list):
-        return [stored_bytes for inner in node for stored_bytes in stored_objects(inner, arrays)]
-    if not isinstance(node, Mapping):
-        return []
-    reference = node.get("object")
-    name = reference.get("array") if isinstance(reference, Mapping) else None
-    own_bytes = [arrays[name]] if isinstance(name, str) and name in arrays else []
-    return own_bytes + [stored_bytes for inner in node.values() for stored_bytes in stored_objects(inner, arrays)]
+def stored_objects(arrays: Arrays) -> list[np.ndarray]:
+    """The arrays that contain an object of another library; skops writes zip archives."""
+    return [array for array in arrays.values() if array.dtype == np.uint8 and zipfile.is_zipfile(io.BytesIO(array.tobytes()))]
 
 
 def _import_skops() -> Any:
@@ -306,46 +370,29 @@ MAX_INTEGER = 2**63 - 1
 
 
 def to_plain(value: Any) -> Any:
-    """A scalar as None, bool, int, float or str; raises `InvalidManifest` for other types."""
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        return float(value)
-    raise InvalidManifest(
-        f"a value to store must be an array, a number or a string, got {format_value(value)} ({type(value).__name__})"
-    )
-
-
-def check_scalar(value: Any) -> Any:
-    """A scalar of a manifest, as it is."""
-    if value is None or isinstance(value, (bool, float, str)) or (isinstance(value, int) and abs(value) <= MAX_INTEGER):
-        return value
-    raise InvalidManifest(f"a stored value must be a number, string, list or tree, got {format_value(value)}")
-
-
-def check_floats(values: np.ndarray, n_dimensions: int) -> np.ndarray:
-    """An array, which must be float64 with this number of dimensions."""
-    if values.dtype != np.float64 or values.ndim != n_dimensions:
+    """A scalar as None, bool, int, float or str; raises `InvalidManifest` for other types and integers beyond int64."""
+    if isinstance(value, (np.bool_, np.integer, np.floating)):
+        value = value.item()
+    is_plain = value is None or isinstance(value, (bool, int, float, str))
+    if not is_plain or (isinstance(value, int) and abs(value) > MAX_INTEGER):
         raise InvalidManifest(
-            f"an array must be float64 with {n_dimensions} dimensions, got {values.dtype} with {values.ndim} dimensions"
+            f"a stored value must be a number of at most 64 bits or a string, got {format_value(value)} ({type(value).__name__})"
         )
+    return value
+
+
+def check_floats(values: np.ndarray, shape: tuple[int | None, ...], subject: str) -> np.ndarray:
+    """An array, which must be float64 of this shape, in which None allows any length; `subject` names it."""
+    fits = values.ndim == len(shape) and all(length in (None, n) for length, n in zip(shape, values.shape, strict=True))
+    if values.dtype != np.float64 or not fits:
+        expected = format_value(shape).replace("None", "any")
+        raise InvalidManifest(f"{subject} must be float64 of shape {expected}, got {values.dtype} of shape {values.shape}")
     return values
 
 
 def is_integer_from(value: Any, minimum: int) -> bool:
     """Whether the value is an integer, not a bool, of at least `minimum` that fits into int64."""
     return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MAX_INTEGER
-
-
-def check_key(key: Any) -> str:
-    """A key, which must be a string."""
-    if not isinstance(key, str):
-        raise InvalidManifest(f"a key must be a string, got {format_value(key)}")
-    return key
 
 
 def check_text(value: Any) -> str:

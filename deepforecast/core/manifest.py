@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +19,13 @@ from deepforecast.core import registry
 from deepforecast.core.conformal import METHODS, Calibration, PooledErrors, SeriesErrors
 from deepforecast.core.declarations import ParameterizedClass
 from deepforecast.core.encoding import (
+    Arrays,
     InvalidManifest,
     SkopsSerializer,
     check_floats,
-    check_key,
     check_keys,
     check_list,
     check_mapping,
-    check_scalar,
     check_text,
     is_integer_from,
     to_plain,
@@ -69,9 +68,9 @@ DEFAULT_SERIALIZER = SkopsSerializer()
 
 def to_manifest(
     model: Forecaster, state: State, serializer: SkopsSerializer = DEFAULT_SERIALIZER
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+) -> tuple[dict[str, Any], Arrays]:
     """The manifest of a fitted model, and its arrays; raises `InvalidManifest` if a value cannot be stored."""
-    arrays: dict[str, np.ndarray] = {}
+    arrays: Arrays = {}
     writer = _Writer(arrays, serializer)
     learned = model._serialize(state.learned, serializer) if len(state.series) else state.learned
     manifest = {
@@ -81,7 +80,9 @@ def to_manifest(
         "data": state.fingerprint,
         "series": writer.series(state.series) if len(state.series) else None,
         "learned": writer.learned(learned),
-        "categories": {name: writer.text_arrays_of(labels) for name, labels in state.categories.items()},
+        "categories": {
+            name: None if labels is None else writer.array_dict(encode_texts(labels)) for name, labels in state.categories.items()
+        },
         "static": {name: writer.array(covariate.values) for name, covariate in state.static.items()},
         "calibration": None if state.calibration is None else writer.calibration(state.calibration),
         "value_range": None if state.value_range is None else writer.array(state.value_range),
@@ -91,7 +92,7 @@ def to_manifest(
 
 
 def from_manifest(
-    manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray], serializer: SkopsSerializer = DEFAULT_SERIALIZER
+    manifest: Mapping[str, Any], arrays: Arrays, serializer: SkopsSerializer = DEFAULT_SERIALIZER
 ) -> Forecaster:
     """The model of a manifest; raises if it is inconsistent, usually `InvalidManifest` or an error of the library."""
     reader = _Reader(dict(arrays), serializer)
@@ -101,11 +102,12 @@ def from_manifest(
     return model
 
 
+@dataclass(frozen=True)
 class _Writer:
     """Converts values to plain ones, and arrays to references `{"array": name}`; collects the arrays in `arrays`."""
 
-    def __init__(self, arrays: dict[str, np.ndarray], serializer: SkopsSerializer) -> None:
-        self.arrays, self.serializer = arrays, serializer
+    arrays: Arrays
+    serializer: SkopsSerializer
 
     def array(self, values: np.ndarray) -> dict[str, str]:
         """Add an array and return the reference to it."""
@@ -113,18 +115,15 @@ class _Writer:
         self.arrays[name] = values
         return {"array": name}
 
-    def array_dict(self, arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
+    def array_dict(self, arrays: Arrays) -> dict[str, dict[str, str]]:
         return {name: self.array(values) for name, values in arrays.items()}
-
-    def text_arrays_of(self, labels: tuple[str, ...] | None) -> Any:
-        return None if labels is None else self.array_dict(encode_texts(labels))
 
     def encode(self, value: Any) -> Any:
         """A learned value as plain ones: dicts as {"tree": ...}, lists and tuples as {"list": ...}, arrays as references."""
         if isinstance(value, np.ndarray):
             return self.array(value)
         if isinstance(value, Mapping):
-            return _tree({check_key(key): self.encode(inner) for key, inner in value.items()})
+            return _tree({check_text(key): self.encode(inner) for key, inner in value.items()})
         if isinstance(value, (list, tuple)):
             return {"list": [self.encode(inner) for inner in value]}
         return to_plain(value)
@@ -144,13 +143,14 @@ class _Writer:
         if isinstance(value, (list, tuple)):
             return {"list": [self.parameter(inner, name) for inner in value], "tuple": isinstance(value, tuple)}
         if isinstance(value, Mapping):
-            return _tree({check_key(key): self.parameter(inner, name) for key, inner in value.items()})
+            return _tree({check_text(key): self.parameter(inner, name) for key, inner in value.items()})
         try:
             return to_plain(value)
         except InvalidManifest:
             if not hasattr(value, "get_params"):
-                reason = f"parameter `{name}` must be a number, a string or a model, got {format_value(value)}"
-                raise InvalidManifest(reason) from None
+                raise InvalidManifest(
+                    f"parameter `{name}` must be a number, a string or a model, got {format_value(value)}"
+                ) from None
         return {"object": self.array(self.serializer.serialize(value, f"parameter `{name}`"))}
 
     def learned(self, learned: LearnedState) -> dict[str, Any]:
@@ -178,32 +178,28 @@ class _Writer:
             "custom": _custom_calendar(calendar.frequency),
             "step": calendar.step,
             "time_of_day": calendar.time_of_day,
-            "time": {field.name: getattr(calendar.time, field.name) for field in fields(TimeType)},
+            "time": asdict(calendar.time),
             "ids": ids,
             "last": self.array(series.last),
         }
 
 
+@dataclass(frozen=True)
 class _Reader:
     """Converts plain values back, the inverse of `_Writer`; raises `InvalidManifest` for any other content.
 
     Each array may be referenced once and is removed from `arrays` when it is read.
     """
 
-    def __init__(self, arrays: dict[str, np.ndarray], serializer: SkopsSerializer) -> None:
-        self.arrays, self.serializer = arrays, serializer
+    arrays: Arrays
+    serializer: SkopsSerializer
 
     def model(self, manifest: Any) -> Forecaster:
         """The fitted model."""
         check_keys(manifest, KEYS, "the manifest")
-        known_libraries = {*_versions(), "torch"}
-        libraries = [name for name, version in check_mapping(manifest["versions"]) if check_text(version)]
-        unknown_libraries = [name for name in libraries if name not in known_libraries]
-        if unknown_libraries:
-            raise InvalidManifest(
-                f"the manifest has unknown entries in 'versions': {format_list(unknown_libraries)}; expected are "
-                f"{format_list(sorted(known_libraries))}"
-            )
+        check_keys(manifest["versions"], tuple(_versions()), "'versions'")
+        for version in manifest["versions"].values():
+            check_text(version)
         model = self.forecaster({"model": manifest["model"], "parameters": manifest["parameters"]})
         seed, parameter_seed = manifest["seed"], manifest["parameters"].get("seed")
         if seed != parameter_seed or type(seed) is not type(parameter_seed):
@@ -212,18 +208,12 @@ class _Reader:
             )
         fallback = None if manifest["fallback"] is None else read_fallback(self, manifest["fallback"])
         series = self.fitted_series(manifest["series"], fallback)
-        categories = {name: self.read_texts(node) for name, node in check_mapping(manifest["categories"])}
-        static_references = check_mapping(manifest["static"])
-        static = {name: self.static(reference, categories.get(name), len(series)) for name, reference in static_references}
         roles = series.columns
-        if set(categories) != set(roles.covariates) or set(static) != set(roles.static):
-            raise InvalidManifest(
-                f"the covariates ({format_list([*categories, *static]) or 'none'}) do not match the columns "
-                f"({format_list(roles.covariates) or 'none'})"
-            )
-        # JSON objects are sorted by name; the order of the columns counts, as models learn from them in this order
-        categories = {name: categories[name] for name in roles.covariates}
-        static = {name: static[name] for name in roles.static}
+        check_keys(manifest["categories"], roles.covariates, "the categories of the covariates")
+        check_keys(manifest["static"], roles.static, "the static covariates")
+        # in the order of the columns, as models learn from them in this order; JSON objects are sorted by name
+        categories = {name: self.categories(manifest["categories"][name]) for name in roles.covariates}
+        static = {name: self.static(manifest["static"][name], categories[name], len(series)) for name in roles.static}
         calibration = None if manifest["calibration"] is None else self.calibration(manifest["calibration"], len(series))
         learned = self.learned(manifest["learned"], len(series))
         if len(series):
@@ -235,11 +225,11 @@ class _Reader:
 
     def fitted_series(self, content: Any, fallback: Fallback | None) -> Series:
         """The series that the model fitted; none (null) if naive methods forecast all of them."""
-        if content is not None:
-            series = self.series(content)
-        elif fallback is not None:
+        if content is None and fallback is not None:
             series = fallback.series.take(np.empty(0, dtype=np.int64))
-        if (content is None and fallback is None) or (fallback is not None and len(fallback.fitted) != len(series)):
+        else:
+            series = self.series(content)
+        if fallback is not None and len(fallback.fitted) != len(series):
             raise InvalidManifest("the fallback does not match the series that the model fitted")
         return series
 
@@ -251,7 +241,7 @@ class _Reader:
     def parameter(self, value: Any) -> Any:
         """A parameter of the constructor, which validates it."""
         if not isinstance(value, dict):
-            return check_scalar(value)
+            return to_plain(value)
         if "model" in value:
             return self.forecaster(value)
         if "object" in value:
@@ -271,16 +261,17 @@ class _Reader:
             )
         return self.arrays.pop(reference["array"])
 
-    def array_dict(self, references: Any) -> dict[str, np.ndarray]:
+    def array_dict(self, references: Any) -> Arrays:
         return {name: self.array(reference) for name, reference in check_mapping(references)}
 
-    def read_texts(self, references: Any) -> tuple[str, ...] | None:
+    def categories(self, references: Any) -> tuple[str, ...] | None:
+        """The categories of a covariate, None if it is numeric."""
         return None if references is None else tuple(decode_texts(self.array_dict(references)))
 
     def decode(self, value: Any) -> Any:
         """A learned value, the inverse of `_Writer.encode`; tuples become lists."""
         if not isinstance(value, dict):
-            return check_scalar(value)
+            return to_plain(value)
         if "array" in value:
             return self.array(value)
         if "list" in value:
@@ -303,19 +294,15 @@ class _Reader:
 
     def static(self, reference: Any, categories: tuple[str, ...] | None, n_series: int) -> Covariate:
         """A static covariate; codes must be -1 (unknown) or indices of the categories."""
-        values = self.array(reference)
-        if values.dtype != np.float64 or values.shape != (n_series,):
-            raise InvalidManifest(
-                f"a static covariate must have one float64 per series, got {values.dtype} of shape {values.shape}"
-            )
+        values = check_floats(self.array(reference), (n_series,), "a static covariate")
         if categories is not None and not ((values >= -1) & (values < len(categories)) & (values % 1 == 0)).all():
             raise InvalidManifest("a static covariate has a code without a category")
         return Covariate(values, categories)
 
     def value_range(self, reference: Any, n_series: int) -> np.ndarray:
         """Minimum and maximum of each series, shape (series, 2)."""
-        value_range = check_floats(self.array(reference), 2)
-        if value_range.shape != (n_series, 2) or not (np.isfinite(value_range) & (value_range[:, :1] <= value_range)).all():
+        value_range = check_floats(self.array(reference), (n_series, 2), "value_range")
+        if not (np.isfinite(value_range) & (value_range[:, :1] <= value_range)).all():
             raise InvalidManifest("the value ranges must be a finite minimum and maximum of each series")
         return value_range
 
@@ -323,15 +310,16 @@ class _Reader:
         """The calibration: pooled scores must be sorted and not negative, errors per series must not be infinite."""
         if isinstance(content, Mapping) and content.get("method") == "pooled":
             check_keys(content, ("method", "scores", "scale"), "the calibration")
-            scores, scale = check_floats(self.array(content["scores"]), 2), check_floats(self.array(content["scale"]), 1)
-            is_valid = len(scale) == n_series and scores.shape[1] and not ((scores < 0).any() or (scale < 0).any())
-            if not is_valid or (scores[1:] < scores[:-1]).any():
-                raise InvalidManifest("the calibration must have sorted scores of at least 0 and one scale per series")
+            scores = check_floats(self.array(content["scores"]), (None, None), "the scores of the calibration")
+            scale = check_floats(self.array(content["scale"]), (n_series,), "the scale of the calibration")
+            if not scores.shape[1] or (scores < 0).any() or (scale < 0).any() or (scores[1:] < scores[:-1]).any():
+                raise InvalidManifest("the calibration must have sorted scores and scales of at least 0")
             return PooledErrors(scores, scale)
         check_keys(content, ("method", "rate", "errors"), "the calibration")
-        errors, rate = check_floats(self.array(content["errors"]), 3), content["rate"]
-        if len(errors) != n_series or not errors.size or content["method"] not in METHODS or np.isinf(errors).any():
-            raise InvalidManifest("the calibration must have a known method and errors of each series that are not infinite")
+        errors = check_floats(self.array(content["errors"]), (n_series, None, None), "the errors of the calibration")
+        rate = content["rate"]
+        if not errors.size or content["method"] not in METHODS or np.isinf(errors).any():
+            raise InvalidManifest("the calibration must have a known method and errors that are not infinite")
         if not isinstance(rate, float) or not 0 < rate <= 1:
             raise InvalidManifest(f"the rate of the calibration must be above 0 and at most 1, got {format_value(rate)}")
         return SeriesErrors(errors, content["method"], rate)
@@ -344,16 +332,11 @@ class _Reader:
                 f"the library must be one of {format_list(LIBRARIES)}, got {format_value(content['library'])}"
             )
         check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "the columns")
-        roles: dict[str, Any] = {
-            name: tuple(map(check_text, value)) if isinstance(value, list) else value
-            for name, value in content["columns"].items()
-        }
-        columns = Columns(**roles)
-        last, ids = self.array(content["last"]), None
+        columns, last, ids = Columns(**content["columns"]), self.array(content["last"]), None
         if content["ids"] is not None:
-            id_fields = dict(check_mapping(content["ids"]))
-            description = {name: value for name, value in id_fields.items() if name != "arrays"}
-            ids = from_arrays(description, self.array_dict(id_fields.get("arrays")), content["library"])
+            description = dict(check_mapping(content["ids"]))
+            arrays = self.array_dict(description.pop("arrays", None))
+            ids = from_arrays(description, arrays, content["library"])
         n_series = 1 if ids is None else len(ids)
         if last.shape != (n_series,) or not n_series or last.dtype != np.int64 or (ids is None) != (columns.id is None):
             raise InvalidManifest("the ids and the last timestamps do not match")
@@ -379,7 +362,7 @@ def _tree_items(content: dict[str, Any], subject: str) -> list[tuple[str, Any]]:
 
 def _calendar(content: Mapping[str, Any], columns: Columns, last: np.ndarray) -> Calendar:
     """The calendar, which must equal that inferred from the last timestamps."""
-    check_keys(content["time"], tuple(field.name for field in fields(TimeType)), "the time type")
+    check_keys(content["time"], ("unit", "tz", "dtype"), "the time type")
     time = TimeType(check_text(content["time"]["unit"]), content["time"]["tz"], check_text(content["time"]["dtype"]))
     is_known_zone = time.tz is None or ZONE.fullmatch(check_text(time.tz))
     if not is_known_zone or not (_dtype_fits(time) if time.unit else INTEGER_TIME.fullmatch(time.dtype)):
@@ -422,20 +405,15 @@ def _frequency(content: Mapping[str, Any]) -> Frequency:
     if custom is None:
         is_integer = freq.isdecimal() and len(freq) < 20  # the digits of int64
         return parse(int(freq) if is_integer else freq)
-    import pandas as pd
+    from pandas.tseries.frequencies import to_offset
 
     check_keys(custom, ("holidays", "weekmask"), "the custom calendar")
-    builders: dict[str, Callable[..., Any]] = {
-        "C": pd.offsets.CustomBusinessDay,
-        "CBMS": pd.offsets.CustomBusinessMonthBegin,
-        "CBME": pd.offsets.CustomBusinessMonthEnd,
-    }
-    base = parse(freq)
-    if base.base not in builders:
+    frequency = parse(freq)
+    if frequency.base not in ("C", "CBMS", "CBME"):
         raise InvalidManifest(f"freq='{format_value(freq)}' cannot have custom holidays")
     holidays = [check_text(day) for day in check_list(custom["holidays"])]
-    offset = builders[base.base](holidays=holidays, weekmask=check_text(custom["weekmask"]))
-    return Frequency(base.n, base.base, base.anchor, offset)
+    offset_class: Any = type(to_offset(frequency.base))
+    return frequency._replace(offset=offset_class(holidays=holidays, weekmask=check_text(custom["weekmask"])))
 
 
 def _versions() -> dict[str, str]:

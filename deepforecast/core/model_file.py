@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core import archive
+from deepforecast.core import encoding
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer, UntrustedTypeError, stored_objects
 from deepforecast.core.manifest import from_manifest, to_manifest
 from deepforecast.core.threads import one_thread_if_forked
@@ -34,11 +34,9 @@ N_TRIAL_SERIES, N_TRIAL_STEPS = 16, 3  # size of the forecast that checks a file
 def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
     """Save a fitted model; see `Forecaster.save`."""
     state, serializer = model.fitted_state(), SkopsSerializer(allow_any=allow_skops)
-    if model.calibrates and state.calibration is None and len(state.series):
-        raise _save_error(model, path, "`intervals` was set after the fit, so there is no calibration. Fit the model again")
     try:
         manifest, arrays = to_manifest(model, state, serializer)
-        if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
+        if types := serializer.untrusted_types(stored_objects(arrays)):
             raise UntrustedTypeError(
                 f"the model contains types of other libraries, {format_list(types)}, which must be trusted on loading.",
                 hint=f"Pass save(path, allow_skops=True), and load(path, trusted={types!r})",
@@ -47,8 +45,8 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
     except (InvalidManifest, DeepForecastError) as error:
         if isinstance(error.__cause__, ImportError):  # the error names the missing package
             raise
-        raise _save_error(model, path, str(error)) from error
-    archive.write(path, manifest, arrays)
+        raise SaveError(f"{model.name} cannot be saved to {format_value(str(path), 200)}: {error}.") from error
+    encoding.write_archive(path, manifest, arrays)
 
 
 @one_thread_if_forked()
@@ -95,17 +93,10 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
             parameter="trusted",
             value=trusted,
         )
-    try:
-        manifest, arrays = archive.read(path)
-    except ModelFileError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            raise ModelFileError(
-                f"There is no file at {format_value(str(path), 200)}.", hint="Save one first: model.save(path)."
-            ) from error
-        raise
+    manifest, arrays = encoding.read_archive(path)
     try:
         serializer = SkopsSerializer(trusted=tuple(trusted))
-        if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
+        if types := serializer.untrusted_types(stored_objects(arrays)):
             names = repr(sorted({*trusted, *types}))
             raise UntrustedTypeError(
                 f"the file contains the types {format_list(types)}, which must be trusted. "
@@ -137,11 +128,14 @@ def _trial_forecast(model: Forecaster) -> None:
         if not len(state.series):
             return
     if model.calibrates and state.calibration is None:
-        raise InvalidManifest("the intervals of the model must be calibrated, but the file has no calibration")
+        raise InvalidManifest("there is no calibration of the intervals, e.g. as they were set after the fit; fit the model again")
     trial_state = state.take(np.arange(min(N_TRIAL_SERIES, len(state.series))))
     trial_state.series.key_columns(trial_state.series.calendar.next_positions(trial_state.series.last, 1))
     shape = (len(trial_state.series), min(N_TRIAL_STEPS, model.default_horizon or N_TRIAL_STEPS))
-    future = {name: _unknown_covariate(state.categories[name], shape) for name in state.series.columns.future}
+    future = {}
+    for name in state.series.columns.future:
+        categories = state.categories[name]
+        future[name] = Covariate(np.full(shape, 0.0 if categories is None else -1.0), categories)  # -1: an unknown category
     forecast = model.forecast_from(replace(trial_state, calibration=None), shape[1], future)
     interval = np.stack([forecast.mean, forecast.mean], axis=-1)
     with suppress(CapabilityError):  # the model has no distribution
@@ -153,12 +147,3 @@ def _trial_forecast(model: Forecaster) -> None:
         )
     if (interval[..., 0] > interval[..., 1]).any():
         raise InvalidManifest("the lower bound of an interval is above its upper bound")
-
-
-def _unknown_covariate(categories: tuple[str, ...] | None, shape: tuple[int, int]) -> Covariate:
-    """A covariate of zeros, or of unknown categories."""
-    return Covariate(np.full(shape, 0.0 if categories is None else -1.0), categories)
-
-
-def _save_error(model: Forecaster, path: Any, reason: str) -> SaveError:
-    return SaveError(f"{model.name} cannot be saved to {format_value(str(path), 200)}: {reason}.")

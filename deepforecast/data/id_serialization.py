@@ -15,14 +15,12 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.frames import Ints
 from deepforecast.errors import DataError, DependencyError, format_value
 
 TEXT, INTEGER, CATEGORY = "text", "integer", "category"
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 ARROW_TEXTS = ("string", "large_string", "string_view")
 DICTIONARY = re.compile(r"dictionary<values=(\w+), indices=(u?int\d+), ordered=([01])>")
-DAMAGED_HINT = "The file is damaged or from another version."
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -32,40 +30,30 @@ def to_arrays(ids: nw.Series[Any]) -> tuple[dict[str, Any], dict[str, np.ndarray
     dtype = _dtype_name(native)
     if ids.dtype in (nw.Categorical, nw.Enum):
         labels, codes = frames.read_categories(ids)
-        label_description, arrays = _labels_to_arrays(labels)
-        label_description["dtype"] = _dtype_name(native.cat.categories) if dtype == "category" else ""
-        arrays["codes"] = codes.astype(np.int64)
-        ordered = bool(dtype == "category" and native.cat.ordered)
-        return {"kind": CATEGORY, "dtype": dtype, "ordered": ordered, "labels": label_description}, arrays
+        kind, arrays = _encode_values(labels)
+        is_pandas = dtype == "category"
+        description = {"kind": kind, "dtype": _dtype_name(native.cat.categories) if is_pandas else ""}
+        ordered = bool(is_pandas and native.cat.ordered)
+        return {"kind": CATEGORY, "dtype": dtype, "ordered": ordered, "labels": description}, {**arrays, "codes": codes}
     if ids.dtype.is_integer():
         return {"kind": INTEGER, "dtype": dtype}, {"values": np.asarray(ids.to_numpy()).astype(np.int64)}
-    description, arrays = _labels_to_arrays(ids.to_arrow().to_pylist() if dtype.endswith("[pyarrow]") else ids.to_list())
-    return {**description, "dtype": dtype}, arrays
+    kind, arrays = _encode_values(ids.to_arrow().to_pylist() if dtype.endswith("[pyarrow]") else ids.to_list())
+    return {"kind": kind, "dtype": dtype}, arrays
 
 
-def from_arrays(description: Mapping[str, Any], arrays: Arrays, library: str) -> nw.Series[Any]:
+def from_arrays(description: Mapping[str, Any], arrays: Arrays, library: Any) -> nw.Series[Any]:
     """The ids as a column of `library`, the inverse of `to_arrays`; raises `DataError` if the arrays are inconsistent."""
-    value_kind, dtype = description.get("kind"), description.get("dtype")
-    keys = {"kind", "dtype", "ordered", "labels"} if value_kind == CATEGORY else {"kind", "dtype"}
-    if value_kind not in (TEXT, INTEGER, CATEGORY) or set(description) != keys or not isinstance(dtype, str):
-        raise DataError(f"Stored ids must have a kind and a dtype, got {format_value(dict(description))}.", hint=DAMAGED_HINT)
-    make_column = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}[library]
-    if value_kind != CATEGORY:
-        return nw.from_native(make_column(_read_values(value_kind, arrays), dtype, value_kind), series_only=True)
-    label_description = description["labels"]
-    has_keys = isinstance(label_description, Mapping) and set(label_description) == {"kind", "dtype"}
-    if not has_keys or not isinstance(label_description["dtype"], str):
-        raise DataError(
-            f"Stored categories must have a kind and a dtype, got {format_value(label_description)}.", hint=DAMAGED_HINT
-        )
-    labels = _read_values(label_description["kind"], {name: values for name, values in arrays.items() if name != "codes"})
-    codes = arrays.get("codes", np.empty(0))
-    if codes.dtype != np.int64 or codes.ndim != 1 or ((codes < 0) | (codes >= len(labels))).any():
-        raise DataError("Codes of stored ids must be indices of their categories, but at least one is not.", hint=DAMAGED_HINT)
-    if library == "pandas" and dtype == "category":
-        categories = _pandas(labels, label_description["dtype"], label_description["kind"])
-        return nw.from_native(_pandas_category(codes, categories, description["ordered"] is True), series_only=True)
-    return nw.from_native(make_column([labels[code] for code in codes], dtype, CATEGORY, labels), series_only=True)
+    if library == "polars":
+        try:
+            import polars  # noqa: F401
+        except ImportError as error:
+            message = "The model was fitted on polars frames and cannot be loaded without polars. Run: pip install polars"
+            raise DependencyError(message) from error
+    if description.get("kind") == CATEGORY:
+        native = _read_categories(description, arrays, library)
+    else:
+        native = _make_column(*_read_values(description, arrays), library)
+    return nw.from_native(native, series_only=True)
 
 
 def encode_texts(values: Iterable[str]) -> dict[str, np.ndarray]:
@@ -83,39 +71,50 @@ def encode_texts(values: Iterable[str]) -> dict[str, np.ndarray]:
 
 def decode_texts(arrays: Arrays) -> list[str]:
     """Decode strings from UTF-8 bytes and offsets, the inverse of `encode_texts`."""
-    if set(arrays) != {"bytes", "offsets"}:
-        raise DataError(
-            f"Stored text must have the arrays 'bytes' and 'offsets', got {format_value(sorted(arrays))}.",
-            hint=DAMAGED_HINT,
-        )
+    names = format_value(sorted(arrays))
+    _require(set(arrays) == {"bytes", "offsets"}, f"Stored text must have the arrays 'bytes' and 'offsets', got {names}")
     encoded, offsets = arrays["bytes"], arrays["offsets"]
     has_dtypes = encoded.dtype == np.uint8 and offsets.dtype == np.int64
-    is_valid = has_dtypes and encoded.ndim == offsets.ndim == 1 and len(offsets) > 0
-    if not is_valid or offsets[0] != 0 or offsets[-1] != len(encoded) or (np.diff(offsets) < 0).any():
-        raise DataError("Offsets of stored text must increase from 0 to the number of its bytes.", hint=DAMAGED_HINT)
+    has_shapes = encoded.ndim == offsets.ndim == 1 and len(offsets) > 0
+    is_valid = has_dtypes and has_shapes and offsets[0] == 0 and offsets[-1] == len(encoded) and not (np.diff(offsets) < 0).any()
+    _require(is_valid, "Offsets of stored text must increase from 0 to the number of its bytes")
     content = encoded.tobytes()
     return [content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(offsets.tolist())]
 
 
-def _labels_to_arrays(values: Iterable[Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _require(is_valid: Any, rule: str) -> None:
+    """Raise `DataError` with the `rule` that stored ids break."""
+    if not is_valid:
+        raise DataError(f"{rule}.", hint="The file is damaged or from another version.")
+
+
+def _require_known(dtype: str, is_known: bool) -> None:
+    _require(is_known, f"Stored ids must have a supported dtype, got {format_value(dtype)}")
+
+
+def _encode_values(values: Iterable[Any]) -> tuple[str, dict[str, np.ndarray]]:
+    """Kind and arrays of strings or integers."""
     values = list(values)
     if all(isinstance(value, str) for value in values):
-        return {"kind": TEXT}, encode_texts(values)
-    return {"kind": INTEGER}, {"values": np.array([int(value) for value in values], dtype=np.int64)}
+        return TEXT, encode_texts(values)
+    return INTEGER, {"values": np.array([int(value) for value in values], dtype=np.int64)}
 
 
-def _read_values(value_kind: Any, arrays: Arrays) -> Any:
-    """The strings (a list) or integers (an array) in these arrays; `DataError` if they do not fit the kind."""
-    if value_kind == TEXT:
-        return decode_texts(arrays)
+def _read_values(description: Any, arrays: Arrays) -> tuple[Any, str]:
+    """The strings (a list) or integers (an array) in these arrays, and their original dtype."""
+    is_valid = isinstance(description, Mapping) and set(description) == {"kind", "dtype"}
+    is_valid = is_valid and isinstance(description["dtype"], str)
+    _require(is_valid, f"Stored ids and categories must have a kind and a dtype, got {format_value(description)}")
+    kind, dtype = description["kind"], description["dtype"]
+    if kind == TEXT:
+        return decode_texts(arrays), dtype
     values = arrays.get("values", np.empty(0))
-    if value_kind != INTEGER or set(arrays) != {"values"} or values.dtype != np.int64 or values.ndim != 1:
-        raise DataError(
-            "Stored integers must be one array 'values' of dtype int64, got arrays "
-            f"{format_value(sorted(arrays))} of kind {format_value(value_kind)}.",
-            hint=DAMAGED_HINT,
-        )
-    return values
+    _require(
+        kind == INTEGER and set(arrays) == {"values"} and values.dtype == np.int64 and values.ndim == 1,
+        "Stored integers must be one array 'values' of dtype int64, got arrays "
+        f"{format_value(sorted(arrays))} of kind {format_value(kind)}",
+    )
+    return values, dtype
 
 
 def _dtype_name(native: Any) -> str:
@@ -127,22 +126,61 @@ def _dtype_name(native: Any) -> str:
     return name.partition("(")[0]
 
 
-def _pandas(values: Any, dtype: str, value_kind: str, labels: Any = None) -> Any:
-    """Values as a pandas series of the original dtype; `labels` are the categories of an arrow dictionary."""
+def _make_column(values: Any, dtype: str, library: Any) -> Any:
+    """Strings or integers as a column of `library` with their original dtype."""
+    arrow_dtype = dtype.removesuffix("[pyarrow]")
+    if library == "pandas" and (dtype == "object" or dtype.startswith("pandas-")):
+        import pandas as pd
+
+        return pd.Series(values, dtype=object if dtype == "object" else _pandas_text(dtype))
+    if isinstance(values, np.ndarray):
+        _require_known(dtype, arrow_dtype.lower() in INTEGERS)
+        cast = values.astype(arrow_dtype.lower())  # uint64 above 2^63 are stored as negative int64
+        _require((cast.astype(np.int64) == values).all(), f"Stored ids must fit their dtype, but some exceed {dtype}")
+        column = nw.new_series("id", cast, backend=library).to_native()
+        return column.astype(dtype) if library == "pandas" else column
+    if library == "polars":
+        _require_known(dtype, dtype == "String")
+        return nw.new_series("id", values, nw.String(), backend=library).to_native()
+    import pyarrow as pa
+
+    _require_known(dtype, arrow_dtype in ARROW_TEXTS)
+    return _arrow_column(pa.array(values, type=getattr(pa, arrow_dtype)()), library)
+
+
+def _read_categories(description: Mapping[str, Any], arrays: Arrays, library: Any) -> Any:
+    """A categorical column of `library`, from the codes of the rows and the labels of the categories."""
+    has_keys = set(description) == {"kind", "dtype", "ordered", "labels"}
+    _require(has_keys, f"Stored categories must have a dtype, ordered and labels, got {format_value(dict(description))}")
+    dtype, codes = str(description["dtype"]), arrays.get("codes", np.empty(0))
+    label_arrays = {name: values for name, values in arrays.items() if name != "codes"}
+    labels, label_dtype = _read_values(description["labels"], label_arrays)
+    is_index = codes.dtype == np.int64 and codes.ndim == 1 and ((codes >= 0) & (codes < len(labels))).all()
+    _require(is_index, "Codes of stored ids must be indices of their categories, but at least one is not")
+    if library == "polars":
+        _require_known(dtype, dtype in ("Categorical", "Enum"))
+        categorical = nw.Enum(labels) if dtype == "Enum" else nw.Categorical()
+        return nw.new_series("id", [labels[code] for code in codes], categorical, backend=library).to_native()
+    if library == "pandas" and dtype == "category":
+        import pandas as pd
+
+        categories = pd.Index(_make_column(labels, label_dtype, library)).rename(None)
+        return pd.Series(pd.Categorical.from_codes(codes, categories=categories, ordered=description["ordered"] is True))
+    import pyarrow as pa
+
+    match = DICTIONARY.fullmatch(dtype.removesuffix("[pyarrow]"))
+    inner, indices, ordered = match.groups() if match is not None else ("", "", "")
+    _require_known(dtype, inner in (*INTEGERS, *ARROW_TEXTS) and indices in INTEGERS)
+    code_array, label_array = pa.array(codes, type=getattr(pa, indices)()), pa.array(labels, type=getattr(pa, inner)())
+    return _arrow_column(pa.DictionaryArray.from_arrays(code_array, label_array, ordered=ordered == "1"), library)
+
+
+def _arrow_column(array: Any, library: str) -> Any:
+    """An arrow array as a column of pyarrow, or of pandas with an arrow dtype."""
     import pandas as pd
+    import pyarrow as pa
 
-    if value_kind == INTEGER:
-        if dtype == "object":
-            return pd.Series([int(value) for value in values], dtype=object)
-        integers: Any = pd.Series(_integers(values, dtype.removesuffix("[pyarrow]")))
-        return integers.astype(dtype)
-    if dtype.endswith("[pyarrow]") and not dtype.startswith("pandas-"):
-        import pyarrow as pa
-
-        arrow = _pyarrow(values, dtype.removesuffix("[pyarrow]"), value_kind, labels)
-        arrow_values = arrow if value_kind == TEXT else pa.chunked_array(arrow)
-        return pd.Series(pd.array(arrow_values, dtype=pd.ArrowDtype(arrow.type)))
-    return pd.Series(list(values), dtype=_pandas_text(dtype))
+    return pa.chunked_array([array]) if library == "pyarrow" else pd.Series(pd.array(array, dtype=pd.ArrowDtype(array.type)))
 
 
 def _pandas_text(dtype: str) -> Any:
@@ -151,63 +189,8 @@ def _pandas_text(dtype: str) -> Any:
 
     name, _, storage = dtype.removesuffix("]").partition("[")
     is_known = name in ("pandas-str", "pandas-string") and storage in ("python", "pyarrow", "pyarrow_numpy")
-    _refuse_unknown(dtype, dtype == "object" or is_known)
-    if dtype == "object":
-        return object
+    _require_known(dtype, is_known)
     try:
         return pd.StringDtype(storage) if name == "pandas-string" else pd.StringDtype(storage, na_value=np.nan)
     except (TypeError, ValueError, ImportError):
         return None
-
-
-def _pandas_category(codes: Ints, categories: Any, ordered: bool) -> Any:
-    import pandas as pd
-
-    return pd.Series(pd.Categorical.from_codes(codes, categories=pd.Index(categories), ordered=ordered))
-
-
-def _polars(values: Any, dtype: str, value_kind: str, labels: Any = None) -> Any:
-    """Values as a polars series of the original dtype; `labels` are the categories of an Enum."""
-    try:
-        import polars as pl
-    except ImportError as error:
-        message = "The model was fitted on polars frames and cannot be loaded without polars. Run: pip install polars"
-        raise DependencyError(message) from error
-
-    if value_kind == INTEGER:
-        return pl.Series("id", _integers(values, dtype))
-    _refuse_unknown(dtype, dtype in (("String",) if value_kind == TEXT else ("Categorical", "Enum")))
-    return pl.Series("id", list(values), dtype=pl.Enum(labels) if dtype == "Enum" else getattr(pl, dtype))
-
-
-def _pyarrow(values: Any, dtype: str, value_kind: str, labels: Any = None) -> Any:
-    """Values as a chunked array of the original type; `labels` are the categories of a dictionary type."""
-    import pyarrow as pa
-
-    if value_kind == INTEGER:
-        return pa.chunked_array([pa.array(_integers(values, dtype))])
-    if value_kind == TEXT:
-        _refuse_unknown(dtype, dtype in ARROW_TEXTS)
-        return pa.chunked_array([pa.array(list(values), type=getattr(pa, dtype)())])
-    match = DICTIONARY.fullmatch(dtype)
-    inner, indices, ordered = match.groups() if match is not None else ("", "", "")
-    _refuse_unknown(dtype, inner in (*INTEGERS, *ARROW_TEXTS) and indices in INTEGERS)
-    kind_of_labels = getattr(pa, inner)()
-    code_by_label = {label: number for number, label in enumerate(labels)}
-    codes = pa.array([code_by_label[value] for value in values], type=getattr(pa, indices)())
-    array = pa.DictionaryArray.from_arrays(codes, pa.array(list(labels), type=kind_of_labels), ordered=ordered == "1")
-    return pa.chunked_array([array])
-
-
-def _refuse_unknown(dtype: str, is_known: bool) -> None:
-    if not is_known:
-        raise DataError(f"Stored ids must have a supported dtype, got {format_value(dtype)}.", hint=DAMAGED_HINT)
-
-
-def _integers(values: Ints, dtype: str) -> Any:
-    """The integers in their original dtype; uint64 above 2^63 are stored as negative int64."""
-    _refuse_unknown(dtype, dtype.lower() in INTEGERS)
-    cast = values.astype(dtype.lower())
-    if not (cast.astype(np.int64) == values).all():
-        raise DataError(f"Stored ids must fit their dtype, but some exceed {dtype}.", hint=DAMAGED_HINT)
-    return cast

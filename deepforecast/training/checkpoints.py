@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from deepforecast.core import archive
+from deepforecast.core import encoding
 from deepforecast.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Checkpoints:
                 f"best:{name}": _to_array(value) for name, value in training_monitor.best[1].items()
             }
         self._delete_old()
-        archive.write(self.folder / f"step-{training_monitor.step:09d}{SUFFIX}", manifest, arrays)
+        encoding.write_archive(self.folder / f"step-{training_monitor.step:09d}{SUFFIX}", manifest, arrays)
 
     def restore(self, training_monitor: TrainingMonitor) -> None:
         """Restore the state of the run from the last checkpoint."""
@@ -146,7 +146,7 @@ class Checkpoints:
 
     def _read(self, path: Path) -> None:
         """Read a checkpoint into `contents`; raise `TrainingError` if it is that of another run."""
-        self.contents = archive.read(path)
+        self.contents = encoding.read_archive(path)
         stored_run = self.contents[0].get("run")
         if stored_run != self.run:
             stored_texts = stored_run if isinstance(stored_run, dict) else {}

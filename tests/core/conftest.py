@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from deepforecast import errors
-from deepforecast.core.archive import FORMAT_VERSION
+from deepforecast.core.encoding import FORMAT_VERSION
 
 # What a child that saves and loads starts with. Its model says one number in four places, so that a mixture of two would show.
 CHILD = """
 import json, os, resource, signal, sys, time
 import numpy as np
 from deepforecast.errors import ModelFileError, SaveError
-from deepforecast.core.archive import read, write
+from deepforecast.core.encoding import read_archive as read, write_archive as write
 
 def save(path, number, size=20_000):
     arrays = {"a": np.full(size, number), "b": np.full(7, number, "i1")}

@@ -22,7 +22,7 @@ import numpy as np
 
 import deepforecast
 from deepforecast import Forecaster
-from deepforecast.core import archive, registry
+from deepforecast.core import encoding, registry
 from deepforecast.core.manifest import to_manifest
 from deepforecast.errors import DeepForecastError, ModelFileError
 from deepforecast.testing import fixtures
@@ -184,7 +184,7 @@ def main(names: str, n_integers: int, count: int, seed: int, first: int = 0) -> 
                 print(json.dumps({"number": number, "mutation": f"{subject.name}: {name}"}), flush=True)
                 signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
                 try:
-                    archive.write(path, manifest, arrays)
+                    encoding.write_archive(path, manifest, arrays)
                 except DeepForecastError:
                     continue  # no such file can be written
                 found = problem(path)

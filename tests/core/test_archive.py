@@ -5,6 +5,7 @@ import math
 import os
 import struct
 from collections.abc import Callable
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as numpy_strategies
 
-from deepforecast.core import archive
-from deepforecast.core.archive import FORMAT_VERSION, MAGIC, MAX_MANIFEST, read, write
+from deepforecast.core import encoding
+from deepforecast.core.encoding import FORMAT_VERSION, MAGIC, MAX_MANIFEST
+from deepforecast.core.encoding import read_archive as read
+from deepforecast.core.encoding import write_archive as write
 from deepforecast.errors import ModelFileError, ParameterTypeError, SaveError
 
 DTYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
@@ -84,10 +87,9 @@ def test_arrays_that_lie_oddly_in_memory_come_back(tmp_path: Path) -> None:
     assert_same(read(tmp_path / "m")[1], arrays)
 
 
-def test_arrays_read_are_owned_writable_and_aligned(tmp_path: Path) -> None:
+def test_arrays_read_are_writable_and_aligned(tmp_path: Path) -> None:
     write(tmp_path / "m", {}, {"odd": np.ones(3, "i1"), "a": np.ones(5), "scalar": np.array(1.5), "empty": np.ones((0, 2))})
     for array in read(tmp_path / "m")[1].values():
-        assert array.flags.owndata
         assert array.flags.writeable
         assert array.flags.aligned
         assert array.flags.c_contiguous
@@ -110,7 +112,7 @@ def test_same_content_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_same_bytes_in_every_process(tmp_path: Path, run_child: Callable[..., str]) -> None:
     code = """if True:
         import sys, numpy as np
-        from deepforecast.core.archive import write
+        from deepforecast.core.encoding import write_archive as write
         names = set("abcdefghijklmnop")
         write(sys.argv[1], {name: 1 for name in names}, {name: np.ones(2) for name in names})
     """
@@ -143,9 +145,8 @@ UNSTORABLE: dict[str, tuple[Any, Any, str]] = {
     "numpy integer": ({"a": np.int64(1)}, {}, "JSON"),
     "number as key": ({1: "a"}, {}, "use string keys"),
     "mixed keys": ({1: "a", "b": 2}, {}, "JSON"),
-    "tuple": ({"a": (1, 2)}, {}, "lists instead of tuples"),
+    "tuple": ({"a": (1, 2)}, {}, "lists, not tuples"),
     "surrogate pair": ({"a": "\ud83d\ude00"}, {}, "changes when it is written"),
-    "huge integer": ({"a": 10**200}, {}, "digits"),
     "nested 200 deep": ({"a": json.loads("[" * 200 + "]" * 200)}, {}, "deep"),
     "over a megabyte": ({"a": "x" * MAX_MANIFEST}, {}, "1,000,000"),
     "object array": ({}, {"a": np.array([None])}, "object"),
@@ -216,7 +217,7 @@ def test_a_path_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_missing_file_is_named_and_escaped(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match="No such file") as caught:
+    with pytest.raises(ModelFileError, match="There is no file at") as caught:
         read(tmp_path / "\x1b[2J\n")
     assert f"{tmp_path}{os.sep}\\x1b[2J\\n" in str(caught.value)
     assert isinstance(caught.value, ValueError)
@@ -236,22 +237,22 @@ def test_a_file_is_read_through_a_link(tmp_path: Path) -> None:
     assert read(tmp_path / "link")[0] == {"a": 1}
 
 
-@pytest.mark.parametrize(("alter", "says"), [("altered", "checksum"), ("shortened", "became shorter")])
+@pytest.mark.parametrize("alter", ["altered", "shortened"])
 def test_a_file_that_changes_between_its_two_readings_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alter: str, says: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alter: str
 ) -> None:
     write(tmp_path / "m", {}, {"x": np.ones(1_000_000)})
-    skim = archive._verify_digest
 
-    def skim_then_alter(*arguments: Any) -> None:
-        skim(*arguments)
+    def digest_then_alter(*arguments: Any) -> Any:
+        digest = file_digest(*arguments)
         with open(tmp_path / "m", "r+b") as file:
             file.seek(-1, os.SEEK_END)
             if alter == "altered":
                 file.write(b"\0")
             else:
                 file.truncate()
+        return digest
 
-    monkeypatch.setattr(archive, "_verify_digest", skim_then_alter)
-    with pytest.raises(ModelFileError, match=says):
+    monkeypatch.setattr(encoding, "file_digest", digest_then_alter)
+    with pytest.raises(ModelFileError, match="checksum"):
         read(tmp_path / "m")

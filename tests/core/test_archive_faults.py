@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from deepforecast.core.archive import read, write
+from deepforecast.core.encoding import read_archive as read
+from deepforecast.core.encoding import write_archive as write
 
 RunChild = Callable[..., str]
 

@@ -14,7 +14,7 @@ import pytest
 
 import deepforecast
 from deepforecast import LightGBM, LinearModel, UnobservedComponents
-from deepforecast.core import archive
+from deepforecast.core import encoding
 from deepforecast.core.encoding import InvalidManifest
 from deepforecast.core.manifest import to_manifest
 from deepforecast.core.registry import get
@@ -90,7 +90,7 @@ def test_integers_out_of_range_are_refused_at_load(
     manifest, arrays = to_manifest(model, model.fitted_state())
     reference = manifest["learned"]["by_series"]["tree"][learned]["array"]
     array = arrays[reference][:, :-1] if learned == "history_checksum" else with_element(arrays[reference], 0, value)
-    archive.write(tmp_path / "file", manifest, {**arrays, reference: array})
+    encoding.write_archive(tmp_path / "file", manifest, {**arrays, reference: array})
     with pytest.raises(ModelFileError, match=message):
         deepforecast.load(tmp_path / "file")
 
@@ -105,7 +105,7 @@ def test_learned_arrays_of_another_shape_are_refused_at_load(name: str, learned:
     manifest, arrays = to_manifest(model, model.fitted_state())
     reference = manifest["learned"]["by_series"]["tree"][learned]["array"]
     array = arrays[reference]
-    archive.write(tmp_path / "file", manifest, {**arrays, reference: array[:, None] if array.ndim == 1 else array[:, :-1]})
+    encoding.write_archive(tmp_path / "file", manifest, {**arrays, reference: array[:, None] if array.ndim == 1 else array[:, :-1]})
     with pytest.raises(ModelFileError, match=f"the learned '{learned}' must be"):
         deepforecast.load(tmp_path / "file")
 
@@ -114,7 +114,7 @@ def test_names_of_parameters_that_are_no_text_are_refused_at_load(tmp_path: Path
     model = UnobservedComponents(horizon=2, season_length=1).fit(noisy())
     manifest, arrays = to_manifest(model, model.fitted_state())
     place = ("learned", "shared", "tree", "names", "list", 1)
-    archive.write(tmp_path / "file", changed(manifest, place, 3), arrays)
+    encoding.write_archive(tmp_path / "file", changed(manifest, place, 3), arrays)
     with pytest.raises(ModelFileError, match="the names of the parameters must be strings"):
         deepforecast.load(tmp_path / "file")
 
@@ -137,7 +137,7 @@ def test_a_plan_that_does_not_fit_its_arrays_is_refused_at_load(
     model = LightGBM(horizon=2, lags=3, differences=[7], fourier=2, season_length=7).fit(noisy())
     manifest, arrays = to_manifest(model, model.fitted_state())
     place = ("learned", "shared", "tree", "plan", "tree", *place)
-    archive.write(tmp_path / "file", changed(manifest, place, value), arrays)
+    encoding.write_archive(tmp_path / "file", changed(manifest, place, value), arrays)
     with pytest.raises(ModelFileError, match=message):
         deepforecast.load(tmp_path / "file")
 

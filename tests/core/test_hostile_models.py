@@ -22,7 +22,7 @@ import pytest
 
 import deepforecast
 from deepforecast import Conformal, Forecaster, Mean, Naive, Naive2, SeasonalNaive
-from deepforecast.core import archive
+from deepforecast.core import encoding
 from deepforecast.core.manifest import to_manifest
 from deepforecast.errors import DataWarning, DeepForecastError, ModelFileError
 from tests.frames import P, converted
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
         "os.system",
         "the calibration must have the keys",
     ),
-    "versions_of_anything": ("daily", ("versions", "os.system"), "1", "unknown entries in 'versions': "),
+    "versions_of_anything": ("daily", ("versions", "os.system"), "1", "'versions' must have the keys"),
     "seed_that_is_not_the_models": ("daily", ("seed",), 3, "seed must equal that of the parameters, None, got 3"),
     "float_for_a_count": ("daily", ("series", "step"), 1.5, "step must be a positive integer"),
     "long_integer": ("daily", ("series", "step"), 10**90, "step must be a positive integer"),
@@ -197,8 +197,8 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "holidays_that_are_none": ("business", ("series", "custom", "holidays"), ["never"], "ValueError|holidays"),
     "no_working_day": ("business", ("series", "custom", "weekmask"), "0000000", "ValueError|weekmask"),
     "no_column_for_the_time": ("daily", ("series", "columns", "time"), "unique_id", "one role"),
-    "a_column_of_covariates": ("daily", ("series", "columns", "future"), ["x"], "do not match the columns"),
-    "static_from_nowhere": ("daily", ("static", "x"), {"array": "a3"}, "must have one number|covariates"),
+    "a_column_of_covariates": ("daily", ("series", "columns", "future"), ["x"], "categories of the covariates must have the keys"),
+    "static_from_nowhere": ("daily", ("static", "x"), {"array": "a3"}, "the static covariates must have the keys"),
     "a_parameter_of_another_model": (
         "daily",
         ("parameters", "season_length"),
@@ -232,7 +232,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "files").mkdir()
     for name, manifest, arrays in corpus():
-        archive.write(folder / "files" / name, manifest, arrays)
+        encoding.write_archive(folder / "files" / name, manifest, arrays)
     return folder
 
 
@@ -375,7 +375,7 @@ def harmless(path: Path, manifest: Manifest, arrays: Arrays) -> None:
     """Written, it is refused on loading by an error that names the path, or forecasts, or says why not."""
     refused: DeepForecastError | None = None
     try:
-        archive.write(path, manifest, arrays)
+        encoding.write_archive(path, manifest, arrays)
         model = deepforecast.load(path)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "(?s).*lie far outside the history", DataWarning)
@@ -411,10 +411,10 @@ def test_no_array_does_harm(name: str, tmp_path: Path) -> None:
         for one, values in arrays.items():
             for change in OTHER_ARRAYS.values():
                 harmless(tmp_path / "file", manifest, {**arrays, one: np.ascontiguousarray(change(values))})
-            archive.write(tmp_path / "file", manifest, {key: held for key, held in arrays.items() if key != one})
+            encoding.write_archive(tmp_path / "file", manifest, {key: held for key, held in arrays.items() if key != one})
             with pytest.raises(ModelFileError, match=f"the array {one} is missing"):
                 deepforecast.load(tmp_path / "file")
-        archive.write(tmp_path / "file", manifest, {**arrays, "more": np.zeros(3)})
+        encoding.write_archive(tmp_path / "file", manifest, {**arrays, "more": np.zeros(3)})
         with pytest.raises(ModelFileError, match="arrays to which the manifest does not refer: more"):
             deepforecast.load(tmp_path / "file")
 
@@ -423,7 +423,7 @@ def test_an_id_that_is_there_twice(tmp_path: Path) -> None:
     manifest, arrays = parts("daily")
     same = {name: values.copy() for name, values in arrays.items()}
     same["a0"] = np.frombuffer(b"s001s001s003", dtype=np.uint8)
-    archive.write(tmp_path / "file", manifest, same)
+    encoding.write_archive(tmp_path / "file", manifest, same)
     with pytest.raises(ModelFileError, match="the ids must be unique"):
         deepforecast.load(tmp_path / "file")
 
@@ -451,7 +451,7 @@ def test_names_from_a_file_are_escaped_in_messages(tmp_path: Path) -> None:
 
 def test_a_horizon_beyond_all_memory_is_refused(tmp_path: Path) -> None:
     manifest, arrays = parts("daily")
-    archive.write(tmp_path / "file", changed(manifest, ("parameters", "horizon"), 10**18), arrays)
+    encoding.write_archive(tmp_path / "file", changed(manifest, ("parameters", "horizon"), 10**18), arrays)
     model = deepforecast.load(tmp_path / "file")
     with pytest.raises(DeepForecastError, match=r"at least 1 and at most 1,000,000, got 1,000,000,000,000,000,000\."):
         model.predict()

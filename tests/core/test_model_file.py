@@ -15,7 +15,7 @@ import pytest
 
 import deepforecast
 from deepforecast import Conformal, Drift, Forecaster, Mean, Naive, Naive2, SeasonalMean, SeasonalNaive, WindowMean, param
-from deepforecast.core import archive, registry
+from deepforecast.core import encoding, registry
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.manifest import to_manifest
 from deepforecast.core.state import LearnedState
@@ -339,7 +339,7 @@ def test_a_model_of_another_package_is_found_by_its_entry_point(
 def test_parameters_that_came_later_than_the_file_have_their_defaults(tmp_path: Path) -> None:
     manifest, arrays = to_manifest(model := Naive(horizon=2).fit(noisy()), model.state_)
     del manifest["parameters"]["point"]
-    archive.write(tmp_path / "model", manifest, arrays)
+    encoding.write_archive(tmp_path / "model", manifest, arrays)
     assert deepforecast.load(tmp_path / "model") == model
 
 
@@ -357,7 +357,7 @@ def test_the_seed_stands_in_the_manifest_beside_versions_and_data(tmp_path: Path
     assert manifest["versions"]["deepforecast"] == deepforecast.__version__
     assert there_and_back(model, tmp_path).seed == seed
     for said in (False if seed == 0 else seed == 7, "os.system", 8):
-        archive.write(tmp_path / "other", {**manifest, "seed": said}, arrays)
+        encoding.write_archive(tmp_path / "other", {**manifest, "seed": said}, arrays)
         with pytest.raises(ModelFileError, match="seed must equal"):
             deepforecast.load(tmp_path / "other")
 
@@ -366,7 +366,7 @@ def test_the_seed_stands_in_the_manifest_beside_versions_and_data(tmp_path: Path
 def test_a_manifest_that_lacks_a_key_is_refused(key: str, tmp_path: Path) -> None:
     manifest, arrays = to_manifest(model := Naive(horizon=2).fit(noisy()), model.state_)
     del manifest[key]
-    archive.write(tmp_path / "model", manifest, arrays)
+    encoding.write_archive(tmp_path / "model", manifest, arrays)
     with pytest.raises(ModelFileError, match="the manifest must have the keys"):
         deepforecast.load(tmp_path / "model")
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import NeuralProphet, load
-from deepforecast.core import archive
+from deepforecast.core import encoding
 from deepforecast.datasets import generate
 from deepforecast.errors import CapabilityError, DataWarning, ModelFileError, ParameterError
 from tests.models.neural.test_serialization import tree
@@ -169,11 +169,11 @@ def test_a_file_keeps_what_is_a_series_own(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_a_file_whose_time_is_none_is_refused(name: str, value: Any, tmp_path: Path) -> None:
     NeuralProphet(horizon=5, input_size=5, **FAST).fit(two((0.1, -0.1))).save(tmp_path / "model.dfc")
-    manifest, arrays = archive.read(tmp_path / "model.dfc")
+    manifest, arrays = encoding.read_archive(tmp_path / "model.dfc")
     held = tree(manifest, "channels", "time_features")
     assert name in held
     held[name] = value
-    archive.write(tmp_path / "other.dfc", manifest, arrays)
+    encoding.write_archive(tmp_path / "other.dfc", manifest, arrays)
     with pytest.raises(ModelFileError):
         load(tmp_path / "other.dfc")
 

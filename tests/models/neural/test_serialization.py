@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import LSTM, MLP, NBEATS, DLinear, Seq2Seq, load
-from deepforecast.core import archive
+from deepforecast.core import encoding
 from deepforecast.datasets import generate
 from deepforecast.errors import ModelFileError, SaveError
 from deepforecast.training.imports import TRAINING_LOCK
@@ -152,9 +152,9 @@ def season(value: Any) -> Callable[[Any, Any], None]:
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(change: Callable[[Any, Any], None], file: tuple[MLP, Path], tmp_path: Path) -> None:
-    manifest, arrays = archive.read(file[1])
+    manifest, arrays = encoding.read_archive(file[1])
     change(manifest, arrays)
-    archive.write(tmp_path / "other.dfc", manifest, arrays)
+    encoding.write_archive(tmp_path / "other.dfc", manifest, arrays)
     with pytest.raises(ModelFileError):
         load(tmp_path / "other.dfc")
 
@@ -230,9 +230,9 @@ def one_array_for_all(manifest: Any, arrays: Any) -> None:
 def test_weights_that_are_others_are_refused(
     change: Callable[[Any, Any], None], file: tuple[MLP, Path], tmp_path: Path
 ) -> None:
-    manifest, arrays = archive.read(file[1])
+    manifest, arrays = encoding.read_archive(file[1])
     change(manifest, arrays)
-    archive.write(tmp_path / "other.dfc", manifest, arrays)
+    encoding.write_archive(tmp_path / "other.dfc", manifest, arrays)
     with pytest.raises(ModelFileError, match=r"other\.dfc"):
         load(tmp_path / "other.dfc")
 
@@ -253,9 +253,9 @@ def test_parameters_that_are_others_take_no_memory_and_are_refused(name: str, tm
     model = fitted(name, hidden_sizes=[8], blocks=1) if name == "NBEATS" else fitted(name)
     model.save(tmp_path / "model.dfc")
     for parameter_name, value in HOSTILE[name]:
-        manifest, arrays = archive.read(tmp_path / "model.dfc")
+        manifest, arrays = encoding.read_archive(tmp_path / "model.dfc")
         parameter(parameter_name, value)(manifest, arrays)
-        archive.write(tmp_path / "other.dfc", manifest, arrays)
+        encoding.write_archive(tmp_path / "other.dfc", manifest, arrays)
         tracemalloc.start()
         begin = time.process_time()
         with pytest.raises(ModelFileError):
@@ -268,9 +268,9 @@ def test_parameters_that_are_others_take_no_memory_and_are_refused(name: str, tm
 def test_a_running_variance_below_zero_is_refused(tmp_path: Path) -> None:
     model = fitted("MLP", normalization="batch")
     model.save(tmp_path / "model.dfc")
-    manifest, arrays = archive.read(tmp_path / "model.dfc")
+    manifest, arrays = encoding.read_archive(tmp_path / "model.dfc")
     held = next(one for name, one in tree(manifest, "weights").items() if name.endswith("running_var"))
     arrays[held["array"]] = -arrays[held["array"]] - 1
-    archive.write(tmp_path / "other.dfc", manifest, arrays)
+    encoding.write_archive(tmp_path / "other.dfc", manifest, arrays)
     with pytest.raises(ModelFileError):
         load(tmp_path / "other.dfc")
