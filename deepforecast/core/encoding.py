@@ -55,6 +55,7 @@ Arrays = dict[str, np.ndarray]
 
 _START = struct.Struct("<8sI")  # magic and format version
 _LENGTH = struct.Struct("<Q")
+_MANIFEST_OFFSET = _START.size + sha256().digest_size + _LENGTH.size
 _MAX_PATH = 1_000  # characters of a path shown in messages
 
 def write_archive(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Arrays) -> None:
@@ -162,6 +163,9 @@ def _read_contents(file: io.BufferedReader, n_bytes: int) -> tuple[dict[str, Any
     (length,) = _LENGTH.unpack(length_bytes)
     if length > MAX_MANIFEST:
         raise ValueError(f"the manifest must have at most {MAX_MANIFEST:,} bytes, got {length:,}; the file may be damaged")
+    file.seek(_MANIFEST_OFFSET + length)
+    _check_header_length(file.read(8))  # hashing a large file takes seconds
+    file.seek(_MANIFEST_OFFSET)
     # Verified twice: before allocating memory, and for the bytes decoded, as the file may change in between.
     digest, position = sha256(start + length_bytes), file.tell()
     _check_digest(file_digest(file, digest.copy).digest(), stored_digest)
@@ -284,11 +288,17 @@ def _check_dtype(name: str, array: np.ndarray) -> None:
         raise ValueError(f"the dtype of array {format_value(name)} must be bool, or numbers of at most 64 bits, got {array.dtype}")
 
 
-def _check_header(block: bytes) -> None:
-    """Raise ValueError for what safetensors accepts: large or deep headers, repeated names, other entries than arrays."""
+def _check_header_length(block: bytes) -> int:
+    """The length of the header, with which a block of arrays starts; raises ValueError if it is too large."""
     length = int.from_bytes(block[:8], "little")
     if length > MAX_HEADER:
-        raise ValueError(f"the header of the arrays must have at most {MAX_HEADER:,} bytes, got {length:,}")
+        raise ValueError(f"the header of the arrays must have at most {MAX_HEADER:,} bytes, got {length:,}; the file is damaged")
+    return length
+
+
+def _check_header(block: bytes) -> None:
+    """Raise ValueError for what safetensors accepts: large or deep headers, repeated names, other entries than arrays."""
+    length = _check_header_length(block)
     entries = decode_json(block[8 : 8 + length])
     if not isinstance(entries, dict):
         raise ValueError("the header of the arrays is not a JSON object; the file is damaged")
