@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from deepforecast.data import datetimes, frames
 from deepforecast.data.calendar import format_timestamp, may_be_business_days
 from deepforecast.data.columns import Columns, resolve
+from deepforecast.data.covariates import leaking_columns
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import seasons
-from deepforecast.data.future_covariates import leaking_columns
 from deepforecast.data.keys import Keys, read_keys
 from deepforecast.data.panel import METHODS, Panel, empty_frame_error, ended_early, fill_missing
 from deepforecast.errors import (
