@@ -63,10 +63,10 @@ def test_bands_are_intervals_and_pairs_of_quantiles() -> None:
 @pytest.mark.parametrize(
     ("columns", "keys", "covariates"),
     [
-        (None, None, ()),
+        (None, {}, ()),
         (Columns(), {}, ()),
         (Columns(target="sales", future=["price"]), {"target": "sales"}, ("price",)),
-        ({"time": "day", "past": "rain"}, {"time": "day", "future": (), "past": (), "static": ()}, ("rain",)),
+        ({"time": "day", "past": "rain"}, {"time": "day"}, ("rain",)),
     ],
 )
 def test_covariates_said_are_no_keys(columns: Any, keys: Any, covariates: tuple[str, ...]) -> None:
