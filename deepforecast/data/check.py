@@ -20,7 +20,6 @@ from deepforecast.data.keys import Keys, read_keys
 from deepforecast.data.panel import METHODS, Panel, empty_frame_error, ended_early, fill_missing
 from deepforecast.errors import (
     DataError,
-    DeepForecastError,
     ParameterError,
     escape_control_characters,
     format_list,
@@ -137,16 +136,14 @@ def check(
                                -> forecasts will be that constant
     """
     frame = frames.materialize(frame)
-    errors: list[DeepForecastError] = []
+    errors: list[Any] = []  # `DataError` all
     panel = None
     try:
         with suppress_warnings():  # they are findings here
             panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, report=errors.append)
     except DataError as error:
         errors.append(error)
-    findings = [
-        Finding("error", error.problem, error.count, error.where, error.hint) for error in errors if isinstance(error, DataError)
-    ]
+    findings = [Finding("error", error.problem, error.count, error.where, error.hint) for error in errors]
     try:
         keys, y = _read_rows(frame, columns)
     except DataError:  # among the errors
@@ -156,7 +153,7 @@ def check(
         findings.append(Finding("warning", "missing", len(missing), keys.where(missing), MISSING_HINT))
     gaps: Any = np.full(len(keys.indptr) - 1, np.nan)  # unknown without a calendar
     if panel is not None:
-        is_inserted = _source_rows(frame, panel) < 0
+        is_inserted = _source_rows(keys, panel) < 0
         gaps = np.add.reduceat(is_inserted.astype(np.int64), panel.indptr[:-1])
         findings += _PanelCheck(panel).run(freq, keys, is_inserted)
     summary = {
@@ -220,26 +217,24 @@ def fill_gaps(
     with_categories = table.with_columns(nw.col(name).cast(nw.String).cast(nw.Categorical) for name in text_covariates)
     panel = Panel.from_frame(with_categories.to_native(), columns=columns, freq=freq, allow_empty=True)
     names = panel.series.columns
-    source = _source_rows(table.to_native(), panel)
+    source = _source_rows(read_keys(frames.read_table(table.to_native()), names), panel)
     first_source = source[np.repeat(panel.indptr[:-1], panel.lengths)]
-    filled_columns: dict[str, Any] = {}
-    for name in table.columns:
-        filled_columns[name] = frames.take_rows_or_missing(table[name], first_source if name in names.static else source)
+    filled_columns = {
+        name: frames.take_rows_or_missing(table[name], first_source if name in names.static else source) for name in table.columns
+    }
     filled_columns |= panel.key_columns()  # timestamps given as text are returned as datetimes
     if fill is not None:
         filled_columns[names.target] = fill_missing(panel.y, panel.indptr, fill)
     return frames.build(panel.series.library, filled_columns)
 
 
-def _source_rows(frame: Frame, panel: Panel) -> Ints:
-    """The row of the frame of each panel row, -1 for inserted rows."""
-    # duplicates were reported before
-    keys = read_keys(frames.read_table(frame), panel.series.columns, report=lambda error: None)
+def _source_rows(keys: Keys, panel: Panel) -> Ints:
+    """The row of the frame with these keys of each panel row, -1 for inserted rows."""
     position = keys.place_on_calendar(None, panel.calendar)[1]
-    lengths = np.diff(keys.indptr)
-    step = (position - np.repeat(panel.start, lengths)) // panel.calendar.step
+    series = np.repeat(np.arange(len(panel)), np.diff(keys.indptr))
+    panel_rows = panel.indptr[series] + (position - panel.start[series]) // panel.calendar.step
     source = np.full(len(panel.y), -1, dtype=np.int64)
-    source[step + np.repeat(panel.indptr[:-1], lengths)] = np.arange(len(position)) if keys.order is None else keys.order
+    source[panel_rows] = np.arange(len(position)) if keys.order is None else keys.order
     return source
 
 
@@ -358,10 +353,8 @@ def _incomplete_seasons(panel: Panel, season: int) -> NDArray[np.bool_]:
     """Mask of the series with at least one season of values, but none at some position in the season."""
     is_incomplete = (panel.observed < panel.lengths) & (panel.observed >= season) & (season > 1)
     candidates = panel.take(np.flatnonzero(is_incomplete))  # few series
-    if len(candidates.y):
-        lengths = candidates.lengths
-        phase = (np.arange(len(candidates.y)) - np.repeat(candidates.indptr[:-1], lengths)) % season
-        cell = np.repeat(np.arange(len(lengths)) * season, lengths) + phase
-        n_observed = np.bincount(cell, weights=~candidates.missing(), minlength=len(lengths) * season)
-        is_incomplete[is_incomplete] = (n_observed.reshape(-1, season) == 0).any(axis=1)
-    return np.asarray(is_incomplete)
+    row_series = candidates.row_series
+    phase = (np.arange(len(row_series)) - candidates.indptr[row_series]) % season
+    n_observed = np.bincount(row_series * season + phase, weights=~candidates.missing(), minlength=len(candidates) * season)
+    is_incomplete[is_incomplete] = (n_observed.reshape(-1, season) == 0).any(axis=1)
+    return is_incomplete

@@ -89,14 +89,14 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
             f"{format_list(missing_names)} and has {format_list(table.columns)}.",
             hint="Add or rename the missing columns.",
         )
-    if key is None or series.ids is None:
+    if key is None:
         if len(table) != 1:
             raise DataError(
                 f"The static frame of a single series must have one row, got {len(table)}.", hint="Drop the other rows."
             )
         rows = np.zeros(1, dtype=np.int64)
     else:
-        rows = match_ids(series.ids, table[str(key)], frame_name="static frame", column_name=str(key))
+        rows = match_ids(series.ids, table[key], frame_name="static frame", column_name=key)
     absent = np.flatnonzero(rows < 0)
     if len(absent):
         type_hint, hint = "", "Add them."
@@ -217,14 +217,14 @@ def recode_covariate(covariate: Covariate, name: str, fit_categories: tuple[str,
 
     A numeric covariate that was categorical in fit, or the reverse, raises `DataError`.
     """
-    if (fit_categories is None) != (covariate.categories is None):
+    if fit_categories is None and covariate.categories is None:
+        return covariate
+    if fit_categories is None or covariate.categories is None:
         expected, observed = ("numbers", "categories") if fit_categories is None else ("categories", "numbers")
         raise DataError(
             f"Column {format_value(name)} must contain {expected}, as in fit, got {observed}.",
             hint="Convert it to the dtype it had in fit.",
         )
-    if fit_categories is None or covariate.categories is None:
-        return covariate
     new = [category for category in covariate.categories if category not in fit_categories]
     if new:
         warn(
@@ -237,25 +237,23 @@ def recode_covariate(covariate: Covariate, name: str, fit_categories: tuple[str,
 def _rows_of_steps(keys: Keys, series: Series, steps: int) -> Ints:
     """The row of the future frame of each series and step, -1 if there is none."""
     series_index = np.zeros(1, np.int64) if keys.ids is None else series.index_of(keys.ids)
-    lengths, known = np.diff(keys.indptr), np.flatnonzero(series_index >= 0)
-    order = np.arange(len(keys.timestamps)) if keys.order is None else keys.order
-    rows = np.full((len(series), steps), -1, dtype=np.int64)
-    if not len(known):
-        return rows
-    if len(known) < len(series_index):  # rows of other series are not validated
-        known_rows = np.flatnonzero(np.repeat(series_index >= 0, lengths))
-        series_index, lengths, order = series_index[known], lengths[known], order[known_rows]
+    row_series = np.repeat(series_index, np.diff(keys.indptr))
+    order = np.arange(len(row_series)) if keys.order is None else keys.order
+    if (series_index < 0).any():  # rows of other series are not validated
+        known, known_rows = np.flatnonzero(series_index >= 0), np.flatnonzero(row_series >= 0)
+        row_series, order = row_series[known_rows], order[known_rows]
         keys = keys._replace(
             ids=frames.take_native_rows(keys.ids, known),
             order=order,
-            indptr=np.append(0, np.cumsum(lengths)),
+            indptr=np.append(0, np.cumsum(np.diff(keys.indptr)[known])),
             timestamps=keys.timestamps[known_rows],
         )
-    row_series = np.repeat(series_index, lengths)
-    offset = keys.place_on_calendar(None, series.calendar)[1] - series.last[row_series]
-    step, remainder = offset // series.calendar.step - 1, offset % series.calendar.step
-    in_horizon = (remainder == 0) & (step >= 0) & (step < steps)
-    rows[row_series[in_horizon], step[in_horizon]] = order[in_horizon]
+    rows = np.full((len(series), steps), -1, dtype=np.int64)
+    if len(order):
+        offset = keys.place_on_calendar(None, series.calendar)[1] - series.last[row_series]
+        step, remainder = offset // series.calendar.step - 1, offset % series.calendar.step
+        in_horizon = (remainder == 0) & (step >= 0) & (step < steps)
+        rows[row_series[in_horizon], step[in_horizon]] = order[in_horizon]
     return rows
 
 
@@ -325,20 +323,15 @@ def _is_correlated(x: Floats, y: Floats, indptr: Ints) -> bool:
 
     Series with fewer than MIN_PAIRS pairs or a constant variable are left out; False if no series is left.
     """
+    lengths, first_rows = np.diff(indptr), indptr[:-1]
     is_observed = ~(np.isnan(x) | np.isnan(y))
-    n_pairs = np.add.reduceat(is_observed.astype(np.float64), indptr[:-1])
-    x, y = (_center(np.where(is_observed, values, 0.0), is_observed, n_pairs, indptr) for values in (x, y))
-    xx, yy, xy = (np.add.reduceat(products, indptr[:-1]) for products in (x * x, y * y, x * y))
+    n_pairs = np.add.reduceat(is_observed.astype(np.float64), first_rows)
+    pairs = np.where(is_observed, np.stack([x, y]), 0.0)
+    largest = np.abs(pairs).max(axis=1, keepdims=True)
+    pairs /= np.where(largest > 0, largest, 1.0)  # no square overflows
+    mean = np.add.reduceat(pairs, first_rows, axis=1) / np.maximum(n_pairs, 1)
+    x, y = np.where(is_observed, pairs - np.repeat(mean, lengths, axis=1), 0.0)
+    xx, yy, xy = np.add.reduceat(np.stack([x * x, y * y, x * y]), first_rows, axis=1)
     is_informative = (n_pairs >= MIN_PAIRS) & (xx > 0) & (yy > 0)
-    exceeds = np.abs(xy) > MAX_CORRELATION * np.sqrt(xx) * np.sqrt(yy)
-    return bool(is_informative.any() and 2 * np.count_nonzero(exceeds & is_informative) >= np.count_nonzero(is_informative))
-
-
-def _center(values: Floats, is_observed: NDArray[np.bool_], n_pairs: Floats, indptr: Ints) -> Floats:
-    """Subtract the mean of each series; 0 where not observed.
-
-    The values are first divided by the largest one, so that no square overflows.
-    """
-    values = values / (np.abs(values).max() or 1.0)
-    mean = np.add.reduceat(values, indptr[:-1]) / np.maximum(n_pairs, 1)
-    return np.where(is_observed, values - np.repeat(mean, np.diff(indptr)), 0.0)
+    exceeds = is_informative & (np.abs(xy) > MAX_CORRELATION * np.sqrt(xx) * np.sqrt(yy))
+    return bool(is_informative.any() and 2 * exceeds.sum() >= is_informative.sum())

@@ -54,17 +54,17 @@ def validate_features(names: Any, calendar: Calendar) -> tuple[str, ...]:
     """The requested features, after validation; "auto": the default ones of the frequency; None: none."""
     if names == "auto":
         return default_features(calendar)
-    names = tuple(names or ())
-    unknown = [name for name in names if name not in NAMES]
-    duplicates = [name for index, name in enumerate(names) if name in names[:index]]
+    features: tuple[str, ...] = tuple(names or ())
+    unknown = [name for name in features if name not in NAMES]
+    duplicates = [name for index, name in enumerate(features) if name in features[:index]]
     if unknown:
         rule, hint = f"must be 'auto', None or a list of {format_list(NAMES, max_shown=20)}, got {format_value(unknown[0])}", ""
-    elif names and not calendar.frequency.base:
-        rule, hint = f"cannot be used with integer time, got {format_list(names)}", "Set calendar=None."
+    elif features and not calendar.frequency.base:
+        rule, hint = f"cannot be used with integer time, got {format_list(features)}", "Set calendar=None."
     elif duplicates:
         rule, hint = f"cannot contain a feature more than once, got duplicates of {format_list(duplicates)}", "Remove them."
     else:
-        return names
+        return features
     raise ParameterError(f"`calendar` {rule}.", hint=hint, parameter="calendar")
 
 

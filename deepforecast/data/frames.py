@@ -259,9 +259,7 @@ def take_native_values(column: Any, index: Ints) -> Any:
 
 def to_list(column: Any) -> list[Any]:
     """The values of a column as Python objects."""
-    native = to_native(column)
-    values: list[Any] = native.to_pylist() if hasattr(native, "to_pylist") else native.to_list()
-    return values
+    return to_narwhals_series(column).to_list()
 
 
 def take_rows_or_missing(series: nw.Series[Any], index: Ints) -> Any:
