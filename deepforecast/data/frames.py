@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from numbers import Number
 from os import PathLike
@@ -110,18 +109,17 @@ def to_narwhals(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
     pandas = sys.modules.get("pandas")  # if it is not imported, `frame` cannot be a pandas object
     if pandas is not None and isinstance(frame, pandas.Series):
         frame = _from_series(frame, what)
-    with suppress(TypeError):
-        try:
-            table: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
-        except nw.exceptions.DuplicateError:
-            names = frame.column_names if hasattr(type(frame), "column_names") else list(frame.columns)
-            duplicates = [name for name, count in Counter(names).items() if count > 1]
-            raise DataError(
-                f"Column names of the {what} must be unique, but these are repeated: {format_list(duplicates)}.",
-                hint="Drop or rename the duplicates.",
-            ) from None
-        if table.implementation.value in LIBRARIES:
-            return table
+    try:
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = frame.column_names if hasattr(type(frame), "column_names") else list(frame.columns)
+        duplicates = [name for name, count in Counter(names).items() if count > 1]
+        raise DataError(
+            f"Column names of the {what} must be unique, but these are repeated: {format_list(duplicates)}.",
+            hint="Drop or rename the duplicates.",
+        ) from None
+    if isinstance(table, nw.DataFrame) and table.implementation.value in LIBRARIES:
+        return table
     package, type_name = type(frame).__module__.partition(".")[0], type(frame).__name__
     raise DataError(
         f"The {what} must be a pandas, polars or pyarrow DataFrame, a pandas Series with a DatetimeIndex, or have the Arrow C "
@@ -205,7 +203,7 @@ def read_categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
     codes = array.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     names = array.dictionary
     if names.null_count:  # in arrow, missing values may also be a null category
-        codes = np.where(np.append(np.asarray(names.is_null()), False)[codes], -1, codes)
+        codes = np.where(np.append(names.is_null(), True)[codes], -1, codes)
     return np.asarray(names.to_numpy(zero_copy_only=False), dtype=object), codes
 
 
