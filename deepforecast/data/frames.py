@@ -55,7 +55,7 @@ def to_array(column: Any) -> Any:
 
 def to_native(column: Any) -> Any:
     """Unwrap a narwhals series."""
-    return nw.to_native(column, pass_through=True)
+    return column.to_native() if isinstance(column, nw.Series) else column
 
 
 def to_narwhals_series(column: Any) -> nw.Series[Any]:
@@ -256,8 +256,10 @@ def take_native_values(column: Any, index: Ints) -> Any:
 
 
 def to_list(column: Any) -> list[Any]:
-    """The values of a column as Python objects."""
-    return to_narwhals_series(column).to_list()
+    """The values of a column as Python objects, without the overhead of narwhals."""
+    native = to_native(column)
+    values: list[Any] = native.to_pylist() if hasattr(native, "to_pylist") else native.to_list()
+    return values
 
 
 def take_rows_or_missing(series: nw.Series[Any], index: Ints) -> Any:
