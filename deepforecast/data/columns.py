@@ -137,11 +137,11 @@ def resolve(
     a single series. Static columns may be missing, and the target unless `target`. `what` names the
     frame in messages; `frame`, if passed, is that frame, for advice that fits its library and columns.
     """
+    known = DIALECTS if columns_argument is None else (columns_argument,) if isinstance(columns_argument, Columns) else ()
+    for columns in known:
+        if target and set(columns.all).issubset(names):
+            return columns
     explicit = _explicit_roles(columns_argument)
-    known = (columns_argument,) if isinstance(columns_argument, Columns) else () if explicit else DIALECTS
-    complete = [columns for columns in known if target and set(columns.all).issubset(names)]
-    if complete:
-        return complete[0]
     _refuse_several_ids(explicit.get("id"), frame)
     columns = _complete_from_dialect(explicit, names)
     optional = columns.static if target else (*columns.static, columns.target)
@@ -158,8 +158,10 @@ def warn_undeclared(undeclared: Sequence[str], already_reported: Sequence[str] =
         warn(f"Columns without a role are ignored: {format_list(new)}. Declare them in columns= or drop them.")
 
 
-def key_roles(columns: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
+def key_roles(columns: Columns | Mapping[str, Any] | None) -> Any:
     """The id, time and target roles of `columns`; covariates are optional in a forecast frame."""
+    if columns is None:
+        return None
     return {role: name for role, name in _explicit_roles(columns).items() if role not in COVARIATE_ROLES}
 
 

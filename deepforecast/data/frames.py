@@ -35,7 +35,7 @@ def to_array(column: Any) -> Any:
     A numpy array for numpy dtypes and for polars numbers and datetimes without missing values; an
     arrow array for pandas and polars strings.
     """
-    native = to_native(column)
+    native = column.to_native() if isinstance(column, nw.Series) else column
     dtype: Any = getattr(native, "dtype", None)
     if isinstance(dtype, np.dtype):
         return native.to_numpy()
@@ -162,9 +162,11 @@ def read_numbers(column: Any, name: str, extra_hint: str = "") -> Floats:
 def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
     """The numbers of a column that is not a numpy array or may have missing values, as an array with NaN for these."""
     if not series.dtype.is_numeric():  # decimals are numeric
+        native = series.to_native()
+        dtype_text = str(getattr(native, "dtype", None) or getattr(native, "type", ""))
         suggestion = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
         raise DataError(
-            f"Column {format_value(name)} must be numeric, got dtype {format_value(_native_dtype(series.to_native()))}.",
+            f"Column {format_value(name)} must be numeric, got dtype {format_value(dtype_text)}.",
             hint=f"{suggestion}{extra_hint}.",
         )
     if series.dtype.is_integer() and series.null_count() < len(series):
@@ -183,11 +185,6 @@ def _refuse_inexact(integers: Any, name: str) -> None:
             f"Integers of column {format_value(name)} must be within ±2^53, to be exact in float64, got {inexact[0]}.",
             hint="Convert the column to float64 if rounding is acceptable, or rescale it.",
         )
-
-
-def _native_dtype(column: Any) -> str:
-    """The dtype of a native column as text."""
-    return str(getattr(column, "dtype", None) or getattr(column, "type", ""))
 
 
 def read_categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
@@ -280,7 +277,7 @@ def take_rows_or_missing(series: nw.Series[Any], index: Ints) -> Any:
 def _to_takeable(column: Any) -> Any:
     """The native column; `string_view` is cast, since arrow cannot take rows of it."""
     native = to_native(column)
-    if not _native_dtype(native).startswith("string_view"):
+    if not str(getattr(native, "dtype", None) or getattr(native, "type", "")).startswith("string_view"):
         return native
     series = to_narwhals_series(native)
     if not series.implementation.is_pandas_like():

@@ -63,7 +63,7 @@ def test_bands_are_intervals_and_pairs_of_quantiles() -> None:
 @pytest.mark.parametrize(
     ("columns", "keys", "covariates"),
     [
-        (None, {}, ()),
+        (None, None, ()),
         (Columns(), {}, ()),
         (Columns(target="sales", future=["price"]), {"target": "sales"}, ("price",)),
         ({"time": "day", "past": "rain"}, {"time": "day"}, ("rain",)),
