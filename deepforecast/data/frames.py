@@ -225,7 +225,7 @@ def build(backend: str, columns: Mapping[str, Any]) -> Frame:
     """Create a native frame of `backend` from columns of equal length; the index of a pandas column is ignored."""
     native: dict[str, Any] = {}
     for name, values in columns.items():
-        native[name] = to_native(values)
+        native[name] = values.to_native() if isinstance(values, nw.Series) else values
         if hasattr(native[name], "reset_index"):
             native[name] = native[name].reset_index(drop=True)
     library = import_module(backend)
