@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast.data.future_covariates import leaking_columns
+from deepforecast.data.covariates import leaking_columns
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
 from deepforecast.testing.assertions import collect_warnings
@@ -57,10 +57,10 @@ def test_future_without_a_column(library: str) -> None:
 def test_future_without_a_row(library: str) -> None:
     model, future = with_future(library)
     incomplete = future.drop(index=future.index[future.unique_id == "s002"][2])
-    with pytest.raises(DataError, match=r"rows are missing: 1.*s002.*2024-03-03.*future_frame"):
+    with pytest.raises(DataError, match=r"rows are missing.*s002.*2024-03-03, 1 step in all.*future_frame"):
         model.predict(future=converted(incomplete.reset_index(drop=True), library))
     whole = future[future.unique_id != "s003"].reset_index(drop=True)
-    with pytest.raises(DataError, match=r"rows are missing: 5.*s003.*2024-03-01"):
+    with pytest.raises(DataError, match=r"rows are missing.*s003.*2024-03-01, 5 steps in all"):
         model.predict(future=converted(whole, library))
 
 

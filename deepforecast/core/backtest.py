@@ -17,8 +17,8 @@ from deepforecast.core.monitor import SILENT, Monitor, progress_bar
 from deepforecast.core.preprocessing import describe_short, drop_unseen_categories, occurring_categories, preprocess
 from deepforecast.core.state import State
 from deepforecast.core.state_updates import move_state_to_panel
+from deepforecast.data.covariates import recode_covariate
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.future_covariates import recode_covariate
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan, BacktestWindow, backtest_windows, rows_until_observed
 from deepforecast.errors import (

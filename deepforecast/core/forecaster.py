@@ -41,9 +41,8 @@ from deepforecast.core.state import LearnedState, State, fingerprint, value_rang
 from deepforecast.core.state_updates import append_observations, fine_tune_state, fit_with_fallback, move_state
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, warn_undeclared
-from deepforecast.data.covariates import Covariate
+from deepforecast.data.covariates import Covariate, read_future_covariates, warn_of_leakage
 from deepforecast.data.frames import Floats, Frame
-from deepforecast.data.future_covariates import read_future_covariates, warn_of_leakage
 from deepforecast.data.panel import Panel
 from deepforecast.errors import (
     CapabilityError,

@@ -18,9 +18,8 @@ from deepforecast.core.preprocessing import drop_unusable, preprocess, reason_fo
 from deepforecast.core.state import LearnedState, State, value_range
 from deepforecast.data import frames
 from deepforecast.data.columns import warn_undeclared
-from deepforecast.data.covariates import Covariate
+from deepforecast.data.covariates import Covariate, recode_covariate
 from deepforecast.data.frames import Frame, Ints
-from deepforecast.data.future_covariates import recode_covariate
 from deepforecast.data.panel import Panel, is_blown_up
 from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, format_list, pluralize, warn
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.data import datetimes, frames
-from deepforecast.data.calendar import format_timestamp, may_be_business_days
+from deepforecast.data.calendar import may_be_business_days
 from deepforecast.data.columns import Columns, resolve
+from deepforecast.data.covariates import leaking_columns
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import seasons
-from deepforecast.data.future_covariates import leaking_columns
 from deepforecast.data.keys import Keys, read_keys
 from deepforecast.data.panel import METHODS, Panel, empty_frame_error, ended_early, fill_missing
 from deepforecast.errors import (
     DataError,
-    DeepForecastError,
     ParameterError,
     escape_control_characters,
     format_list,
@@ -137,33 +136,34 @@ def check(
                                -> forecasts will be that constant
     """
     frame = frames.materialize(frame)
-    errors: list[DeepForecastError] = []
+    errors: list[Any] = []  # `DataError` all
     panel = None
     try:
         with suppress_warnings():  # they are findings here
             panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, report=errors.append)
     except DataError as error:
         errors.append(error)
-    findings = [_error_finding(error) for error in errors if isinstance(error, DataError)]
+    findings = [Finding("error", error.problem, error.count, error.where, error.hint) for error in errors]
     try:
-        rows = _FrameRows.read(frame, columns)
+        keys, y = _read_rows(frame, columns)
     except DataError:  # among the errors
         return CheckReport({"series": 0, "rows": 0}, tuple(findings), None)
-    gaps: Any = np.full(len(rows.keys.indptr) - 1, np.nan)  # unknown without a calendar
+    missing = np.flatnonzero(np.isnan(y))
+    if len(missing):
+        findings.append(Finding("warning", "missing", len(missing), keys.where(missing), MISSING_HINT))
+    gaps: Any = np.full(len(keys.indptr) - 1, np.nan)  # unknown without a calendar
     if panel is not None:
-        inserted = _source_rows(frame, panel) < 0
-        gaps = np.add.reduceat(inserted.astype(np.int64), panel.indptr[:-1])
-        findings += [*rows.missing_findings(panel, inserted), *_panel_findings(panel, freq, rows)]
-    else:
-        findings += rows.missing_findings(None, None)
+        is_inserted = _source_rows(keys, panel) < 0
+        gaps = np.add.reduceat(is_inserted.astype(np.int64), panel.indptr[:-1])
+        findings += _PanelCheck(panel).run(freq, keys, is_inserted)
     summary = {
         "series": len(gaps),
-        "rows": len(rows.y),
+        "rows": len(y),
         "freq": panel.calendar.freq if panel is not None else "unknown",
-        "from": format_timestamp(int(rows.keys.timestamps.min()), rows.keys.time),
-        "to": format_timestamp(int(rows.keys.timestamps.max()), rows.keys.time),
+        "from": keys.format_timestamp(keys.timestamps.argmin()),
+        "to": keys.format_timestamp(keys.timestamps.argmax()),
     }
-    return CheckReport(summary, tuple(findings), rows.series_frame(gaps))
+    return CheckReport(summary, tuple(findings), _series_frame(keys, y, gaps))
 
 
 def fill_gaps(
@@ -208,188 +208,153 @@ def fill_gaps(
             f"`fill` must be one of {format_list(METHODS)} or None, got {format_value(fill)}.", parameter="fill", value=fill
         )
     table = frames.to_narwhals(frame)
-    names = resolve(columns, table.columns, frame=table.to_native())
-    panel = Panel.from_frame(_encode_text_covariates(table, names), columns=columns, freq=freq, allow_empty=True)
+    declared = resolve(columns, table.columns, frame=table.to_native()).covariates
+    text_covariates = [
+        name
+        for name, dtype in table.schema.items()
+        if name in declared and not dtype.is_numeric() and dtype not in (nw.Categorical, nw.Enum)
+    ]
+    with_categories = table.with_columns(nw.col(name).cast(nw.String).cast(nw.Categorical) for name in text_covariates)
+    panel = Panel.from_frame(with_categories.to_native(), columns=columns, freq=freq, allow_empty=True)
     names = panel.series.columns
-    source = _source_rows(table.to_native(), panel)
+    source = _source_rows(read_keys(frames.read_table(table.to_native()), names), panel)
     first_source = source[np.repeat(panel.indptr[:-1], panel.lengths)]
-    filled_columns: dict[str, Any] = {}
-    for name in table.columns:
-        filled_columns[name] = frames.take_rows_or_missing(table[name], first_source if name in names.static else source)
+    filled_columns = {
+        name: frames.take_rows_or_missing(table[name], first_source if name in names.static else source) for name in table.columns
+    }
     filled_columns |= panel.key_columns()  # timestamps given as text are returned as datetimes
     if fill is not None:
         filled_columns[names.target] = fill_missing(panel.y, panel.indptr, fill)
     return frames.build(panel.series.library, filled_columns)
 
 
-def _encode_text_covariates(table: nw.DataFrame[Any], names: Columns) -> Frame:
-    """The native frame with covariates that are neither numeric nor categorical cast to categories."""
-    declared = [table[name] for name in (*names.future, *names.past, *names.static) if name in table.columns]
-    text_columns = [
-        column.name for column in declared if not (column.dtype.is_numeric() or column.dtype in (nw.Categorical, nw.Enum))
-    ]
-    return (
-        table.with_columns(nw.col(*text_columns).cast(nw.String).cast(nw.Categorical)).to_native()
-        if text_columns
-        else table.to_native()
-    )
-
-
-def _source_rows(frame: Frame, panel: Panel) -> Ints:
-    """The row of the frame of each panel row, -1 for inserted rows."""
-    keys = read_keys(frames.read_table(frame), panel.series.columns, report=_ignore)
+def _source_rows(keys: Keys, panel: Panel) -> Ints:
+    """The row of the frame with these keys of each panel row, -1 for inserted rows."""
     position = keys.place_on_calendar(None, panel.calendar)[1]
-    lengths = np.diff(keys.indptr)
-    step = (position - np.repeat(panel.start, lengths)) // panel.calendar.step
+    series = np.repeat(np.arange(len(panel)), np.diff(keys.indptr))
+    panel_rows = panel.indptr[series] + (position - panel.start[series]) // panel.calendar.step
     source = np.full(len(panel.y), -1, dtype=np.int64)
-    source[step + np.repeat(panel.indptr[:-1], lengths)] = np.arange(len(position)) if keys.order is None else keys.order
+    source[panel_rows] = np.arange(len(position)) if keys.order is None else keys.order
     return source
 
 
-def _ignore(error: DeepForecastError) -> None:
-    """Ignore duplicates, which were reported before."""
+def _read_rows(frame: Frame, columns: Any) -> tuple[Keys, Floats]:
+    """The sorted keys, with duplicates, and targets of a frame; `DataError` if they cannot be read."""
+    table = frames.read_table(frame)
+    names = resolve(columns, table.columns, frame=table.native)
+    if not len(table.native):
+        raise empty_frame_error()
+    keys = read_keys(table, names, report=None)
+    return keys, keys.sorted(frames.read_numbers(table.native[names.target], names.target))
 
 
-def _error_finding(error: DataError) -> Finding:
-    return Finding("error", error.problem, error.count, error.where, error.hint)
+def _series_frame(keys: Keys, y: Floats, gaps: Any) -> Frame:
+    """The statistics of each series, with the ids first; these replace a statistic of the same name."""
+    first_rows, last_rows = keys.indptr[:-1], keys.indptr[1:] - 1
+    finite = np.where(np.isfinite(y), y, np.nan)
+    counted = {"duplicates": keys.is_duplicate, "missing": np.isnan(y), "infinite": np.isinf(y), "zeros": y == 0}
+    statistics: dict[str, Any] = {
+        "rows": np.diff(keys.indptr),
+        "start": datetimes.time_series("start", keys.timestamps[first_rows], keys.time, keys.library),
+        "end": datetimes.time_series("end", keys.timestamps[last_rows], keys.time, keys.library),
+        "gaps": gaps,
+        **{name: np.add.reduceat(rows.astype(np.int64), first_rows) for name, rows in counted.items()},
+        "min": np.fmin.reduceat(finite, first_rows),
+        "max": np.fmax.reduceat(finite, first_rows),
+    }
+    ids = {} if keys.names.id is None else {keys.names.id: keys.ids}
+    return frames.build(keys.library, ids | statistics | ids)
 
 
 @dataclass(frozen=True)
-class _FrameRows:
-    """The rows of a frame as they are, sorted by id and time: keys with duplicates, and the target."""
+class _PanelCheck:
+    """Collects what `fit` or `predict` warns about, what some models refuse, and what makes forecasts poor."""
 
-    keys: Keys
-    y: Floats
+    panel: Panel
+    findings: list[Finding] = field(default_factory=list)
 
-    @classmethod
-    def read(cls, frame: Frame, columns: Any) -> _FrameRows:
-        """Read and sort the rows; `DataError` if keys or targets are invalid."""
-        table = frames.read_table(frame)
-        names = resolve(columns, table.columns, frame=table.native)
-        if not len(table.native):
-            raise empty_frame_error()
-        keys = read_keys(table, names, report=None)
-        return cls(keys, keys.sorted(frames.read_numbers(table.native[names.target], names.target)))
+    def run(self, freq: Any, keys: Keys, is_inserted: NDArray[np.bool_]) -> list[Finding]:
+        """Return all findings; `freq` is the argument, `keys` are those of the frame, whose gaps are inserted rows."""
+        panel = self.panel
+        self.add_rows("gaps", is_inserted, MISSING_HINT)
+        for name in panel.covariates:
+            self.check_covariate(name)
+        for name in leaking_columns(panel):
+            where, hint = "almost perfectly correlated", "declare it as past, unless its future values are known at the cutoff"
+            self.findings.append(Finding("warning", f"{name} follows the target", len(panel), where, hint))
+        if panel.undeclared:
+            where, hint = format_list(panel.undeclared), "declare them in columns=, or drop them"
+            self.findings.append(Finding("note", "columns without a role", len(panel.undeclared), where, hint))
+        self.check_ends()
+        self.check_targets()
+        if freq is None and may_be_business_days(panel.calendar.frequency, keys.timestamps, keys.indptr, keys.time):
+            where, hint = "no series continues after a weekend; freq D is assumed", "freq='B' if weekends have no data"
+            self.findings.append(Finding("note", "days or business days", len(panel), where, hint))
+        return self.findings
 
-    def missing_findings(self, panel: Panel | None, inserted: NDArray[np.bool_] | None) -> list[Finding]:
-        """Findings on time steps without a row, and on rows without a target."""
-        findings = []
-        if panel is not None and inserted is not None and inserted.any():
-            gap_rows = np.flatnonzero(inserted)
-            findings.append(Finding("warning", "gaps", len(gap_rows), panel.where(gap_rows), MISSING_HINT))
-        missing = np.flatnonzero(np.isnan(self.y))
-        if len(missing):
-            findings.append(Finding("warning", "missing", len(missing), self.keys.where(missing), MISSING_HINT))
-        return findings
+    def add_rows(self, problem: str, is_affected: NDArray[np.bool_], hint: str) -> None:
+        """Add a warning if any row of the panel is affected."""
+        rows = np.flatnonzero(is_affected)
+        if len(rows):
+            self.findings.append(Finding("warning", problem, len(rows), self.panel.where(rows), hint))
 
-    def series_frame(self, gaps: Any) -> Frame:
-        """The statistics of each series, with the ids first; these replace a statistic of the same name."""
-        keys, begin, finite = self.keys, self.keys.indptr[:-1], np.isfinite(self.y)
-        counts = {
-            "duplicates": keys.is_duplicate,
-            "missing": np.isnan(self.y),
-            "infinite": np.isinf(self.y),
-            "zeros": self.y == 0,
-        }
-        table: dict[str, Any] = {"rows": np.diff(keys.indptr)}
-        table["start"] = datetimes.time_series("start", keys.timestamps[begin], keys.time, keys.library)
-        table["end"] = datetimes.time_series("end", keys.timestamps[keys.indptr[1:] - 1], keys.time, keys.library)
-        table["gaps"] = gaps
-        table |= {name: np.add.reduceat(rows.astype(np.int64), begin) for name, rows in counts.items()}
-        has_value = np.add.reduceat(finite.astype(np.int64), begin) > 0
-        table["min"] = np.where(has_value, np.minimum.reduceat(np.where(finite, self.y, np.inf), begin), np.nan)
-        table["max"] = np.where(has_value, np.maximum.reduceat(np.where(finite, self.y, -np.inf), begin), np.nan)
-        if keys.names.id is not None:
-            table = {keys.names.id: keys.ids, **{name: values for name, values in table.items() if name != keys.names.id}}
-        return frames.build(keys.library, table)
+    def add_series(self, severity: str, problem: str, is_affected: NDArray[np.bool_], hint: str, details: str = "") -> None:
+        """Add a finding if any series is affected."""
+        numbers = np.flatnonzero(is_affected)
+        if len(numbers):
+            labels = "the series" if self.panel.series.native_ids is None else self.panel.series.labels(numbers)
+            self.findings.append(Finding(severity, problem, len(numbers), labels + details, hint))
 
+    def check_covariate(self, name: str) -> None:
+        """Check a future or past covariate for what `fit` or a backtest raises or warns about."""
+        panel, covariate = self.panel, self.panel.covariates[name]
+        first_rows = panel.indptr[:-1]
+        missing = covariate.missing()
+        is_observed = ~(missing | np.isnan(panel.y))
+        observed = np.where(is_observed, covariate.values, np.nan)
+        n_observed = np.add.reduceat(is_observed.astype(np.int64), first_rows)
+        is_constant = (np.fmin.reduceat(observed, first_rows) == np.fmax.reduceat(observed, first_rows)) & (n_observed > 1)
+        self.add_rows(f"{name} missing", missing, MISSING_HINT)
+        if name not in panel.series.columns.future:
+            self.add_series("note", f"{name} constant", is_constant, "has no effect in these series")
+            return
+        is_last = np.isin(np.arange(len(missing)), panel.indptr[1:] - 1)
+        hint = "fill it: steps without future covariates cannot be cross-validated"
+        self.add_rows(f"{name} missing at the end", missing & is_last, hint)
+        hint = "models with capabilities.local cannot learn its effect: leave it out, or pool the series"
+        self.add_series("warning", f"{name} constant", is_constant, hint)
+        hint = "models with capabilities.local reject it: leave it out, or these series"
+        self.add_series("warning", f"{name} never observed with a target", n_observed == 0, hint)
 
-def _panel_findings(panel: Panel, freq: Any, rows: _FrameRows) -> list[Finding]:
-    """What `fit` or `predict` warns about, what some models refuse, and what makes forecasts poor."""
-    findings = [finding for name in panel.covariates for finding in _covariate_findings(panel, name)]
-    for name in leaking_columns(panel):
-        fix = "declare it as past, unless its future values are known at the cutoff"
-        findings.append(Finding("warning", f"{name} follows the target", len(panel), "almost perfectly correlated", fix))
-    if panel.undeclared:
-        where, fix = format_list(panel.undeclared), "declare them in columns=, or drop them"
-        findings.append(Finding("note", "columns without a role", len(panel.undeclared), where, fix))
-    findings += [*_ended_findings(panel), *_series_findings(panel)]
-    keys = rows.keys
-    if freq is None and may_be_business_days(panel.calendar.frequency, keys.timestamps, keys.indptr, keys.time):
-        where, fix = "no series continues after a weekend; freq D is assumed", "freq='B' if weekends have no data"
-        findings.append(Finding("note", "days or business days", len(panel), where, fix))
-    return findings
+    def check_ends(self) -> None:
+        """Check for series whose forecasts would lie in the past, of which `predict` warns."""
+        last, calendar = self.panel.series.last, self.panel.calendar
+        ended = ended_early(last, calendar)
+        if len(ended):
+            first_end, last_end = (calendar.format(int(position)) for position in (last[ended[0]], last.max()))
+            hint = "drop these series, or add their later observations: their forecasts lie in the past"
+            details = f", the first at {first_end}, the last of the others at {last_end}"
+            self.add_series("note", "ended early", np.isin(np.arange(len(last)), ended), hint, details)
 
-
-def _covariate_findings(panel: Panel, name: str) -> list[Finding]:
-    """Findings on a future or past covariate: what `fit` or a backtest raises or warns about."""
-    covariate, is_future = panel.covariates[name], name in panel.series.columns.future
-    first_rows, last_rows = panel.indptr[:-1], panel.indptr[1:] - 1
-    missing = covariate.missing()
-    is_observed = ~(missing | np.isnan(panel.y))
-    low = np.minimum.reduceat(np.where(is_observed, covariate.values, np.inf), first_rows)
-    high = np.maximum.reduceat(np.where(is_observed, covariate.values, -np.inf), first_rows)
-    n_observed = np.add.reduceat(is_observed.astype(np.int64), first_rows)
-    constant = (low == high) & (n_observed > 1)
-    findings = []
-    if missing.any():
-        rows, fix = np.flatnonzero(missing), "use a model with capabilities.missing, or set missing='interpolate'"
-        findings.append(Finding("warning", f"{name} missing", len(rows), panel.where(rows), fix))
-    if not is_future:
-        return findings + _on_series(panel, "note", f"{name} constant", constant, "has no effect in these series")
-    if missing[last_rows].any():
-        rows, fix = last_rows[missing[last_rows]], "fill it: steps without future covariates cannot be cross-validated"
-        findings.append(Finding("warning", f"{name} missing at the end", len(rows), panel.where(rows), fix))
-    fix = "models with capabilities.local cannot learn its effect: leave it out, or pool the series"
-    findings += _on_series(panel, "warning", f"{name} constant", constant, fix)
-    fix = "models with capabilities.local reject it: leave it out, or these series"
-    return findings + _on_series(panel, "warning", f"{name} never observed with a target", n_observed == 0, fix)
-
-
-def _ended_findings(panel: Panel) -> list[Finding]:
-    """The finding, in a list, on series whose forecasts would lie in the past, of which `predict` warns."""
-    last, calendar = panel.series.last, panel.calendar
-    ended = ended_early(last, calendar)
-    if not len(ended):
-        return []
-    first = calendar.format(int(last[ended[0]]))
-    where = f"{_labels(panel, ended)}, the first at {first}, the last of the others at {calendar.format(int(last.max()))}"
-    fix = "drop these series, or add their later observations: their forecasts lie in the past"
-    return [Finding("note", "ended early", len(ended), where, fix)]
-
-
-def _series_findings(panel: Panel) -> list[Finding]:
-    """Findings on short and constant series, and those with an incomplete season."""
-    season = (seasons(panel.calendar.frequency) or (1,))[0]
-    observed, first_rows = panel.observed, panel.indptr[:-1]
-    low, high = np.fmin.reduceat(panel.y, first_rows), np.fmax.reduceat(panel.y, first_rows)
-    short = (observed > 0) & (observed < MIN_SEASONS * season)
-    fix = f"use a model with season_length=1, or set on_failure='fallback'; others need {MIN_SEASONS} seasons"
-    findings = _on_series(panel, "warning", f"short (< {MIN_SEASONS} seasons of {season})", short, fix)
-    fix = "set missing='interpolate' for seasonal models"
-    findings += _on_series(panel, "warning", f"season of {season} incomplete", _incomplete_seasons(panel, season), fix)
-    return findings + _on_series(panel, "note", "constant", (observed > 1) & (low == high), "forecasts will be that constant")
+    def check_targets(self) -> None:
+        """Check for short and constant series, and those with an incomplete season."""
+        panel, season = self.panel, (seasons(self.panel.calendar.frequency) or (1,))[0]
+        observed, first_rows = panel.observed, panel.indptr[:-1]
+        short = (observed > 0) & (observed < MIN_SEASONS * season)
+        hint = f"use a model with season_length=1, or set on_failure='fallback'; others need {MIN_SEASONS} seasons"
+        self.add_series("warning", f"short (< {MIN_SEASONS} seasons of {season})", short, hint)
+        hint = "set missing='interpolate' for seasonal models"
+        self.add_series("warning", f"season of {season} incomplete", _incomplete_seasons(panel, season), hint)
+        low, high = np.fmin.reduceat(panel.y, first_rows), np.fmax.reduceat(panel.y, first_rows)
+        self.add_series("note", "constant", (observed > 1) & (low == high), "forecasts will be that constant")
 
 
 def _incomplete_seasons(panel: Panel, season: int) -> NDArray[np.bool_]:
     """Mask of the series with at least one season of values, but none at some position in the season."""
     is_incomplete = (panel.observed < panel.lengths) & (panel.observed >= season) & (season > 1)
     candidates = panel.take(np.flatnonzero(is_incomplete))  # few series
-    if len(candidates.y):
-        lengths = candidates.lengths
-        phase = (np.arange(len(candidates.y)) - np.repeat(candidates.indptr[:-1], lengths)) % season
-        cell = np.repeat(np.arange(len(lengths)) * season, lengths) + phase
-        n_observed = np.bincount(cell, weights=~candidates.missing(), minlength=len(lengths) * season)
-        is_incomplete[is_incomplete] = (n_observed.reshape(-1, season) == 0).any(axis=1)
-    return np.asarray(is_incomplete)
-
-
-def _on_series(panel: Panel, severity: str, problem: str, affected: NDArray[np.bool_], fix: str) -> list[Finding]:
-    """The finding, in a list, on the affected series; an empty list if there are none."""
-    numbers = np.flatnonzero(affected)
-    return [Finding(severity, problem, len(numbers), _labels(panel, numbers), fix)] if len(numbers) else []
-
-
-def _labels(panel: Panel, numbers: Ints) -> str:
-    """The ids of the first few series and their number."""
-    return "the series" if panel.series.native_ids is None else panel.series.labels(numbers)
+    row_series = candidates.row_series
+    phase = (np.arange(len(row_series)) - candidates.indptr[row_series]) % season
+    n_observed = np.bincount(row_series * season + phase, weights=~candidates.missing(), minlength=len(candidates) * season)
+    is_incomplete[is_incomplete] = (n_observed.reshape(-1, season) == 0).any(axis=1)
+    return is_incomplete

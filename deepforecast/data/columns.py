@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from deepforecast.data.frames import Frame, library_name, to_narwhals
 from deepforecast.errors import DataError, ParameterError, ParameterTypeError, format_list, format_value, warn
 
+KEY_ROLES = ("id", "time", "target")
 COVARIATE_ROLES = ("future", "past", "static")
+ROLES = (*KEY_ROLES, *COVARIATE_ROLES)
 ARROW_TO_PANDAS = "pyarrow.table(frame).to_pandas()"  # for any object with the Arrow C stream interface
 WIDE_FRAME_COLUMNS = 5  # a frame with more columns and without a target is probably in wide format
 
@@ -58,16 +60,15 @@ class Columns:
             object.__setattr__(self, role, _names(getattr(self, role), role))
         invalid = [name for name in self.all if not isinstance(name, str)]
         if invalid:
-            description = f"{format_value(invalid[0])} ({type(invalid[0]).__name__})"
             raise ParameterTypeError(
-                f"`columns` must contain column names as strings, got {description}.",
+                f"`columns` must contain column names as strings, got {format_value(invalid[0])} ({type(invalid[0]).__name__}).",
                 hint="Rename the column, e.g. frame.columns = [...].",
                 parameter="columns",
                 value=invalid[0],
             )
         duplicates = [name for name, count in Counter(self.all).items() if count > 1]
         if duplicates:
-            roles = [field.name for field in fields(self) if duplicates[0] in _names(getattr(self, field.name), field.name)]
+            roles = [role for role in ROLES if duplicates[0] in _names(getattr(self, role), role)]
             roles_text = f" ({format_list(roles)})" if len(duplicates) == 1 and len(roles) > 1 else ""
             raise ParameterError(
                 f"`columns` must name each column once, but these are repeated: {format_list(duplicates)}{roles_text}.",
@@ -79,7 +80,7 @@ class Columns:
     def all(self) -> tuple[str, ...]:
         """All columns with a role: id, time, target, then covariates."""
         key = () if self.id is None else (self.id,)
-        return (*key, self.time, self.target, *self.future, *self.past, *self.static)
+        return (*key, self.time, self.target, *self.covariates)
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -136,12 +137,10 @@ def resolve(
     a single series. Static columns may be missing, and the target unless `target`. `what` names the
     frame in messages; `frame`, if passed, is that frame, for advice that fits its library and columns.
     """
-    if columns_argument is None and target:
-        for dialect in DIALECTS:
-            if {dialect.id, dialect.time, dialect.target}.issubset(names):
-                return dialect
-    if target and isinstance(columns_argument, Columns) and set(columns_argument.all).issubset(names):
-        return columns_argument
+    known = DIALECTS if columns_argument is None else (columns_argument,) if isinstance(columns_argument, Columns) else ()
+    for columns in known:
+        if target and set(columns.all).issubset(names):
+            return columns
     explicit = _explicit_roles(columns_argument)
     _refuse_several_ids(explicit.get("id"), frame)
     columns = _complete_from_dialect(explicit, names)
@@ -159,26 +158,32 @@ def warn_undeclared(undeclared: Sequence[str], already_reported: Sequence[str] =
         warn(f"Columns without a role are ignored: {format_list(new)}. Declare them in columns= or drop them.")
 
 
-def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
+def key_roles(columns: Columns | Mapping[str, Any] | None) -> Any:
+    """The id, time and target roles of `columns`; covariates are optional in a forecast frame."""
+    if columns is None:
+        return None
+    return {role: name for role, name in _explicit_roles(columns).items() if role not in COVARIATE_ROLES}
+
+
+def declared_covariates(columns: Columns | Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The declared covariates; in a forecast frame these columns are not models."""
+    return Columns(**_explicit_roles(columns)).covariates
+
+
+def _explicit_roles(columns: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
     """The roles passed by the caller; of a `Columns` object those that differ from the defaults."""
-    if columns_argument is None:
-        return {}
-    if isinstance(columns_argument, Columns):
-        roles = {field.name: (getattr(columns_argument, field.name), field.default) for field in fields(Columns)}
-        return {role: value for role, (value, default) in roles.items() if value != default}
-    if not isinstance(columns_argument, Mapping):
+    if isinstance(columns, Columns):
+        return {role: getattr(columns, role) for role in ROLES if getattr(columns, role) != getattr(DIALECTS[0], role)}
+    if columns is not None and not isinstance(columns, Mapping):
         raise ParameterTypeError(
-            "`columns` must be a Columns object or a dict of roles, got "
-            f"{format_value(columns_argument)} ({type(columns_argument).__name__}).",
+            f"`columns` must be a Columns object or a dict of roles, got {format_value(columns)} ({type(columns).__name__}).",
             parameter="columns",
-            value=columns_argument,
+            value=columns,
         )
-    unknown = [key for key in columns_argument if key not in {field.name for field in fields(Columns)}]
+    unknown = [role for role in columns or () if role not in ROLES]
     if unknown:
-        raise ParameterError(
-            f"columns: roles must be among id, time, target, future, past, static, got {format_list(unknown)}."
-        )
-    return dict(columns_argument)
+        raise ParameterError(f"columns: roles must be among {', '.join(ROLES)}, got {format_list(unknown)}.")
+    return dict(columns or {})
 
 
 def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) -> Columns:
@@ -186,12 +191,11 @@ def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) ->
     required = [role for role in ("time", "target") if role not in explicit]
     matching = [dialect for dialect in DIALECTS if all(getattr(dialect, role) in names for role in required)]
     dialect = (matching or DIALECTS)[0]
-    keys = {role: explicit.get(role, getattr(dialect, role)) for role in ("id", "time", "target")}
-    covariates = [name for role in COVARIATE_ROLES for name in _names(explicit.get(role), role)]
-    taken_names = (keys["time"], keys["target"], *covariates)
-    if "id" not in explicit and (keys["id"] not in names or keys["id"] in taken_names):
-        keys["id"] = None
-    return Columns(**{**explicit, **keys})
+    roles = {role: getattr(dialect, role) for role in KEY_ROLES} | dict(explicit)
+    taken_names = [name for role, value in roles.items() if role != "id" for name in _names(value, role)]
+    if "id" not in explicit and (roles["id"] not in names or roles["id"] in taken_names):
+        roles["id"] = None
+    return Columns(**roles)
 
 
 def _missing_columns_error(
@@ -199,17 +203,18 @@ def _missing_columns_error(
 ) -> DataError:
     """The error for missing columns, with hints for a pandas index and for frames in wide format."""
     columns = ", ".join(format_value(name) for name in expected.all if target or name != expected.target)
-    suggestion = "Pass your names, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
-    suggestion = suggestion if what == "frame" else "Add or rename the missing columns"
+    suggestion = "Add or rename the missing columns"
+    if what == "frame":
+        suggestion = "Pass your names, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
     hint = "; a pandas index is ignored: use reset_index() to make it a column" if expected.time in missing else ""
     if what == "frame" and expected.target in missing:
         if melt := _melt_hint(frame, expected):
             hint = f"; if each column is a series, pass {melt}"
         elif len(names) > WIDE_FRAME_COLUMNS:
             hint += "; a frame with one column per series must be in long format: use melt()"
-    existing = format_list(names, max_shown=12) or "none"
     return DataError(
-        f"The {what} must have the columns {columns}, but it lacks {format_list(missing)} and has {existing}.",
+        f"The {what} must have the columns {columns}, but it lacks {format_list(missing)} and has "
+        f"{format_list(names, max_shown=12) or 'none'}.",
         hint=f"{suggestion}{hint}.",
     )
 
@@ -270,12 +275,12 @@ class ModelColumns:
         {80.0: ('A-q-0.1', 'A-q-0.9')}
         """
         by_probability = {round_level(probability): name for probability, name in self.q.items()}
-        from_quantiles = {}
+        intervals = {}
         for probability, low in by_probability.items():
-            level, high = round_level(100 * (1 - 2 * probability)), by_probability.get(round_level(1 - probability))
-            if 0 < level < 100 and high:
-                from_quantiles[level] = (low, high)
-        return from_quantiles | {level: (name, self.hi[level]) for level, name in self.lo.items() if level in self.hi}
+            high = by_probability.get(round_level(1 - probability))
+            if 0 < probability < 0.5 and high:
+                intervals[round_level(100 * (1 - 2 * probability))] = (low, high)
+        return intervals | {level: (name, self.hi[level]) for level, name in self.lo.items() if level in self.hi}
 
 
 def models_in_columns(names: Sequence[str]) -> list[ModelColumns]:
@@ -293,34 +298,19 @@ def models_in_columns(names: Sequence[str]) -> list[ModelColumns]:
     ['A', 'B-lo-80']
     """
     existing = set(names)
-    models = {name: ModelColumns(name) for name in names if _parse_suffix(name, existing) is None}
-    for name in names:
-        suffix = _parse_suffix(name, existing)
+    suffixes = {name: _parse_suffix(name, existing) for name in names}
+    models = {name: ModelColumns(name) for name, suffix in suffixes.items() if suffix is None}
+    for name, suffix in suffixes.items():
         if suffix is None:
             continue
         model, column_kind, number = suffix
-        columns = getattr(models[model], column_kind)
-        if number in columns:
+        column = getattr(models[model], column_kind).setdefault(number, name)
+        if column != name:
             raise DataError(
-                f"A model must have one column per level or quantile, but columns {columns[number]} and {name} "
-                "have the same one.",
+                f"A model must have one column per level or quantile, but columns {column} and {name} have the same one.",
                 hint="Drop one of them.",
             )
-        columns[number] = name
     return list(models.values())
-
-
-def key_roles(columns: Columns | Mapping[str, Any] | None) -> Any:
-    """The id, time and target roles of `columns`; covariates are optional in a forecast frame."""
-    if isinstance(columns, Columns):
-        keys = ((role, getattr(columns, role), getattr(Columns(), role)) for role in ("id", "time", "target"))
-        return {role: column for role, column, default in keys if column != default}
-    return {**columns, "future": (), "past": (), "static": ()} if isinstance(columns, Mapping) else columns
-
-
-def declared_covariates(columns: Columns | Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The declared covariates; in a forecast frame these columns are not models."""
-    return (Columns(**columns) if isinstance(columns, Mapping) else columns or Columns()).covariates
 
 
 def format_number(value: float) -> str:

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,10 @@ PERIODS = {"minute": 60, "hour": 24, "day_of_week": 7, "day_of_month": 31, "day_
 FLAGS = ("month_end", "business_day")
 NAMES = (*PERIODS, *FLAGS)
 MINUTES = 1440  # minutes per day
+FIRST_YEAR, LAST_YEAR = 1995, 2045
+"""Names of holidays are collected over these years, independent of the data, so that all series have
+the same holiday columns.
+"""
 DAILY = ("day_of_week", "day_of_month", "month")
 DEFAULT_FEATURES = {"D": DAILY, "B": DAILY, "C": DAILY, "W": ("week",)}
 
@@ -35,10 +40,9 @@ def default_features(calendar: Calendar) -> tuple[str, ...]:
     if not base:
         return ()
     if base in TICKS and base != "D":
-        step = calendar.frequency.n * TICKS[base]
-        steps_per_day = TICKS["D"] // step if step < TICKS["D"] else 0
-        within_day: tuple[str, ...] = ("minute", "hour") if steps_per_day > 24 else ("hour",)
-        return (*(within_day if steps_per_day > 1 else ()), "day_of_week", "month")
+        steps_per_day = TICKS["D"] // (calendar.frequency.n * TICKS[base])
+        within_day = ("minute", "hour") if steps_per_day > 24 else ("hour",) if steps_per_day > 1 else ()
+        return (*within_day, "day_of_week", "month")
     if base in DEFAULT_FEATURES:
         return DEFAULT_FEATURES[base]
     if base[0] in "YA" or base.startswith("BY"):  # years
@@ -50,27 +54,18 @@ def validate_features(names: Any, calendar: Calendar) -> tuple[str, ...]:
     """The requested features, after validation; "auto": the default ones of the frequency; None: none."""
     if names == "auto":
         return default_features(calendar)
-    unknown = [feature for feature in names or () if feature not in NAMES]
+    features: tuple[str, ...] = tuple(names or ())
+    unknown = [name for name in features if name not in NAMES]
+    duplicates = [name for index, name in enumerate(features) if name in features[:index]]
     if unknown:
-        raise ParameterError(
-            f"`calendar` must be 'auto', None or a list of {format_list(list(NAMES), max_shown=20)}, "
-            f"got {format_value(unknown[0])}.",
-            parameter="calendar",
-        )
-    if names and not calendar.frequency.base:
-        raise ParameterError(
-            f"`calendar` cannot be used with integer time, got {format_list(list(names))}.",
-            hint="Set calendar=None.",
-            parameter="calendar",
-        )
-    duplicates = [feature for index, feature in enumerate(names or ()) if feature in names[:index]]
-    if duplicates:
-        raise ParameterError(
-            f"`calendar` cannot contain a feature more than once, got duplicates of {format_list(duplicates)}.",
-            hint="Remove the duplicates.",
-            parameter="calendar",
-        )
-    return tuple(names or ())
+        rule, hint = f"must be 'auto', None or a list of {format_list(NAMES, max_shown=20)}, got {format_value(unknown[0])}", ""
+    elif features and not calendar.frequency.base:
+        rule, hint = f"cannot be used with integer time, got {format_list(features)}", "Set calendar=None."
+    elif duplicates:
+        rule, hint = f"cannot contain a feature more than once, got duplicates of {format_list(duplicates)}", "Remove them."
+    else:
+        return features
+    raise ParameterError(f"`calendar` {rule}.", hint=hint, parameter="calendar")
 
 
 def validate_country(country: str | None, calendar: Calendar) -> str | None:
@@ -83,7 +78,7 @@ def validate_country(country: str | None, calendar: Calendar) -> str | None:
             hint="Set holidays=None, or use dates as time column.",
             parameter="holidays",
         )
-    _country_holidays(country, [1970])
+    _country_holidays(country, (1970,))
     return country
 
 
@@ -91,9 +86,8 @@ def compute_features(calendar: Calendar, positions: Ints, names: tuple[str, ...]
     """Features as an array (positions, names); hours, days, weeks ... are counted from 0."""
     if not names:
         return np.empty((positions.size, 0))
-    unique_positions, rows = unique_times(np.ascontiguousarray(positions.reshape(-1)))
-    days, within = local_days(calendar, unique_positions)
-    table = np.stack([_compute_feature(days, within, name) for name in names], axis=1)
+    days, minutes, rows = _unique_local_days(calendar, positions)
+    table = np.stack([_compute_feature(days, minutes, name) for name in names], axis=1)
     return np.asarray(table[rows], dtype=np.float64)
 
 
@@ -101,10 +95,8 @@ def cyclic_features(calendar: Calendar, positions: Ints, names: tuple[str, ...])
     """Features for networks as float32 (n, width), cyclic ones as sine and cosine."""
     if not names:
         return np.empty((positions.size, 0), dtype=np.float32)
-    unique_positions, rows = unique_times(positions)
-    days, minutes = local_days(calendar, unique_positions)
-    table = np.concatenate([_cyclic_table(name)[_compute_feature(days, minutes, name)] for name in names], axis=1)
-    return table[rows]
+    days, minutes, rows = _unique_local_days(calendar, positions)
+    return np.concatenate([_cyclic_table(name)[_compute_feature(days, minutes, name)] for name in names], axis=1)[rows]
 
 
 @cache
@@ -123,47 +115,78 @@ def encode_cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
 
 def holiday_features(calendar: Calendar, positions: Ints, country: str) -> tuple[Floats, Floats]:
     """Whether each local day is a holiday (1 or 0), and the days to the nearest holiday before or after it, at most 7."""
-    unique_positions, rows = unique_times(np.ascontiguousarray(positions.reshape(-1)))
-    days, _ = local_days(calendar, unique_positions)
-    years = range(*(np.array([days.min() - 7, days.max() + 380]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970))
-    holidays = _country_holidays(country, list(years) or [1970])
-    holiday_days = np.array(sorted(np.datetime64(day, "D").astype(np.int64) for day in holidays), dtype=np.int64)
-    holiday_days = np.concatenate([[-(2**40)], holiday_days, [2**40]])  # sentinels before and after all holidays
+    days, _, rows = _unique_local_days(calendar, positions)
+    holidays = _country_holidays(country, _years(days.min() - 7, days.max() + 7))
+    distant = 2**40  # more days than any holiday is from 1970
+    holiday_days = np.array([-distant, *sorted(map(_day_number, holidays)), distant], dtype=np.int64)
     next_index = np.searchsorted(holiday_days, days)
-    following = holiday_days[np.minimum(next_index, len(holiday_days) - 1)]
-    distance = np.minimum(following - days, days - holiday_days[next_index - 1])
-    return (np.isin(days, holiday_days)).astype(np.float64)[rows], np.minimum(distance, 7).astype(np.float64)[rows]
+    distance = np.minimum(holiday_days[next_index] - days, days - holiday_days[next_index - 1])
+    return (distance == 0).astype(np.float64)[rows], np.minimum(distance, 7).astype(np.float64)[rows]
 
 
-def _country_holidays(country: str, years: list[int]) -> Any:
+def country_holiday_names(country: str) -> tuple[str, ...]:
+    """The sorted English names of all holidays of a country ("DE") or subdivision ("DE-BY")."""
+    names_by_day = _names_by_day(country, tuple(range(FIRST_YEAR, LAST_YEAR)))
+    return tuple(sorted({name for names in names_by_day.values() for name in names}))
+
+
+def holiday_dates(country: str, first: int, last: int) -> dict[str, list[int]]:
+    """The days (since 1970) of each holiday by name, in the years of the days `first` to `last` (since 1970)."""
+    dates_by_name: dict[str, list[int]] = {}
+    for day, names in _names_by_day(country, _years(first, last + 1)).items():
+        for name in names:
+            dates_by_name.setdefault(name, []).append(day)
+    return dates_by_name
+
+
+@lru_cache(maxsize=64)
+def _names_by_day(country: str, years: tuple[int, ...]) -> dict[int, list[str]]:
+    """The names of the holidays of each day (since 1970) that is one."""
+    holidays = _country_holidays(country, years)
+    return {_day_number(day): holidays.get_list(day) for day in holidays}
+
+
+def _country_holidays(country: str, years: tuple[int, ...]) -> Any:
     """The holidays (dates as keys) of a country ("DE") or subdivision ("DE-BY"); an unknown one raises `ParameterError`."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of the holidays package itself
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the holidays package itself
+        try:
             import holidays
-    except ImportError:
-        raise DependencyError(
-            "Holiday features require the package holidays, which is not installed.", hint="Run: pip install holidays"
-        ) from None
-    code, _, subdivision = country.partition("-")
-    subdivisions = holidays.list_supported_countries().get(code)
-    if subdivisions is None or (subdivision and subdivision not in subdivisions):
-        raise ParameterError(
-            "`holidays` must be the code of a country known to the package holidays ('DE', 'US') or "
-            f"of a subdivision ('DE-BY', 'US-CA'), got {format_value(country) or 'an empty string'}.",
-            parameter="holidays",
-        )
-    return holidays.country_holidays(code, subdiv=subdivision or None, years=years)
+        except ImportError:
+            raise DependencyError(
+                "Holiday features require the package holidays, which is not installed.", hint="Run: pip install holidays"
+            ) from None
+        code, _, subdivision = country.partition("-")
+        subdivisions = holidays.list_supported_countries().get(code)
+        if subdivisions is None or (subdivision and subdivision not in subdivisions):
+            raise ParameterError(
+                "`holidays` must be the code of a country known to the package holidays ('DE', 'US') or "
+                f"of a subdivision ('DE-BY', 'US-CA'), got {format_value(country) or 'an empty string'}.",
+                parameter="holidays",
+            )
+        return holidays.country_holidays(code, subdiv=subdivision or None, years=years, expand=False, language="en_US")
 
 
-def local_days(calendar: Calendar, positions: Ints) -> tuple[Ints, Ints]:
-    """The local day (since 1970) of each position, and the minutes since local midnight."""
-    timestamps = calendar.timestamps(positions)
+def _day_number(day: date) -> int:
+    """The days since 1970."""
+    return int(np.datetime64(day, "D").astype(np.int64))
+
+
+def _years(first: int, last: int) -> tuple[int, ...]:
+    """The years from that of the day `first` to that of the day `last` (days since 1970)."""
+    first_year, last_year = np.array([first, last]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970
+    return tuple(range(int(first_year), int(last_year) + 1))
+
+
+def _unique_local_days(calendar: Calendar, positions: Ints) -> tuple[Ints, Ints, Ints]:
+    """The local day (since 1970) and the minutes since local midnight of each distinct position, and the row of each position."""
+    unique_positions, rows = unique_times(np.ascontiguousarray(positions.reshape(-1)))
+    timestamps = calendar.timestamps(unique_positions)
     if calendar.time.tz not in (None, "UTC"):
         timestamps = to_local(timestamps, calendar.time)
     day = PER_DAY[calendar.time.unit]
     days = timestamps // day
-    return np.asarray(days), np.asarray((timestamps - days * day) * MINUTES // day)
+    return days, (timestamps - days * day) * MINUTES // day, rows
 
 
 def _compute_feature(days: Ints, minutes: Ints, name: str) -> Ints:
@@ -173,66 +196,34 @@ def _compute_feature(days: Ints, minutes: Ints, name: str) -> Ints:
     weekday = (days + 3) % 7  # 1970 began on a Thursday
     if name in ("day_of_week", "business_day"):
         return weekday if name == "day_of_week" else np.asarray(weekday < 5, dtype=np.int64)
-    dates = days.astype("M8[D]")
-    months = dates.astype("M8[M]")
     if name == "month_end":
-        return np.asarray((dates + 1).astype("M8[M]") != months, dtype=np.int64)
-    if name == "day_of_month":
-        return np.asarray(days - months.astype("M8[D]").astype(np.int64))
-    if name == "day_of_year":
-        return np.asarray(days - dates.astype("M8[Y]").astype("M8[D]").astype(np.int64))
+        return np.asarray(_days_since_start(days + 1, "M") == 0, dtype=np.int64)
+    if name in ("day_of_month", "day_of_year"):
+        return _days_since_start(days, "M" if name == "day_of_month" else "Y")
     if name == "week":  # ISO 8601: the week of its Thursday, from 0
-        thursday = days - weekday + 3
-        return np.asarray((thursday - thursday.astype("M8[D]").astype("M8[Y]").astype("M8[D]").astype(np.int64)) // 7)
-    month = months.astype(np.int64) % 12
-    return np.asarray(month // 3 if name == "quarter" else month)
+        return _days_since_start(days - weekday + 3, "Y") // 7
+    month = days.astype("M8[D]").astype("M8[M]").astype(np.int64) % 12
+    return month // 3 if name == "quarter" else month
 
 
-FIRST_YEAR, LAST_YEAR = 1995, 2045
-"""Names are collected over these years, independent of the data, so that all series have the
-same holiday columns.
-"""
-
-
-@lru_cache(maxsize=16)
-def country_holiday_names(country: str) -> tuple[str, ...]:
-    """The sorted English names of all holidays of a country ("DE") or subdivision ("DE-BY")."""
-    names_by_day = _names_by_day(country, tuple(range(FIRST_YEAR, LAST_YEAR)))
-    return tuple(sorted({name for names in names_by_day.values() for name in names}))
-
-
-def holiday_dates(country: str, first: int, last: int) -> dict[str, list[int]]:
-    """The days (since 1970) of each holiday by name, in the years of the days `first` to `last` (since 1970)."""
-    import numpy as np
-
-    years = np.array([first, last + 1]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970
-    dates_by_name: dict[str, list[int]] = {}
-    for day, names in _names_by_day(country, tuple(range(int(years[0]), int(years[1]) + 1))).items():
-        for name in names:
-            dates_by_name.setdefault(name, []).append(day)
-    return dates_by_name
-
-
-@lru_cache(maxsize=64)
-def _names_by_day(country: str, years: tuple[int, ...]) -> dict[int, list[str]]:
-    """The names of the holidays of each day (since 1970) that is one."""
-    import numpy as np
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of the holidays package itself
-        import holidays
-
-        code, _, subdivision = country.partition("-")
-        country_holidays = holidays.country_holidays(
-            code, subdiv=subdivision or None, years=years, expand=False, language="en_US"
-        )
-        days = {day: int(np.datetime64(day, "D").astype(np.int64)) for day in country_holidays}
-        return {number: country_holidays.get_list(day) for day, number in days.items()}
+def _days_since_start(days: Ints, unit: str) -> Ints:
+    """The days since the start of the month ("M") or year ("Y") of each day (since 1970)."""
+    return days - days.astype("M8[D]").astype(f"M8[{unit}]").astype("M8[D]").astype(np.int64)
 
 
 WINDOWS = ("mean", "std", "min", "max", "quantile")
 FEATURE_KINDS = ("lag", "difference", *WINDOWS, "expanding_mean", "expanding_std", "expanding_min", "expanding_max", "ewm")
 MAX_LAG = 1_000_000
+OTHER_LAG = r"(@(?P<lag>\d+))?"  # of the last value, if it is not the default
+WINDOW = r"(?P<size>\d+)(x(?P<stride>\d+))?"
+LAG_FEATURE_FORMS = (
+    r"(?P<kind>lag)_(?P<lag>\d+)",
+    rf"(?P<kind>difference)_(?P<stride>\d+){OTHER_LAG}",
+    rf"(?P<kind>mean|std|min|max)_{WINDOW}{OTHER_LAG}",
+    rf"(?P<kind>quantile)_{WINDOW}_(?P<level>0?\.\d+){OTHER_LAG}",
+    rf"(?P<kind>expanding_(mean|std|min|max)){OTHER_LAG}",
+    rf"(?P<kind>ewm)_(?P<level>0?\.\d+|1){OTHER_LAG}",
+)
 EXAMPLES = "'lag_7', 'mean_28', 'std_28@7', 'quantile_28_0.9', 'mean_4x7', 'expanding_max', 'ewm_0.3', 'difference_7'"
 
 
@@ -263,19 +254,17 @@ class LagFeature:
 
     def __str__(self) -> str:
         """The name of the feature, the inverse of `parse_lag_feature`."""
-        default_lag = self.stride if self.stride > 1 and self.kind in WINDOWS else 1
-        end = f"@{self.lag}" if self.lag != default_lag else ""
         if self.kind == "lag":
             return f"lag_{self.lag}"
+        # all significant digits, so that names are unique
+        level = f"_{np.format_float_positional(self.level, trim='-')}" if self.kind in ("quantile", "ewm") else ""
+        default_lag, body = 1, f"{self.kind}{level}"
         if self.kind == "difference":
-            return f"difference_{self.stride}{end}"
-        if self.kind == "ewm":
-            return f"ewm_{_format_level(self.level)}{end}"
-        if self.kind.startswith("expanding"):
-            return f"{self.kind}{end}"
-        stride = f"x{self.stride}" if self.stride > 1 else ""
-        level = f"_{_format_level(self.level)}" if self.kind == "quantile" else ""
-        return f"{self.kind}_{self.size}{stride}{level}{end}"
+            body = f"difference_{self.stride}"
+        elif self.kind in WINDOWS:
+            default_lag = self.stride
+            body = f"{self.kind}_{self.size}{f'x{self.stride}' if self.stride > 1 else ''}{level}"
+        return body if self.lag == default_lag else f"{body}@{self.lag}"
 
 
 def parse_lag_feature(name: str) -> LagFeature:
@@ -286,11 +275,18 @@ def parse_lag_feature(name: str) -> LagFeature:
     >>> parse_lag_feature("mean_4x7"), str(parse_lag_feature("quantile_28_0.9@2"))
     (LagFeature(kind='mean', lag=7, size=4, stride=7, level=0.0), 'quantile_28_0.9@2')
     """
-    body, separator, end = name.partition("@")
-    feature = _parse_window(body) or _parse_single(body)
-    if feature is None or (separator and (feature.kind == "lag" or not _is_count(end))):
+    match = next(filter(None, (re.fullmatch(form, name, re.ASCII) for form in LAG_FEATURE_FORMS)), None)
+    fields = {} if match is None else {key: text for key, text in match.groupdict().items() if text is not None}
+    kind, level = fields.get("kind"), float(fields.get("level", 0))
+    counts = {key: int(fields[key]) for key in ("lag", "size", "stride") if key in fields}
+    is_valid = all(1 <= count <= MAX_LAG for count in counts.values()) and (kind != "std" or counts["size"] > 1)
+    if kind in ("quantile", "ewm"):
+        is_valid = is_valid and level > 0 and (level < 1 or kind == "ewm")
+    if kind is None or not is_valid:
         raise ParameterError(f"A lag feature must have a name such as {EXAMPLES}, got '{format_value(name)}'.")
-    return feature if not separator else LagFeature(feature.kind, int(end), feature.size, feature.stride, feature.level)
+    default_lag = counts.get("stride", 1) if kind in WINDOWS else 1
+    default_size = 2 if kind == "difference" else 1
+    return LagFeature(kind, **{"lag": default_lag, "size": default_size, **counts}, level=level)
 
 
 def lag_features(lags: int | Sequence[int]) -> tuple[LagFeature, ...]:
@@ -304,38 +300,3 @@ def lag_features(lags: int | Sequence[int]) -> tuple[LagFeature, ...]:
             value=lags,
         )
     return tuple(LagFeature("lag", lag) for lag in numbers)
-
-
-def _parse_window(body: str) -> LagFeature | None:
-    """The feature of a window such as `mean_28`, `mean_4x7` or `quantile_28_0.9`; None if `body` is not one."""
-    match = re.fullmatch(r"(mean|std|min|max|quantile)_(\d+)(?:x(\d+))?(?:_(0?\.\d+))?", body)
-    if match is None or not _is_count(match[2]) or (match[3] and not _is_count(match[3])):
-        return None
-    level = float(match[4] or 0)
-    if (match[1] == "quantile") != (0 < level < 1) or (match[1] == "std" and int(match[2]) == 1):
-        return None
-    stride = int(match[3] or 1)
-    return LagFeature(match[1], stride, int(match[2]), stride, level)
-
-
-def _parse_single(body: str) -> LagFeature | None:
-    """The feature of `lag_7`, `difference_7`, `ewm_0.3` or `expanding_max`; None if `body` is not such a name."""
-    feature_kind, _, number = body.rpartition("_")
-    if body in FEATURE_KINDS and body.startswith("expanding"):
-        return LagFeature(body)
-    if feature_kind == "lag" and _is_count(number):
-        return LagFeature("lag", int(number))
-    if feature_kind == "difference" and _is_count(number):
-        return LagFeature("difference", lag=1, size=2, stride=int(number))
-    if feature_kind == "ewm" and re.fullmatch(r"(0?\.\d+|1)", number) and 0 < float(number) <= 1:
-        return LagFeature("ewm", level=float(number))
-    return None
-
-
-def _format_level(level: float) -> str:
-    """A probability as text with all significant digits, so that names are unique."""
-    return np.format_float_positional(level, trim="-")
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_LAG

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from numbers import Number
 from os import PathLike
 from typing import Any, NamedTuple
@@ -59,7 +60,8 @@ def to_native(column: Any) -> Any:
 
 def to_narwhals_series(column: Any) -> nw.Series[Any]:
     """Wrap a native column as a narwhals series."""
-    return column if isinstance(column, nw.Series) else nw.from_native(column, series_only=True)
+    series: nw.Series[Any] = nw.from_native(column, series_only=True)
+    return series
 
 
 Frame = Any  # a pandas, polars or pyarrow frame: narwhals has no common base class for them
@@ -68,11 +70,6 @@ Floats = NDArray[np.float64]
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 MAX_EXACT_INTEGER = 2**53  # integers beyond are not exact in float64
-# numpy dtypes: kind (float, signed or unsigned integer) and number of bytes
-INT64_TYPES = frozenset(("i8", "u8"))
-NUMERIC_TYPES = INT64_TYPES | {"f8", "f4", "i1", "i2", "i4", "u1", "u2", "u4"}
-
-
 DATES = 'index=pandas.date_range("2024-01-01", periods=len(frame), name="ds")'
 MELT_INDEX = 'melt(ignore_index=False, var_name="unique_id", value_name="y").reset_index()'
 CONVERSIONS = {  # attribute of a type: code that converts its objects; the first one counts
@@ -113,14 +110,22 @@ def to_narwhals(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
     if pandas is not None and isinstance(frame, pandas.Series):
         frame = _from_series(frame, what)
     try:
-        table: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
-        if table.implementation.value in LIBRARIES:
-            return table
-    except TypeError:
-        pass
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError:
-        raise _duplicate_names_error(frame, what) from None
-    raise _frame_type_error(frame, what)
+        names = frame.column_names if hasattr(type(frame), "column_names") else list(frame.columns)
+        duplicates = [name for name, count in Counter(names).items() if count > 1]
+        raise DataError(
+            f"Column names of the {what} must be unique, but these are repeated: {format_list(duplicates)}.",
+            hint="Drop or rename the duplicates.",
+        ) from None
+    if isinstance(table, nw.DataFrame) and table.implementation.value in LIBRARIES:
+        return table
+    package, type_name = type(frame).__module__.partition(".")[0], type(frame).__name__
+    raise DataError(
+        f"The {what} must be a pandas, polars or pyarrow DataFrame, a pandas Series with a DatetimeIndex, or have the Arrow C "
+        f"stream interface, got {type_name if package == 'builtins' else f'{package}.{type_name}'}.",
+        hint=_conversion_hint(frame, what),
+    )
 
 
 def read_table(frame: Frame, what: str = "frame") -> Table:
@@ -145,13 +150,41 @@ def read_numbers(column: Any, name: str, extra_hint: str = "") -> Floats:
     Integers that are not exact in float64 raise, too. `extra_hint` is appended to the message for other dtypes.
     """
     values = to_array(column)
-    if not isinstance(values, np.ndarray) or values.dtype.str[1:] not in NUMERIC_TYPES:
+    if not isinstance(values, np.ndarray) or not (values.dtype.kind in "iu" or values.dtype.str[1:] in ("f4", "f8")):
         values = _convert_numbers(to_narwhals_series(column), name, extra_hint)
-    elif values.dtype.str[1:] in INT64_TYPES and len(values):
-        _refuse_inexact(int(values.min()), int(values.max()), name)
+    elif values.dtype.kind in "iu" and len(values):
+        _refuse_inexact(values, name)
     values = np.ascontiguousarray(values, dtype=np.float64).view()
     values.flags.writeable = False  # it may be the memory of the caller
     return values
+
+
+def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
+    """The numbers of a column that is not a numpy array or may have missing values, as an array with NaN for these."""
+    if not series.dtype.is_numeric():  # decimals are numeric
+        native = series.to_native()
+        dtype_text = str(getattr(native, "dtype", None) or getattr(native, "type", ""))
+        suggestion = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
+        raise DataError(
+            f"Column {format_value(name)} must be numeric, got dtype {format_value(dtype_text)}.",
+            hint=f"{suggestion}{extra_hint}.",
+        )
+    if series.dtype.is_integer() and series.null_count() < len(series):
+        _refuse_inexact(series, name)
+    if series.implementation.is_pandas_like():
+        return series.to_native().to_numpy(dtype="float64", na_value=np.nan)
+    return series.cast(nw.Float64).to_numpy()
+
+
+def _refuse_inexact(integers: Any, name: str) -> None:
+    """Raise if the smallest or the largest integer of a column is not exact in float64."""
+    extremes = (int(integers.max()), int(integers.min()))
+    inexact = [value for value in extremes if abs(value) > MAX_EXACT_INTEGER]
+    if inexact:
+        raise DataError(
+            f"Integers of column {format_value(name)} must be within ±2^53, to be exact in float64, got {inexact[0]}.",
+            hint="Convert the column to float64 if rounding is acceptable, or rescale it.",
+        )
 
 
 def read_categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
@@ -162,32 +195,30 @@ def read_categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
     native = series.to_native()
     if series.implementation.is_pandas_like() and hasattr(native, "cat"):
         return native.cat.categories.to_numpy(), native.cat.codes.to_numpy().astype(np.int64)
-    array = series.to_arrow()
-    array = array.unify_dictionaries() if hasattr(array, "unify_dictionaries") else array
+    array: Any = series.to_arrow()
     array = array.combine_chunks() if hasattr(array, "combine_chunks") else array
     codes = array.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     names = array.dictionary
     if names.null_count:  # in arrow, missing values may also be a null category
-        codes = np.where(np.append(np.asarray(names.is_null()), False)[codes], -1, codes)
+        codes = np.where(np.append(names.is_null(), True)[codes], -1, codes)
     return np.asarray(names.to_numpy(zero_copy_only=False), dtype=object), codes
 
 
-def make_categorical(name: str, labels: tuple[str, ...], codes: Ints, backend: str) -> nw.Series[Any]:
-    """Create a categorical column of `backend`; code -1 is missing."""
+def make_categorical(name: str, labels: tuple[str, ...], codes: Ints, backend: str) -> Any:
+    """Create a native categorical column of `backend`; code -1 is missing."""
     if backend == "pandas":
         import pandas as pd
 
-        values = pd.Categorical.from_codes(codes, categories=pd.Index(labels, dtype=object))
-        return nw.from_native(pd.Series(values, name=name), series_only=True)
+        return pd.Series(pd.Categorical.from_codes(codes, categories=pd.Index(labels, dtype=object)), name=name)
     import pyarrow as pa
 
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     array = pa.chunked_array([pa.DictionaryArray.from_arrays(indices, pa.array(list(labels), type=pa.string()))])
     if backend == "pyarrow":
-        return nw.from_native(array, series_only=True)
+        return array
     import polars as pl
 
-    return nw.from_native(pl.Series(name, array), series_only=True)
+    return pl.Series(name, array)
 
 
 def build(backend: str, columns: Mapping[str, Any]) -> Frame:
@@ -197,17 +228,8 @@ def build(backend: str, columns: Mapping[str, Any]) -> Frame:
         native[name] = values.to_native() if isinstance(values, nw.Series) else values
         if hasattr(native[name], "reset_index"):
             native[name] = native[name].reset_index(drop=True)
-    if backend == "polars":
-        import polars as pl
-
-        return pl.DataFrame(native)
-    if backend == "pyarrow":
-        import pyarrow as pa
-
-        return pa.table(native)
-    import pandas as pd
-
-    return pd.DataFrame(native)
+    library = import_module(backend)
+    return library.table(native) if backend == "pyarrow" else library.DataFrame(native)
 
 
 def take_rows(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
@@ -217,7 +239,7 @@ def take_rows(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
 
 def take_native_rows(column: Any, index: Ints) -> Any:
     """The rows `index` of a column as a native column of its dtype."""
-    native = to_takeable(column)
+    native = _to_takeable(column)
     return native.take(index) if hasattr(native, "take") else native[index]
 
 
@@ -231,7 +253,7 @@ def take_native_values(column: Any, index: Ints) -> Any:
 
 
 def to_list(column: Any) -> list[Any]:
-    """The values of a column as Python objects."""
+    """The values of a column as Python objects, without the overhead of narwhals."""
     native = to_native(column)
     values: list[Any] = native.to_pylist() if hasattr(native, "to_pylist") else native.to_list()
     return values
@@ -239,9 +261,9 @@ def to_list(column: Any) -> list[Any]:
 
 def take_rows_or_missing(series: nw.Series[Any], index: Ints) -> Any:
     """The rows `index` of a column as a native column, missing where `index` is -1."""
-    native = to_takeable(series)
+    native = _to_takeable(series)
     if series.implementation.is_pandas_like():
-        return native.reset_index(drop=True).reindex(index).reset_index(drop=True)
+        return native.reset_index(drop=True).reindex(index)
     import pyarrow as pa
 
     rows = pa.array(index, mask=index < 0)
@@ -252,7 +274,7 @@ def take_rows_or_missing(series: nw.Series[Any], index: Ints) -> Any:
     return native.gather(pl.Series(rows))
 
 
-def to_takeable(column: Any) -> Any:
+def _to_takeable(column: Any) -> Any:
     """The native column; `string_view` is cast, since arrow cannot take rows of it."""
     native = to_native(column)
     if not str(getattr(native, "dtype", None) or getattr(native, "type", "")).startswith("string_view"):
@@ -262,8 +284,7 @@ def to_takeable(column: Any) -> Any:
         return native.cast("large_string")
     import pandas as pd
 
-    text = series.to_arrow().cast("large_string")
-    return pd.Series(pd.arrays.ArrowExtensionArray(text), name=series.name)
+    return pd.Series(pd.arrays.ArrowExtensionArray(series.to_arrow().cast("large_string")), name=series.name)
 
 
 def _from_series(series: Any, what: str) -> Any:
@@ -283,28 +304,6 @@ def _from_series(series: Any, what: str) -> Any:
             hint=f"Pass {code}.",
         )
     return pd.DataFrame({"ds": series.index, "y": series.array})
-
-
-def _duplicate_names_error(frame: Frame, what: str) -> DataError:
-    """The error for a frame with several columns of one name, which it lists."""
-    names = frame.column_names if hasattr(type(frame), "column_names") else list(frame.columns)
-    duplicates = [name for name, count in Counter(names).items() if count > 1]
-    return DataError(
-        f"Column names of the {what} must be unique, but these are repeated: {format_list(duplicates)}.",
-        hint="Drop or rename the duplicates.",
-    )
-
-
-def _frame_type_error(frame: Frame, what: str) -> DataError:
-    """The error for an object that is not a frame, with a fix that fits its type."""
-    frame_type = type(frame)
-    package = frame_type.__module__.partition(".")[0]
-    type_text = frame_type.__name__ if package == "builtins" else f"{package}.{frame_type.__name__}"
-    return DataError(
-        f"The {what} must be a pandas, polars or pyarrow DataFrame, a pandas Series with a DatetimeIndex, or have the Arrow C "
-        f"stream interface, got {type_text}.",
-        hint=_conversion_hint(frame, what),
-    )
 
 
 def _conversion_hint(value: Any, what: str) -> str:
@@ -327,35 +326,3 @@ def _conversion_hint(value: Any, what: str) -> str:
     if first is not None or is_series:
         return f"Pass the dates too: pandas.Series(frame, {DATES})."
     return "Pass a DataFrame" + (', such as deepforecast.datasets.load("air_passengers").' if what == "frame" else ".")
-
-
-def _not_numeric_error(series: nw.Series[Any], name: str, extra_hint: str) -> DataError:
-    native = series.to_native()
-    dtype_text = format_value(str(getattr(native, "dtype", None) or getattr(native, "type", "")))
-    suggestion = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
-    return DataError(f"Column {format_value(name)} must be numeric, got dtype {dtype_text}.", hint=f"{suggestion}{extra_hint}.")
-
-
-def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
-    """The numbers of a column that is not a numpy array or may have missing values, as an array with NaN for these."""
-    dtype, native = series.dtype, series.to_native()
-    if not dtype.is_numeric():  # decimals are numeric
-        raise _not_numeric_error(series, name, extra_hint)
-    is_large = dtype.is_integer() and dtype not in (nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32)
-    if is_large and series.null_count() < len(series):
-        _refuse_inexact(int(series.min()), int(series.max()), name)
-    if isinstance(getattr(native, "dtype", None), np.dtype):
-        return native.to_numpy()
-    if series.implementation.is_pandas_like():
-        return native.to_numpy(dtype="float64", na_value=np.nan)
-    return series.cast(nw.Float64).to_numpy()
-
-
-def _refuse_inexact(low: int, high: int, name: str) -> None:
-    """Raise if the smallest or the largest integer of a column is not exact in float64."""
-    if high > MAX_EXACT_INTEGER or low < -MAX_EXACT_INTEGER:
-        inexact_value = high if high > MAX_EXACT_INTEGER else low
-        raise DataError(
-            f"Integers of column {format_value(name)} must be within ±2^53, to be exact in float64, got {inexact_value}.",
-            hint="Convert the column to float64 if rounding is acceptable, or rescale it.",
-        )

@@ -66,7 +66,7 @@ def test_bands_are_intervals_and_pairs_of_quantiles() -> None:
         (None, None, ()),
         (Columns(), {}, ()),
         (Columns(target="sales", future=["price"]), {"target": "sales"}, ("price",)),
-        ({"time": "day", "past": "rain"}, {"time": "day", "future": (), "past": (), "static": ()}, ("rain",)),
+        ({"time": "day", "past": "rain"}, {"time": "day"}, ("rain",)),
     ],
 )
 def test_covariates_said_are_no_keys(columns: Any, keys: Any, covariates: tuple[str, ...]) -> None:

@@ -295,7 +295,7 @@ def test_categories(native: Any) -> None:
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_categorical_columns_are_made(name: str) -> None:
     column = make_categorical("kind", ("a", "b", "c"), np.array([1, -1, 0]), name)
-    assert column.dtype in (nw.Categorical, nw.Enum)
+    assert wrapped(column).dtype in (nw.Categorical, nw.Enum)
     frame = build(name, {"kind": column})
     assert [None if value is None or value != value else value for value in to_narwhals(frame)["kind"].to_list()] == [
         "b",

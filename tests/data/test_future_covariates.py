@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast.data.covariates import UNKNOWN, Covariate
+from deepforecast.data.covariates import UNKNOWN, Covariate, read_future_covariates, recode_covariate
 from deepforecast.data.frames import build
-from deepforecast.data.future_covariates import read_future_covariates, recode_covariate
 from deepforecast.data.panel import Panel, Series
 from deepforecast.errors import DataError, DataWarning
 from tests.frames import LIBRARIES, D, P, converted, joined, plain
@@ -70,24 +69,24 @@ def test_integer_time() -> None:
         (lambda f: f.drop(columns="unique_id"), "it lacks unique_id"),
         (
             lambda f: f.drop(index=4),
-            r"rows are missing: 1, in series s002, first that of s002 at 2024-01-22 \(columns x\).*future_frame",
+            r"a row with x for every .* rows are missing for series s002, first at 2024-01-22, 1 step in all.*future_frame",
         ),
-        (lambda f: f[f.unique_id == "s001"], r"rows are missing: 3, in series s002"),
+        (lambda f: f[f.unique_id == "s001"], r"rows are missing for series s002, first at 2024-01-21, 3 steps in all"),
         (lambda f: f[f.unique_id == "zz"].reset_index(drop=True), "cannot be empty"),
         (
             lambda f: f.assign(unique_id="zz" + f.unique_id),
-            r"rows are missing: 6, in series s001, s002, first that of s001 at 2024-01-21",
+            r"rows are missing for series s001, s002, first at 2024-01-21 \(series s001\), 6 steps in all",
         ),
         (
             lambda f: f.assign(x=[0, 1, 2, 3, np.nan, 5]),
             r"x of the future frame is missing or infinite for series s002, first at 2024-01-22",
         ),
-        (lambda f: f.assign(x=[0, -np.inf, 2, 3, np.inf, 5]), r"s001, s002, first at 2024-01-22 \(series s001\), 2 value"),
+        (lambda f: f.assign(x=[0, -np.inf, 2, 3, np.inf, 5]), r"s001, s002, first at 2024-01-22 \(series s001\), 2 steps in all"),
         (lambda f: f.assign(x="a"), r"future frame cannot be read, first for series s001: Column x must be numeric"),
         (lambda f: f.assign(x=pd.Categorical(["a"] * 6)), r"x must contain numbers, as in fit, got categories"),
         (lambda f: joined(f, f.iloc[[2]]), r"unique in the future frame.*s001, first at 2024-01-23"),
         (lambda f: f.assign(ds=f.ds.dt.tz_localize("UTC")), r"ds of the future frame.*time zone"),
-        (lambda f: f.assign(ds=f.ds + pd.Timedelta("3h")), r"rows are missing: 6"),
+        (lambda f: f.assign(ds=f.ds + pd.Timedelta("3h")), r"rows are missing for .* 6 steps in all"),
         (lambda f: f.assign(ds=np.arange(6)), r"got int64"),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast.data.future_covariates import leaking_columns
+from deepforecast.data.covariates import leaking_columns
 from deepforecast.data.panel import Panel
 from tests.frames import P
 
