@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.core.forecast import refuse_duplicate_columns, resolve_bounds
-from deepforecast.data import datetimes, frames
+from deepforecast.data import frames, key_columns
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.errors import CapabilityError, DataError, warn
 
@@ -122,7 +122,7 @@ def _attention_frame(model: Forecaster, state: State, attention_maps: Sequence[A
     timestamps = calendar.timestamps((series.last[:, None] + calendar.step * all_steps).reshape(-1)).reshape(len(series), -1)
 
     def time_column(name: str, steps: Ints) -> Any:
-        return datetimes.time_series(name, timestamps[series_index, steps - first_step], calendar.time, series.library)
+        return key_columns.time_series(name, timestamps[series_index, steps - first_step], calendar.time, series.library)
 
     columns: dict[str, Any] = {}
     if series.columns.id is not None and series.ids is not None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from deepforecast.data.datetimes import TimeType, integer_dtype
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.frequency import (
     GRIDS,
@@ -26,11 +25,12 @@ from deepforecast.data.frequency import (
     tick_frequency,
 )
 from deepforecast.data.frequency import OFF_GRID as OFF_GRID
+from deepforecast.data.key_columns import TimeType, integer_dtype
 from deepforecast.errors import DataError
 
 if TYPE_CHECKING:
-    from deepforecast.data.datetimes import TimeType
     from deepforecast.data.frames import Ints
+    from deepforecast.data.key_columns import TimeType
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000, "D": 1}  # time units per day
 MAX_INT64 = np.iinfo(np.int64).max

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data import datetimes, frames
+from deepforecast.data import frames, key_columns
 from deepforecast.data.calendar import format_timestamp, may_be_business_days
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.frames import Floats, Frame, Ints
@@ -292,8 +292,8 @@ class _FrameRows:
             "zeros": self.y == 0,
         }
         table: dict[str, Any] = {"rows": np.diff(keys.indptr)}
-        table["start"] = datetimes.time_series("start", keys.timestamps[begin], keys.time, keys.library)
-        table["end"] = datetimes.time_series("end", keys.timestamps[keys.indptr[1:] - 1], keys.time, keys.library)
+        table["start"] = key_columns.time_series("start", keys.timestamps[begin], keys.time, keys.library)
+        table["end"] = key_columns.time_series("end", keys.timestamps[keys.indptr[1:] - 1], keys.time, keys.library)
         table["gaps"] = gaps
         table |= {name: np.add.reduceat(rows.astype(np.int64), begin) for name, rows in counts.items()}
         has_value = np.add.reduceat(finite.astype(np.int64), begin) > 0

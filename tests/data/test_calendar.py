@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepforecast.data.calendar import Calendar, format_timestamp, make_calendar, nominal_local_time, to_absolute, to_local
-from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frequency import OFF_GRID, parse, point_days, point_numbers
+from deepforecast.data.key_columns import TimeType
 from deepforecast.errors import DataError
 from tests.frames import FREQUENCIES, ZONES
 
