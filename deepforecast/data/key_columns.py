@@ -31,6 +31,11 @@ class TimeType:
     tz: str | None = None
     dtype: str = "int64"
 
+    @property
+    def has_local_time(self) -> bool:
+        """Whether local time may differ from the timestamps, which are in UTC."""
+        return self.tz not in (None, "UTC")
+
 
 def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     """Read a time column as int64 (UTC if there is a time zone) and its type.
@@ -262,20 +267,18 @@ def _comparable_ids(column: Any, name: str) -> tuple[Any, NDArray[Any] | None]:
         return text.cast("large_string") if str(text.type) == "string_view" else text, None
     if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):
         return np.asarray(series.to_numpy()), None
+    labels: Any = native.to_numpy() if is_object else None
+    codes: Ints | None = None
     if dtype in (nw.Categorical, nw.Enum):
         labels, codes = read_categories(series)
         if (codes < 0).any():
             raise _missing_ids_error(series, name)
-        ids: tuple[Any, NDArray[Any] | None] = codes, labels
-    else:
-        labels = native.to_numpy() if is_object else None
-        ids = labels, None
     import pandas as pd
 
     # labels of mixed types cannot be sorted
     if labels is None or pd.api.types.infer_dtype(labels, skipna=False) not in ("string", "integer", "empty"):
         raise _id_type_error(series, name, labels)
-    return ids
+    return (labels, None) if codes is None else (codes, labels)
 
 
 def _ranks(labels: Any) -> tuple[Ints, int]:
