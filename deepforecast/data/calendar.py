@@ -33,6 +33,7 @@ MAX_INT64 = np.iinfo(np.int64).max
 MIN_ROWS_TO_REDUCE = 10_000  # rows from which repeated timestamps are converted only once
 # every 97th row is sampled to detect repetition; a prime, unlikely to divide the length of series
 SAMPLE_STEP = 97
+MONTHLY = ("MS", "ME", "BMS", "BME")
 MIN_SHARE = 0.5  # minimum share of consecutive rows that are one step apart
 # up to this share of timestamps off the grid, they are errors rather than the grid
 MAX_OFF_GRID_SHARE = 0.1
@@ -311,8 +312,10 @@ def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequ
 
     Returns None if these are more than a share of MAX_OFF_GRID_SHARE.
     """
+    day = PER_DAY.get(time.unit, 0)
+    time_of_day = _most_frequent(to_local(timestamps, time) % day)[0] if day else 0
     for find_rows in (_rows_off_steps, _rows_off_months):
-        rows = find_rows(timestamps, indptr, time)
+        rows = find_rows(timestamps, indptr, time, time_of_day)
         if 0 < len(rows) <= MAX_OFF_GRID_SHARE * len(timestamps):
             on_grid = np.ones(len(timestamps), dtype=bool)
             on_grid[rows] = False
@@ -322,7 +325,7 @@ def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequ
     return None
 
 
-def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
+def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType, time_of_day: int) -> Ints:
     """The rows off the grid of their series, for steps of constant length."""
     gaps = np.delete(np.diff(timestamps), indptr[1:-1] - 1)
     step, n_gaps_of_step = _most_frequent(gaps) if len(gaps) else (0, 0)
@@ -330,27 +333,20 @@ def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
         return timestamps[:0]
     # the same local time, not every 24 hours
     if time.has_local_time and step % PER_DAY[time.unit] == 0:
-        timestamps = nominal_local_time(timestamps, time, _most_frequent(to_local(timestamps, time) % PER_DAY[time.unit])[0])
+        timestamps = nominal_local_time(timestamps, time, time_of_day)
     phase, begin = timestamps % step, indptr[:-1]
     mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))
-    rows = [_rows_off_phase(phase, int(indptr[number]), int(indptr[number + 1])) for number in mixed]
-    return np.concatenate([timestamps[:0], *rows])
+    usual_phase = phase[begin]
+    usual_phase[mixed] = [_most_frequent(phase[indptr[number] : indptr[number + 1]])[0] for number in mixed]
+    return np.flatnonzero(phase != np.repeat(usual_phase, np.diff(indptr)))
 
 
-def _rows_off_months(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
+def _rows_off_months(timestamps: Ints, indptr: Ints, time: TimeType, time_of_day: int) -> Ints:
     """The rows that are not on the first or last (business) day of a month: the fewest of the four grids."""
-    day = PER_DAY.get(time.unit, 0)
-    if not day:
+    if not time.unit:
         return timestamps[:0]
-    local = to_local(timestamps, time)
-    days, clock = local // day, local % day
-    bases = (point_numbers(Frequency(1, base), days) == OFF_GRID for base in ("MS", "ME", "BMS", "BME"))
-    return min((np.flatnonzero(is_off | (clock != _most_frequent(clock)[0])) for is_off in bases), key=len)
-
-
-def _rows_off_phase(phase: Ints, begin: int, end: int) -> Ints:
-    """The rows of a series whose phase is not its most frequent one."""
-    return begin + np.flatnonzero(phase[begin:end] != _most_frequent(phase[begin:end])[0])
+    calendars = (Calendar(Frequency(1, base), time, 1, time_of_day) for base in MONTHLY)
+    return min((np.flatnonzero(calendar.positions(timestamps) == OFF_GRID) for calendar in calendars), key=len)
 
 
 def _most_frequent(values: Ints) -> tuple[int, int]:
@@ -416,7 +412,7 @@ def _infer_daily(days: Ints, neighbours: Neighbours) -> Frequency | None:
 
 def _infer_monthly(days: Ints, neighbours: Neighbours) -> Frequency | None:
     """Months, quarters or years, if all `days` are their first or last (business) days."""
-    for base in ("MS", "ME", "BMS", "BME"):
+    for base in MONTHLY:
         numbers = point_numbers(Frequency(1, base), days)
         if (numbers != OFF_GRID).all():
             break

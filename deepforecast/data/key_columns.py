@@ -46,32 +46,35 @@ def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     values, native = to_array(column), to_native(column)
     dtype: Any = getattr(native, "dtype", None)  # None for pyarrow, whose columns have a `type`
     dtype_text = str(dtype if dtype is not None else getattr(native, "type", ""))
-    # datetimes with a numpy representation: of pandas without a time zone, and of polars, whose dtype has the zone
-    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-        time = TimeType(np.datetime_data(values.dtype)[0], getattr(dtype, "time_zone", None), dtype_text)
-        return np.ascontiguousarray(values).view(np.int64), time
     series = to_narwhals_series(column)
-    if series.dtype.is_integer():
-        return _read_integers(series, name, dtype_text), TimeType("", None, dtype_text)
-    if series.dtype == nw.String:
+    unit, zone = "D", None
+    integers: Any
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":  # of pandas; of polars, whose dtype has the zone
+        unit, zone = np.datetime_data(values.dtype)[0], getattr(dtype, "time_zone", None)
+        integers = np.ascontiguousarray(values).view(np.int64)
+    elif series.dtype.is_integer():
+        unit, integers = "", _read_integers(series, name, dtype_text)
+    elif series.dtype == nw.String:
         return _parse_text(series, name)
-    if hasattr(dtype, "tz"):  # datetimes of pandas with a time zone
+    elif hasattr(dtype, "tz"):  # datetimes of pandas with a time zone
         import pandas as pd
 
-        return np.ascontiguousarray(pd.DatetimeIndex(native).asi8), TimeType(dtype.unit, _zone_name(dtype, name), dtype_text)
-    if dtype_text == "object" and {type(value) for value in native} == {date}:
-        return native.to_numpy().astype("M8[D]").view(np.int64), TimeType("D", None, dtype_text)
+        unit, zone, integers = dtype.unit, _zone_name(dtype, name), pd.DatetimeIndex(native).asi8
+    elif dtype_text == "object" and {type(value) for value in native} == {date}:
+        integers = native.to_numpy().astype("M8[D]").view(np.int64)
+    # of pyarrow, of pandas with a pyarrow dtype, or of polars with missing values;
     # the dtype text is tested too, as narwhals does not support all time zone names
-    if series.dtype not in (nw.Date, nw.Datetime) and "timestamp[" not in dtype_text:
-        raise _time_type_error(series, name, dtype_text)
-    # of pyarrow, of pandas with a pyarrow dtype, or of polars with missing values
-    import pyarrow as pa
+    elif series.dtype in (nw.Date, nw.Datetime) or "timestamp[" in dtype_text:
+        import pyarrow as pa
 
-    array = series.to_arrow()
-    is_date = pa.types.is_date32(array.type)
-    integers = array.cast(pa.int32() if is_date else pa.int64()).to_numpy(zero_copy_only=False)
-    time = TimeType("D", None, dtype_text) if is_date else TimeType(array.type.unit, array.type.tz, dtype_text)
-    return np.ascontiguousarray(integers, dtype=np.int64), time
+        array = series.to_arrow()
+        is_date = pa.types.is_date32(array.type)
+        integers = array.cast(pa.int32() if is_date else pa.int64()).to_numpy(zero_copy_only=False)
+        if not is_date:
+            unit, zone = array.type.unit, array.type.tz
+    else:
+        raise _time_type_error(series, name, dtype_text)
+    return np.ascontiguousarray(integers, dtype=np.int64), TimeType(unit, zone, dtype_text)
 
 
 def time_series(name: str, timestamps: Ints, time: TimeType, backend: str) -> nw.Series[Any]:
@@ -284,33 +287,23 @@ def _comparable_ids(column: Any, name: str) -> tuple[Any, NDArray[Any] | None]:
 def _ranks(labels: Any) -> tuple[Ints, int]:
     """The rank of each label (a numpy or arrow array) among the unique labels, and their number."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if isinstance(labels, np.ndarray) and labels.dtype == object:
-        labels = pa.array(labels)
-    if isinstance(labels, np.ndarray) or pa.types.is_integer(labels.type):
-        return _integer_ranks(np.asarray(labels))
+    labels = pa.array(labels) if isinstance(labels, np.ndarray) else labels
+    if pa.types.is_integer(labels.type):
+        numbers = np.asarray(labels)
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low <= MAX_SPARSITY * len(numbers) and high <= np.iinfo(np.int64).max:
+            from_low = numbers.astype(np.int64) - low
+            occurs = np.zeros(high - low + 1, dtype=bool)
+            occurs[from_low] = True
+            rank_of_integer = np.cumsum(occurs) - 1
+            return rank_of_integer[from_low], int(rank_of_integer[-1]) + 1
     # not pandas.factorize: before pandas 3.0, strings that differ only after a NUL are equal to it
     encoded = labels.dictionary_encode()
     encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
-    names = np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False), dtype=object)
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[np.argsort(names, kind="stable")] = np.arange(len(names))
-    return rank[encoded.indices.to_numpy()], len(names)
-
-
-def _integer_ranks(numbers: NDArray[Any]) -> tuple[Ints, int]:
-    """`_ranks` of integers, by counting if they are dense (see MAX_SPARSITY)."""
-    low, high = int(numbers.min()), int(numbers.max())
-    if high - low > MAX_SPARSITY * len(numbers) or high > np.iinfo(np.int64).max:
-        import pandas as pd
-
-        rank, unique_numbers = pd.factorize(numbers, sort=True)
-        return rank.astype(np.int64, copy=False), len(unique_numbers)
-    from_low = numbers.astype(np.int64) - low
-    occurs = np.zeros(high - low + 1, dtype=bool)
-    occurs[from_low] = True
-    rank_of_integer = np.cumsum(occurs) - 1
-    return rank_of_integer[from_low], int(rank_of_integer[-1]) + 1
+    rank = np.asarray(pc.rank(encoded.dictionary, tiebreaker="dense")).astype(np.int64) - 1
+    return rank[encoded.indices.to_numpy()], len(rank)
 
 
 def _sort_order(rank: Ints, lengths: Ints, n_ids: int, timestamps: Ints) -> Ints:
