@@ -7,7 +7,7 @@ arithmetic is int64 arithmetic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -272,7 +272,7 @@ def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
     """
     if len(timestamps) < len(indptr):
         return None  # no series has two rows
-    neighbours = Neighbours.from_indptr(indptr)
+    neighbours = Neighbours(indptr)
     gaps = neighbours.gaps(timestamps)
     step, day = int(gaps.min()), PER_DAY.get(time.unit, 0)
     if step <= 0:
@@ -286,7 +286,7 @@ def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
             return regular
     del gaps  # to save memory
     unique, rows = unique_times(timestamps)
-    neighbours = replace(neighbours, rows=rows)
+    neighbours = Neighbours(indptr, rows)
     if time.has_local_time:  # local midnights are 23 or 25 hours apart twice a year
         unique = nominal_local_time(unique, time, int((to_local(timestamps[:2], time) % day).min()))
     days = unique // day
@@ -357,35 +357,28 @@ def _most_frequent(values: Ints) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The `n_pairs` pairs of consecutive rows within series: all pairs except those at `bounds`, between two series.
+    """The pairs of consecutive rows within the series of a ragged panel, of which at least one has two rows.
 
-    `typical` is a pair within the longest series. `rows` is the index of each row into unique values.
+    `rows` is the index of each row into unique values.
     """
 
-    bounds: Ints
-    n_pairs: int
-    typical: int
+    indptr: Ints
     rows: Any = ...
-
-    @classmethod
-    def from_indptr(cls, indptr: Ints) -> Neighbours:
-        """Create from a panel in which at least one series has two rows."""
-        return cls(indptr[1:-1] - 1, int(indptr[-1]) - len(indptr) + 1, int(indptr[np.argmax(np.diff(indptr))]))
 
     def gaps(self, values: Ints) -> Ints:
         """Differences of consecutive rows.
 
-        Differences between two series are replaced by a gap within a series.
+        Differences between two series are replaced by a gap within the longest series.
         """
         gaps: Ints = np.diff(values[self.rows])
-        gaps[self.bounds] = gaps[self.typical]
+        gaps[self.indptr[1:-1] - 1] = gaps[self.indptr[np.argmax(np.diff(self.indptr))]]
         return gaps
 
     def share(self, gaps: Ints, step: int) -> float:
         """The share of gaps of one step; 0 if any gap is not a whole number of steps."""
         is_one_step = gaps == step
-        is_one_step[self.bounds] = False
-        share = np.count_nonzero(is_one_step) / self.n_pairs
+        is_one_step[self.indptr[1:-1] - 1] = False
+        share = np.count_nonzero(is_one_step) / (len(gaps) - len(self.indptr) + 2)
         return 0.0 if share < 1 and (gaps % step).any() else share
 
 

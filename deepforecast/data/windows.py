@@ -85,13 +85,18 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
             value=plan.train_size,
         )
     by_series = plan.align == "series"
-    cutoffs = _cutoffs_by_series(panel, plan) if by_series else _cutoffs_by_calendar(panel, plan)
+    # number of rows from the start of each series to the end of the last window
+    end = panel.lengths if by_series else (int(panel.series.last.max()) - panel.start) // panel.calendar.step + 1
+    short = np.flatnonzero(panel.lengths < plan.n_test_rows + plan.min_observations)
+    if by_series and len(short) and not plan.skips_short:
+        raise _too_many_windows_error(panel, plan, short, f"{panel.lengths[short[0]]} rows")
     # future covariates are known only for existing rows
     requires_all_rows = plan.full_windows or bool(panel.series.columns.future)
     n_required_rows = plan.gap + (plan.horizon if requires_all_rows else 1)
     observed_before = _cumulative_observed(panel)
     windows = []
-    for window_number, cutoff in enumerate(cutoffs):
+    for window_number in range(plan.n_windows):
+        cutoff = np.clip(end - plan.n_test_rows + window_number * plan.step, 0, panel.lengths)
         train_start = np.zeros_like(cutoff) if plan.train_size is None else np.maximum(cutoff - plan.train_size, 0)
         n_observed = observed_before[panel.indptr[:-1] + cutoff] - observed_before[panel.indptr[:-1] + train_start]
         is_usable = (n_observed >= plan.min_observations) & (cutoff + n_required_rows <= panel.lengths)
@@ -125,27 +130,6 @@ def rows_until_observed(panel: Panel, min_observations: int) -> Ints:
 def _cumulative_observed(panel: Panel) -> Ints:
     """The number of non-missing targets before each flat row."""
     return np.concatenate([[0], np.cumsum(~panel.missing(), dtype=np.int64)])
-
-
-def _cutoffs_by_series(panel: Panel, plan: BacktestPlan) -> list[Ints]:
-    """Number of rows of each series before each cutoff, oldest cutoff first, counted back from the end of the series."""
-    short = np.flatnonzero(panel.lengths < plan.n_test_rows + plan.min_observations)
-    if len(short) and not plan.skips_short:
-        raise _too_many_windows_error(panel, plan, short, f"{panel.lengths[short[0]]} rows")
-    first_cutoffs = panel.lengths - plan.n_test_rows
-    return [np.maximum(first_cutoffs + window_number * plan.step, 0) for window_number in range(plan.n_windows)]
-
-
-def _cutoffs_by_calendar(panel: Panel, plan: BacktestPlan) -> list[Ints]:
-    """Number of rows of each series before each cutoff, oldest cutoff first, counted back from the latest end of all series."""
-    calendar_step = panel.calendar.step
-    latest_position = int(panel.series.last.max())
-    cutoffs = []
-    for windows_after in reversed(range(plan.n_windows)):
-        last_train_position = latest_position - calendar_step * (plan.horizon + plan.gap + windows_after * plan.step)
-        n_rows_before = (last_train_position - panel.start) // calendar_step + 1
-        cutoffs.append(np.clip(n_rows_before, 0, panel.lengths))
-    return cutoffs
 
 
 def _too_many_windows_error(panel: Panel, plan: BacktestPlan, short: Ints, length_text: str) -> ParameterError:
