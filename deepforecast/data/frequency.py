@@ -191,7 +191,6 @@ def _frequency_error(rule: str, value: Any, hint: str = FREQUENCY_HINT) -> Param
 GRIDS = frozenset(PER_YEAR) | frozenset(PER_WEEK) - {"D"}  # bases with grid points; the others have a constant step
 OFF_GRID = np.iinfo(np.int64).min  # number of a day that is not a grid point
 CUSTOM_START = -719_162  # 0001-01-01, so that business days are only counted forward
-MONTHS_BETWEEN_POINTS = {"M": 1, "Q": 3, "Y": 12}
 
 
 def point_numbers(frequency: Frequency, days: Ints) -> Ints:
@@ -240,7 +239,7 @@ def _weekday_shift(frequency: Frequency) -> int:
 
 def _months(frequency: Frequency) -> tuple[int, int]:
     """Months between grid points, and the month of point 0 since January 1970."""
-    between = MONTHS_BETWEEN_POINTS[frequency.base[-2]]
+    between = 12 // PER_YEAR[frequency.base]
     return between, MONTHS.index(frequency.anchor) % between if frequency.anchor else 0
 
 

@@ -89,8 +89,8 @@ def time_series(name: str, timestamps: Ints, time: TimeType, backend: str) -> nw
 
 def time_values(name: str, timestamps: Ints, time: TimeType, backend: str) -> Any:
     """int64 timestamps as a native column of the original type, or as a numpy array."""
+    values: Any = timestamps.view(f"M8[{time.unit}]") if time.unit else timestamps.astype(integer_dtype(time), copy=False)
     if backend == "pandas":
-        values: Any = timestamps.view(f"M8[{time.unit}]") if time.unit else timestamps
         if str(values.dtype) == time.dtype:
             return values
         if time.dtype == "object":
@@ -103,9 +103,8 @@ def time_values(name: str, timestamps: Ints, time: TimeType, backend: str) -> An
         return column if str(column.dtype) == time.dtype else column.astype(time.dtype)
     import pyarrow as pa
 
-    array = pa.array(timestamps.astype(integer_dtype(time) if not time.unit else np.int32 if time.unit == "D" else np.int64))
-    if time.unit:
-        array = array.cast(pa.date32() if time.unit == "D" else pa.timestamp(time.unit, tz=time.tz))
+    array = pa.array(values)
+    array = array if time.tz is None else array.cast(pa.timestamp(time.unit, time.tz))
     if backend == "polars":
         import polars as pl
 
@@ -156,29 +155,23 @@ def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
     import pandas as pd
 
     text = pd.Series(series.to_list(), dtype=object)
-    invalid = text[~text.str.fullmatch(TEXT_TIME)]
+    iso_text = text.where(text.str.fullmatch(TEXT_TIME))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pandas 2 only warns of mixed time zones, and returns objects
+            parsed = pd.to_datetime(iso_text, format="ISO8601", errors="coerce")
+    except ValueError:
+        raise _mixed_zones_error(name) from None
+    if parsed.dtype == object:
+        raise _mixed_zones_error(name)
+    invalid = text[parsed.isna()]
     if len(invalid):
         raise DataError(
             f"Text in the time column {format_value(name)} must be ISO 8601, as in 2024-01-31 or "
-            f"2024-01-31T12:00, got {format_list(invalid.unique())}, first in row "
-            f"{invalid.index[0]}.",
-            hint=f"Convert the column, e.g. pandas.to_datetime(frame[{name!r}], dayfirst=...).",
+            f"2024-01-31T12:00, got {format_list(invalid.unique())}, first in row {invalid.index[0]}.",
+            hint=f"Correct these values, or convert the column, e.g. pandas.to_datetime(frame[{name!r}], dayfirst=...).",
         )
-    try:
-        with warnings.catch_warnings():
-            # pandas 2 only warns of mixed time zones, rejected below
-            warnings.simplefilter("ignore")
-            parsed = pd.Series(pd.to_datetime(text, format="ISO8601"))
-    except (ValueError, TypeError) as error:
-        if "timezones" in str(error):
-            raise _mixed_zones_error(name) from None
-        raise DataError(
-            f"Text in the time column {format_value(name)} must be valid ISO 8601: {format_value(str(error), 200)}.",
-            hint="Correct these values.",
-        ) from None
-    if parsed.dtype == object:
-        raise _mixed_zones_error(name)
-    return read_timestamps(nw.from_native(parsed, series_only=True), name)
+    return read_timestamps(parsed, name)
 
 
 def _time_type_error(series: nw.Series[Any], name: str, dtype_text: str) -> DataError:
