@@ -313,7 +313,7 @@ def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequ
     Returns None if these are more than a share of MAX_OFF_GRID_SHARE.
     """
     day = PER_DAY.get(time.unit, 0)
-    time_of_day = _most_frequent(to_local(timestamps, time) % day)[0] if day else 0
+    time_of_day = _most_frequent(to_local(timestamps, time) % day) if day else 0
     for find_rows in (_rows_off_steps, _rows_off_months):
         rows = find_rows(timestamps, indptr, time, time_of_day)
         if 0 < len(rows) <= MAX_OFF_GRID_SHARE * len(timestamps):
@@ -328,8 +328,8 @@ def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequ
 def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType, time_of_day: int) -> Ints:
     """The rows off the grid of their series, for steps of constant length."""
     gaps = np.delete(np.diff(timestamps), indptr[1:-1] - 1)
-    step, n_gaps_of_step = _most_frequent(gaps) if len(gaps) else (0, 0)
-    if step <= 0 or n_gaps_of_step < MIN_SHARE * len(gaps):
+    step = _most_frequent(gaps) if len(gaps) else 0
+    if step <= 0 or np.count_nonzero(gaps == step) < MIN_SHARE * len(gaps):
         return timestamps[:0]
     # the same local time, not every 24 hours
     if time.has_local_time and step % PER_DAY[time.unit] == 0:
@@ -337,7 +337,7 @@ def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType, time_of_day:
     phase, begin = timestamps % step, indptr[:-1]
     mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))
     usual_phase = phase[begin]
-    usual_phase[mixed] = [_most_frequent(phase[indptr[number] : indptr[number + 1]])[0] for number in mixed]
+    usual_phase[mixed] = [_most_frequent(phase[indptr[number] : indptr[number + 1]]) for number in mixed]
     return np.flatnonzero(phase != np.repeat(usual_phase, np.diff(indptr)))
 
 
@@ -349,10 +349,9 @@ def _rows_off_months(timestamps: Ints, indptr: Ints, time: TimeType, time_of_day
     return min((np.flatnonzero(calendar.positions(timestamps) == OFF_GRID) for calendar in calendars), key=len)
 
 
-def _most_frequent(values: Ints) -> tuple[int, int]:
-    """The most frequent value and its count."""
+def _most_frequent(values: Ints) -> int:
     unique_values, counts = np.unique(values, return_counts=True)
-    return int(unique_values[np.argmax(counts)]), int(counts.max())
+    return int(unique_values[np.argmax(counts)])
 
 
 @dataclass(frozen=True)

@@ -93,12 +93,12 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
     # future covariates are known only for existing rows
     requires_all_rows = plan.full_windows or bool(panel.series.columns.future)
     n_required_rows = plan.gap + (plan.horizon if requires_all_rows else 1)
-    observed_before = _cumulative_observed(panel)
+    observed_before, first_rows = _cumulative_observed(panel), panel.indptr[:-1]
     windows = []
     for window_number in range(plan.n_windows):
         cutoff = np.clip(end - plan.n_test_rows + window_number * plan.step, 0, panel.lengths)
         train_start = np.zeros_like(cutoff) if plan.train_size is None else np.maximum(cutoff - plan.train_size, 0)
-        n_observed = observed_before[panel.indptr[:-1] + cutoff] - observed_before[panel.indptr[:-1] + train_start]
+        n_observed = observed_before[first_rows + cutoff] - observed_before[first_rows + train_start]
         is_usable = (n_observed >= plan.min_observations) & (cutoff + n_required_rows <= panel.lengths)
         series = np.flatnonzero(is_usable)
         if by_series and len(series) < len(panel) and not plan.skips_short:
