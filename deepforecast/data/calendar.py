@@ -30,6 +30,7 @@ from deepforecast.errors import DataError
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000, "D": 1}  # time units per day
 MAX_INT64 = np.iinfo(np.int64).max
+UTC = (None, "UTC")  # time zones whose local time is that of the timestamps
 MIN_ROWS_TO_REDUCE = 10_000  # rows from which repeated timestamps are converted only once
 # every 97th row is sampled to detect repetition; a prime, unlikely to divide the length of series
 SAMPLE_STEP = 97
@@ -57,7 +58,7 @@ class Calendar(NamedTuple):
     def counts_local_time(self) -> bool:
         """Whether steps are counted in local time: daily and longer periods in a time zone."""
         is_absolute = self.frequency.base in TICKS and self.frequency.base != "D"
-        return self.time.has_local_time and not is_absolute
+        return self.time.tz not in UTC and not is_absolute
 
     def positions(self, timestamps: Ints) -> Ints:
         """Positions of int64 timestamps; `OFF_GRID` for timestamps that are not points of the calendar grid.
@@ -85,7 +86,7 @@ class Calendar(NamedTuple):
             if days.size and int(np.abs(days).max()) >= MAX_INT64 // day:
                 raise self._overflow_error()
             local = days * day + self.time_of_day
-        if not self.counts_local_time:
+        if self.time.tz is None or not self.counts_local_time:
             return local
         try:
             return to_absolute(local, self.time)
@@ -128,7 +129,7 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
     if not time.unit:
         return calendar
     day = PER_DAY[time.unit]
-    if frequency.base not in TICKS or calendar.counts_local_time:
+    if frequency.base not in TICKS or (time.tz is not None and calendar.counts_local_time):
         local = to_local(np.atleast_1d(examples), time)
         frequency = _resolve_alignment(frequency, int(local[0]) // day)
         # a timestamp in a daylight saving gap is later in its day, hence min
@@ -181,7 +182,7 @@ def nominal_local_time(timestamps: Ints, time: TimeType, time_of_day: int) -> In
 
 def to_local(timestamps: Ints, time: TimeType) -> Ints:
     """Convert UTC to local time, as a new array; timestamps without a time zone are returned as they are."""
-    if not time.has_local_time:
+    if time.tz in UTC:
         return timestamps
     return np.array(_in_time_zone(timestamps, time).tz_localize(None).asi8)
 
@@ -209,7 +210,7 @@ def format_timestamp(timestamp: int, time: TimeType) -> str:
     """A timestamp as text, without the time at midnight, with the offset of its time zone."""
     if not time.unit:
         return str(timestamp)
-    if time.has_local_time:
+    if time.tz not in UTC:
         return str(_in_time_zone(np.array([timestamp]), time)[0])
     text = str(np.int64(timestamp).view(f"M8[{time.unit}]")).replace("T", " ")
     text = text.rstrip("0").rstrip(".") if "." in text else text
@@ -272,22 +273,24 @@ def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
     """
     if len(timestamps) < len(indptr):
         return None  # no series has two rows
-    neighbours = Neighbours(indptr)
-    gaps = neighbours.gaps(timestamps)
+    gaps = np.diff(timestamps)
+    # replace the gaps between series by one within the longest series
+    gaps[indptr[1:-1] - 1] = gaps[indptr[np.argmax(np.diff(indptr))]]
     step, day = int(gaps.min()), PER_DAY.get(time.unit, 0)
     if step <= 0:
         return None
     is_even = step == int(gaps.max())
     regular = None  # the frequency of steps of constant length
-    if not day or step % day or time.has_local_time or (is_even and step < 7 * day):
-        if is_even or neighbours.share(gaps, step) >= MIN_SHARE:
+    has_zone = time.tz not in UTC
+    if not day or step % day or has_zone or (is_even and step < 7 * day):
+        if is_even or Neighbours(indptr).share(gaps, step) >= MIN_SHARE:
             regular = tick_frequency(step * (TICKS["D"] // day)) if day else Frequency(step)
-        if not time.has_local_time or (regular is not None and regular.base != "D"):
+        if not has_zone or (regular is not None and regular.base != "D"):
             return regular
     del gaps  # to save memory
     unique, rows = unique_times(timestamps)
     neighbours = Neighbours(indptr, rows)
-    if time.has_local_time:  # local midnights are 23 or 25 hours apart twice a year
+    if has_zone:  # local midnights are 23 or 25 hours apart twice a year
         unique = nominal_local_time(unique, time, int((to_local(timestamps[:2], time) % day).min()))
     days = unique // day
     time_of_day = unique - days * day
@@ -332,7 +335,7 @@ def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType, time_of_day:
     if step <= 0 or np.count_nonzero(gaps == step) < MIN_SHARE * len(gaps):
         return timestamps[:0]
     # the same local time, not every 24 hours
-    if time.has_local_time and step % PER_DAY[time.unit] == 0:
+    if time.tz not in UTC and step % PER_DAY[time.unit] == 0:
         timestamps = nominal_local_time(timestamps, time, time_of_day)
     phase, begin = timestamps % step, indptr[:-1]
     mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))

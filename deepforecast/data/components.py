@@ -65,17 +65,15 @@ def to_dicts(components: ComponentSpecs) -> list[dict[str, Any]]:
 
 def from_dicts(records: Iterable[Mapping[str, Any]]) -> ComponentSpecs:
     """Components from plain values, the inverse of `to_dicts`."""
-    return tuple(ComponentSpec(**with_tuples(record)) for record in records)
+    fields_of_records: Iterable[dict[str, Any]] = (
+        {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()} for record in records
+    )
+    return tuple(ComponentSpec(**fields) for fields in fields_of_records)
 
 
 def with_lists(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """The fields of a dataclass with tuples as lists, for `asdict`."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in items}
-
-
-def with_tuples(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of `with_lists`."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
 
 
 def condition_columns(components: Iterable[ComponentSpec]) -> tuple[str, ...]:
@@ -148,4 +146,5 @@ class TimeFeatures:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TimeFeatures:
         """Create from plain values, the inverse of `to_dict`."""
-        return cls(**{**with_tuples(record), "components": from_dicts(record["components"])})
+        components, changepoints = from_dicts(record["components"]), tuple(record["changepoints"])
+        return cls(**{**record, "components": components, "changepoints": changepoints})

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data.frames import Ints, read_categories, to_array, to_narwhals_series, to_native
+from deepforecast.data.frames import Ints, read_categories, to_array, to_narwhals_series
 from deepforecast.errors import DataError, format_list, format_value, pluralize
 
 MAX_TIMESTAMP = 2**62  # differences of larger integers could overflow
@@ -31,11 +31,6 @@ class TimeType:
     tz: str | None = None
     dtype: str = "int64"
 
-    @property
-    def has_local_time(self) -> bool:
-        """Whether local time may differ from the timestamps, which are in UTC."""
-        return self.tz not in (None, "UTC")
-
 
 def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     """Read a time column as int64 (UTC if there is a time zone) and its type.
@@ -43,16 +38,18 @@ def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     Missing values are the smallest int64 for numpy datetimes; for others the caller must refuse them
     before. Text is parsed; unsupported dtypes raise `DataError`.
     """
-    values, native = to_array(column), to_native(column)
+    values = to_array(column)
+    native = column.to_native() if isinstance(column, nw.Series) else column
     dtype: Any = getattr(native, "dtype", None)  # None for pyarrow, whose columns have a `type`
     dtype_text = str(dtype if dtype is not None else getattr(native, "type", ""))
+    # datetimes with a numpy representation: of pandas without a time zone, and of polars, whose dtype has the zone
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        time = TimeType(np.datetime_data(values.dtype)[0], getattr(dtype, "time_zone", None), dtype_text)
+        return np.ascontiguousarray(values).view(np.int64), time
     series = to_narwhals_series(column)
     unit, zone = "D", None
     integers: Any
-    if isinstance(values, np.ndarray) and values.dtype.kind == "M":  # of pandas; of polars, whose dtype has the zone
-        unit, zone = np.datetime_data(values.dtype)[0], getattr(dtype, "time_zone", None)
-        integers = np.ascontiguousarray(values).view(np.int64)
-    elif series.dtype.is_integer():
+    if series.dtype.is_integer():
         unit, integers = "", _read_integers(series, name, dtype_text)
     elif series.dtype == nw.String:
         return _parse_text(series, name)
@@ -223,8 +220,12 @@ def find_runs(column: Any, name: str) -> Runs:
     """The runs of an id column; missing ids and ids of mixed types raise `DataError`."""
     import pyarrow.compute as pc
 
-    values, labels = _comparable_ids(column, name)
+    values, labels = to_array(column), None
+    is_other = values.dtype.kind not in "iu" if isinstance(values, np.ndarray) else values is None or values.null_count
+    if is_other:
+        values, labels = _comparable_ids(to_narwhals_series(column), name)
     in_arrow = not isinstance(values, np.ndarray)  # text is compared by arrow, without a copy
+    values = values.cast("large_string") if in_arrow and str(values.type) == "string_view" else values
     differs = np.asarray(pc.not_equal(values[1:], values[:-1])) if in_arrow else values[1:] != values[:-1]
     starts: Any = np.flatnonzero(np.append(True, differs))
     # there may be as many runs as rows
@@ -248,21 +249,17 @@ def find_runs(column: Any, name: str) -> Runs:
     return Runs(starts, rank[label_index], count)
 
 
-def _comparable_ids(column: Any, name: str) -> tuple[Any, NDArray[Any] | None]:
+def _comparable_ids(series: nw.Series[Any], name: str) -> tuple[Any, NDArray[Any] | None]:
     """Ids as arrow text, integers, objects or category codes, and the labels of the codes (None for the others).
 
     Missing ids, and ids that are neither all text nor all integers, raise `DataError`.
     """
-    values, series = to_array(column), to_narwhals_series(column)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-        return values, None
-    if values.null_count if hasattr(values, "null_count") else series.null_count():
+    if series.null_count():
         raise _missing_ids_error(series, name)
     dtype, native = series.dtype, series.to_native()
     is_object = str(getattr(native, "dtype", "")) == "object"
     if dtype == nw.String and not is_object:
-        text = series.to_arrow() if values is None else values
-        return text.cast("large_string") if str(text.type) == "string_view" else text, None
+        return series.to_arrow(), None
     if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):
         return np.asarray(series.to_numpy()), None
     labels: Any = native.to_numpy() if is_object else None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.data.calendar import Calendar
-from deepforecast.data.components import TimeFeatures, with_lists, with_tuples
+from deepforecast.data.components import TimeFeatures, with_lists
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.features import PERIODS, cyclic_features
 from deepforecast.data.frames import Floats, Ints
@@ -197,9 +197,10 @@ class WindowColumns:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> WindowColumns:
         """Create from plain values, the inverse of `to_dict`."""
-        time_features = record.get("time_features")
-        time_features = None if time_features is None else TimeFeatures.from_dict(time_features)
-        return cls(**{**with_tuples(record), "time_features": time_features})
+        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+        if values.get("time_features") is not None:
+            values["time_features"] = TimeFeatures.from_dict(values["time_features"])
+        return cls(**values)
 
     def standardize(self, name: str, values: Floats) -> Floats:
         """Standardize a numeric column; missing values and constant columns (scale 0) are 0."""
@@ -307,7 +308,7 @@ def window_arrays(panel: Panel, columns: WindowColumns) -> WindowArrays:
     numeric, category_codes = _input_arrays(columns, columns.numeric, columns.categorical, panel.covariates, n_rows, in_series)
     first_position = int(panel.start.min())
     steps = np.arange(-input_size, (int(panel.series.last.max()) - first_position) // calendar.step + 1 + horizon)
-    static, static_codes = static_arrays(columns, panel.static, n_series)
+    static, static_codes = _input_arrays(columns, columns.static, columns.static_codes, panel.static, n_series)
     return WindowArrays(
         y=y,
         numeric=numeric,
