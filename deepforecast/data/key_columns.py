@@ -238,8 +238,8 @@ def find_runs(column: Any, name: str) -> Runs:
         label_index, used = pd.factorize(run_ids)
         run_ids = labels[used]
     elif in_arrow or values.dtype != object:
-        ascending = np.asarray(pc.less(run_ids[:-1], run_ids[1:])) if in_arrow else run_ids[1:] > run_ids[:-1]
-        if ascending.all():
+        is_sorted = pc.all(pc.less(run_ids[:-1], run_ids[1:])).as_py() if in_arrow else (run_ids[1:] > run_ids[:-1]).all()
+        if is_sorted:
             return Runs(starts, np.arange(len(starts)), len(starts))
     try:
         rank, count = _ranks(run_ids)
