@@ -11,8 +11,8 @@ import numpy as np
 from deepforecast import datasets
 from deepforecast.benchmark.suite import METRICS, Scaling, Slice, Task
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan
-from deepforecast.data.splits import backtest_windows as windows_of
+from deepforecast.data.windows import BacktestPlan
+from deepforecast.data.windows import backtest_windows as windows_of
 from deepforecast.errors import DataError, ParameterError, format_list
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 
 from deepforecast.cli.arguments import TextFormat
 from deepforecast.cli.numerals import describe_cells
-from deepforecast.data.datetimes import TEXT_TIME
+from deepforecast.data.key_columns import TEXT_TIME
 from deepforecast.errors import DataError, ParameterError, format_value
 
 DIGITS = r"^-?\d+$"

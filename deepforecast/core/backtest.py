@@ -20,7 +20,7 @@ from deepforecast.core.state_updates import move_state_to_panel
 from deepforecast.data.covariates import recode_covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan, BacktestWindow, backtest_windows, rows_until_observed
+from deepforecast.data.windows import BacktestPlan, BacktestWindow, backtest_windows, rows_until_observed
 from deepforecast.errors import (
     CalibrationError,
     CollectedWarnings,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data import datetimes, frames
+from deepforecast.data import frames, key_columns
 from deepforecast.data.columns import format_number
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.errors import (
@@ -473,7 +473,7 @@ def _attention_frame(model: Forecaster, state: State, attention_maps: Sequence[A
     timestamps = calendar.timestamps((series.last[:, None] + calendar.step * all_steps).reshape(-1)).reshape(len(series), -1)
 
     def time_column(name: str, steps: Ints) -> Any:
-        return datetimes.time_series(name, timestamps[series_index, steps - first_step], calendar.time, series.library)
+        return key_columns.time_series(name, timestamps[series_index, steps - first_step], calendar.time, series.library)
 
     columns: dict[str, Any] = {}
     if series.columns.id is not None and series.ids is not None:

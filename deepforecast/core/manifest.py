@@ -36,10 +36,10 @@ from deepforecast.data import calendar as calendars
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns
 from deepforecast.data.covariates import Covariate
-from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frames import LIBRARIES
 from deepforecast.data.frequency import Frequency, parse
 from deepforecast.data.id_serialization import decode_texts, encode_texts, from_arrays, to_arrays
+from deepforecast.data.key_columns import TimeType
 from deepforecast.data.panel import Series
 from deepforecast.errors import format_list, format_value
 

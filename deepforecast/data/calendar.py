@@ -7,16 +7,16 @@ arithmetic is int64 arithmetic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepforecast.data.datetimes import TimeType, integer_dtype
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.frequency import (
     GRIDS,
     MONTHS,
+    OFF_GRID,
     POLARS_BASES,
     TICKS,
     WEEKDAYS,
@@ -25,18 +25,19 @@ from deepforecast.data.frequency import (
     point_numbers,
     tick_frequency,
 )
-from deepforecast.data.frequency import OFF_GRID as OFF_GRID
+from deepforecast.data.key_columns import TimeType, integer_dtype
 from deepforecast.errors import DataError
-
-if TYPE_CHECKING:
-    from deepforecast.data.datetimes import TimeType
-    from deepforecast.data.frames import Ints
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000, "D": 1}  # time units per day
 MAX_INT64 = np.iinfo(np.int64).max
+UTC = (None, "UTC")  # time zones whose local time is that of the timestamps
 MIN_ROWS_TO_REDUCE = 10_000  # rows from which repeated timestamps are converted only once
 # every 97th row is sampled to detect repetition; a prime, unlikely to divide the length of series
 SAMPLE_STEP = 97
+MONTHLY = ("MS", "ME", "BMS", "BME")
+MIN_SHARE = 0.5  # minimum share of consecutive rows that are one step apart
+# up to this share of timestamps off the grid, they are errors rather than the grid
+MAX_OFF_GRID_SHARE = 0.1
 
 
 class Calendar(NamedTuple):
@@ -56,7 +57,8 @@ class Calendar(NamedTuple):
     @property
     def counts_local_time(self) -> bool:
         """Whether steps are counted in local time: daily and longer periods in a time zone."""
-        return is_local_frequency(self.frequency, self.time)
+        is_absolute = self.frequency.base in TICKS and self.frequency.base != "D"
+        return self.time.tz not in UTC and not is_absolute
 
     def positions(self, timestamps: Ints) -> Ints:
         """Positions of int64 timestamps; `OFF_GRID` for timestamps that are not points of the calendar grid.
@@ -64,17 +66,16 @@ class Calendar(NamedTuple):
         Ticks and integer time have no grid: positions are the timestamps, in local time for days in a time zone.
         """
         has_grid = self.frequency.base in GRIDS
-        uses_local_time = self.time.tz is not None and self.counts_local_time
-        if not has_grid and not uses_local_time:
+        if not has_grid and not self.counts_local_time:
             return timestamps
-        unique, rows = unique_times(timestamps)
-        local = nominal_local_time(unique, self.time, self.time_of_day) if uses_local_time else unique
-        if not has_grid:
-            return np.asarray(local[rows])
-        day = PER_DAY[self.time.unit]
-        days = local // day  # not divmod: this division is vectorised
-        positions = np.where(days * day + self.time_of_day == local, point_numbers(self.frequency, days), OFF_GRID)
-        return np.asarray(positions[rows])
+        local, rows = unique_times(timestamps)
+        if self.counts_local_time:
+            local = nominal_local_time(local, self.time, self.time_of_day)
+        if has_grid:
+            day = PER_DAY[self.time.unit]
+            days = local // day  # not divmod: this division is vectorised
+            local = np.where(days * day + self.time_of_day == local, point_numbers(self.frequency, days), OFF_GRID)
+        return np.asarray(local[rows])
 
     def timestamps(self, positions: Ints) -> Ints:
         """int64 timestamps of positions, the inverse of `positions`; raises `DataError` on overflow."""
@@ -121,35 +122,35 @@ def make_calendar(frequency: Frequency, time: TimeType, examples: Ints | int, na
     `examples` are the first timestamps of a series; they determine the anchor of weeks, months,
     quarters and years and the time of day. `name` is the name of the time column, for messages.
     """
+    calendar = Calendar(frequency, time, frequency.n)
     if bool(frequency.base) != bool(time.unit):
-        raise DataError(
-            f"`freq` must match the time column {name}: an integer for integer time, an alias such "
-            f"as 'D' for dates, got freq={str(frequency)!r} for dtype {time.dtype}.",
-            hint="Pass a matching freq, or convert the column.",
-            parameter="freq",
-            problem="frequency",
-        )
+        rule = f"match the time column {name}: an integer for integer time, an alias such as 'D' for dates"
+        raise _mismatch_error(rule, calendar, hint="Pass a matching freq, or convert the column.")
     if not time.unit:
-        return Calendar(frequency, time, frequency.n)
-    day, time_of_day = PER_DAY[time.unit], 0
-    if frequency.base not in TICKS or (time.tz is not None and is_local_frequency(frequency, time)):
-        local = np.atleast_1d(examples)
-        local = to_local(local, time) if is_local_frequency(frequency, time) else local
+        return calendar
+    day = PER_DAY[time.unit]
+    if frequency.base not in TICKS or (time.tz is not None and calendar.counts_local_time):
+        local = to_local(np.atleast_1d(examples), time)
         frequency = _resolve_alignment(frequency, int(local[0]) // day)
         # a timestamp in a daylight saving gap is later in its day, hence min
-        time_of_day = int((local % day).min())
+        calendar = Calendar(frequency, time, frequency.n, int((local % day).min()))
     if frequency.base in GRIDS:
-        return Calendar(frequency, time, frequency.n, time_of_day)
+        return calendar
     step, remainder = divmod(frequency.n * TICKS[frequency.base] * day, TICKS["D"])
     if remainder:
-        raise DataError(
-            f"`freq` must be a whole multiple of the unit of the time column {name}, got "
-            f"freq={str(frequency)!r} for dtype {time.dtype}, which is coarser.",
-            hint="Convert the column to a finer unit, or pass a longer freq.",
-            parameter="freq",
-            problem="frequency",
-        )
-    return Calendar(frequency, time, step, time_of_day)
+        rule = f"be a whole multiple of the unit of the time column {name}"
+        raise _mismatch_error(rule, calendar, hint="Convert the column to a finer unit, or pass a longer freq.")
+    return calendar._replace(step=step)
+
+
+def _mismatch_error(rule: str, calendar: Calendar, hint: str) -> DataError:
+    """The error for a frequency that does not fit the type of the time column."""
+    return DataError(
+        f"`freq` must {rule}, got freq={calendar.freq!r} for dtype {calendar.time.dtype}.",
+        hint=hint,
+        parameter="freq",
+        problem="frequency",
+    )
 
 
 def unique_times(timestamps: Ints) -> tuple[Ints, Any]:
@@ -166,12 +167,6 @@ def unique_times(timestamps: Ints) -> tuple[Ints, Any]:
     return unique, rows
 
 
-def is_local_frequency(frequency: Frequency, time: TimeType) -> bool:
-    """Whether steps are in local time: daily and longer periods in a zone other than UTC."""
-    absolute = frequency.base in TICKS and frequency.base != "D"
-    return bool(frequency.base) and not absolute and time.tz not in (None, "UTC")
-
-
 def nominal_local_time(timestamps: Ints, time: TimeType, time_of_day: int) -> Ints:
     """Local time, without the shift by a daylight saving gap (01:00 if there is no 00:00)."""
     local = to_local(timestamps, time)
@@ -186,9 +181,10 @@ def nominal_local_time(timestamps: Ints, time: TimeType, time_of_day: int) -> In
 
 
 def to_local(timestamps: Ints, time: TimeType) -> Ints:
-    """Convert UTC to local time, as a new array."""
-    index = _datetime_index(timestamps, time).tz_localize("UTC").tz_convert(time.tz).tz_localize(None)
-    return np.array(index.as_unit(time.unit).asi8)
+    """Convert UTC to local time, as a new array; timestamps without a time zone are returned as they are."""
+    if time.tz in UTC:
+        return timestamps
+    return np.array(_in_time_zone(timestamps, time).tz_localize(None).asi8)
 
 
 def to_absolute(local: Ints, time: TimeType) -> Ints:
@@ -196,26 +192,29 @@ def to_absolute(local: Ints, time: TimeType) -> Ints:
 
     Ambiguous times are the first occurrence, nonexistent ones are shifted forward.
     """
-    index = _datetime_index(local.reshape(-1), time)
+    import pandas as pd
+
+    index = pd.DatetimeIndex(local.reshape(-1).view(f"M8[{time.unit}]"))
     index = index.tz_localize(time.tz, ambiguous=np.ones(len(index), dtype=bool), nonexistent="shift_forward")
-    return np.asarray(index.as_unit(time.unit).asi8).reshape(local.shape)
+    return np.asarray(index.asi8).reshape(local.shape)
+
+
+def _in_time_zone(timestamps: Ints, time: TimeType) -> Any:
+    """UTC timestamps as a pandas index in their time zone."""
+    import pandas as pd
+
+    return pd.DatetimeIndex(timestamps.view(f"M8[{time.unit}]")).tz_localize("UTC").tz_convert(time.tz)
 
 
 def format_timestamp(timestamp: int, time: TimeType) -> str:
     """A timestamp as text, without the time at midnight, with the offset of its time zone."""
     if not time.unit:
         return str(timestamp)
-    if time.tz is not None and time.tz != "UTC":
-        return str(_datetime_index(np.array([timestamp]), time).tz_localize("UTC").tz_convert(time.tz)[0])
+    if time.tz not in UTC:
+        return str(_in_time_zone(np.array([timestamp]), time)[0])
     text = str(np.int64(timestamp).view(f"M8[{time.unit}]")).replace("T", " ")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return text.removesuffix(" 00:00:00")
-
-
-def _datetime_index(timestamps: Ints, time: TimeType) -> Any:
-    import pandas as pd
-
-    return pd.DatetimeIndex(timestamps.view(f"M8[{time.unit}]"))
 
 
 def _resolve_alignment(frequency: Frequency, day: int) -> Frequency:
@@ -261,18 +260,9 @@ class Timestamps:
 
 def timestamps_at(calendar: Calendar, positions: Ints) -> Timestamps:
     """The timestamps of positions, flattened."""
-    flat = np.ascontiguousarray(positions.reshape(-1))
-    unique_positions, position_index = unique_times(flat)
-    row_index = np.arange(len(flat)) if position_index is Ellipsis else np.asarray(position_index)
-    local_time = np.asarray(calendar.timestamps(np.asarray(unique_positions)))
-    if calendar.time.tz not in (None, "UTC"):
-        local_time = to_local(local_time, calendar.time)
-    return Timestamps(local_time, row_index, PER_DAY.get(calendar.time.unit, 1))
-
-
-MIN_SHARE = 0.5  # minimum share of consecutive rows that are one step apart
-# up to this share of timestamps off the grid, they are errors rather than the grid
-MAX_OFF_GRID_SHARE = 0.1
+    unique_positions, rows = unique_times(np.ascontiguousarray(positions.reshape(-1)))
+    local_time = to_local(calendar.timestamps(unique_positions), calendar.time)
+    return Timestamps(local_time, np.arange(positions.size)[rows], PER_DAY.get(calendar.time.unit, 1))
 
 
 def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
@@ -286,95 +276,20 @@ def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
     gaps = np.diff(timestamps)
     # replace the gaps between series by one within the longest series
     gaps[indptr[1:-1] - 1] = gaps[indptr[np.argmax(np.diff(indptr))]]
-    step, largest_gap = int(gaps.min()), int(gaps.max())
-    del gaps  # to save memory
+    step, day = int(gaps.min()), PER_DAY.get(time.unit, 0)
     if step <= 0:
         return None
-    if not time.unit and step == largest_gap:
-        return Frequency(step)
-    if time.unit and step == largest_gap and time.tz in (None, "UTC"):
-        nanoseconds = step * (TICKS["D"] // PER_DAY[time.unit])
-        if nanoseconds < 7 * TICKS["D"]:
-            return tick_frequency(nanoseconds)
-    return _infer_uneven(timestamps, indptr, time, step)
-
-
-def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, time: TimeType) -> bool:
-    """Whether the frequency is daily and each series is within one Monday to Friday, so possibly business-daily."""
-    if frequency != Frequency(1, "D"):
-        return False
-    days = (timestamps if time.tz in (None, "UTC") else to_local(timestamps, time)) // PER_DAY[time.unit]
-    weekday = (days + 3) % 7  # day 0 was a Thursday
-    monday = days - weekday
-    return bool((weekday < 5).all() and (monday == np.repeat(monday[indptr[:-1]], np.diff(indptr))).all())
-
-
-def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | None:
-    """If `infer` fails: the frequency of nearly all timestamps and the rows off its grid.
-
-    Returns None if these are more than a share of MAX_OFF_GRID_SHARE.
-    """
-    for find_rows in (_rows_off_steps, _rows_off_months):
-        rows = find_rows(timestamps, indptr, time)
-        if 0 < len(rows) <= MAX_OFF_GRID_SHARE * len(timestamps):
-            on_grid = np.ones(len(timestamps), dtype=bool)
-            on_grid[rows] = False
-            frequency = infer(timestamps[on_grid], np.unique(np.append(0, np.cumsum(on_grid))[indptr]), time)
-            if frequency is not None:
-                return frequency, rows
-    return None
-
-
-def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
-    """The rows off the grid of their series, for steps of constant length."""
-    gaps = np.delete(np.diff(timestamps), indptr[1:-1] - 1)
-    step, n_gaps_of_step = _most_frequent(gaps) if len(gaps) else (0, 0)
-    if step <= 0 or n_gaps_of_step < MIN_SHARE * len(gaps):
-        return timestamps[:0]
-    # the same local time, not every 24 hours
-    if time.tz not in (None, "UTC") and step % PER_DAY[time.unit] == 0:
-        timestamps = nominal_local_time(timestamps, time, _most_frequent(to_local(timestamps, time) % PER_DAY[time.unit])[0])
-    phase, begin = timestamps % step, indptr[:-1]
-    mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))
-    rows = [_rows_off_phase(phase, int(indptr[number]), int(indptr[number + 1])) for number in mixed]
-    return np.concatenate([timestamps[:0], *rows])
-
-
-def _rows_off_months(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
-    """The rows that are not on the first or last (business) day of a month: the fewest of the four grids."""
-    day = PER_DAY.get(time.unit, 0)
-    if not day:
-        return timestamps[:0]
-    local = timestamps if time.tz in (None, "UTC") else to_local(timestamps, time)
-    days, clock = local // day, local % day
-    bases = (point_numbers(Frequency(1, base), days) == OFF_GRID for base in ("MS", "ME", "BMS", "BME"))
-    return min((np.flatnonzero(is_off | (clock != _most_frequent(clock)[0])) for is_off in bases), key=len)
-
-
-def _rows_off_phase(phase: Ints, begin: int, end: int) -> Ints:
-    """The rows of a series whose phase is not its most frequent one."""
-    return begin + np.flatnonzero(phase[begin:end] != _most_frequent(phase[begin:end])[0])
-
-
-def _most_frequent(values: Ints) -> tuple[int, int]:
-    """The most frequent value and its count."""
-    unique_values, counts = np.unique(values, return_counts=True)
-    return int(unique_values[np.argmax(counts)]), int(counts.max())
-
-
-def _infer_uneven(timestamps: Ints, indptr: Ints, time: TimeType, step: int) -> Frequency | None:
-    """`infer` if gaps differ, are a week or longer, or there is a time zone; `step` is the smallest gap."""
-    neighbours = Neighbours.from_indptr(indptr)
-    day = PER_DAY.get(time.unit, 0)
-    has_zone = time.tz not in (None, "UTC")
-    regular = None
-    if not day or step % day or has_zone:
-        if neighbours.share(neighbours.gaps(timestamps), step) >= MIN_SHARE:
-            regular = Frequency(step) if not day else tick_frequency(step * (TICKS["D"] // day))
+    is_even = step == int(gaps.max())
+    regular = None  # the frequency of steps of constant length
+    has_zone = time.tz not in UTC
+    if not day or step % day or has_zone or (is_even and step < 7 * day):
+        if is_even or Neighbours(indptr).share(gaps, step) >= MIN_SHARE:
+            regular = tick_frequency(step * (TICKS["D"] // day)) if day else Frequency(step)
         if not has_zone or (regular is not None and regular.base != "D"):
             return regular
+    del gaps  # to save memory
     unique, rows = unique_times(timestamps)
-    neighbours = replace(neighbours, rows=rows)
+    neighbours = Neighbours(indptr, rows)
     if has_zone:  # local midnights are 23 or 25 hours apart twice a year
         unique = nominal_local_time(unique, time, int((to_local(timestamps[:2], time) % day).min()))
     days = unique // day
@@ -385,37 +300,87 @@ def _infer_uneven(timestamps: Ints, indptr: Ints, time: TimeType, step: int) -> 
     return _infer_daily(days, neighbours)
 
 
+def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, time: TimeType) -> bool:
+    """Whether the frequency is daily and each series is within one Monday to Friday, so possibly business-daily."""
+    if frequency != Frequency(1, "D"):
+        return False
+    days = to_local(timestamps, time) // PER_DAY[time.unit]
+    weekday = (days + 3) % 7  # day 0 was a Thursday
+    monday = days - weekday
+    return bool((weekday < 5).all() and (monday == np.repeat(monday[indptr[:-1]], np.diff(indptr))).all())
+
+
+def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | None:
+    """If `infer` fails: the frequency of nearly all timestamps and the rows off its grid.
+
+    Returns None if these are more than a share of MAX_OFF_GRID_SHARE.
+    """
+    day = PER_DAY.get(time.unit, 0)
+    time_of_day = _most_frequent(to_local(timestamps, time) % day) if day else 0
+    for find_rows in (_rows_off_steps, _rows_off_months):
+        rows = find_rows(timestamps, indptr, time, time_of_day)
+        if 0 < len(rows) <= MAX_OFF_GRID_SHARE * len(timestamps):
+            on_grid = np.ones(len(timestamps), dtype=bool)
+            on_grid[rows] = False
+            frequency = infer(timestamps[on_grid], np.unique(np.append(0, np.cumsum(on_grid))[indptr]), time)
+            if frequency is not None:
+                return frequency, rows
+    return None
+
+
+def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType, time_of_day: int) -> Ints:
+    """The rows off the grid of their series, for steps of constant length."""
+    gaps = np.delete(np.diff(timestamps), indptr[1:-1] - 1)
+    step = _most_frequent(gaps) if len(gaps) else 0
+    if step <= 0 or np.count_nonzero(gaps == step) < MIN_SHARE * len(gaps):
+        return timestamps[:0]
+    # the same local time, not every 24 hours
+    if time.tz not in UTC and step % PER_DAY[time.unit] == 0:
+        timestamps = nominal_local_time(timestamps, time, time_of_day)
+    phase, begin = timestamps % step, indptr[:-1]
+    mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))
+    usual_phase = phase[begin]
+    usual_phase[mixed] = [_most_frequent(phase[indptr[number] : indptr[number + 1]]) for number in mixed]
+    return np.flatnonzero(phase != np.repeat(usual_phase, np.diff(indptr)))
+
+
+def _rows_off_months(timestamps: Ints, indptr: Ints, time: TimeType, time_of_day: int) -> Ints:
+    """The rows that are not on the first or last (business) day of a month: the fewest of the four grids."""
+    if not time.unit:
+        return timestamps[:0]
+    calendars = (Calendar(Frequency(1, base), time, 1, time_of_day) for base in MONTHLY)
+    return min((np.flatnonzero(calendar.positions(timestamps) == OFF_GRID) for calendar in calendars), key=len)
+
+
+def _most_frequent(values: Ints) -> int:
+    unique_values, counts = np.unique(values, return_counts=True)
+    return int(unique_values[np.argmax(counts)])
+
+
 @dataclass(frozen=True)
 class Neighbours:
-    """The `n_pairs` pairs of consecutive rows within series: all pairs except those at `bounds`, between two series.
+    """The pairs of consecutive rows within the series of a ragged panel, of which at least one has two rows.
 
-    `typical` is a pair within the longest series. `rows` is the index of each row into unique values.
+    `rows` is the index of each row into unique values.
     """
 
-    bounds: Ints
-    n_pairs: int
-    typical: int
+    indptr: Ints
     rows: Any = ...
-
-    @classmethod
-    def from_indptr(cls, indptr: Ints) -> Neighbours:
-        """Create from a panel in which at least one series has two rows."""
-        return cls(indptr[1:-1] - 1, int(indptr[-1]) - len(indptr) + 1, int(indptr[np.argmax(np.diff(indptr))]))
 
     def gaps(self, values: Ints) -> Ints:
         """Differences of consecutive rows.
 
-        Differences between two series are replaced by a gap within a series.
+        Differences between two series are replaced by a gap within the longest series.
         """
         gaps: Ints = np.diff(values[self.rows])
-        gaps[self.bounds] = gaps[self.typical]
+        gaps[self.indptr[1:-1] - 1] = gaps[self.indptr[np.argmax(np.diff(self.indptr))]]
         return gaps
 
     def share(self, gaps: Ints, step: int) -> float:
         """The share of gaps of one step; 0 if any gap is not a whole number of steps."""
         is_one_step = gaps == step
-        is_one_step[self.bounds] = False
-        share = np.count_nonzero(is_one_step) / self.n_pairs
+        is_one_step[self.indptr[1:-1] - 1] = False
+        share = np.count_nonzero(is_one_step) / (len(gaps) - len(self.indptr) + 2)
         return 0.0 if share < 1 and (gaps % step).any() else share
 
 
@@ -442,7 +407,7 @@ def _infer_daily(days: Ints, neighbours: Neighbours) -> Frequency | None:
 
 def _infer_monthly(days: Ints, neighbours: Neighbours) -> Frequency | None:
     """Months, quarters or years, if all `days` are their first or last (business) days."""
-    for base in ("MS", "ME", "BMS", "BME"):
+    for base in MONTHLY:
         numbers = point_numbers(Frequency(1, base), days)
         if (numbers != OFF_GRID).all():
             break

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data import datetimes, frames
+from deepforecast.data import frames, key_columns
 from deepforecast.data.calendar import may_be_business_days
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.covariates import leaking_columns
@@ -255,8 +255,8 @@ def _series_frame(keys: Keys, y: Floats, gaps: Any) -> Frame:
     counted = {"duplicates": keys.is_duplicate, "missing": np.isnan(y), "infinite": np.isinf(y), "zeros": y == 0}
     statistics: dict[str, Any] = {
         "rows": np.diff(keys.indptr),
-        "start": datetimes.time_series("start", keys.timestamps[first_rows], keys.time, keys.library),
-        "end": datetimes.time_series("end", keys.timestamps[last_rows], keys.time, keys.library),
+        "start": key_columns.time_series("start", keys.timestamps[first_rows], keys.time, keys.library),
+        "end": key_columns.time_series("end", keys.timestamps[last_rows], keys.time, keys.library),
         "gaps": gaps,
         **{name: np.add.reduceat(rows.astype(np.int64), first_rows) for name, rows in counted.items()},
         "min": np.fmin.reduceat(finite, first_rows),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,22 +60,20 @@ def column_slices(components: Iterable[ComponentSpec]) -> dict[str, slice]:
 
 def to_dicts(components: ComponentSpecs) -> list[dict[str, Any]]:
     """Components as plain values, for model files."""
-
-    def to_dict(component: ComponentSpec) -> dict[str, Any]:
-        values = asdict(component)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-    return [to_dict(component) for component in components]
+    return [asdict(component, dict_factory=with_lists) for component in components]
 
 
 def from_dicts(records: Iterable[Mapping[str, Any]]) -> ComponentSpecs:
     """Components from plain values, the inverse of `to_dicts`."""
+    fields_of_records: Iterable[dict[str, Any]] = (
+        {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()} for record in records
+    )
+    return tuple(ComponentSpec(**fields) for fields in fields_of_records)
 
-    def make_component(record: Mapping[str, Any]) -> ComponentSpec:
-        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-        return ComponentSpec(**values)
 
-    return tuple(make_component(record) for record in records)
+def with_lists(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of a dataclass with tuples as lists, for `asdict`."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in items}
 
 
 def condition_columns(components: Iterable[ComponentSpec]) -> tuple[str, ...]:
@@ -92,33 +89,20 @@ def time_component_columns(components: ComponentSpecs, timestamps: Timestamps, c
 
 def _component_columns(component: ComponentSpec, timestamps: Timestamps, country: str | None) -> Floats:
     """The columns (timestamps, columns) of a season, of the holidays or of an event."""
-    if component.kind == SEASON:
-        return np.stack(list(_fourier_terms(timestamps.days, component.period, component.order)), axis=-1)
-    if component.kind == HOLIDAY:
-        return _holiday_columns(component, timestamps, str(country))
-    return np.stack(list(_event_windows(component, timestamps.whole_days)), axis=-1)
-
-
-def _fourier_terms(days: Floats, period: float, order: int) -> Iterator[Floats]:
-    """sin(2 pi k t / period) and cos(2 pi k t / period) for k = 1 .. order."""
-    for harmonic in range(1, order + 1):
-        angle = 2.0 * np.pi * (harmonic / period) * days
-        yield np.sin(angle)
-        yield np.cos(angle)
-
-
-def _event_windows(component: ComponentSpec, days: Ints) -> Iterator[Floats]:
-    """An indicator column for each day of the window around an event, from `lower` to `upper`."""
-    for offset in range(component.lower, component.upper + 1):
-        yield np.isin(days, np.array(component.days, dtype=np.int64) + offset).astype(np.float64)
-
-
-def _holiday_columns(component: ComponentSpec, timestamps: Timestamps, country: str) -> Floats:
-    """An indicator column for each holiday name of the component."""
     days = timestamps.whole_days
-    dates_by_name = holiday_dates(country, int(days.min()), int(days.max())) if len(days) else {}
-    columns = [np.isin(days, dates_by_name.get(name, [])).astype(np.float64) for name in component.names]
-    return np.stack(columns, axis=-1)
+    columns: list[Any] = []
+    if component.kind == SEASON:
+        time = timestamps.days
+        for harmonic in range(1, component.order + 1):  # sin(2 pi k t / period) and cos(2 pi k t / period)
+            angle = 2.0 * np.pi * (harmonic / component.period) * time
+            columns += [np.sin(angle), np.cos(angle)]
+    elif component.kind == HOLIDAY:  # an indicator for each name
+        dates_by_name = holiday_dates(str(country), int(days.min()), int(days.max())) if len(days) else {}
+        columns = [np.isin(days, dates_by_name.get(name, [])) for name in component.names]
+    else:  # an indicator for each day of the window around an event
+        event_days = np.array(component.days, dtype=np.int64)
+        columns = [np.isin(days, event_days + offset) for offset in range(component.lower, component.upper + 1)]
+    return np.stack(columns, axis=-1, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -138,7 +122,7 @@ class TimeFeatures:
     changepoints: tuple[float, ...]
     n_values: int
 
-    @cached_property
+    @property
     def time_components(self) -> ComponentSpecs:
         """The components that depend on time only."""
         return tuple(component for component in self.components if component.kind != REGRESSOR)
@@ -151,17 +135,13 @@ class TimeFeatures:
     def evaluate(self, calendar: Calendar, positions: Ints) -> Any:
         """The features at positions (n,) as float32 (n, width); scaled time is 0 at the start and 1 after `span`."""
         timestamps = timestamps_at(calendar, positions)
-        component_columns = time_component_columns(self.time_components, timestamps, self.country)
+        columns = time_component_columns(self.components, timestamps, self.country)
         time = ((timestamps.local_time - self.start) / self.span)[:, None]
-        blocks = [component_columns[component.name] for component in self.time_components]
-        return np.concatenate([time, *blocks], axis=1, dtype=np.float32)[timestamps.index]
+        return np.concatenate([time, *columns.values()], axis=1, dtype=np.float32)[timestamps.index]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for model files."""
-        return {
-            "components": to_dicts(self.components), "country": self.country, "start": self.start, "span": self.span,
-            "changepoints": list(self.changepoints), "n_values": self.n_values,
-        }  # fmt: skip
+        return asdict(self, dict_factory=with_lists)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TimeFeatures:

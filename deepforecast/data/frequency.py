@@ -70,16 +70,18 @@ def parse(freq: Any) -> Frequency:
         return _from_alias(freq)
     if hasattr(freq, "__index__") and not isinstance(freq, bool | np.bool_):
         if int(freq) < 1:
-            raise ParameterError(
-                f"`freq` must be at least 1 for integer time, got {int(freq)}.",
-                hint="Pass the step between two timestamps.",
-                parameter="freq",
-            )
+            rule = "must be at least 1 for integer time"
+            raise _frequency_error(rule, int(freq), hint="Pass the step between two timestamps.")
         return Frequency(int(freq))
     if hasattr(freq, "freqstr") and hasattr(freq, "n"):
         return _from_offset(freq, str(freq.freqstr))
     if hasattr(freq, "total_seconds") or isinstance(freq, np.timedelta64):
-        return _from_duration(freq)
+        from pandas import Timedelta
+
+        nanoseconds = int(Timedelta(freq).as_unit("ns").value)
+        if nanoseconds < 1:
+            raise _frequency_error("must be positive", str(freq))
+        return tick_frequency(nanoseconds)
     raise ParameterTypeError(
         f"`freq` must be an alias, a pandas offset or an integer, got {format_value(freq)} ({type(freq).__name__}).",
         hint=FREQUENCY_HINT,
@@ -139,38 +141,19 @@ def seasons(frequency: Frequency) -> tuple[int, ...]:
 
 def _from_alias(text: str) -> Frequency:
     """Parse an alias such as "15min", "W-SUN" or "2Q"; text of another form is parsed or rejected by pandas."""
-    match = re.fullmatch(r"\s*(\d*)([A-Za-z]+)(?:-([A-Za-z]{3}))?\s*", text)
-    if match is None or (match[1] and int(match[1]) < 1):
-        # "1h30min", "1.5h": parsed or rejected by pandas
-        return _from_offset(_pandas_offset(text, text), text)
-    n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
-    if base == "m":
-        raise ParameterError(
-            f"`freq` must be unambiguous, got {text!r}, which can mean minutes or months.",
-            hint=f"Pass '{match[1]}min', '{match[1]}MS' or '{match[1]}ME'.",
-            parameter="freq",
-            value=text,
-        )
-    if (base in POLARS_BASES or base in TICKS) and not anchor:
-        return Frequency(n, base)  # the anchor of `POLARS_BASES` is inferred from the data
-    base = "W" if base == "w" else base
-    return _from_offset(_pandas_offset(f"{base}-{anchor}" if anchor else base, text), text, n)
-
-
-def _from_duration(span: Any) -> Frequency:
-    """The frequency of a positive duration (`timedelta`, `numpy.timedelta64` or a pandas one)."""
-    from pandas import Timedelta
-
-    nanoseconds = Timedelta(span).as_unit("ns").value
-    if nanoseconds < 1:
-        raise ParameterError(f"`freq` must be positive, got {format_value(str(span))}.", hint=FREQUENCY_HINT, parameter="freq")
-    return tick_frequency(int(nanoseconds))
-
-
-def _pandas_offset(alias: str, text: str) -> Any:
-    """The pandas offset of an alias; `text` is what the user passed, for the error message."""
     from pandas.tseries.frequencies import to_offset
 
+    n, alias = 1, text
+    match = re.fullmatch(r"\s*(\d*)([A-Za-z]+)(?:-([A-Za-z]{3}))?\s*", text)
+    if match is not None and int(match[1] or 1) > 0:  # not "1h30min", "1.5h", "0D"
+        n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
+        if base == "m":
+            hint = f"Pass '{match[1]}min', '{match[1]}MS' or '{match[1]}ME'."
+            raise _frequency_error("cannot be 'm', which can mean minutes or months", text, hint=hint)
+        if (base in POLARS_BASES or base in TICKS) and not anchor:
+            return Frequency(n, base)  # the anchor of `POLARS_BASES` is inferred from the data
+        base = "W" if base == "w" else base
+        alias = f"{base}-{anchor}" if anchor else base
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecation warnings of old spellings
         try:
@@ -178,48 +161,36 @@ def _pandas_offset(alias: str, text: str) -> Any:
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
             offset = None
     if offset is None:
-        raise ParameterError(
-            f"`freq` must be a known alias, got '{format_value(text)}'.", hint=FREQUENCY_HINT, parameter="freq"
-        )
-    return offset
+        raise _frequency_error("must be a known alias", text)
+    return _from_offset(offset, text, n)
 
 
 def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
     """The frequency of `times` a pandas offset; `text` is what the user passed, for error messages."""
     n = int(offset.n) * times
     if n < 1:
-        raise ParameterError(f"`freq` must be positive, got '{format_value(text)}'.", hint=FREQUENCY_HINT, parameter="freq")
-    name = str(offset.base.freqstr if hasattr(offset, "base") else offset.freqstr)
-    match = re.fullmatch(r"\d*([A-Za-z]+)(?:-([A-Za-z]{3}))?", name)
+        raise _frequency_error("must be positive", text)
+    if getattr(offset, "offset", None):
+        raise _frequency_error("cannot shift business days by hours", text, hint="Shift the time column instead.")
+    match = re.fullmatch(r"\d*([A-Za-z]+)(?:-([A-Za-z]{3}))?", offset.base.freqstr)
     base, anchor = (SPELLINGS.get(match[1], match[1]), match[2] or "") if match is not None else ("", "")
     if base not in TICKS and base not in PER_YEAR and base not in PER_WEEK:
-        raise ParameterError(
-            "`freq` must be in seconds or fractions of them, minutes, hours, days, business days, "
-            f"weeks, months, quarters or years, got '{format_value(text)}'.",
-            hint=FREQUENCY_HINT,
-            parameter="freq",
-        )
+        units = "seconds or fractions of them, minutes, hours, days, business days, weeks, months, quarters or years"
+        raise _frequency_error(f"must be in {units}", text)
     if base == "W" and not anchor:
         return Frequency(n, "w")  # a week without an anchor, which is inferred from the data
-    return Frequency(n, base, anchor, _custom_offset(offset, text) if base.startswith("C") else None)
+    is_custom = base.startswith("C") and (str(offset.weekmask) != "Mon Tue Wed Thu Fri" or len(offset.holidays) > 0)
+    return Frequency(n, base, anchor, offset.base if is_custom else None)
 
 
-def _custom_offset(offset: Any, text: str) -> Any:
-    """The offset of one step if it has holidays or a working week other than Monday to Friday."""
-    if getattr(offset, "offset", None):
-        raise ParameterError(
-            f"`freq` cannot shift business days by hours, got '{format_value(text)}'.",
-            hint="Shift the time column instead.",
-            parameter="freq",
-        )
-    is_default = str(getattr(offset, "weekmask", "")) in ("", "Mon Tue Wed Thu Fri") and not getattr(offset, "holidays", ())
-    return None if is_default else offset.base
+def _frequency_error(rule: str, value: Any, hint: str = FREQUENCY_HINT) -> ParameterError:
+    """The error for a value of `freq` that breaks a rule."""
+    return ParameterError(f"`freq` {rule}, got {format_value(repr(value))}.", hint=hint, parameter="freq", value=value)
 
 
 GRIDS = frozenset(PER_YEAR) | frozenset(PER_WEEK) - {"D"}  # bases with grid points; the others have a constant step
 OFF_GRID = np.iinfo(np.int64).min  # number of a day that is not a grid point
 CUSTOM_START = -719_162  # 0001-01-01, so that business days are only counted forward
-MONTHS_BETWEEN_POINTS = {"M": 1, "Q": 3, "Y": 12}
 
 
 def point_numbers(frequency: Frequency, days: Ints) -> Ints:
@@ -268,7 +239,7 @@ def _weekday_shift(frequency: Frequency) -> int:
 
 def _months(frequency: Frequency) -> tuple[int, int]:
     """Months between grid points, and the month of point 0 since January 1970."""
-    between = MONTHS_BETWEEN_POINTS[frequency.base[-2]]
+    between = 12 // PER_YEAR[frequency.base]
     return between, MONTHS.index(frequency.anchor) % between if frequency.anchor else 0
 
 

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.data import calendar as calendars
-from deepforecast.data import datetimes, frames
+from deepforecast.data import frames, key_columns
 from deepforecast.data.calendar import PER_DAY, Calendar, find_off_grid, format_timestamp, infer, nominal_local_time
 from deepforecast.data.columns import Columns
-from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frames import Floats, Ints, Table
 from deepforecast.data.frequency import GRIDS, OFF_GRID, parse, point_numbers
-from deepforecast.data.sorting import SINGLE_RUN, Runs, find_runs
+from deepforecast.data.key_columns import SINGLE_RUN, Runs, TimeType, find_runs
 from deepforecast.errors import DataError, DeepForecastError, format_list, format_value, pluralize, raise_error
 
 Report = Callable[[DeepForecastError], None]  # receives an error: raises or collects it
@@ -133,7 +132,7 @@ def read_keys(table: Table, names: Columns, what: str = "frame", report: Report 
     has_numpy_dtype = isinstance(dtype, np.dtype) and dtype.kind != "O"
     if not has_numpy_dtype and frames.to_narwhals_series(time_column).null_count():
         raise missing_timestamp_error(table, names, what)
-    timestamps, time_type = datetimes.read_timestamps(time_column, names.time)
+    timestamps, time_type = key_columns.read_timestamps(time_column, names.time)
     if has_numpy_dtype and time_type.unit and (timestamps == NOT_A_TIME).any():
         raise missing_timestamp_error(table, names, what)
     id_column = None if names.id is None else table.native[names.id]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data import covariates, datetimes, frames
+from deepforecast.data import covariates, frames, key_columns
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.covariates import Covariate
@@ -220,13 +220,13 @@ class Series:
             series_index = np.repeat(np.arange(len(self.last)), positions.shape[1])
             columns[self.columns.id] = frames.take_native_values(self.native_ids, series_index)
         timestamps = self.calendar.timestamps(positions.reshape(-1))
-        columns[self.columns.time] = datetimes.time_values(self.columns.time, timestamps, self.calendar.time, self.library)
+        columns[self.columns.time] = key_columns.time_values(self.columns.time, timestamps, self.calendar.time, self.library)
         return columns
 
     def time_column(self, positions: Ints) -> Any:
         """Positions as a column of the original time type."""
         timestamps = self.calendar.timestamps(positions)
-        return datetimes.time_series(self.columns.time, timestamps, self.calendar.time, self.library)
+        return key_columns.time_series(self.columns.time, timestamps, self.calendar.time, self.library)
 
 
 def ended_early(last: Ints, calendar: Calendar, steps: int = 1) -> Ints:

@@ -1,24 +1,149 @@
-"""Windows of neural models: padded and standardized arrays of a panel, and their index.
+"""Windows of a panel, rows before and after a cutoff: of backtests, and of neural models.
 
-A window consists of `input_size` rows before a cutoff and `horizon` rows after it. Only this module
-separates past and future.
+A window of a backtest has all rows before the cutoff, or `train_size` of them. A window of a neural
+model has `input_size` rows before it, and is cut from padded and standardized arrays. Only this
+module separates past and future.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from deepforecast.data import features as featuress
 from deepforecast.data.calendar import Calendar
-from deepforecast.data.components import TimeFeatures
+from deepforecast.data.components import TimeFeatures, with_lists
 from deepforecast.data.covariates import Covariate
+from deepforecast.data.features import PERIODS, cyclic_features
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError, pluralize
+
+
+@dataclass(frozen=True)
+class BacktestPlan:
+    """A backtest of `n_windows` cutoffs, `step` rows apart.
+
+    Each is followed by `gap` skipped rows and `horizon` test rows. `train_size` is the number of
+    training rows (None: all before the cutoff). `align="series"` counts cutoffs back from the end
+    of each series, so that every series is in every window. If series end at different times, the
+    training rows of one series may be later than the cutoff of another. `align="calendar"` counts
+    from the latest end of all series, so that no training row is after the cutoff of any series. A
+    series is then in the windows in which it has `min_observations` values before the cutoff and
+    test rows after it (all of them with `full_windows`). With `align="series"` a series that is too short for a
+    window is an error, or not in it if `skips_short`.
+    """
+
+    horizon: int
+    n_windows: int
+    step: int
+    gap: int = 0
+    train_size: int | None = None
+    align: str = "series"
+    min_observations: int = 1
+    full_windows: bool = False
+    skips_short: bool = False
+
+    @property
+    def n_test_rows(self) -> int:
+        """Number of rows from the first cutoff to the end of the last window."""
+        return self.horizon + self.gap + (self.n_windows - 1) * self.step
+
+
+@dataclass(frozen=True)
+class BacktestWindow:
+    """A cutoff with training rows `train_start[i]:cutoff[i]` of series `series[i]`, counted within the series."""
+
+    number: int
+    series: Ints
+    train_start: Ints
+    cutoff: Ints
+
+    def history(self, panel: Panel) -> Panel:
+        """A panel with a copy of the training rows."""
+        selected = panel if len(self.series) == len(panel) else panel.take(self.series)
+        return selected.between(self.train_start, self.cutoff)
+
+    def test_rows(self, panel: Panel, gap: int, horizon: int) -> tuple[Ints, NDArray[np.bool_]]:
+        """The test rows as indices of `panel.y`, shape (series, horizon), and a mask of those that exist."""
+        rows = self.cutoff[:, None] + gap + np.arange(horizon)
+        exists = rows < panel.lengths[self.series][:, None]
+        return panel.indptr[:-1][self.series][:, None] + np.where(exists, rows, 0), exists
+
+
+def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
+    """The windows of a plan, the oldest first; raises `ParameterError` if the series are too short for them."""
+    if plan.train_size is not None and plan.train_size < plan.min_observations:
+        raise ParameterError(
+            f"`train_size` must be at least {plan.min_observations}, the number of observations that training "
+            f"requires, got {plan.train_size}.",
+            parameter="train_size",
+            value=plan.train_size,
+        )
+    by_series = plan.align == "series"
+    # number of rows from the start of each series to the end of the last window
+    end = panel.lengths if by_series else (int(panel.series.last.max()) - panel.start) // panel.calendar.step + 1
+    short = np.flatnonzero(panel.lengths < plan.n_test_rows + plan.min_observations)
+    if by_series and len(short) and not plan.skips_short:
+        raise _too_many_windows_error(panel, plan, short, f"{panel.lengths[short[0]]} rows")
+    # future covariates are known only for existing rows
+    requires_all_rows = plan.full_windows or bool(panel.series.columns.future)
+    n_required_rows = plan.gap + (plan.horizon if requires_all_rows else 1)
+    observed_before, first_rows = _cumulative_observed(panel), panel.indptr[:-1]
+    windows = []
+    for window_number in range(plan.n_windows):
+        cutoff = np.clip(end - plan.n_test_rows + window_number * plan.step, 0, panel.lengths)
+        train_start = np.zeros_like(cutoff) if plan.train_size is None else np.maximum(cutoff - plan.train_size, 0)
+        n_observed = observed_before[first_rows + cutoff] - observed_before[first_rows + train_start]
+        is_usable = (n_observed >= plan.min_observations) & (cutoff + n_required_rows <= panel.lengths)
+        series = np.flatnonzero(is_usable)
+        if by_series and len(series) < len(panel) and not plan.skips_short:
+            too_short = np.flatnonzero(~is_usable)
+            length_text = f"{n_observed[too_short[0]]} non-missing values before cutoff {window_number + 1}"
+            raise _too_many_windows_error(panel, plan, too_short, length_text)
+        if not len(series):
+            raise ParameterError(
+                f"`n_windows` must leave at least one series with {pluralize(plan.min_observations, 'value')} "
+                f"before each cutoff and rows after it; with n_windows={plan.n_windows} cutoff "
+                f"{window_number + 1} (counted from the earliest) has none.",
+                hint="Use fewer windows.",
+                parameter="n_windows",
+            )
+        windows.append(BacktestWindow(window_number, series, train_start[series], cutoff[series]))
+    return windows
+
+
+def rows_until_observed(panel: Panel, min_observations: int) -> Ints:
+    """For each series, the smallest number of rows from its start that contain `min_observations` non-missing values.
+
+    If a series has fewer values, the result is larger than its number of rows.
+    """
+    observed_before = _cumulative_observed(panel)
+    rows = np.searchsorted(observed_before, observed_before[panel.indptr[:-1]] + min_observations)
+    return np.asarray(rows - panel.indptr[:-1], dtype=np.int64)
+
+
+def _cumulative_observed(panel: Panel) -> Ints:
+    """The number of non-missing targets before each flat row."""
+    return np.concatenate([[0], np.cumsum(~panel.missing(), dtype=np.int64)])
+
+
+def _too_many_windows_error(panel: Panel, plan: BacktestPlan, short: Ints, length_text: str) -> ParameterError:
+    """The error for the series `short`; `length_text` is what the first of them has."""
+    labels = panel.series.labels(short)
+    description = f"{labels} has"
+    if len(short) > 1:
+        description = f"{labels} have fewer: the first, {panel.series.label(int(short[0]))}, has"
+    return ParameterError(
+        f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap "
+        f"{plan.gap}) requires {pluralize(plan.min_observations, 'value')} for training and {plan.n_test_rows} "
+        f"rows after them; series {description} {length_text}.",
+        hint="Use fewer windows or a shorter horizon, or leave these series out.",
+    )
 
 
 @dataclass(frozen=True)
@@ -52,7 +177,7 @@ class WindowColumns:
     @property
     def calendar_width(self) -> int:
         """Number of calendar columns (two per cyclic feature) and time features."""
-        width = sum(2 if name in featuress.PERIODS else 1 for name in self.calendar)
+        width = len(self.calendar) + len(self.cyclic_columns)
         return width if self.time_features is None else width + self.time_features.width
 
     @property
@@ -60,16 +185,14 @@ class WindowColumns:
         """For each cyclic feature, the column of its sine before and after the cutoff."""
         pairs, offset = [], 0
         for name in self.calendar:
-            if name in featuress.PERIODS:
+            if name in PERIODS:
                 pairs.append((len(self.numeric) + offset, self.n_future + offset))
-            offset += 2 if name in featuress.PERIODS else 1
+            offset += 2 if name in PERIODS else 1
         return tuple(pairs)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for model files."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        record = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-        return {**record, "time_features": None if self.time_features is None else self.time_features.to_dict()}
+        return asdict(self, dict_factory=with_lists)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> WindowColumns:
@@ -85,7 +208,7 @@ class WindowColumns:
 
     def calendar_values(self, calendar: Calendar, positions: Ints) -> Any:
         """The calendar columns at positions, (positions, calendar_width)."""
-        features = featuress.cyclic_features(calendar, positions, self.calendar)
+        features = cyclic_features(calendar, positions, self.calendar)
         if self.time_features is None:
             return features
         return np.concatenate([features, self.time_features.evaluate(calendar, positions)], axis=1)
@@ -93,45 +216,46 @@ class WindowColumns:
 
 def fit_window_columns(panel: Panel, input_size: int, horizon: int, calendar: tuple[str, ...]) -> WindowColumns:
     """The input columns of a panel, with the mean and standard deviation over all its rows (0 for constant columns)."""
-    names = panel.series.columns
     covariates = {**panel.covariates, **panel.static}
 
-    def select(candidates: tuple[str, ...], is_categorical: bool) -> tuple[str, ...]:
-        available = [name for name in candidates if name in covariates]
-        return tuple(name for name in available if (covariates[name].categories is not None) == is_categorical)
+    def split(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The numeric and the categorical ones of the columns that the panel has."""
+        available = [name for name in names if name in covariates]
+        numeric = tuple(name for name in available if covariates[name].categories is None)
+        return numeric, tuple(name for name in available if name not in numeric)
 
-    future_names = select(names.future, is_categorical=False)
-    future_code_names = select(names.future, is_categorical=True)
-    static_names = select(tuple(panel.static), is_categorical=False)
-    static_code_names = select(tuple(panel.static), is_categorical=True)
-    numeric = (*future_names, *select(names.past, is_categorical=False))
-    categorical = (*future_code_names, *select(names.past, is_categorical=True))
-    loc, scale = {}, {}
-    for name in (*numeric, *static_names):
-        values = covariates[name].values
-        observed = values[~np.isnan(values)]
-        # the mean of equal values may differ from them by rounding, and the residual would be
-        # scaled to 1
-        is_constant = bool(len(observed)) and observed.min() == observed.max()
-        loc[name] = float(observed[0] if is_constant else observed.mean()) if len(observed) else 0.0
-        max_deviation = float(np.abs(observed - loc[name]).max()) if len(observed) else 0.0
-        scale[name] = 0.0
-        if max_deviation > 0:  # relative to the largest deviation, so that no square overflows
-            scale[name] = float(np.sqrt(np.mean(((observed - loc[name]) / max_deviation) ** 2)) * max_deviation)
+    future, future_codes = split(panel.series.columns.future)
+    past, past_codes = split(panel.series.columns.past)
+    static, static_codes = split(panel.static)
+    loc_scale = {name: _loc_and_scale(covariates[name].values) for name in (*future, *past, *static)}
     return WindowColumns(
         input_size=input_size,
         horizon=horizon,
-        numeric=numeric,
-        n_future=len(future_names),
-        categorical=categorical,
-        n_future_codes=len(future_code_names),
-        static=static_names,
-        static_codes=static_code_names,
-        counts={name: len(covariates[name].categories or ()) for name in (*categorical, *static_code_names)},
-        loc=loc,
-        scale=scale,
+        numeric=(*future, *past),
+        n_future=len(future),
+        categorical=(*future_codes, *past_codes),
+        n_future_codes=len(future_codes),
+        static=static,
+        static_codes=static_codes,
+        counts={name: len(covariates[name].categories or ()) for name in (*future_codes, *past_codes, *static_codes)},
+        loc={name: loc for name, (loc, _) in loc_scale.items()},
+        scale={name: scale for name, (_, scale) in loc_scale.items()},
         calendar=calendar,
     )
+
+
+def _loc_and_scale(values: Floats) -> tuple[float, float]:
+    """Mean and standard deviation of the values that are not missing; 0 for both if there are none."""
+    observed = values[~np.isnan(values)]
+    if not len(observed):
+        return 0.0, 0.0
+    # the mean of equal values may differ from them by rounding, and the residual would be scaled to 1
+    loc = float(observed[0] if observed.min() == observed.max() else observed.mean())
+    max_deviation = float(np.abs(observed - loc).max())
+    if not max_deviation > 0:
+        return loc, 0.0
+    # relative to the largest deviation, so that no square overflows
+    return loc, float(np.sqrt(np.mean(((observed - loc) / max_deviation) ** 2)) * max_deviation)
 
 
 @dataclass(frozen=True)
@@ -181,15 +305,10 @@ def window_arrays(panel: Panel, columns: WindowColumns) -> WindowArrays:
     in_series[n_rows - horizon :] = False
     y = np.full(n_rows, np.nan)
     y[in_series] = panel.y
-    numeric = np.zeros((n_rows, len(columns.numeric)), dtype=np.float32)
-    for column, name in enumerate(columns.numeric):
-        numeric[in_series, column] = columns.standardize(name, panel.covariates[name].values)
-    category_codes = np.zeros((n_rows, len(columns.categorical)), dtype=np.int64)
-    for column, name in enumerate(columns.categorical):
-        category_codes[in_series, column] = panel.covariates[name].values.astype(np.int64) + 1
+    numeric, category_codes = _input_arrays(columns, columns.numeric, columns.categorical, panel.covariates, n_rows, in_series)
     first_position = int(panel.start.min())
     steps = np.arange(-input_size, (int(panel.series.last.max()) - first_position) // calendar.step + 1 + horizon)
-    static, static_codes = static_arrays(columns, panel.static, n_series)
+    static, static_codes = _input_arrays(columns, columns.static, columns.static_codes, panel.static, n_series)
     return WindowArrays(
         y=y,
         numeric=numeric,
@@ -211,12 +330,24 @@ def window_arrays(panel: Panel, columns: WindowColumns) -> WindowArrays:
 
 def static_arrays(columns: WindowColumns, static: Mapping[str, Covariate], n_series: int) -> tuple[Any, Ints]:
     """The numeric and the categorical static columns of `n_series` series; codes are counted from 1, 0 is unknown."""
-    numeric = np.zeros((n_series, len(columns.static)), dtype=np.float32)
-    for column, name in enumerate(columns.static):
-        numeric[:, column] = columns.standardize(name, static[name].values)
-    category_codes = np.zeros((n_series, len(columns.static_codes)), dtype=np.int64)
-    for column, name in enumerate(columns.static_codes):
-        category_codes[:, column] = static[name].values.astype(np.int64) + 1
+    return _input_arrays(columns, columns.static, columns.static_codes, static, n_series)
+
+
+def _input_arrays(
+    columns: WindowColumns,
+    numeric_names: tuple[str, ...],
+    categorical_names: tuple[str, ...],
+    covariates: Mapping[str, Covariate],
+    n_rows: int,
+    rows: Any = slice(None),
+) -> tuple[Any, Ints]:
+    """Standardized numbers and category codes, with the values of the covariates in `rows` and 0 in the others."""
+    numeric = np.zeros((n_rows, len(numeric_names)), dtype=np.float32)
+    for column, name in enumerate(numeric_names):
+        numeric[rows, column] = columns.standardize(name, covariates[name].values)
+    category_codes = np.zeros((n_rows, len(categorical_names)), dtype=np.int64)
+    for column, name in enumerate(categorical_names):
+        category_codes[rows, column] = covariates[name].values.astype(np.int64) + 1
     return numeric, category_codes
 
 
@@ -277,17 +408,16 @@ def training_windows(
     usable = np.flatnonzero(lengths >= 2)
     covariates = [*sorted(panel.static.items()), *sorted(panel.covariates.items())]
     covariate_values = [covariate.values for _, covariate in covariates]
-    covariate_keys = [values if len(values) == len(panel) else _sums(values, panel) for values in covariate_values]
-    target_keys = (
+    keys = [  # lexsort sorts by the last key first
+        panel.start,
+        *(values if len(values) == len(panel) else _sums(values, panel) for values in covariate_values),
         _sums(panel.y, panel),
         np.nan_to_num(panel.y[panel.indptr[1:] - 1]),  # last value
         np.nan_to_num(panel.y[panel.indptr[:-1]]),  # first value
         panel.lengths,
-    )
-    keys = [panel.start, *covariate_keys, *target_keys]  # lexsort sorts by the last key first
-    return WindowIndex(
-        usable[np.lexsort([key[usable] for key in keys])], first_cutoff, last_cutoff, lengths if n_validation else None
-    )
+    ]
+    order = usable[np.lexsort([key[usable] for key in keys])]
+    return WindowIndex(order, first_cutoff, last_cutoff, lengths if n_validation else None)
 
 
 def _sums(values: Any, panel: Panel) -> Any:

@@ -10,7 +10,7 @@ from deepforecast.core.forecast import validate_horizon
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.registry import names as registered
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.windows import BacktestPlan
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value, validate_integer, warn
 
 ALIGNMENTS = ("auto", "series", "calendar")

@@ -22,7 +22,7 @@ from deepforecast.core.preprocessing import drop_unusable
 from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.frames import Floats, Frame, materialize
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.windows import BacktestPlan
 from deepforecast.errors import CalibrationError, DataError, TrainingError, format_value, warn
 from deepforecast.evaluation.backtesting import (
     DEFAULT_OPTIONS,

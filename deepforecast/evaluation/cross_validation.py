@@ -26,7 +26,7 @@ from deepforecast.data import frames
 from deepforecast.data.columns import SAMPLE, STEP, Columns, warn_undeclared
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan, backtest_windows
+from deepforecast.data.windows import BacktestPlan, backtest_windows
 from deepforecast.errors import TrainingError, format_list, warn
 from deepforecast.evaluation.backtesting import (
     DEFAULT_OPTIONS,

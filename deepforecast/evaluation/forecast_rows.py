@@ -15,9 +15,8 @@ import numpy as np
 from deepforecast.data import frames
 from deepforecast.data.calendar import format_timestamp
 from deepforecast.data.columns import CUTOFF, SAMPLE, Columns
-from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frames import Ints
-from deepforecast.data.sorting import Runs, find_runs
+from deepforecast.data.key_columns import Runs, TimeType, find_runs
 from deepforecast.errors import DataError, format_value
 from deepforecast.evaluation.timestamp_units import convert_unit, finer_unit, read_time_column
 

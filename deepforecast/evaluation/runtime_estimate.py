@@ -18,8 +18,8 @@ from deepforecast.core.parallel import in_worker
 from deepforecast.core.preprocessing import drop_unusable
 from deepforecast.core.threads import available_cpus
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan
 from deepforecast.data.terminal import shows_live_output
+from deepforecast.data.windows import BacktestPlan
 from deepforecast.errors import suppress_warnings
 from deepforecast.evaluation.warm_up import warm_up
 

@@ -8,11 +8,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from deepforecast.data import datetimes
+from deepforecast.data import key_columns
 from deepforecast.data.calendar import MAX_INT64, PER_DAY, Calendar
-from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frames import Ints
 from deepforecast.data.frequency import OFF_GRID
+from deepforecast.data.key_columns import TimeType
 from deepforecast.errors import DataError
 
 
@@ -25,7 +25,7 @@ def read_time_column(table: nw.DataFrame[Any], name: str, what: str) -> tuple[In
             f"Column {name} of the {what} cannot have missing timestamps, but data row {row} has one.",
             hint="Drop the row or correct it.",
         )
-    return datetimes.read_timestamps(table[name], name)
+    return key_columns.read_timestamps(table[name], name)
 
 
 def finer_unit(first: TimeType, second: TimeType, what: str) -> str:

@@ -20,7 +20,7 @@ from deepforecast.core.monitor import hide_progress
 from deepforecast.core.preprocessing import drop_unusable
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.windows import BacktestPlan
 from deepforecast.errors import suppress_warnings
 
 LOGGER = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepforecast.data.calendar import Calendar, infer, make_calendar
-from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frequency import OFF_GRID
+from deepforecast.data.key_columns import TimeType
 from deepforecast.plotting.chart import Array
 
 GAP_FACTOR = 1.5  # without a calendar, timestamps further apart than this many median steps have a gap between them

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from deepforecast.data.datetimes import read_timestamps
+from deepforecast.data.key_columns import read_timestamps
 from deepforecast.plotting.chart import Array
 
 if TYPE_CHECKING:

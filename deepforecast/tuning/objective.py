@@ -17,7 +17,7 @@ from deepforecast.core.state import State
 from deepforecast.core.state_updates import move_state_to_panel
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.windows import BacktestPlan
 from deepforecast.errors import CapabilityError, DataError, ParameterError, suppress_warnings
 from deepforecast.evaluation.backtesting import with_seed
 from deepforecast.evaluation.warm_up import warm_up

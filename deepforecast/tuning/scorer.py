@@ -15,7 +15,7 @@ from deepforecast.data import frames
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan, BacktestWindow, backtest_windows
+from deepforecast.data.windows import BacktestPlan, BacktestWindow, backtest_windows
 from deepforecast.errors import ParameterError, TrainingError, format_value
 from deepforecast.evaluation.aggregation import Groups
 from deepforecast.evaluation.criteria import Criterion, list_metrics, resolve_criteria

@@ -15,7 +15,7 @@ from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.frames import Frame
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan, backtest_windows
+from deepforecast.data.windows import BacktestPlan, backtest_windows
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value, validate_integer, warn
 from deepforecast.evaluation.backtesting import make_plan, validate_models
 from deepforecast.tuning.study import DEFAULT_TUNING_OPTIONS, TuningOptions, validate_tuning_options

@@ -13,7 +13,7 @@ from deepforecast.benchmark.leak_audit import audit_model, audit_suite, change_u
 from deepforecast.benchmark.suite import Entry, Scaling, Suite, Task, Windows
 from deepforecast.benchmark.task_data import load_frame, prepare_frame
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestWindow
+from deepforecast.data.windows import BacktestWindow
 
 TASK = Task(
     task="made", generate={"n_series": 3, "length": 80, "freq": "D", "seed": 3}, horizon=5,

@@ -13,7 +13,7 @@ from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
-from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.windows import BacktestPlan
 from deepforecast.errors import DataError, DataWarning, ParameterError, TrainingWarning, warn
 from tests.frames import P
 from tests.helpers_models import FutureRegression, PooledRegression

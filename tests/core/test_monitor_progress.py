@@ -17,8 +17,8 @@ from deepforecast import datasets
 from deepforecast.core import monitor
 from deepforecast.core.monitor import hide_progress, progress_bar
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan
 from deepforecast.data.terminal import shows_live_output
+from deepforecast.data.windows import BacktestPlan
 from deepforecast.evaluation.runtime_estimate import RuntimeEstimate, announce_runtime
 from deepforecast.kernels.compilation import compile_notice
 from tests.clock import stopped

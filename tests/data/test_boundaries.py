@@ -10,7 +10,7 @@ import pytest
 
 from deepforecast import check
 from deepforecast.data.calendar import infer
-from deepforecast.data.datetimes import TimeType
+from deepforecast.data.key_columns import TimeType
 from tests.frames import D, joined
 
 HALF = [1, 2] * 6

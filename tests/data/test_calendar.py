@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepforecast.data.calendar import Calendar, format_timestamp, make_calendar, nominal_local_time, to_absolute, to_local
-from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frequency import OFF_GRID, parse, point_days, point_numbers
+from deepforecast.data.key_columns import TimeType
 from deepforecast.errors import DataError
 from tests.frames import FREQUENCIES, ZONES
 
@@ -116,7 +116,7 @@ def test_refuses_what_does_not_go_together() -> None:
         make_calendar(parse("D"), TimeType(""), 0, "when")
     with pytest.raises(DataError, match=r"`freq` must match the time column when.*datetime64"):
         make_calendar(parse(1), TimeType("ns", None, "datetime64[ns]"), 0, "when")
-    with pytest.raises(DataError, match=r"whole multiple of the unit.*coarser"):
+    with pytest.raises(DataError, match=r"whole multiple of the unit.*finer"):
         make_calendar(parse("h"), TimeType("D", None, "date32"), 0)
     with pytest.raises(DataError, match=r"finer"):
         make_calendar(parse("1500us"), TimeType("ms"), 0)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepforecast.data.calendar import find_off_grid, infer, make_calendar, unique_times
-from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frequency import parse
+from deepforecast.data.key_columns import TimeType
 from tests.frames import FREQUENCIES, ZONES
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepforecast.data.datetimes import TimeType, integer_dtype, read_timestamps, time_series
+from deepforecast.data.key_columns import TimeType, integer_dtype, read_timestamps, time_series
 from deepforecast.errors import DataError
 from tests.frames import ZONES
 

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from deepforecast.data.calendar import Calendar, make_calendar
-from deepforecast.data.datetimes import TimeType
 from deepforecast.data.features import (
     FLAGS,
     NAMES,
@@ -24,6 +23,7 @@ from deepforecast.data.features import (
     validate_features,
 )
 from deepforecast.data.frequency import parse
+from deepforecast.data.key_columns import TimeType
 from deepforecast.errors import DependencyError, ParameterError
 
 Index = pd.DatetimeIndex

@@ -167,5 +167,5 @@ def test_ticks_are_the_largest_that_fit() -> None:
 
 
 def test_what_can_mean_minutes_or_months_says_which_to_say() -> None:
-    with pytest.raises(ParameterError, match=r"'5m', which can mean minutes or months\. Pass '5min', '5MS' or '5ME'\."):
+    with pytest.raises(ParameterError, match=r"which can mean minutes or months, got '5m'\. Pass '5min', '5MS' or '5ME'\."):
         parse("5m")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepforecast.data.sorting import Runs, _sort_order, find_runs
+from deepforecast.data.key_columns import Runs, _sort_order, find_runs
 from deepforecast.errors import DataError
 
 TEXT = ["b", "b", "a", "c", "c", "a", "b"]

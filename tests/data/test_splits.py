@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepforecast import Panel
-from deepforecast.data.splits import BacktestPlan, backtest_windows, rows_until_observed
+from deepforecast.data.windows import BacktestPlan, backtest_windows, rows_until_observed
 from deepforecast.errors import ParameterError
 
 LENGTHS = st.lists(st.integers(1, 20), min_size=1, max_size=4)

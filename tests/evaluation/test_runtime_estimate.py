@@ -12,7 +12,7 @@ from deepforecast import BacktestOptions, Naive, compare, param
 from deepforecast.core import threads
 from deepforecast.core.parallel import map_chunks
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.windows import BacktestPlan
 from deepforecast.evaluation import runtime_estimate
 from tests.clock import stopped
 from tests.evaluation.boards import LastValue, Trainer, seasonal

@@ -12,7 +12,7 @@ import numpy as np
 
 from deepforecast.core.backtest import rolling_folds
 from deepforecast.core.threads import one_thread_if_forked
-from deepforecast.data import splits
+from deepforecast.data import windows
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, suppress_warnings
@@ -86,7 +86,7 @@ def _sample_panel(panel: Panel) -> Panel:
     sampled = panel.take(_sample_indices(len(panel), MAX_FORECAST_SERIES))
     n_recent = MAX_FORECAST_OBSERVATIONS // len(sampled)
     recent = sampled.between(np.maximum(sampled.lengths - n_recent, 0), sampled.lengths)
-    first_observed = np.minimum(splits.rows_until_observed(recent, 1) - 1, recent.lengths)
+    first_observed = np.minimum(windows.rows_until_observed(recent, 1) - 1, recent.lengths)
     n_left = recent.lengths - first_observed
     long_series = np.flatnonzero(n_left >= np.quantile(n_left, 0.25, method="lower"))
     return recent.take(long_series).between(first_observed[long_series], recent.lengths[long_series])
@@ -135,7 +135,7 @@ def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, n_t
     """Mean absolute errors (windows, series) in the last `n_test` rows; the model is fitted once, before them."""
     n_spare = n_test - horizon
     n_windows = min(MAX_WINDOWS, n_spare // max(horizon // 2, 1) + 1)
-    plan = splits.BacktestPlan(horizon, n_windows, max(n_spare // max(n_windows - 1, 1), 1))
+    plan = windows.BacktestPlan(horizon, n_windows, max(n_spare // max(n_windows - 1, 1), 1))
     errors = np.stack(
         [
             np.abs(fold.actual - fold.forecast.point(model.point_kind))

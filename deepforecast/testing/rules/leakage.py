@@ -10,7 +10,7 @@ import numpy as np
 from deepforecast.core.backtest import Fold, refit_every, rolling_folds
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.windows import BacktestPlan
 from deepforecast.testing import fixtures
 from deepforecast.testing.assertions import expect, expect_equal, expect_same
 from deepforecast.testing.check import requires, rule
