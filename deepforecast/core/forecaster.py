@@ -735,7 +735,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
                 parameter="horizon",
                 value=steps,
             )
-        if not len(series) or (future is None and not names):
+        if not len(series.last) or (future is None and not names):
             return {}
         categories = {name: state.categories[name] for name in names}
         covariates = read_future_covariates(future, series, steps, categories, state.undeclared)
